@@ -1,0 +1,1 @@
+"""What the portal is about, as plain values. No input, no output, no framework."""

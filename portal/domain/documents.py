@@ -1,0 +1,144 @@
+"""Documents, the text taken out of them, and the passages that search finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+
+class DocumentStatus(StrEnum):
+    QUEUED = "queued"
+    PROCESSING = "processing"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Visibility(StrEnum):
+    SHARED = "shared"
+    PRIVATE = "private"
+
+
+class MediaType(StrEnum):
+    PDF = "application/pdf"
+    TEXT = "text/plain"
+    MARKDOWN = "text/markdown"
+
+    @property
+    def short(self) -> str:
+        """The word that people know it by: PDF, TXT, MD."""
+        return {"application/pdf": "PDF", "text/plain": "TXT", "text/markdown": "MD"}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Text of one page: characters `start` to `end` of the extracted text."""
+
+    number: int
+    start: int
+    end: int
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    level: int
+    title: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedText:
+    """The text of a file as people read it, with where its pages and headings begin."""
+
+    text: str
+    extractor: str
+    pages: tuple[Page, ...] = ()
+    headings: tuple[Heading, ...] = ()
+    encoding: str | None = None
+    title: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a text that search returns as one; `content` is `text[char_start:char_end]`."""
+
+    index: int
+    content: str
+    char_start: int
+    char_end: int
+    page: int | None = None
+    heading: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a document failed, kept as an error code and its parameters, so that it reads in
+    the language of whoever looks."""
+
+    code: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSummary:
+    """A document as lists show it."""
+
+    id: UUID
+    title: str
+    file_name: str
+    media_type: MediaType
+    size_bytes: int
+    status: DocumentStatus
+    visibility: Visibility
+    domain: str | None
+    owner_id: UUID
+    owner_name: str
+    created_at: datetime
+    failure: Failure | None
+    job_id: UUID | None
+    chunk_count: int
+    deleted_at: datetime | None
+    can_edit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDetail:
+    """A document with what is known of its current text."""
+
+    summary: DocumentSummary
+    sha256: str
+    revision_id: UUID | None
+    extractor: str | None
+    encoding: str | None
+    page_count: int
+    character_count: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage as stored; `id` is its chunk id."""
+
+    id: UUID
+    passage: Passage
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFilter:
+    status: DocumentStatus | None = None
+    media_type: MediaType | None = None
+    domain: str | None = None
+    title_contains: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """One page of a list; `next_cursor` is opaque and None at the end."""
+
+    items: tuple[DocumentSummary, ...]
+    next_cursor: str | None
+    total_count: int

@@ -1,0 +1,199 @@
+"""Everything that can go wrong and that a person is told about.
+
+::
+
+    PortalError
+    ├── InvalidInput 422          ├── NotSignedIn 401        ├── Unavailable 503
+    │   ├── EmptyFile             │   ├── WrongCredentials   │   ├── EmbedderUnavailable
+    │   ├── EncryptedPdf          │   └── InvalidToken       │   ├── VectorStoreDisabled
+    │   ├── BrokenPdf             ├── Forbidden 403          │   └── DatabaseUnavailable
+    │   ├── NoTextInPdf           ├── NotFound 404           ├── StorageFull 507
+    │   ├── UndecodableText       ├── Conflict 409           ├── ServerSetup (command line only)
+    │   ├── ExtractionTimedOut    ├── TooLarge 413           └── InvalidEmbedding 502
+    │   ├── ExtractionTooLarge    ├── UnsupportedFormat 415
+    │   ├── WeakPassword          └── MalformedRequest 400
+    │   └── InvalidSetting
+
+A message says what happened, why, and what to do. It is an English template with ``%(name)s``
+places; each surface (page, JSON, command line) translates the template and then fills it in,
+so that the same error reads naturally in the reader's language.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+def N_(message: str) -> str:  # noqa: N802 - gettext's own name for "translate later"
+    """Mark a message for translation without translating it yet."""
+    return message
+
+
+class PortalError(Exception):
+    """An expected failure. `params` fill the places in `message`."""
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+    message: ClassVar[str] = N_("Something went wrong on our side. Try again; if it stays, "
+                                "give your administrator the request id.")  # fmt: skip
+
+    def __init__(self, **params: Any) -> None:
+        self.params = params
+        super().__init__(self.message % params if params else self.message)
+
+
+class MalformedRequest(PortalError):
+    code, status = "malformed_request", 400
+    message = N_("The request could not be read: %(reason)s.")
+
+
+class NotSignedIn(PortalError):
+    code, status = "not_signed_in", 401
+    message = N_("Sign in first: this needs a valid session or bearer token.")
+
+
+class WrongCredentials(NotSignedIn):
+    code = "wrong_credentials"
+    message = N_("The name or the password is wrong. Check both and try again.")
+
+
+class InvalidToken(NotSignedIn):
+    code = "invalid_token"
+    message = N_("The token is expired, revoked or not ours. Sign in again or get a new one.")
+
+
+class Forbidden(PortalError):
+    code, status = "forbidden", 403
+    message = N_("You may not do this. Ask the owner or an administrator.")
+
+
+class CsrfFailed(Forbidden):
+    code = "csrf_failed"
+    message = N_("This form has expired or came from another site. Reload the page and try again.")
+
+
+class NotFound(PortalError):
+    code, status = "not_found", 404
+    message = N_("There is nothing here, or nothing that you may see. "
+                 "It may have been deleted.")  # fmt: skip
+
+
+class Conflict(PortalError):
+    code, status = "conflict", 409
+    message = N_("This clashes with what is there: %(reason)s.")
+
+
+class NameTaken(Conflict):
+    code = "name_taken"
+    message = N_("The name “%(name)s” is taken. Choose another.")
+
+
+class TooLarge(PortalError):
+    code, status = "too_large", 413
+    message = N_("“%(name)s” is larger than the limit of %(limit_mb)s MB. Split it, or ask your "
+                 "administrator to raise the limit.")  # fmt: skip
+
+
+class UnsupportedFormat(PortalError):
+    code, status = "unsupported_format", 415
+    message = N_("“%(name)s” cannot be taken: it looks like %(detected)s. "
+                 "Upload a PDF, a text file or Markdown.")  # fmt: skip
+
+
+class InvalidInput(PortalError):
+    code, status = "invalid", 422
+    message = N_("A value is not right: %(reason)s.")
+
+
+class EmptyFile(InvalidInput):
+    code = "empty_file"
+    message = N_("“%(name)s” is empty: there is no text in it. Choose a file with text.")
+
+
+class EncryptedPdf(InvalidInput):
+    code = "encrypted_pdf"
+    message = N_("“%(name)s” is protected by a password. Save a copy without one and upload that.")
+
+
+class BrokenPdf(InvalidInput):
+    code = "broken_pdf"
+    message = N_("“%(name)s” is damaged and cannot be read. Open it in a PDF program, save it "
+                 "anew and upload that.")  # fmt: skip
+
+
+class NoTextInPdf(InvalidInput):
+    code = "no_text_in_pdf"
+    message = N_("“%(name)s” has no text, only pictures of pages (a scan?). Run text recognition "
+                 "on it and upload the result.")  # fmt: skip
+
+
+class UndecodableText(InvalidInput):
+    code = "undecodable_text"
+    message = N_("The encoding of “%(name)s” could not be recognised. Save it as UTF-8 and "
+                 "upload that.")  # fmt: skip
+
+
+class ExtractionTimedOut(InvalidInput):
+    code = "extraction_timed_out"
+    message = N_("Reading “%(name)s” took more than %(seconds)s seconds and was stopped. "
+                 "Split it into smaller files.")  # fmt: skip
+
+
+class ExtractionTooLarge(InvalidInput):
+    code = "extraction_too_large"
+    message = N_("“%(name)s” holds more %(what)s than the limit of %(limit)s. "
+                 "Split it into smaller files.")  # fmt: skip
+
+
+class WeakPassword(InvalidInput):
+    code = "weak_password"
+    message = N_("The password is too short. Use at least %(least)s characters.")
+
+
+class InvalidSetting(InvalidInput):
+    code = "invalid_setting"
+    message = N_("%(name)s is %(got)s, but takes %(takes)s.")
+
+
+class RateLimited(PortalError):
+    code, status = "rate_limited", 429
+    message = N_("Too many requests. Wait %(seconds)s seconds and try again.")
+
+
+class InvalidEmbedding(PortalError):
+    code, status = "invalid_embedding", 502
+    message = N_("The embedding model gave an unusable vector: %(reason)s. "
+                 "Check the model's settings.")  # fmt: skip
+
+
+class Unavailable(PortalError):
+    code, status = "unavailable", 503
+    message = N_("This is not available right now. Try again in a moment.")
+
+
+class EmbedderUnavailable(Unavailable):
+    code = "embedder_unavailable"
+    message = N_("The embedding model cannot be used: %(reason)s.")
+
+
+class VectorStoreDisabled(Unavailable):
+    code = "vector_store_disabled"
+    message = N_("Vector search is switched off on this server. "
+                 "Set PORTAL_VECTOR_STORE_ENABLED=true to use it.")  # fmt: skip
+
+
+class DatabaseUnavailable(Unavailable):
+    code = "database_unavailable"
+    message = N_("The database does not answer. Try again in a moment.")
+
+
+class StorageFull(PortalError):
+    code, status = "storage_full", 507
+    message = N_("The server's disk is full; nothing was stored. Tell your administrator.")
+
+
+class ServerSetup(PortalError):
+    """The machine or its database is not fit to serve; told on the command line."""
+
+    code = "server_setup"
+    message = "%(reason)s"

@@ -1,0 +1,292 @@
+"""Everything that can be set, with its default and its range.
+
+Read from `portal.yaml` (or the file that PORTAL_CONFIG names) and, above it, the environment:
+prefix ``PORTAL_``, two underscores between levels. `python -m portal.settings` prints
+docs/settings.md, which is made from the fields below.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+
+from portal.errors import InvalidSetting
+
+DEFAULT_MODELS = {
+    "bundled": "multilingual-e5-small-q4",
+    "sentence-transformers": "BAAI/bge-small-zh-v1.5",
+    "openai": "text-embedding-3-small",
+    "hashing": "hashing-384",
+}
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EmbeddingSettings(Section):
+    """Which model turns text into vectors."""
+
+    provider: Literal["bundled", "sentence-transformers", "openai", "hashing"] = Field(
+        "bundled", description="where vectors come from; `hashing` is for tests"
+    )
+    model: str | None = Field(None, description="the provider's model; unset: the provider's own")
+    dimensions: int | None = Field(
+        None, ge=8, le=4000, description="length of a vector; unset: what the model gives"
+    )
+    api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
+    api_key: SecretStr | None = Field(None, description="its key")
+    timeout_s: float = Field(2.0, gt=0, le=60, description="patience for a question's vector")
+    threads: int = Field(0, ge=0, le=64, description="threads of a local model; 0: by the cores")
+
+    @property
+    def model_name(self) -> str:
+        return self.model or DEFAULT_MODELS[self.provider]
+
+
+class ChatSettings(Section):
+    """Who writes answers."""
+
+    provider: Literal["extractive", "openai"] = Field(
+        "extractive", description="`extractive` quotes; `openai` is any compatible endpoint"
+    )
+    model: str | None = Field(None, description="the endpoint's model")
+    api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
+    api_key: SecretStr | None = Field(None, description="its key")
+    timeout_s: float = Field(30.0, gt=0, le=600, description="patience for an answer")
+
+
+class HnswSettings(Section):
+    """The graph that finds near vectors."""
+
+    m: int = Field(16, ge=2, le=100, description="links a node")
+    ef_construction: int = Field(64, ge=4, le=1000, description="candidates while building")
+    ef_search: int = Field(80, ge=1, le=1000, description="candidates while searching")
+
+
+class SearchSettings(Section):
+    """How search works; weights and fusion are in the table `dynamic_config` instead."""
+
+    keyword_backend: Literal["auto", "pg_textsearch", "tsvector", "off"] = Field(
+        "auto", description="what ranks words"
+    )
+    bm25_k1: float = Field(1.2, ge=0, le=10, description="how soon repeated words stop counting")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="how much long passages are held back")
+    hnsw: HnswSettings = HnswSettings()
+    statement_timeout_s: float = Field(10.0, gt=0, le=600, description="patience for one search")
+
+
+class JwtSettings(Section):
+    """What our tokens claim."""
+
+    issuer: str = Field("portal", min_length=1, description="`iss`")
+    audience: str = Field("portal", min_length=1, description="`aud`")
+    leeway_s: int = Field(60, ge=0, le=600, description="clock skew that is forgiven")
+    access_ttl_s: int = Field(3600, ge=60, le=86400, description="life of an access token")
+    refresh_ttl_s: int = Field(
+        1209600, ge=3600, le=7776000, description="life of a refresh token and of a browser session"
+    )
+
+
+class RateLimitSettings(Section):
+    """How often a person may ask."""
+
+    enabled: bool = Field(True, description="false lifts all limits but those of sign-in")
+    sign_in: str = Field("10 per minute", description="attempts an address and name")
+    default: str = Field("600 per minute", description="everything that has no limit of its own")
+    search_semantic: str = Field("30 per minute", description="POST /api/v1/search/semantic")
+    search_text: str = Field("60 per minute", description="POST /api/v1/search/text")
+    search_hybrid: str = Field("20 per minute", description="POST /api/v1/search/hybrid")
+    search_similar: str = Field("40 per minute", description="GET /api/v1/search/similar")
+    list_chunks: str = Field("100 per minute", description="GET /api/v1/jobs/{id}/chunks")
+    get_chunk: str = Field("200 per minute", description="GET /api/v1/jobs/{id}/chunks/{id}")
+
+
+class IngestSettings(Section):
+    """How documents are taken apart."""
+
+    chunk_tokens: int = Field(300, ge=50, le=480, description="length of a passage, about")
+    max_pages: int = Field(5000, ge=1, description="pages a PDF may have")
+    max_characters: int = Field(20_000_000, ge=1000, description="characters a document may have")
+    extraction_timeout_s: int = Field(300, ge=1, le=3600, description="time to read one file")
+    extraction_memory_mb: int = Field(1024, ge=256, description="memory to read one file")
+
+
+def _environment_name(path: tuple[str, ...]) -> str:
+    top_level = {"database_url": "DATABASE_URL", "redis_url": "REDIS_URL"}
+    top_level["use_hybrid_search"] = "USE_HYBRID_SEARCH"
+    if len(path) == 1 and path[0] in top_level:
+        return top_level[path[0]]
+    return "PORTAL_" + "__".join(part.upper() for part in path)
+
+
+class Settings(BaseSettings):
+    """The portal's settings, read once at start."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PORTAL_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+    )
+
+    database_url: Annotated[
+        str | None, Field(validation_alias=AliasChoices("DATABASE_URL", "database_url"))
+    ] = Field(None, description="your PostgreSQL; unset: an embedded one in the data directory")
+    redis_url: Annotated[
+        str | None, Field(validation_alias=AliasChoices("REDIS_URL", "redis_url"))
+    ] = Field(None, description="shared limits and caches; unset: in memory")
+    use_hybrid_search: Annotated[
+        str | None, Field(validation_alias=AliasChoices("USE_HYBRID_SEARCH", "use_hybrid_search"))
+    ] = Field(None, description="`true`, `1`, `yes` make `semantic_search` hybrid")
+    data_dir: Path = Field(Path("var"), description="database, keys and logs live here")
+    admin_password: SecretStr | None = Field(
+        None, description="the first administrator's; unset: a random one, printed once"
+    )
+    secret_key: SecretStr | None = Field(
+        None, description="signs tokens; unset: made once, kept in the data directory, mode 600"
+    )
+    registration: Literal["invite", "open", "closed"] = Field(
+        "invite", description="who may make an account"
+    )
+    max_upload_mb: int = Field(50, ge=1, le=10240, description="largest file")
+    vector_store_enabled: bool = Field(
+        True, description="false answers 503 where vectors are needed"
+    )
+    trusted_proxies: int = Field(
+        0, ge=0, le=10, description="proxies in front whose X-Forwarded-* headers count"
+    )
+    metrics_public: bool = Field(True, description="false: /metrics only for administrators")
+    log_format: Literal["json", "console"] = Field("console", description="shape of log lines")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least")
+    database_pool_size: int = Field(10, ge=1, le=200, description="connections a process keeps")
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    chat: ChatSettings = ChatSettings()
+    search: SearchSettings = SearchSettings()
+    jwt: JwtSettings = JwtSettings()
+    rate_limits: RateLimitSettings = RateLimitSettings()
+    ingest: IngestSettings = IngestSettings()
+
+    @property
+    def max_upload_bytes(self) -> int:
+        return self.max_upload_mb * 1024 * 1024
+
+    @property
+    def hybrid_semantic_search(self) -> bool:
+        """Whether `semantic_search` of seed 003 is hybrid; anything unclear means no."""
+        return (self.use_hybrid_search or "").strip().lower() in {"true", "1", "yes"}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is fixed
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, then the YAML file."""
+        path = Path(os.environ.get("PORTAL_CONFIG", "portal.yaml"))
+        return (init_settings, env_settings, YamlConfigSettingsSource(settings_cls, path))
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings. Raises InvalidSetting with the first wrong value's name."""
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = tuple(str(part) for part in first["loc"])
+        name = path[0] if path[0].isupper() else _environment_name(path)
+        secret = any(word in name for word in ("KEY", "PASSWORD", "URL"))
+        got = "a value that is not shown" if secret else repr(first.get("input"))
+        raise InvalidSetting(name=name, got=got, takes=_takes(first)) from None
+
+
+def _takes(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return "no value: there is no such setting (docs/settings.md lists them)"
+    return str(error["msg"]).replace("Input should be ", "")
+
+
+def _fields(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        nested = field.annotation
+        if isinstance(nested, type) and issubclass(nested, BaseModel):
+            yield from _fields(nested, (*path, name))
+        else:
+            yield _environment_name((*path, name)), field
+
+
+def _type_words(field: FieldInfo) -> str:
+    text = str(field.annotation).replace("typing.", "").replace("pydantic.types.", "")
+    words = {"<class 'str'>": "text", "<class 'int'>": "whole number", "<class 'float'>": "number"}
+    words |= {"<class 'bool'>": "true or false", "<class 'pathlib.Path'>": "path"}
+    words |= {"<class 'pathlib._local.Path'>": "path"}
+    text = words.get(text, text)
+    if text.startswith("Literal["):
+        text = ", ".join(f"`{word.strip(chr(39))}`" for word in text[8:-1].split(", "))
+    text = text.replace(" | None", "").replace("SecretStr", "secret text")
+    text = {"str": "text", "int": "whole number"}.get(text, text)
+    limits = [f"{type(m).__name__.lower()} {next(iter(vars_of(m)))}" for m in field.metadata]
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "minlen": "length ≥"}
+    spoken = [f"{signs[k]} {v}" for k, v in (item.split(" ", 1) for item in limits) if k in signs]
+    return ", ".join([text, *spoken])
+
+
+def vars_of(metadata: Any) -> list[Any]:
+    """Values of an annotated-types constraint such as Ge(ge=1)."""
+    slots = getattr(type(metadata), "__slots__", ()) or getattr(metadata, "__dict__", {})
+    return [getattr(metadata, name) for name in slots] or [""]
+
+
+def settings_page() -> str:
+    """docs/settings.md, from the fields."""
+    lines = [
+        "# Settings",
+        "",
+        "Made from `portal/settings.py` by `python -m portal.settings`; do not edit by hand.",
+        "",
+        "Values come from `portal.yaml` (path in `PORTAL_CONFIG`) and, above it, the environment.",
+        "In YAML the levels that two underscores part are nested:",
+        "`PORTAL_SEARCH__HNSW__M=24` is `search: {hnsw: {m: 24}}`.",
+        "A wrong value stops the start with its name, what it got and what it takes.",
+        "",
+        "| setting | takes | default | what it does |",
+        "|---|---|---|---|",
+    ]
+    for name, field in _fields(Settings):
+        default = "unset" if field.default is None else f"`{field.default}`".replace("True", "true")
+        default = default.replace("False", "false")
+        lines.append(f"| `{name}` | {_type_words(field)} | {default} | {field.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Print the settings page, or with ``--check FILE`` say whether FILE is in step."""
+    page = settings_page()
+    if arguments[:1] == ["--check"]:
+        path = Path(arguments[1])
+        if path.is_file() and path.read_text(encoding="utf-8") == page:
+            return 0
+        print(f"{path} is behind the code: run `python -m portal.settings > {path}`")
+        return 1
+    sys.stdout.write(page)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

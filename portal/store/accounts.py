@@ -1,0 +1,104 @@
+"""People and the invitations that let them in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import func, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from portal.domain.people import Person
+from portal.errors import NameTaken
+from portal.store.models import InvitationRow, UserRow
+
+
+def add_user(session: Session, *, name: str, password_hash: str, is_admin: bool) -> UserRow:
+    """Make an account. Raises NameTaken; names differ by more than case."""
+    row = UserRow(name=name, password_hash=password_hash, is_admin=is_admin)
+    try:
+        with session.begin_nested():
+            session.add(row)
+    except IntegrityError as error:
+        raise NameTaken(name=name) from error
+    return row
+
+
+def find_user_by_name(session: Session, name: str) -> UserRow | None:
+    return session.scalar(select(UserRow).where(func.lower(UserRow.name) == func.lower(name)))
+
+
+def get_user(session: Session, user_id: UUID) -> UserRow | None:
+    return session.get(UserRow, user_id)
+
+
+def list_users(session: Session) -> list[UserRow]:
+    return list(session.scalars(select(UserRow).order_by(func.lower(UserRow.name), UserRow.id)))
+
+
+def has_users(session: Session) -> bool:
+    return session.scalar(select(UserRow.id).limit(1)) is not None
+
+
+def count_active_admins(session: Session) -> int:
+    """Administrators who can sign in. Locks their rows, so that two cannot leave at once."""
+    rows = session.scalars(
+        select(UserRow.id).where(UserRow.is_admin, UserRow.disabled_at.is_(None)).with_for_update()
+    )
+    return len(rows.all())
+
+
+def to_person(row: UserRow) -> Person:
+    return Person(
+        id=row.id,
+        name=row.name,
+        is_admin=row.is_admin,
+        language=row.language,
+        preferred_domain=row.preferred_domain,
+    )
+
+
+def add_invitation(
+    session: Session, *, secret_sha256: bytes, created_by: UUID, expires_at: datetime
+) -> InvitationRow:
+    row = InvitationRow(secret_sha256=secret_sha256, created_by=created_by, expires_at=expires_at)
+    session.add(row)
+    session.flush()
+    return row
+
+
+def find_open_invitation(session: Session, *, secret_sha256: bytes) -> InvitationRow | None:
+    """An invitation that is neither used nor expired."""
+    return session.scalar(
+        select(InvitationRow).where(
+            InvitationRow.secret_sha256 == secret_sha256,
+            InvitationRow.used_at.is_(None),
+            InvitationRow.expires_at > func.now(),
+        )
+    )
+
+
+def use_invitation(session: Session, *, secret_sha256: bytes) -> UUID | None:
+    """Mark an open invitation used and give its id; None when someone else was faster."""
+    return session.scalar(
+        update(InvitationRow)
+        .where(
+            InvitationRow.secret_sha256 == secret_sha256,
+            InvitationRow.used_at.is_(None),
+            InvitationRow.expires_at > func.now(),
+        )
+        .values(used_at=func.now())
+        .returning(InvitationRow.id)
+    )
+
+
+def list_open_invitations(session: Session) -> list[tuple[InvitationRow, str]]:
+    """Open invitations with the name of who made them, newest first."""
+    rows = session.execute(
+        select(InvitationRow, UserRow.name)
+        .join(UserRow, UserRow.id == InvitationRow.created_by)
+        .where(InvitationRow.used_at.is_(None), InvitationRow.expires_at > func.now())
+        .order_by(InvitationRow.created_at.desc(), InvitationRow.id)
+    )
+    return [(row, name) for row, name in rows]

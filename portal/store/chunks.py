@@ -1,0 +1,154 @@
+"""Chunks and revisions: writing an ingestion, and reading passages back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import ExtractedText, Passage, StoredPassage
+from portal.domain.embedding import Vector
+from portal.store.models import (
+    ChunkEmbeddingRow,
+    DocumentChunkRow,
+    DocumentRevisionRow,
+    DocumentRow,
+    JobRow,
+)
+
+
+def add_revision(
+    session: Session, *, document_id: UUID, file_id: UUID | None, extracted: ExtractedText,
+    sha256: str,
+) -> UUID:  # fmt: skip
+    """Keep an extracted text for good and give its id."""
+    newest = session.scalar(
+        select(func.max(DocumentRevisionRow.revision_number)).where(
+            DocumentRevisionRow.document_id == document_id
+        )
+    )
+    row = DocumentRevisionRow(
+        document_id=document_id,
+        revision_number=(newest or 0) + 1,
+        file_id=file_id,
+        body=extracted.text,
+        sha256=sha256,
+        extractor=extracted.extractor,
+        encoding=extracted.encoding,
+        character_count=len(extracted.text),
+        pages=[[p.number, p.start, p.end, p.label] for p in extracted.pages],
+        headings=[[h.level, h.title, h.start] for h in extracted.headings],
+        warnings=list(extracted.warnings),
+    )
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def get_revision(session: Session, revision_id: UUID) -> DocumentRevisionRow | None:
+    return session.get(DocumentRevisionRow, revision_id)
+
+
+def stored_indexes(session: Session, job_id: UUID) -> set[int]:
+    """Which passages of a job are already stored: an interrupted ingestion goes on after them."""
+    return set(
+        session.scalars(
+            select(DocumentChunkRow.chunk_index).where(DocumentChunkRow.job_id == job_id)
+        )
+    )
+
+
+def add_chunks(session: Session, rows: Sequence[dict[str, Any]]) -> list[UUID]:
+    """Insert chunks (column names to values); ids in the order of `chunk_index`."""
+    result = session.execute(
+        insert(DocumentChunkRow).returning(DocumentChunkRow.id, sort_by_parameter_order=True),
+        list(rows),
+    )
+    return list(result.scalars())
+
+
+def add_embeddings(
+    session: Session,
+    *,
+    model_id: int,
+    document_id: UUID,
+    job_id: UUID,
+    chunk_ids: Sequence[UUID],
+    vectors: Vector,
+) -> None:
+    """Store vectors (len(chunk_ids), dimensions) beside their chunks."""
+    session.execute(
+        insert(ChunkEmbeddingRow),
+        [
+            {
+                "model_id": model_id,
+                "chunk_id": chunk_id,
+                "document_id": document_id,
+                "job_id": job_id,
+                "embedding": vector,
+            }
+            for chunk_id, vector in zip(chunk_ids, vectors, strict=True)
+        ],
+    )
+
+
+def _to_stored(row: DocumentChunkRow) -> StoredPassage:
+    return StoredPassage(
+        id=row.id,
+        passage=Passage(
+            index=row.chunk_index,
+            content=row.content,
+            char_start=row.char_start,
+            char_end=row.char_end,
+            page=row.page,
+            heading=row.heading,
+        ),
+    )
+
+
+def list_passages(
+    session: Session, document_id: UUID, *, limit: int, offset: int
+) -> tuple[tuple[StoredPassage, ...], int]:
+    """Passages of a document's searchable text in reading order, and how many there are."""
+    of_document = (
+        select(DocumentChunkRow)
+        .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
+        .where(DocumentRow.id == document_id)
+    )
+    total = session.scalar(select(func.count()).select_from(of_document.subquery())) or 0
+    rows = session.scalars(
+        of_document.order_by(DocumentChunkRow.chunk_index).limit(limit).offset(offset)
+    )
+    return tuple(_to_stored(row) for row in rows), total
+
+
+def find_passage(session: Session, document_id: UUID, chunk_id: UUID) -> StoredPassage | None:
+    """One passage of a document's searchable text."""
+    row = session.scalar(
+        select(DocumentChunkRow)
+        .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
+        .where(DocumentRow.id == document_id, DocumentChunkRow.id == chunk_id)
+    )
+    return _to_stored(row) if row else None
+
+
+def read_text(
+    session: Session, document_id: UUID, *, start: int, end: int | None
+) -> tuple[UUID, str] | None:
+    """The searchable text of a document, or characters `start` to `end` of it, with the id of
+    its revision."""
+    body: ColumnElement[str] = DocumentRevisionRow.body.expression
+    if start or end is not None:
+        # substr counts from 1, and in characters, as our ranges do.
+        length = 2**31 - 1 - start if end is None else max(0, end - start)
+        body = func.substr(body, start + 1, length)
+    row = session.execute(
+        select(DocumentRevisionRow.id, body)
+        .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
+        .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
+        .where(DocumentRow.id == document_id)
+    ).one_or_none()
+    return (row[0], row[1]) if row else None

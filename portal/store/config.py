@@ -1,0 +1,28 @@
+"""`dynamic_config`: what administrators change while the portal serves."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from portal.store.models import DynamicConfigRow
+
+
+def read_all(session: Session) -> dict[str, Any]:
+    """Every value that was set; what is missing has its default in the code."""
+    rows = session.execute(select(DynamicConfigRow.key, DynamicConfigRow.value))
+    return dict(rows.tuples().all())
+
+
+def write(session: Session, *, key: str, value: Any, updated_by: UUID | None) -> None:
+    statement = insert(DynamicConfigRow).values(key=key, value=value, updated_by=updated_by)
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=[DynamicConfigRow.key],
+            set_={"value": value, "updated_by": updated_by, "updated_at": func.now()},
+        )
+    )

@@ -1,0 +1,306 @@
+"""Documents: lists, one document, and its life from upload to purge."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, delete, func, select, tuple_, update
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import (
+    DocumentDetail,
+    DocumentFilter,
+    DocumentPage,
+    DocumentStatus,
+    DocumentSummary,
+    Failure,
+    MediaType,
+    Visibility,
+)
+from portal.domain.people import Person
+from portal.errors import MalformedRequest
+from portal.store import files
+from portal.store.models import (
+    CitationRow,
+    CollectionRow,
+    DocumentChunkRow,
+    DocumentRevisionRow,
+    DocumentRow,
+    JobRow,
+    UserRow,
+)
+from portal.store.selection import visible_to
+
+PORTAL_COLLECTION = "portal"
+
+
+def portal_collection_id(session: Session) -> UUID:
+    return session.scalars(
+        select(CollectionRow.id).where(CollectionRow.name == PORTAL_COLLECTION)
+    ).one()
+
+
+def add_document(
+    session: Session,
+    *,
+    document_id: UUID,
+    owner_id: UUID,
+    title: str,
+    file_name: str,
+    media_type: MediaType,
+    size_bytes: int,
+    sha256: str,
+    domain: str | None,
+    visibility: Visibility,
+) -> DocumentRow:
+    row = DocumentRow(
+        id=document_id,
+        collection_id=portal_collection_id(session),
+        owner_id=owner_id,
+        title=title,
+        file_name=file_name,
+        media_type=media_type.value,
+        size_bytes=size_bytes,
+        sha256=sha256,
+        domain=domain,
+        visibility=visibility.value,
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+_NEWEST_JOB = (
+    select(JobRow.id)
+    .where(JobRow.document_id == DocumentRow.id)
+    .order_by(JobRow.created_at.desc(), JobRow.id)
+    .limit(1)
+    .correlate(DocumentRow)
+    .scalar_subquery()
+)
+_CHUNK_COUNT = (
+    select(func.count())
+    .select_from(DocumentChunkRow)
+    .where(DocumentChunkRow.job_id == DocumentRow.current_job_id)
+    .correlate(DocumentRow)
+    .scalar_subquery()
+)
+
+
+def _summaries(person: Person) -> Select[Any]:
+    return (
+        select(DocumentRow, UserRow.name, _NEWEST_JOB, _CHUNK_COUNT)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
+        .where(
+            CollectionRow.name == PORTAL_COLLECTION,
+            DocumentRow.purged_at.is_(None),
+            visible_to(person),
+        )
+    )
+
+
+def _to_summary(row: Any, person: Person) -> DocumentSummary:
+    document, owner_name, job_id, chunk_count = row
+    error = document.error
+    return DocumentSummary(
+        id=document.id,
+        title=document.title,
+        file_name=document.file_name,
+        media_type=MediaType(document.media_type),
+        size_bytes=document.size_bytes,
+        status=DocumentStatus(document.status),
+        visibility=Visibility(document.visibility),
+        domain=document.domain,
+        owner_id=document.owner_id,
+        owner_name=owner_name or "",
+        created_at=document.created_at,
+        failure=Failure(error["code"], error.get("params", {})) if error else None,
+        job_id=job_id,
+        chunk_count=chunk_count,
+        deleted_at=document.deleted_at,
+        can_edit=person.is_admin or document.owner_id == person.id,
+    )
+
+
+def list_documents(
+    session: Session,
+    person: Person,
+    *,
+    filters: DocumentFilter,
+    cursor: str | None,
+    limit: int,
+) -> DocumentPage:
+    """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
+    statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_(None))
+    total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
+    if cursor:
+        created_at, document_id = _read_cursor(cursor)
+        statement = statement.where(
+            tuple_(DocumentRow.created_at, DocumentRow.id) < (created_at, document_id)
+        )
+    rows = session.execute(
+        statement.order_by(DocumentRow.created_at.desc(), DocumentRow.id.desc()).limit(limit + 1)
+    ).all()
+    items = tuple(_to_summary(row, person) for row in rows[:limit])
+    more = len(rows) > limit
+    return DocumentPage(
+        items=items,
+        next_cursor=_make_cursor(items[-1].created_at, items[-1].id) if more else None,
+        total_count=total,
+    )
+
+
+def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
+    if filters.status:
+        statement = statement.where(DocumentRow.status == filters.status.value)
+    if filters.media_type:
+        statement = statement.where(DocumentRow.media_type == filters.media_type.value)
+    if filters.domain:
+        statement = statement.where(DocumentRow.domain == filters.domain)
+    if filters.title_contains:
+        statement = statement.where(
+            DocumentRow.title.icontains(filters.title_contains, autoescape=True)
+        )
+    return statement
+
+
+def _make_cursor(created_at: datetime, document_id: UUID) -> str:
+    plain = f"{created_at.isoformat()} {document_id}"
+    return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, UUID]:
+    try:
+        plain = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+        created_at, document_id = plain.rsplit(" ", 1)
+        return datetime.fromisoformat(created_at), UUID(document_id)
+    except (ValueError, binascii.Error) as error:
+        raise MalformedRequest(reason="the cursor is not one of ours") from error
+
+
+def list_trash(session: Session, person: Person) -> tuple[DocumentSummary, ...]:
+    """Deleted documents that a person may restore, latest first."""
+    statement = _summaries(person).where(DocumentRow.deleted_at.is_not(None))
+    if not person.is_admin:
+        statement = statement.where(DocumentRow.owner_id == person.id)
+    rows = session.execute(statement.order_by(DocumentRow.deleted_at.desc(), DocumentRow.id))
+    return tuple(_to_summary(row, person) for row in rows)
+
+
+def find_summary(
+    session: Session, person: Person, document_id: UUID, *, deleted: bool = False
+) -> DocumentSummary | None:
+    """A document that a person may see, or with `deleted` one in the trash."""
+    statement = _summaries(person).where(DocumentRow.id == document_id)
+    in_trash = DocumentRow.deleted_at.is_not(None)
+    row = session.execute(statement.where(in_trash if deleted else ~in_trash)).one_or_none()
+    return _to_summary(row, person) if row else None
+
+
+def find_detail(session: Session, person: Person, document_id: UUID) -> DocumentDetail | None:
+    """A document with what is known of its searchable text, without the text itself."""
+    summary = find_summary(session, person, document_id)
+    if summary is None:
+        return None
+    row = session.execute(
+        select(
+            DocumentRow.sha256,
+            DocumentRevisionRow.id,
+            DocumentRevisionRow.extractor,
+            DocumentRevisionRow.encoding,
+            func.jsonb_array_length(DocumentRevisionRow.pages),
+            DocumentRevisionRow.character_count,
+            DocumentRevisionRow.warnings,
+        )
+        .select_from(DocumentRow)
+        .outerjoin(JobRow, JobRow.id == DocumentRow.current_job_id)
+        .outerjoin(DocumentRevisionRow, DocumentRevisionRow.id == JobRow.revision_id)
+        .where(DocumentRow.id == document_id)
+    ).one()
+    return DocumentDetail(
+        summary=summary,
+        sha256=row[0],
+        revision_id=row[1],
+        extractor=row[2],
+        encoding=row[3],
+        page_count=row[4] or 0,
+        character_count=row[5] or 0,
+        warnings=tuple(row[6] or ()),
+    )
+
+
+def find_duplicate(session: Session, *, owner_id: UUID, sha256: str) -> UUID | None:
+    """A document of the same owner with the same bytes that is neither deleted nor failed."""
+    return session.scalar(
+        select(DocumentRow.id)
+        .where(
+            DocumentRow.owner_id == owner_id,
+            DocumentRow.sha256 == sha256,
+            DocumentRow.deleted_at.is_(None),
+            DocumentRow.status != DocumentStatus.FAILED.value,
+        )
+        .order_by(DocumentRow.created_at, DocumentRow.id)
+        .limit(1)
+    )
+
+
+def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:
+    """The row, held until the transaction ends."""
+    return session.scalar(
+        select(DocumentRow).where(DocumentRow.id == document_id).with_for_update()
+    )
+
+
+def set_status(
+    session: Session, document_id: UUID, status: DocumentStatus, failure: Failure | None = None
+) -> None:
+    error = {"code": failure.code, "params": failure.params} if failure else None
+    session.execute(
+        update(DocumentRow)
+        .where(DocumentRow.id == document_id)
+        .values(status=status.value, error=error, updated_at=func.now())
+    )
+
+
+def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
+    """Make one ingestion the searchable one and drop the chunks of those before it."""
+    session.execute(
+        update(DocumentRow)
+        .where(DocumentRow.id == document_id)
+        .values(
+            current_job_id=job_id,
+            status=DocumentStatus.READY.value,
+            error=None,
+            updated_at=func.now(),
+        )
+    )
+    session.execute(
+        delete(DocumentChunkRow).where(
+            DocumentChunkRow.document_id == document_id, DocumentChunkRow.job_id != job_id
+        )
+    )
+
+
+def purge(session: Session, document_id: UUID) -> None:
+    """Erase text, chunks, vectors and files; title, hash and dates stay for old citations."""
+    files.delete_files_of(session, document_id)
+    session.execute(delete(JobRow).where(JobRow.document_id == document_id))
+    session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.document_id == document_id))
+    session.execute(
+        update(CitationRow)
+        .where(CitationRow.document_id == document_id)
+        .values(chunk_id=None, revision_id=None)
+    )
+    session.execute(
+        delete(DocumentRevisionRow).where(DocumentRevisionRow.document_id == document_id)
+    )
+    session.execute(
+        update(DocumentRow)
+        .where(DocumentRow.id == document_id)
+        .values(purged_at=func.now(), current_job_id=None, error=None)
+    )

@@ -1,0 +1,81 @@
+"""Originals, kept in the database in parts of a MiB."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import BinaryIO
+from uuid import UUID, uuid4
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from portal.store.models import (
+    DocumentRevisionRow,
+    JobRow,
+    StoredFilePartRow,
+    StoredFileRow,
+)
+
+PART_BYTES = 1024 * 1024
+
+
+def add_file(session: Session, stream: BinaryIO) -> tuple[UUID, str, int]:
+    """Store what `stream` still holds, a part at a time: (file id, sha256, size in bytes)."""
+    file_id = uuid4()
+    digest, size_bytes = hashlib.sha256(), 0
+    # The parts refer to the file, so it comes first; hash and size are known only at the end.
+    session.add(StoredFileRow(id=file_id, sha256="", size_bytes=0))
+    session.flush()
+    part_index = 0
+    while part := stream.read(PART_BYTES):
+        digest.update(part)
+        size_bytes += len(part)
+        session.execute(
+            insert(StoredFilePartRow).values(file_id=file_id, part_index=part_index, data=part)
+        )
+        part_index += 1
+    session.execute(
+        update(StoredFileRow)
+        .where(StoredFileRow.id == file_id)
+        .values(sha256=digest.hexdigest(), size_bytes=size_bytes)
+    )
+    return file_id, digest.hexdigest(), size_bytes
+
+
+def read_parts(session: Session, file_id: UUID) -> Iterator[bytes]:
+    """The file's bytes in order, a part in memory at a time."""
+    part_index = 0
+    while True:
+        data = session.scalar(
+            select(StoredFilePartRow.data).where(
+                StoredFilePartRow.file_id == file_id, StoredFilePartRow.part_index == part_index
+            )
+        )
+        if data is None:
+            return
+        yield data
+        part_index += 1
+
+
+def find_current_file(session: Session, document_id: UUID) -> UUID | None:
+    """The file of a document's newest ingestion."""
+    return session.scalar(
+        select(JobRow.file_id)
+        .where(JobRow.document_id == document_id, JobRow.file_id.is_not(None))
+        .order_by(JobRow.created_at.desc(), JobRow.id)
+        .limit(1)
+    )
+
+
+def delete_files_of(session: Session, document_id: UUID) -> None:
+    """Erase every original a document ever had."""
+    from_jobs = select(JobRow.file_id).where(JobRow.document_id == document_id)
+    from_revisions = select(DocumentRevisionRow.file_id).where(
+        DocumentRevisionRow.document_id == document_id
+    )
+    session.execute(
+        delete(StoredFileRow).where(
+            StoredFileRow.id.in_(from_jobs) | StoredFileRow.id.in_(from_revisions)
+        )
+    )

@@ -1,0 +1,54 @@
+"""The tables. Import `metadata` from here: it knows all of them."""
+
+from __future__ import annotations
+
+from portal.store.models.accounts import InvitationRow, TokenRow, UserRow
+from portal.store.models.base import Base
+from portal.store.models.chunks import ChunkEmbeddingRow, DocumentChunkRow, EmbeddingModelRow
+from portal.store.models.conversations import (
+    Bm25IndexStateRow,
+    CitationRow,
+    ConversationDocumentOverrideRow,
+    ConversationRow,
+    DynamicConfigRow,
+    IdempotencyKeyRow,
+    MessageRow,
+    NotificationRow,
+    UserDocumentDefaultRow,
+)
+from portal.store.models.documents import (
+    CollectionRow,
+    DocumentRevisionRow,
+    DocumentRow,
+    JobRow,
+    StoredFilePartRow,
+    StoredFileRow,
+)
+
+metadata = Base.metadata
+
+__all__ = [
+    "Base",
+    "Bm25IndexStateRow",
+    "ChunkEmbeddingRow",
+    "CitationRow",
+    "CollectionRow",
+    "ConversationDocumentOverrideRow",
+    "ConversationRow",
+    "DocumentChunkRow",
+    "DocumentRevisionRow",
+    "DocumentRow",
+    "DynamicConfigRow",
+    "EmbeddingModelRow",
+    "IdempotencyKeyRow",
+    "InvitationRow",
+    "JobRow",
+    "MessageRow",
+    "NotificationRow",
+    "StoredFilePartRow",
+    "StoredFileRow",
+    "TokenRow",
+    "UserDocumentDefaultRow",
+    "UserRow",
+    "metadata",
+]

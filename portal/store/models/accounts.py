@@ -1,0 +1,67 @@
+"""Accounts: users, the invitations that make them, the tokens that speak for them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, Text, func, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Mapped, mapped_column
+
+from portal.store.models.base import Base, CreatedAt, UuidKey
+
+
+class UserRow(Base):
+    __tablename__ = "users"
+
+    id: Mapped[UuidKey]
+    name: Mapped[str] = mapped_column(Text)
+    password_hash: Mapped[str] = mapped_column(Text)
+    is_admin: Mapped[bool] = mapped_column(server_default=text("false"))
+    language: Mapped[str | None] = mapped_column(Text)
+    preferred_domain: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[CreatedAt]
+    disabled_at: Mapped[datetime | None]
+    last_seen_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        CheckConstraint("length(name) BETWEEN 1 AND 100", name="name_length"),
+        # Names are told apart without regard to case, so that nobody poses as "Admin".
+        Index("uq_users_name_lower", func.lower(name), unique=True),
+    )
+
+
+class InvitationRow(Base):
+    __tablename__ = "invitations"
+
+    id: Mapped[UuidKey]
+    secret_sha256: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
+    created_by: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+    used_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+
+
+class TokenRow(Base):
+    """One JWT; its id is the claim `jti`. A token without a live row is refused."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    kind: Mapped[str] = mapped_column(Text)
+    family_id: Mapped[UUID] = mapped_column(index=True)
+    name: Mapped[str | None] = mapped_column(Text)
+    scopes: Mapped[list[str]] = mapped_column(
+        ARRAY(Text), server_default=text("'{read,write,admin}'::text[]")
+    )
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        CheckConstraint("kind IN ('access', 'refresh', 'personal')", name="kind_known"),
+    )

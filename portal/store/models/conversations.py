@@ -1,0 +1,159 @@
+"""Conversations, which documents they may use, and what their answers cite."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
+
+
+class UserDocumentDefaultRow(Base):
+    """A person's own switch for a document; without a row the system's default, on, holds."""
+
+    __tablename__ = "user_document_defaults"
+
+    user_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    enabled: Mapped[bool]
+    updated_at: Mapped[CreatedAt]
+
+
+class ConversationRow(Base):
+    __tablename__ = "conversations"
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    title: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    created_at: Mapped[CreatedAt]
+    updated_at: Mapped[CreatedAt]
+
+    __table_args__ = (Index("ix_conversations_user_id_updated_at", "user_id", "updated_at"),)
+
+
+class ConversationDocumentOverrideRow(Base):
+    """A switch that holds in one conversation, above the person's own."""
+
+    __tablename__ = "conversation_document_overrides"
+
+    conversation_id: Mapped[UUID] = mapped_column(
+        ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True
+    )
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    enabled: Mapped[bool]
+    updated_at: Mapped[CreatedAt]
+
+
+class MessageRow(Base):
+    __tablename__ = "messages"
+
+    id: Mapped[UuidKey]
+    conversation_id: Mapped[UUID] = mapped_column(
+        ForeignKey("conversations.id", ondelete="CASCADE")
+    )
+    role: Mapped[str] = mapped_column(Text)
+    content: Mapped[str] = mapped_column(Text)
+    status: Mapped[str] = mapped_column(Text, server_default=text("'done'"))
+    # What the answer was made from: selection hash, models, passages.
+    retrieval: Mapped[JsonObject]
+    feedback: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[CreatedAt]
+
+    __table_args__ = (
+        CheckConstraint("role IN ('user', 'assistant', 'system', 'tool')", name="role_known"),
+        Index("ix_messages_conversation_id_created_at", "conversation_id", "created_at", "id"),
+    )
+
+
+class CitationRow(Base):
+    """A quotation as it stood when it was made. Title and quote are kept here, so that it still
+    says what was cited after its document is gone."""
+
+    __tablename__ = "citations"
+
+    id: Mapped[UuidKey]
+    message_id: Mapped[UUID] = mapped_column(ForeignKey("messages.id", ondelete="CASCADE"))
+    marker: Mapped[int]
+    document_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("documents.id", ondelete="SET NULL"), index=True
+    )
+    revision_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("document_revisions.id", ondelete="SET NULL")
+    )
+    # The chunk may be replaced by a newer ingestion; the range in the revision is what counts.
+    chunk_id: Mapped[UUID | None]
+    title: Mapped[str] = mapped_column(Text)
+    char_start: Mapped[int]
+    char_end: Mapped[int]
+    quote: Mapped[str] = mapped_column(Text)
+    quote_sha256: Mapped[str] = mapped_column(Text)
+    page: Mapped[int | None]
+    heading: Mapped[str | None] = mapped_column(Text)
+    scores: Mapped[JsonObject]
+    confidence: Mapped[float]
+    was_cited: Mapped[bool] = mapped_column(server_default=text("true"))
+    created_at: Mapped[CreatedAt]
+
+    __table_args__ = (UniqueConstraint("message_id", "marker"),)
+
+
+class NotificationRow(Base):
+    __tablename__ = "notifications"
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    kind: Mapped[str] = mapped_column(Text)
+    document_id: Mapped[UUID | None] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    payload: Mapped[JsonObject]
+    created_at: Mapped[CreatedAt]
+    read_at: Mapped[datetime | None]
+
+    __table_args__ = (Index("ix_notifications_user_id_created_at", "user_id", "created_at"),)
+
+
+class DynamicConfigRow(Base):
+    """A setting that administrators change while the portal serves."""
+
+    __tablename__ = "dynamic_config"
+
+    key: Mapped[str] = mapped_column(Text, primary_key=True)
+    value: Mapped[Any] = mapped_column(JSONB)
+    updated_at: Mapped[CreatedAt]
+    updated_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+
+
+class IdempotencyKeyRow(Base):
+    """An upload request that was answered, so that a repeat gets the same answer."""
+
+    __tablename__ = "idempotency_keys"
+
+    user_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    key: Mapped[str] = mapped_column(Text, primary_key=True)
+    body_sha256: Mapped[str] = mapped_column(Text)
+    response: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    created_at: Mapped[CreatedAt]
+
+
+class Bm25IndexStateRow(Base):
+    """Which start of the server the BM25 index was last rebuilt for."""
+
+    __tablename__ = "bm25_index_state"
+
+    index_name: Mapped[str] = mapped_column(Text, primary_key=True)
+    server_started_at: Mapped[datetime | None]
+    rebuilt_at: Mapped[datetime | None]
+    row_count: Mapped[int | None]
+    state: Mapped[str] = mapped_column(Text, server_default=text("'unknown'"))

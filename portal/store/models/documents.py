@@ -1,0 +1,154 @@
+"""Documents: the files as they came, their immutable texts, and the jobs that read them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
+
+
+class CollectionRow(Base):
+    """A set of documents that share an embedding model; the portal's own is `portal`."""
+
+    __tablename__ = "collections"
+
+    id: Mapped[UuidKey]
+    name: Mapped[str] = mapped_column(Text, unique=True)
+    embedding_model_id: Mapped[int | None] = mapped_column(
+        ForeignKey("embedding_models.id", ondelete="RESTRICT")
+    )
+    distance: Mapped[str] = mapped_column(Text, server_default=text("'cosine'"))
+    attributes: Mapped[JsonObject] = mapped_column("metadata")
+    created_at: Mapped[CreatedAt]
+
+    __table_args__ = (CheckConstraint("distance IN ('cosine', 'l2', 'ip')", name="distance_known"),)
+
+
+class StoredFileRow(Base):
+    """An original as uploaded. It lives in the database, so that a backup is whole and several
+    machines see the same files."""
+
+    __tablename__ = "stored_files"
+
+    id: Mapped[UuidKey]
+    sha256: Mapped[str] = mapped_column(Text)
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    created_at: Mapped[CreatedAt]
+
+
+class StoredFilePartRow(Base):
+    """A MiB of an original, in order."""
+
+    __tablename__ = "stored_file_parts"
+
+    file_id: Mapped[UUID] = mapped_column(
+        ForeignKey("stored_files.id", ondelete="CASCADE"), primary_key=True
+    )
+    part_index: Mapped[int] = mapped_column(primary_key=True)
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class DocumentRow(Base):
+    __tablename__ = "documents"
+
+    id: Mapped[UuidKey]
+    collection_id: Mapped[UUID] = mapped_column(ForeignKey("collections.id", ondelete="CASCADE"))
+    owner_id: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    title: Mapped[str] = mapped_column(Text)
+    file_name: Mapped[str] = mapped_column(Text)
+    media_type: Mapped[str] = mapped_column(Text)
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str] = mapped_column(Text)
+    domain: Mapped[str | None] = mapped_column(Text)
+    visibility: Mapped[str] = mapped_column(Text, server_default=text("'shared'"))
+    status: Mapped[str] = mapped_column(Text, server_default=text("'queued'"))
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    # The ingestion whose chunks are searchable. Publishing new text is this one update.
+    current_job_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("jobs.id", ondelete="SET NULL", use_alter=True)
+    )
+    created_at: Mapped[CreatedAt]
+    updated_at: Mapped[CreatedAt]
+    deleted_at: Mapped[datetime | None]
+    purged_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        CheckConstraint("visibility IN ('shared', 'private')", name="visibility_known"),
+        CheckConstraint(
+            "status IN ('queued', 'processing', 'ready', 'failed')", name="status_known"
+        ),
+        CheckConstraint("purged_at IS NULL OR deleted_at IS NOT NULL", name="purged_is_deleted"),
+        Index("ix_documents_collection_id_created_at", "collection_id", "created_at", "id"),
+        Index("ix_documents_owner_id_sha256", "owner_id", "sha256"),
+        Index("ix_documents_current_job_id", "current_job_id"),
+    )
+
+
+class DocumentRevisionRow(Base):
+    """Text taken out of one file: never changed, so that what cites it stays true."""
+
+    __tablename__ = "document_revisions"
+
+    id: Mapped[UuidKey]
+    document_id: Mapped[UUID] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    revision_number: Mapped[int]
+    file_id: Mapped[UUID | None] = mapped_column(ForeignKey("stored_files.id", ondelete="SET NULL"))
+    # The column keeps the contract's name; the attribute must not hide SQLAlchemy's text().
+    body: Mapped[str] = mapped_column("text", Text)
+    sha256: Mapped[str] = mapped_column(Text)
+    extractor: Mapped[str] = mapped_column(Text)
+    encoding: Mapped[str | None] = mapped_column(Text)
+    character_count: Mapped[int]
+    pages: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    headings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    warnings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    created_at: Mapped[CreatedAt]
+
+    __table_args__ = (UniqueConstraint("document_id", "revision_number"),)
+
+
+class JobRow(Base):
+    """One ingestion of one file of a document."""
+
+    __tablename__ = "jobs"
+
+    id: Mapped[UuidKey]
+    document_id: Mapped[UUID] = mapped_column(
+        ForeignKey("documents.id", ondelete="CASCADE"), index=True
+    )
+    file_id: Mapped[UUID | None] = mapped_column(ForeignKey("stored_files.id", ondelete="SET NULL"))
+    revision_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("document_revisions.id", ondelete="SET NULL")
+    )
+    status: Mapped[str] = mapped_column(Text, server_default=text("'queued'"))
+    stage: Mapped[str | None] = mapped_column(Text)
+    done_count: Mapped[int] = mapped_column(server_default=text("0"))
+    total_count: Mapped[int] = mapped_column(server_default=text("0"))
+    attempts: Mapped[int] = mapped_column(server_default=text("0"))
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    config: Mapped[JsonObject]
+    created_at: Mapped[CreatedAt]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        CheckConstraint(
+            "status IN ('queued', 'processing', 'ready', 'failed', 'cancelled')",
+            name="status_known",
+        ),
+    )

@@ -1,0 +1,45 @@
+"""Which documents count for a person: visible, not deleted, and switched on.
+
+The one statement of the rule that every search and list obeys: ``COALESCE(conversation override,
+user default, TRUE)``, not deleted, and visible to that person (contract, "Tables").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, or_, true
+
+from portal.domain.people import Person
+from portal.store.models import DocumentRow
+
+# For statements written as text: documents stand under the alias d.
+SELECTION_JOINS = """
+    LEFT JOIN user_document_defaults user_default
+        ON user_default.document_id = d.id AND user_default.user_id = :person_id
+    LEFT JOIN conversation_document_overrides override
+        ON override.document_id = d.id AND override.conversation_id = :conversation_id
+"""
+
+SELECTION_WHERE = """
+    d.deleted_at IS NULL
+    AND (d.visibility = 'shared' OR d.owner_id = :person_id OR :person_is_admin)
+    AND COALESCE(override.enabled, user_default.enabled, TRUE)
+"""
+
+
+def selection_binds(person: Person, conversation_id: UUID | None) -> dict[str, Any]:
+    """Values for the binds of SELECTION_JOINS and SELECTION_WHERE."""
+    return {
+        "person_id": person.id,
+        "person_is_admin": person.is_admin,
+        "conversation_id": conversation_id,
+    }
+
+
+def visible_to(person: Person) -> ColumnElement[bool]:
+    """Whether a person may know that a document exists."""
+    if person.is_admin:
+        return true()
+    return or_(DocumentRow.visibility == "shared", DocumentRow.owner_id == person.id)

@@ -1,0 +1,74 @@
+"""Connections to PostgreSQL: one engine a process, one transaction a use case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.orm import Session, sessionmaker
+
+from portal.errors import DatabaseUnavailable, StorageFull
+
+# SQLSTATE classes and codes, PostgreSQL manual, appendix A.
+_DISK_FULL = "53100"
+_QUERY_CANCELED = "57014"
+
+
+def normalise_url(url: str) -> str:
+    """The URL with the driver that the portal uses, whatever form the operator wrote."""
+    for scheme in ("postgresql://", "postgres://"):
+        if url.startswith(scheme):
+            return "postgresql+psycopg://" + url.removeprefix(scheme)
+    return url
+
+
+class Database:
+    """Hands out sessions. Safe to share between threads; not across a fork."""
+
+    def __init__(self, url: str, *, pool_size: int = 10, pool_timeout_s: float = 5.0) -> None:
+        self.url = normalise_url(url)
+        self.engine: Engine = create_engine(
+            self.url,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=pool_timeout_s,
+            pool_pre_ping=True,
+            # pg_textsearch's fast path needs the query's text as a constant of the plan: a
+            # prepared statement would be planned without it and rescore every row.
+            connect_args={"prepare_threshold": None, "connect_timeout": 5},
+        )
+        self._sessions = sessionmaker(self.engine, expire_on_commit=False)
+
+    @contextmanager
+    def begin(self) -> Iterator[Session]:
+        """A session in one transaction: committed at the end, rolled back on any error.
+
+        Raises DatabaseUnavailable when there is no server or no free connection, StorageFull
+        when its disk is full.
+        """
+        try:
+            with self._sessions.begin() as session:
+                yield session
+        except PoolTimeout as error:
+            raise DatabaseUnavailable from error
+        except OperationalError as error:
+            state = getattr(error.orig, "sqlstate", None)
+            if state == _DISK_FULL:
+                raise StorageFull from error
+            if state == _QUERY_CANCELED or error.connection_invalidated or state is None:
+                raise DatabaseUnavailable from error
+            raise
+
+    def answers(self) -> bool:
+        """Whether the server answers a trivial query."""
+        try:
+            with self.engine.connect() as connection:
+                return connection.execute(text("SELECT 1")).scalar() == 1
+        except (OperationalError, PoolTimeout):
+            return False
+
+    def dispose(self) -> None:
+        self.engine.dispose()

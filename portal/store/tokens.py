@@ -1,0 +1,121 @@
+"""The rows behind our JWTs: a token counts while its row lives."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session
+
+from portal.domain.people import TokenKind
+from portal.store.models import TokenRow, UserRow
+
+
+def add_token(
+    session: Session,
+    *,
+    token_id: UUID,
+    user_id: UUID,
+    kind: TokenKind,
+    family_id: UUID,
+    expires_at: datetime,
+    name: str | None = None,
+) -> None:
+    session.add(
+        TokenRow(
+            id=token_id,
+            user_id=user_id,
+            kind=kind.value,
+            family_id=family_id,
+            expires_at=expires_at,
+            name=name,
+        )
+    )
+
+
+def find_live_token(session: Session, token_id: UUID) -> tuple[TokenRow, UserRow] | None:
+    """The token and its user, unless it was revoked or the user is disabled."""
+    row = session.execute(
+        select(TokenRow, UserRow)
+        .join(UserRow, UserRow.id == TokenRow.user_id)
+        .where(
+            TokenRow.id == token_id,
+            TokenRow.revoked_at.is_(None),
+            UserRow.disabled_at.is_(None),
+        )
+    ).one_or_none()
+    return (row[0], row[1]) if row else None
+
+
+def find_token(session: Session, token_id: UUID, *, lock: bool = False) -> TokenRow | None:
+    statement = select(TokenRow).where(TokenRow.id == token_id)
+    return session.scalar(statement.with_for_update() if lock else statement)
+
+
+def note_use(session: Session, token_id: UUID, user_id: UUID) -> None:
+    """Remember that a token was used, to the minute, so that reading does not write each time."""
+    minute_ago = func.now() - func.make_interval(0, 0, 0, 0, 0, 1)
+    session.execute(
+        update(TokenRow)
+        .where(
+            TokenRow.id == token_id,
+            (TokenRow.last_used_at.is_(None)) | (TokenRow.last_used_at < minute_ago),
+        )
+        .values(last_used_at=func.now())
+    )
+    session.execute(update(UserRow).where(UserRow.id == user_id).values(last_seen_at=func.now()))
+
+
+def revoke_family(session: Session, family_id: UUID) -> None:
+    """End all tokens that came from one sign-in."""
+    session.execute(
+        update(TokenRow)
+        .where(TokenRow.family_id == family_id, TokenRow.revoked_at.is_(None))
+        .values(revoked_at=func.now())
+    )
+
+
+def revoke_all(session: Session, user_id: UUID) -> None:
+    session.execute(
+        update(TokenRow)
+        .where(TokenRow.user_id == user_id, TokenRow.revoked_at.is_(None))
+        .values(revoked_at=func.now())
+    )
+
+
+def list_personal_tokens(session: Session, user_id: UUID) -> list[TokenRow]:
+    """Live personal access tokens, newest first."""
+    return list(
+        session.scalars(
+            select(TokenRow)
+            .where(
+                TokenRow.user_id == user_id,
+                TokenRow.kind == TokenKind.PERSONAL.value,
+                TokenRow.revoked_at.is_(None),
+                TokenRow.expires_at > func.now(),
+            )
+            .order_by(TokenRow.created_at.desc(), TokenRow.id)
+        )
+    )
+
+
+def revoke_personal_token(session: Session, *, user_id: UUID, token_id: UUID) -> bool:
+    """Revoke one of a person's own tokens; False when there is no such live token."""
+    revoked = session.scalar(
+        update(TokenRow)
+        .where(
+            TokenRow.id == token_id,
+            TokenRow.user_id == user_id,
+            TokenRow.kind == TokenKind.PERSONAL.value,
+            TokenRow.revoked_at.is_(None),
+        )
+        .values(revoked_at=func.now())
+        .returning(TokenRow.id)
+    )
+    return revoked is not None
+
+
+def delete_expired(session: Session, *, before: datetime) -> None:
+    """Forget tokens that ended long ago: a reused refresh token must be known for a while."""
+    session.execute(delete(TokenRow).where(TokenRow.expires_at < before))

@@ -21,6 +21,7 @@ so that the same error reads naturally in the reader's language.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 
@@ -78,6 +79,11 @@ class NotFound(PortalError):
                  "It may have been deleted.")  # fmt: skip
 
 
+class MethodNotAllowed(PortalError):
+    code, status = "method_not_allowed", 405
+    message = N_("This address exists, but not for what was just tried.")
+
+
 class Conflict(PortalError):
     code, status = "conflict", 409
     message = N_("This clashes with what is there: %(reason)s.")
@@ -92,6 +98,19 @@ class TooLarge(PortalError):
     code, status = "too_large", 413
     message = N_("“%(name)s” is larger than the limit of %(limit_mb)s MB. Split it, or ask your "
                  "administrator to raise the limit.")  # fmt: skip
+
+
+class RequestTooLarge(PortalError):
+    code, status = "too_large", 413
+    message = N_(
+        "All of it together is too much for one request. Send fewer files at once; "
+        "each may have up to %(limit_mb)s MB."
+    )
+
+
+class UnsupportedMediaType(PortalError):
+    code, status = "unsupported_media_type", 415
+    message = N_("The body is of a kind that this address does not take. Send JSON.")
 
 
 class UnsupportedFormat(PortalError):
@@ -155,6 +174,16 @@ class InvalidSetting(InvalidInput):
     message = N_("%(name)s is %(got)s, but takes %(takes)s.")
 
 
+class IdempotencyConflict(Conflict):
+    code = "idempotency_in_flight"
+    message = N_("The same request is still being answered. Wait for it, then ask again.")
+
+
+class IdempotencyMismatch(InvalidInput):
+    code = "idempotency_mismatch"
+    message = N_("This Idempotency-Key was used for another request. Use a new one.")
+
+
 class RateLimited(PortalError):
     code, status = "rate_limited", 429
     message = N_("Too many requests. Wait %(seconds)s seconds and try again.")
@@ -197,3 +226,13 @@ class ServerSetup(PortalError):
 
     code = "server_setup"
     message = "%(reason)s"
+
+
+def _tree(error: type[PortalError]) -> Iterator[type[PortalError]]:
+    yield error
+    for child in error.__subclasses__():
+        yield from _tree(child)
+
+
+MESSAGES = {error.code: error.message for error in _tree(PortalError)}
+"""The template behind each code: what a stored failure is told with."""

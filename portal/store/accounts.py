@@ -93,6 +93,12 @@ def use_invitation(session: Session, *, secret_sha256: bytes) -> UUID | None:
     )
 
 
+def note_invitee(session: Session, *, invitation_id: UUID, user_id: UUID) -> None:
+    session.execute(
+        update(InvitationRow).where(InvitationRow.id == invitation_id).values(used_by=user_id)
+    )
+
+
 def list_open_invitations(session: Session) -> list[tuple[InvitationRow, str]]:
     """Open invitations with the name of who made them, newest first."""
     rows = session.execute(

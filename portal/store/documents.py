@@ -249,6 +249,36 @@ def find_duplicate(session: Session, *, owner_id: UUID, sha256: str) -> UUID | N
     )
 
 
+def lock_content(session: Session, *, owner_id: UUID, sha256: str) -> None:
+    """Let one upload of the same bytes by the same owner pass at a time."""
+    session.execute(
+        select(func.pg_advisory_xact_lock(func.hashtextextended(f"{owner_id} {sha256}", 0)))
+    )
+
+
+def get_document(session: Session, document_id: UUID) -> DocumentRow | None:
+    return session.get(DocumentRow, document_id)
+
+
+def find_file_id(session: Session, document_id: UUID) -> UUID | None:
+    """The original of a document's newest ingestion."""
+    return session.scalar(
+        select(JobRow.file_id)
+        .where(JobRow.document_id == document_id, JobRow.file_id.is_not(None))
+        .order_by(JobRow.created_at.desc(), JobRow.id)
+        .limit(1)
+    )
+
+
+def set_deleted(session: Session, document_id: UUID, *, deleted: bool) -> None:
+    """Put a document into the trash, or take it out."""
+    session.execute(
+        update(DocumentRow)
+        .where(DocumentRow.id == document_id)
+        .values(deleted_at=func.now() if deleted else None, updated_at=func.now())
+    )
+
+
 def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:
     """The row, held until the transaction ends."""
     return session.scalar(

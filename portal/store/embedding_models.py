@@ -94,6 +94,11 @@ def _activate_if_first(session: Session, row: EmbeddingModelRow) -> None:
         row.activated_at = session.scalar(select(func.now()))
 
 
+def find_model(session: Session, name: str) -> RegisteredModel | None:
+    row = session.scalar(select(EmbeddingModelRow).where(EmbeddingModelRow.name == name))
+    return _registered(row) if row else None
+
+
 def find_serving_model(session: Session) -> RegisteredModel | None:
     """The model that the portal's documents are searched with."""
     row = session.scalar(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import IO
 from uuid import UUID, uuid4
 
 from sqlalchemy import delete, insert, select, update
@@ -20,7 +20,7 @@ from portal.store.models import (
 PART_BYTES = 1024 * 1024
 
 
-def add_file(session: Session, stream: BinaryIO) -> tuple[UUID, str, int]:
+def add_file(session: Session, stream: IO[bytes]) -> tuple[UUID, str, int]:
     """Store what `stream` still holds, a part at a time: (file id, sha256, size in bytes)."""
     file_id = uuid4()
     digest, size_bytes = hashlib.sha256(), 0
@@ -43,29 +43,21 @@ def add_file(session: Session, stream: BinaryIO) -> tuple[UUID, str, int]:
     return file_id, digest.hexdigest(), size_bytes
 
 
+def read_part(session: Session, file_id: UUID, part_index: int) -> bytes | None:
+    """One part, None past the last."""
+    return session.scalar(
+        select(StoredFilePartRow.data).where(
+            StoredFilePartRow.file_id == file_id, StoredFilePartRow.part_index == part_index
+        )
+    )
+
+
 def read_parts(session: Session, file_id: UUID) -> Iterator[bytes]:
     """The file's bytes in order, a part in memory at a time."""
     part_index = 0
-    while True:
-        data = session.scalar(
-            select(StoredFilePartRow.data).where(
-                StoredFilePartRow.file_id == file_id, StoredFilePartRow.part_index == part_index
-            )
-        )
-        if data is None:
-            return
+    while (data := read_part(session, file_id, part_index)) is not None:
         yield data
         part_index += 1
-
-
-def find_current_file(session: Session, document_id: UUID) -> UUID | None:
-    """The file of a document's newest ingestion."""
-    return session.scalar(
-        select(JobRow.file_id)
-        .where(JobRow.document_id == document_id, JobRow.file_id.is_not(None))
-        .order_by(JobRow.created_at.desc(), JobRow.id)
-        .limit(1)
-    )
 
 
 def delete_files_of(session: Session, document_id: UUID) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Failure
-from portal.store.models import JobRow
+from portal.store.models import DocumentRow, JobRow
 
 QUEUE_NAME = "ingest"
 INDEX_TASK = "index_document"
@@ -45,8 +45,30 @@ def enqueue(session: Session, job_id: UUID) -> None:
 
 
 def lock_job(session: Session, job_id: UUID) -> JobRow | None:
-    """The job, held until the transaction ends."""
+    """The job, held with its document until the transaction ends.
+
+    Always the document first: purging holds the document and then drops its jobs, and two
+    transactions that lock in opposite orders would wait for each other for ever.
+    """
+    session.execute(
+        select(DocumentRow.id)
+        .join(JobRow, JobRow.document_id == DocumentRow.id)
+        .where(JobRow.id == job_id)
+        .with_for_update(of=DocumentRow)
+    )
     return session.scalar(select(JobRow).where(JobRow.id == job_id).with_for_update())
+
+
+def start(session: Session, job_id: UUID) -> None:
+    session.execute(
+        update(JobRow)
+        .where(JobRow.id == job_id)
+        .values(
+            status="processing",
+            attempts=JobRow.attempts + 1,
+            started_at=func.coalesce(JobRow.started_at, func.now()),
+        )
+    )
 
 
 def note_progress(session: Session, job_id: UUID, *, stage: str, done: int, total: int) -> None:
@@ -82,3 +104,20 @@ def unfinished_without_queue_entry(session: Session) -> list[UUID]:
         )
     )
     return [row[0] for row in rows]
+
+
+def has_live_workers(session: Session, *, within_s: float) -> bool:
+    """Whether a worker of the queue showed a sign of life within the last seconds."""
+    return bool(
+        session.scalar(
+            text(
+                """
+                SELECT EXISTS (
+                    SELECT 1 FROM procrastinate_workers
+                    WHERE last_heartbeat > now() - make_interval(secs => :within_s)
+                )
+                """
+            ),
+            {"within_s": within_s},
+        )
+    )

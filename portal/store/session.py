@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from portal.errors import DatabaseUnavailable, StorageFull
 
+__all__ = ["Database", "Session", "normalise_url"]
+
 # SQLSTATE classes and codes, PostgreSQL manual, appendix A.
 _DISK_FULL = "53100"
 _QUERY_CANCELED = "57014"

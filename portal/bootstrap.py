@@ -1,0 +1,69 @@
+"""Settings to services: the only place where the parts are put together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from portal.embeddings import create_embedder
+from portal.embeddings.calibration import Calibration
+from portal.errors import ServerSetup
+from portal.logs import configure_logs
+from portal.services import Services
+from portal.settings import Settings, load_settings
+from portal.store.session import Database
+
+_SECRET_BYTES = 48
+
+
+def build_services(
+    settings: Settings | None = None, *, database_url: str | None = None
+) -> Services:
+    """What a process works with. Raises ServerSetup without a database, InvalidSetting."""
+    settings = settings or load_settings()
+    configure_logs(settings)
+    url = database_url or settings.database_url
+    if not url:
+        raise ServerSetup(
+            reason="there is no database: set DATABASE_URL, or start everything with ./run"
+        )
+    embedder = create_embedder(settings.embedding)
+    return Services(
+        settings=settings,
+        database=Database(url, pool_size=settings.database_pool_size),
+        embedder=embedder,
+        calibration=Calibration.for_model(embedder, settings.data_dir / "cache"),
+        secret_key=read_secret_key(settings),
+    )
+
+
+def read_secret_key(settings: Settings) -> str:
+    """The key that signs tokens: the setting, or one made once and kept in the data directory."""
+    if settings.secret_key is not None:
+        return settings.secret_key.get_secret_value()
+    path = settings.data_dir / "secret_key"
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        _make_once(path)
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        reason = f"cannot keep a secret key in {path}: {error.strerror}; set PORTAL_SECRET_KEY"
+        raise ServerSetup(reason=reason) from error
+
+
+def _make_once(path: Path) -> None:
+    # Written aside and linked into place, so that of two processes that start together both
+    # read the same whole key.
+    if path.exists():
+        return
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(_SECRET_BYTES))
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        aside.unlink()

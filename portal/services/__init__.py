@@ -1,0 +1,24 @@
+"""Use cases: one function each, in one transaction. None of them knows of HTTP.
+
+Every function takes the `Services` container first: what the process has at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.domain.embedding import Embedder
+from portal.embeddings.calibration import Calibration
+from portal.settings import Settings
+from portal.store.session import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a process works with. `portal.bootstrap` makes it, tests make their own."""
+
+    settings: Settings
+    database: Database
+    embedder: Embedder
+    calibration: Calibration
+    secret_key: str

@@ -1,0 +1,61 @@
+"""`dynamic_config`: what administrators change while the portal serves, with its defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from portal.domain.people import Person
+from portal.domain.search import Fusion
+from portal.errors import Forbidden, InvalidInput
+from portal.services import Services
+from portal.store import config as config_store
+from portal.store.session import Session
+
+
+class DynamicConfig(BaseModel):
+    """Read anew for every search, so that a change counts at once in every process."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    semantic_weight: float = Field(0.7, ge=0, le=1)
+    bm25_weight: float = Field(0.3, ge=0, le=1)
+    fusion: Fusion = Fusion.WEIGHTED
+    rrf_k: int = Field(60, ge=1, le=1000)
+    top_n: int = Field(5, ge=1, le=100)
+    confidence_threshold: float = Field(0.5, ge=0, le=1)
+    domain_boost: float = Field(0.05, ge=0, le=0.5)
+    context_token_budget: int = Field(2000, ge=100, le=100_000)
+
+
+def read(session: Session) -> DynamicConfig:
+    """The values in force. A stored value that no longer fits is passed over, not served."""
+    stored = config_store.read_all(session)
+    try:
+        return DynamicConfig(**stored)
+    except ValidationError as error:
+        wrong = {str(item["loc"][0]) for item in error.errors()}
+        return DynamicConfig(**{key: value for key, value in stored.items() if key not in wrong})
+
+
+def change(services: Services, person: Person, values: dict[str, Any]) -> DynamicConfig:
+    """Change some values. Administrators only. Raises InvalidInput, then nothing changes."""
+    if not person.is_admin:
+        raise Forbidden
+    unknown = sorted(set(values) - set(DynamicConfig.model_fields))
+    if unknown:
+        raise InvalidInput(reason=", ".join(unknown))
+    with services.database.begin() as session:
+        merged = read(session).model_dump() | values
+        try:
+            config = DynamicConfig(**merged)
+        except ValidationError as error:
+            names = sorted({str(item["loc"][0]) for item in error.errors()})
+            raise InvalidInput(reason=", ".join(names)) from error
+        if config.semantic_weight + config.bm25_weight <= 0:
+            raise InvalidInput(reason="semantic_weight, bm25_weight")
+        for key in values:
+            value = config.model_dump(mode="json")[key]
+            config_store.write(session, key=key, value=value, updated_by=person.id)
+    return config

@@ -1,0 +1,57 @@
+"""Requests that may be repeated: the same key and body get the same answer, and act once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from portal.domain.people import Person
+from portal.errors import IdempotencyConflict, IdempotencyMismatch, InvalidInput
+from portal.services import Services
+from portal.store import idempotency as idempotency_store
+
+MOST_KEY_CHARACTERS = 200
+_LIFE = timedelta(hours=24)
+# A request still unanswered after this long died with its process; its key is free again.
+_LONGEST_REQUEST = timedelta(minutes=10)
+
+Answer = dict[str, Any]
+
+
+def once(
+    services: Services,
+    person: Person,
+    *,
+    key: str | None,
+    body_sha256: Callable[[], str],
+    action: Callable[[], Answer],
+) -> Answer:
+    """The answer of `action`, or the one it gave before under this key; None acts always.
+
+    Raises IdempotencyConflict while the first request runs, IdempotencyMismatch for another body.
+    """
+    if key is None:
+        return action()
+    if not 1 <= len(key) <= MOST_KEY_CHARACTERS or not key.isprintable():
+        raise InvalidInput(reason=f"Idempotency-Key has 1 to {MOST_KEY_CHARACTERS} characters")
+    digest = body_sha256()
+    with services.database.begin() as session:
+        idempotency_store.forget(session, older_than=_LIFE, unanswered_for=_LONGEST_REQUEST)
+        earlier = idempotency_store.claim(session, user_id=person.id, key=key, body_sha256=digest)
+    if earlier is not None:
+        if earlier.body_sha256 != digest:
+            raise IdempotencyMismatch
+        if earlier.response is None:
+            raise IdempotencyConflict
+        return earlier.response
+    try:
+        answer = action()
+    except BaseException:
+        # What failed may be tried again under the same key.
+        with services.database.begin() as session:
+            idempotency_store.release(session, user_id=person.id, key=key)
+        raise
+    with services.database.begin() as session:
+        idempotency_store.answer(session, user_id=person.id, key=key, response=answer)
+    return answer

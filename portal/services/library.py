@@ -1,0 +1,226 @@
+"""The library: what is in it, one document, and its way through trash, restore and purge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from portal.domain.documents import (
+    DocumentDetail,
+    DocumentFilter,
+    DocumentPage,
+    DocumentStatus,
+    DocumentSummary,
+    MediaType,
+    StoredPassage,
+    Visibility,
+)
+from portal.domain.people import Person
+from portal.errors import Conflict, Forbidden, InvalidInput, NotFound
+from portal.services import Services
+from portal.store import chunks as chunk_store
+from portal.store import documents as document_store
+from portal.store import files as file_store
+from portal.store import jobs as job_store
+from portal.store.models import DocumentRow
+from portal.store.session import Session
+
+MOST_TITLE_CHARACTERS = 300
+MOST_DOMAIN_CHARACTERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """An original; `parts` yields its bytes in order and must be read to the end or closed."""
+
+    file_name: str
+    media_type: MediaType
+    size_bytes: int
+    parts: Iterator[bytes]
+
+
+def check_title(title: str) -> str:
+    """A title fit to show, on one line. Raises InvalidInput."""
+    title = " ".join(title.replace("\0", " ").split())
+    if not 1 <= len(title) <= MOST_TITLE_CHARACTERS:
+        raise InvalidInput(reason=f"a title has 1 to {MOST_TITLE_CHARACTERS} characters")
+    return title
+
+
+def check_domain(domain: str | None) -> str | None:
+    """A domain on one line, None for an empty one. Raises InvalidInput."""
+    domain = " ".join((domain or "").replace("\0", " ").split())
+    if len(domain) > MOST_DOMAIN_CHARACTERS:
+        raise InvalidInput(reason=f"a domain has at most {MOST_DOMAIN_CHARACTERS} characters")
+    return domain or None
+
+
+def list_documents(
+    services: Services,
+    person: Person,
+    *,
+    filters: DocumentFilter | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> DocumentPage:
+    """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
+    with services.database.begin() as session:
+        return document_store.list_documents(
+            session, person, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
+        )
+
+
+def list_trash(services: Services, person: Person) -> tuple[DocumentSummary, ...]:
+    """What a person may restore, latest first."""
+    with services.database.begin() as session:
+        return document_store.list_trash(session, person)
+
+
+def get_summary(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
+    """Raises NotFound, also for what the person may not see."""
+    with services.database.begin() as session:
+        return _seen(session, person, document_id)
+
+
+def get_document(services: Services, person: Person, document_id: UUID) -> DocumentDetail:
+    """Raises NotFound, also for what the person may not see."""
+    with services.database.begin() as session:
+        detail = document_store.find_detail(session, person, document_id)
+        if detail is None:
+            raise NotFound
+        return detail
+
+
+def _seen(
+    session: Session, person: Person, document_id: UUID, *, deleted: bool = False
+) -> DocumentSummary:
+    summary = document_store.find_summary(session, person, document_id, deleted=deleted)
+    if summary is None:
+        raise NotFound
+    return summary
+
+
+def list_passages(
+    services: Services, person: Person, document_id: UUID, *, limit: int = 50, offset: int = 0
+) -> tuple[tuple[StoredPassage, ...], int]:
+    """Passages in reading order, and how many there are. Raises NotFound."""
+    with services.database.begin() as session:
+        _seen(session, person, document_id)
+        return chunk_store.list_passages(session, document_id, limit=limit, offset=offset)
+
+
+def find_passage(
+    services: Services, person: Person, document_id: UUID, chunk_id: UUID
+) -> StoredPassage:
+    """Raises NotFound."""
+    with services.database.begin() as session:
+        _seen(session, person, document_id)
+        passage = chunk_store.find_passage(session, document_id, chunk_id)
+        if passage is None:
+            raise NotFound
+        return passage
+
+
+def read_text(
+    services: Services, person: Person, document_id: UUID, *, start: int = 0, end: int | None = None
+) -> tuple[UUID, str]:
+    """The text as indexed, or characters `start` to `end`, with its revision. Raises NotFound."""
+    with services.database.begin() as session:
+        _seen(session, person, document_id)
+        found = chunk_store.read_text(session, document_id, start=start, end=end)
+        if found is None:
+            raise NotFound
+        return found
+
+
+def open_file(services: Services, person: Person, document_id: UUID) -> StoredFile:
+    """The original as it was uploaded. Raises NotFound."""
+    with services.database.begin() as session:
+        summary = _seen(session, person, document_id)
+        file_id = document_store.find_file_id(session, document_id)
+        if file_id is None:
+            raise NotFound
+    return StoredFile(
+        file_name=summary.file_name,
+        media_type=summary.media_type,
+        size_bytes=summary.size_bytes,
+        parts=_parts(services, file_id),
+    )
+
+
+def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
+    # One short transaction a part: a slow reader must not hold a connection.
+    part_index = 0
+    while True:
+        with services.database.begin() as session:
+            data = file_store.read_part(session, file_id, part_index)
+        if data is None:
+            return
+        yield data
+        part_index += 1
+
+
+def _editable(session: Session, person: Person, document_id: UUID, *, deleted: bool) -> DocumentRow:
+    """The locked row, if this person may change it. Raises NotFound, Forbidden."""
+    row = document_store.lock_document(session, document_id)
+    summary = _seen(session, person, document_id, deleted=deleted)
+    if not summary.can_edit:
+        raise Forbidden
+    if row is None:
+        raise NotFound
+    return row
+
+
+def change_document(
+    services: Services,
+    person: Person,
+    document_id: UUID,
+    *,
+    title: str | None = None,
+    domain: str | None = None,
+    visibility: Visibility | None = None,
+) -> None:
+    """Change what is given; an empty domain takes it away. Raises NotFound, Forbidden."""
+    with services.database.begin() as session:
+        row = _editable(session, person, document_id, deleted=False)
+        if title is not None:
+            row.title = check_title(title)
+        if domain is not None:
+            row.domain = check_domain(domain)
+        if visibility is not None:
+            row.visibility = visibility.value
+
+
+def delete_document(services: Services, person: Person, document_id: UUID) -> None:
+    """Move to the trash: gone from lists and search when this returns. Raises NotFound."""
+    with services.database.begin() as session:
+        _editable(session, person, document_id, deleted=False)
+        document_store.set_deleted(session, document_id, deleted=True)
+
+
+def restore_document(services: Services, person: Person, document_id: UUID) -> None:
+    """Take out of the trash, as it was. Raises NotFound."""
+    with services.database.begin() as session:
+        _editable(session, person, document_id, deleted=True)
+        document_store.set_deleted(session, document_id, deleted=False)
+
+
+def purge_document(services: Services, person: Person, document_id: UUID) -> None:
+    """Erase text, vectors and file for good, from the trash or directly. Raises NotFound."""
+    with services.database.begin() as session:
+        in_trash = document_store.find_summary(session, person, document_id, deleted=True)
+        _editable(session, person, document_id, deleted=in_trash is not None)
+        document_store.set_deleted(session, document_id, deleted=True)
+        document_store.purge(session, document_id)
+
+
+def retry_document(services: Services, person: Person, document_id: UUID) -> None:
+    """Read a failed document again. Raises NotFound, Conflict when it has not failed."""
+    with services.database.begin() as session:
+        row = _editable(session, person, document_id, deleted=False)
+        file_id = document_store.find_file_id(session, document_id)
+        if row.status != DocumentStatus.FAILED.value or file_id is None:
+            raise Conflict(reason="only a failed document can be tried again")
+        job_store.add_job(session, document_id=document_id, file_id=file_id)
+        document_store.set_status(session, document_id, DocumentStatus.QUEUED)

@@ -1,0 +1,25 @@
+"""Housekeeping that every worker does between jobs, safe to do twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from portal.services import Services
+from portal.store import jobs as job_store
+from portal.store import tokens as token_store
+
+log = structlog.get_logger(__name__)
+
+# An ended token is remembered this long, so that a copied refresh token is still recognised.
+_TOKEN_MEMORY = timedelta(days=30)
+
+
+def run(services: Services) -> None:
+    """Requeue jobs that the queue lost, and forget tokens that ended long ago."""
+    with services.database.begin() as session:
+        for job_id in job_store.unfinished_without_queue_entry(session):
+            log.warning("job_requeued", job_id=str(job_id))
+            job_store.enqueue(session, job_id)
+        token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)

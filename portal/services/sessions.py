@@ -1,0 +1,95 @@
+"""Sessions: tokens for a person who proved who they are, and how they end."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from portal.domain.people import Person, PersonalToken, SignedIn, TokenKind, TokenPair
+from portal.errors import NotFound
+from portal.services import Services, tokens
+from portal.services.accounts import check_name, verify_password
+from portal.store import tokens as token_store
+
+
+def sign_in(services: Services, *, name: str, password: str) -> TokenPair:
+    """Tokens for an API client. Raises WrongCredentials, alike for a wrong name and password."""
+    user = verify_password(services, name, password)
+    with services.database.begin() as session:
+        return tokens.issue_pair(services, session, user_id=user.id)
+
+
+def browser_session(services: Services, *, name: str, password: str) -> tuple[str, int]:
+    """The token for a browser's cookie and its life in seconds. Raises WrongCredentials."""
+    user = verify_password(services, name, password)
+    return _browser_token(services, user.id)
+
+
+def _browser_token(services: Services, user_id: UUID) -> tuple[str, int]:
+    # A browser has no way to refresh quietly; its token lives as long as a refresh token would,
+    # and sign-out, a new password or a disabled account end it at once.
+    ttl_s = services.settings.jwt.refresh_ttl_s
+    with services.database.begin() as session:
+        token = tokens.issue(
+            services,
+            session,
+            user_id=user_id,
+            kind=TokenKind.ACCESS,
+            ttl_s=ttl_s,
+            family_id=uuid4(),
+        )
+    return token, ttl_s
+
+
+def sign_out(services: Services, signed_in: SignedIn) -> None:
+    """End the session that this token belongs to."""
+    tokens.end_family(services, signed_in.token_id)
+
+
+def token_for(services: Services, person: Person, *, ttl_s: int) -> str:
+    """An access token made by the operator on the command line."""
+    with services.database.begin() as session:
+        return tokens.issue(
+            services,
+            session,
+            user_id=person.id,
+            kind=TokenKind.ACCESS,
+            ttl_s=ttl_s,
+            family_id=uuid4(),
+        )
+
+
+def create_personal_token(services: Services, person: Person, *, name: str, ttl_s: int) -> str:
+    """A token for scripts; it is shown once and never stored."""
+    name = check_name(name)
+    with services.database.begin() as session:
+        return tokens.issue(
+            services,
+            session,
+            user_id=person.id,
+            kind=TokenKind.PERSONAL,
+            ttl_s=ttl_s,
+            family_id=uuid4(),
+            name=name,
+        )
+
+
+def list_personal_tokens(services: Services, person: Person) -> tuple[PersonalToken, ...]:
+    """A person's own live tokens, newest first."""
+    with services.database.begin() as session:
+        return tuple(
+            PersonalToken(
+                id=row.id,
+                name=row.name or "",
+                created_at=row.created_at,
+                expires_at=row.expires_at,
+                last_used_at=row.last_used_at,
+            )
+            for row in token_store.list_personal_tokens(session, person.id)
+        )
+
+
+def revoke_personal_token(services: Services, person: Person, token_id: UUID) -> None:
+    """Raises NotFound when the person has no such live token."""
+    with services.database.begin() as session:
+        if not token_store.revoke_personal_token(session, user_id=person.id, token_id=token_id):
+            raise NotFound

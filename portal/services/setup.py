@@ -1,0 +1,102 @@
+"""Preparing a database for serving, and saying what a server lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from portal.database import bm25, extensions
+from portal.database import health as server_health
+from portal.services import Services
+from portal.store import embedding_models
+from portal.store import migrations as store_migrations
+
+
+def prepare_database(services: Services, *, revision: str = "head") -> Iterator[str]:
+    """Bring schema, extensions, keyword index and model partition in order; says what it does.
+
+    Raises ServerSetup when the server cannot serve the portal.
+    """
+    database = services.database
+    if revision != "head":
+        yield f"schema to {revision}"
+        go = store_migrations.downgrade if revision == "base" else store_migrations.migrate
+        go(database.url, revision)
+        return
+    yield "extensions"
+    with database.engine.connect() as connection:
+        extensions.ensure_extensions(connection)
+    yield "schema"
+    store_migrations.migrate(database.url)
+    yield "keyword index"
+    prepare_keyword_index(services)
+    yield f"embedding model {services.embedder.name}"
+    register_model(services)
+
+
+def prepare_keyword_index(services: Services) -> None:
+    """Make the BM25 index where the setting wants it, and rebuild it after a server start."""
+    settings, engine = services.settings.search, services.database.engine
+    if settings.keyword_backend not in {"auto", "pg_textsearch"}:
+        return
+    with engine.begin() as connection:
+        has_index = bm25.ensure_index(connection, k1=settings.bm25_k1, b=settings.bm25_b)
+    if has_index:
+        bm25.rebuild_after_start(engine)
+
+
+def register_model(services: Services) -> None:
+    """Make the partition of the configured embedding model where it is missing."""
+    with services.database.begin() as session:
+        embedding_models.ensure_model(
+            session,
+            name=services.embedder.name,
+            provider=services.settings.embedding.provider,
+            dimensions=services.embedder.dimensions,
+            hnsw=services.settings.search.hnsw,
+        )
+
+
+def schema_differences(services: Services) -> list[object]:
+    """What autogenerate would change between the migrated database and the models."""
+    store_migrations.migrate(services.database.url)
+    with services.database.engine.connect() as connection:
+        return store_migrations.differences(connection)
+
+
+def diagnose(services: Services) -> dict[str, Any]:
+    """What the server has and lacks, what each lack costs, and what to do."""
+    with services.database.engine.connect() as connection:
+        report = server_health.report(connection)
+        revision = store_migrations.current_revision(connection)
+    settings = services.settings
+    return {
+        "fit": report.is_fit,
+        "database": "your own (DATABASE_URL)" if settings.database_url else "embedded",
+        "server_version": report.server_version,
+        "extensions": report.extensions,
+        "schema": revision,
+        "schema_wanted": store_migrations.newest_revision(),
+        "keyword_backend": report.keyword_backend,
+        "bm25_state": report.bm25.state,
+        "embedding_model": services.embedder.name,
+        "lacks": [asdict(lack) for lack in report.lacks],
+    }
+
+
+def report_lines(report: dict[str, Any]) -> Iterator[str]:
+    """`diagnose` as a person reads it."""
+    yield f"PostgreSQL {report['server_version']}, {report['database']}"
+    for name, version in report["extensions"].items():
+        yield f"  {name}: {version or 'missing'}"
+    yield f"schema: {report['schema'] or 'none'} (this version wants {report['schema_wanted']})"
+    yield f"keyword search: {report['keyword_backend']}, index {report['bm25_state']}"
+    yield f"embedding model: {report['embedding_model']}"
+    for lack in report["lacks"]:
+        yield ""
+        yield f"{'MISSING' if lack['is_fatal'] else 'lacking'}: {lack['what']}"
+        yield f"  costs: {lack['cost']}"
+        yield f"  do:    {lack['remedy']}"
+    yield ""
+    yield "fit to serve" if report["fit"] else "not fit to serve"

@@ -1,0 +1,195 @@
+"""Uploads: a file is checked, stored and queued in one transaction, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+from uuid import UUID, uuid4
+
+from portal.domain.documents import DocumentSummary, MediaType, Visibility
+from portal.domain.people import Person
+from portal.errors import EmptyFile, EncryptedPdf, NotFound, TooLarge
+from portal.ingest.formats.pdf import is_encrypted_pdf
+from portal.ingest.media_types import sniff
+from portal.services import Services
+from portal.services.library import MOST_TITLE_CHARACTERS, check_domain, check_title
+from portal.store import documents as document_store
+from portal.store import files as file_store
+from portal.store import jobs as job_store
+from portal.store.session import Session
+
+# What sniffing looks at: enough for every signature and for a fair sample of a text.
+_HEAD_BYTES = 64 * 1024
+_COPY_BYTES = 1024 * 1024
+_MOST_NAME_CHARACTERS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class UploadReceipt:
+    """What came of an upload; `is_duplicate` when the same bytes were already there."""
+
+    document: DocumentSummary
+    is_duplicate: bool
+
+
+def clean_file_name(file_name: str) -> str:
+    """The last part of a name, in NFC, without invisible characters, of a length to show."""
+    name = unicodedata.normalize("NFC", file_name.replace("\\", "/"))
+    name = PurePosixPath(name).name
+    name = "".join(c for c in name if not unicodedata.category(c).startswith("C")).strip()
+    if len(name) > _MOST_NAME_CHARACTERS:
+        suffix = PurePosixPath(name).suffix[:20]
+        name = name[: _MOST_NAME_CHARACTERS - len(suffix)] + suffix
+    return name if name.strip(".") else "unnamed"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file as it arrives: a seekable stream of bytes, and what it calls itself."""
+
+    stream: IO[bytes]
+    file_name: str
+
+
+def store_upload(
+    services: Services,
+    person: Person,
+    *,
+    stream: IO[bytes],
+    file_name: str,
+    title: str | None = None,
+    domain: str | None = None,
+    visibility: Visibility = Visibility.SHARED,
+) -> UploadReceipt:
+    """Store a file and queue its ingestion; the same bytes by the same owner give what is there.
+
+    Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf; then nothing is stored.
+    """
+    upload = Upload(stream, file_name)
+    receipts = store_uploads(
+        services, person, [upload], title=title, domain=domain, visibility=visibility
+    )
+    return receipts[0]
+
+
+def store_uploads(
+    services: Services,
+    person: Person,
+    files: Sequence[Upload],
+    *,
+    title: str | None = None,
+    domain: str | None = None,
+    visibility: Visibility = Visibility.SHARED,
+) -> list[UploadReceipt]:
+    """Store several files together: all of them, or with the first error none."""
+    domain = check_domain(domain)
+    checked = [_check(services, file, title) for file in files]
+    with services.database.begin() as session:
+        return [
+            _store(session, person, file, domain=domain, visibility=visibility) for file in checked
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    stream: IO[bytes]
+    file_name: str
+    title: str
+    media_type: MediaType
+    sha256: str
+
+
+def _check(services: Services, file: Upload, title: str | None) -> _Checked:
+    file_name = clean_file_name(file.file_name)
+    return _Checked(
+        stream=file.stream,
+        file_name=file_name,
+        title=check_title(title if title and title.strip() else _title_of(file_name)),
+        media_type=_check_file(services, file.stream, file_name),
+        sha256=_sha256(file.stream),
+    )
+
+
+def _store(
+    session: Session,
+    person: Person,
+    file: _Checked,
+    *,
+    domain: str | None,
+    visibility: Visibility,
+) -> UploadReceipt:
+    document_store.lock_content(session, owner_id=person.id, sha256=file.sha256)
+    present = document_store.find_duplicate(session, owner_id=person.id, sha256=file.sha256)
+    if present is not None:
+        return UploadReceipt(_summary(session, person, present), is_duplicate=True)
+    document_id = uuid4()
+    file_id, sha256, size_bytes = file_store.add_file(session, file.stream)
+    document_store.add_document(
+        session,
+        document_id=document_id,
+        owner_id=person.id,
+        title=file.title,
+        file_name=file.file_name,
+        media_type=file.media_type,
+        size_bytes=size_bytes,
+        sha256=sha256,
+        domain=domain,
+        visibility=visibility,
+    )
+    job_store.add_job(session, document_id=document_id, file_id=file_id)
+    return UploadReceipt(_summary(session, person, document_id), is_duplicate=False)
+
+
+def digest_of(streams: Sequence[IO[bytes]], values: Sequence[str | None]) -> str:
+    """A hash of all that an upload request says, to tell a repeat from another request."""
+    parts = [_sha256(stream) for stream in streams]
+    return hashlib.sha256(repr((parts, list(values))).encode()).hexdigest()
+
+
+def _summary(session: Session, person: Person, document_id: UUID) -> DocumentSummary:
+    summary = document_store.find_summary(session, person, document_id)
+    if summary is None:
+        raise NotFound
+    return summary
+
+
+def _title_of(file_name: str) -> str:
+    return (PurePosixPath(file_name).stem.strip() or file_name)[:MOST_TITLE_CHARACTERS]
+
+
+def _check_file(services: Services, stream: IO[bytes], file_name: str) -> MediaType:
+    """What the file is. Raises when it cannot be taken; leaves the stream at its start."""
+    size_bytes = stream.seek(0, 2)
+    stream.seek(0)
+    if size_bytes == 0:
+        raise EmptyFile(name=file_name)
+    if size_bytes > services.settings.max_upload_bytes:
+        raise TooLarge(name=file_name, limit_mb=services.settings.max_upload_mb)
+    media_type = sniff(stream.read(_HEAD_BYTES), file_name)
+    stream.seek(0)
+    if media_type is MediaType.PDF and _is_encrypted(stream):
+        raise EncryptedPdf(name=file_name)
+    stream.seek(0)
+    return media_type
+
+
+def _is_encrypted(stream: IO[bytes]) -> bool:
+    with tempfile.NamedTemporaryFile(suffix=".pdf") as copy:
+        while block := stream.read(_COPY_BYTES):
+            copy.write(block)
+        copy.flush()
+        return is_encrypted_pdf(Path(copy.name))
+
+
+def _sha256(stream: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    stream.seek(0)
+    while block := stream.read(_COPY_BYTES):
+        digest.update(block)
+    stream.seek(0)
+    return digest.hexdigest()

@@ -1,0 +1,80 @@
+"""What operators look at: versions, counts, the state of indexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+
+def read_revision(session: Session) -> str | None:
+    """The schema's revision, None before the first migration."""
+    if session.scalar(text("SELECT to_regclass('alembic_version')")) is None:
+        return None
+    return session.scalar(text("SELECT version_num FROM alembic_version"))
+
+
+def read_extensions(session: Session) -> dict[str, str]:
+    """Installed extensions with their versions, and PostgreSQL's own."""
+    rows = session.execute(
+        text(
+            """
+            SELECT extname, extversion FROM pg_extension
+            WHERE extname IN ('vector', 'pg_textsearch', 'pg_trgm', 'unaccent')
+            ORDER BY extname
+            """
+        )
+    ).tuples()
+    server = session.scalar(text("SELECT current_setting('server_version')"))
+    return {"postgresql": str(server), **dict(rows.all())}
+
+
+def read_counts(session: Session) -> dict[str, int]:
+    """Documents, searchable chunks, and chunks that the serving model has no vector for."""
+    row = (
+        session.execute(
+            text(
+                """
+            SELECT count(DISTINCT d.id) AS documents, count(c.id) AS chunks,
+                   count(c.id) FILTER (WHERE NOT EXISTS (
+                       SELECT 1 FROM chunk_embeddings e
+                       WHERE e.chunk_id = c.id AND e.model_id = collection.embedding_model_id
+                   )) AS missing_embeddings
+            FROM documents d
+            JOIN collections collection ON collection.id = d.collection_id
+            LEFT JOIN document_chunks c ON c.job_id = d.current_job_id
+            WHERE d.deleted_at IS NULL AND collection.name = 'portal'
+            """
+            )
+        )
+        .mappings()
+        .one()
+    )
+    return {name: int(value) for name, value in row.items()}
+
+
+def read_models(session: Session) -> list[dict[str, Any]]:
+    rows = session.execute(
+        text("SELECT name, provider, dimensions, status FROM embedding_models ORDER BY id")
+    ).mappings()
+    return [dict(row) for row in rows]
+
+
+def read_bm25_state(session: Session) -> dict[str, Any] | None:
+    """What the guard of the BM25 index last saw; None where there is no such index."""
+    row = (
+        session.execute(
+            text("SELECT state, rebuilt_at, row_count FROM bm25_index_state ORDER BY index_name")
+        )
+        .mappings()
+        .first()
+    )
+    if row is None:
+        return None
+    rebuilt_at = row["rebuilt_at"]
+    return {
+        "state": row["state"],
+        "rebuilt_at": rebuilt_at.isoformat() if rebuilt_at else None,
+        "row_count": row["row_count"],
+    }

@@ -1,0 +1,60 @@
+"""Keys of requests that may be repeated."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from portal.store.models import IdempotencyKeyRow
+
+
+def claim(
+    session: Session, *, user_id: UUID, key: str, body_sha256: str
+) -> IdempotencyKeyRow | None:
+    """Take a key; the row that stands there already when someone took it before."""
+    taken = session.scalar(
+        insert(IdempotencyKeyRow)
+        .values(user_id=user_id, key=key, body_sha256=body_sha256)
+        .on_conflict_do_nothing()
+        .returning(IdempotencyKeyRow.key)
+    )
+    if taken is not None:
+        return None
+    return session.scalar(
+        select(IdempotencyKeyRow).where(
+            IdempotencyKeyRow.user_id == user_id, IdempotencyKeyRow.key == key
+        )
+    )
+
+
+def answer(session: Session, *, user_id: UUID, key: str, response: dict[str, Any]) -> None:
+    session.execute(
+        update(IdempotencyKeyRow)
+        .where(IdempotencyKeyRow.user_id == user_id, IdempotencyKeyRow.key == key)
+        .values(response=response)
+    )
+
+
+def release(session: Session, *, user_id: UUID, key: str) -> None:
+    session.execute(
+        delete(IdempotencyKeyRow).where(
+            IdempotencyKeyRow.user_id == user_id,
+            IdempotencyKeyRow.key == key,
+            IdempotencyKeyRow.response.is_(None),
+        )
+    )
+
+
+def forget(session: Session, *, older_than: timedelta, unanswered_for: timedelta) -> None:
+    """Drop keys past their life, and those whose request never came to its end."""
+    age = func.now() - IdempotencyKeyRow.created_at
+    session.execute(
+        delete(IdempotencyKeyRow).where(
+            (age > older_than) | (IdempotencyKeyRow.response.is_(None) & (age > unanswered_for))
+        )
+    )

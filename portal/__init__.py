@@ -1,0 +1,48 @@
+"""The knowledge portal. `create_app` registers blueprints, nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from apiflask import APIFlask
+
+    from portal.services import Services
+
+
+def create_app(services: Services | None = None) -> APIFlask:
+    """The WSGI application. Imports stay inside: the command line starts without Flask."""
+    from apiflask import APIFlask
+    from werkzeug.middleware.proxy_fix import ProxyFix
+
+    from portal import api, context, web
+    from portal.bootstrap import build_services
+
+    services = services or build_services()
+    app = APIFlask(
+        "portal",
+        title="Knowledge portal",
+        version="1",
+        spec_path="/openapi",
+        docs_path=None,
+        json_errors=False,
+        static_folder=None,
+        template_folder=None,
+    )
+    settings = services.settings
+    app.config.update(
+        SECRET_KEY=services.secret_key,
+        # A little more than one file: the rest of the form has room too.
+        MAX_CONTENT_LENGTH=settings.max_upload_bytes * 10 + 1024 * 1024,
+        MAX_FORM_MEMORY_SIZE=1024 * 1024,
+    )
+    app.json.ensure_ascii = False  # type: ignore[attr-defined]
+    context.init_app(app, services)
+    web.register(app)
+    api.register(app)
+    if settings.trusted_proxies:
+        hops = settings.trusted_proxies
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops
+        )
+    return app

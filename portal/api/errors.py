@@ -1,0 +1,114 @@
+"""Errors as programs read them: ``{"error": {"code", "message", "request_id", "details"?}}``."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import structlog
+from apiflask.exceptions import HTTPError
+from flask import Flask, Response, jsonify, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import HTTPException
+
+from portal import context
+from portal.errors import (
+    Forbidden,
+    InvalidInput,
+    MalformedRequest,
+    MethodNotAllowed,
+    NotFound,
+    NotSignedIn,
+    PortalError,
+    RateLimited,
+    RequestTooLarge,
+    Unavailable,
+    UnsupportedMediaType,
+)
+
+log = structlog.get_logger(__name__)
+
+_CLIENT_ERROR, _SERVER_ERROR = 400, 500
+
+
+def init_app(app: Flask, prefixes: tuple[str, ...]) -> None:
+    """Answer errors under `prefixes`; elsewhere whoever was registered before stays in charge."""
+
+    def take_over(kind: type[Exception]) -> None:
+        before = app.error_handler_spec[None][None].get(kind)
+
+        def handle(error: Exception) -> ResponseReturnValue:
+            if before is None or request.path.startswith(prefixes):
+                return respond(error)
+            return cast("ResponseReturnValue", before(error))
+
+        app.register_error_handler(kind, handle)
+
+    for kind in (PortalError, HTTPException, Exception):
+        take_over(kind)
+    # APIFlask's own errors come only from declared JSON endpoints.
+    app.register_error_handler(HTTPError, respond)
+
+
+def respond(error: Exception) -> Response:
+    """The JSON answer to any error raised under an API's address."""
+    if isinstance(error, HTTPError):
+        return _from_validation(error)
+    if isinstance(error, HTTPException):
+        return _from_http(error)
+    if isinstance(error, PortalError):
+        return _body(error)
+    log.error("request_failed", error_type=type(error).__name__, exc_info=error)
+    return _body(PortalError())
+
+
+def _body(error: PortalError, details: dict[str, Any] | None = None) -> Response:
+    content: dict[str, Any] = {
+        "code": error.code,
+        "message": context.error_message(error),
+        "request_id": context.request_id(),
+    }
+    if details:
+        content["details"] = details
+    envelope: dict[str, Any] = {"error": content}
+    if request.path.startswith("/api/v1"):
+        envelope = {"success": False, "data": None, **envelope}
+    response = jsonify(envelope)
+    response.status_code = error.status
+    if isinstance(error, RateLimited):
+        response.headers["Retry-After"] = str(error.params.get("seconds", 60))
+    if isinstance(error, NotSignedIn):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _from_validation(error: HTTPError) -> Response:
+    """APIFlask's own errors: its validation, and its refusal of what cannot be parsed."""
+    if error.status_code != InvalidInput.status:
+        return _from_http(HTTPException(description=error.message), error.status_code)
+    details = error.detail if isinstance(error.detail, dict) else {}
+    names = sorted({name for fields in details.values() for name in fields})
+    return _body(InvalidInput(reason=", ".join(names) or "body"), details)
+
+
+def _from_http(error: HTTPException, code: int | None = None) -> Response:
+    code = code or error.code or _SERVER_ERROR
+    known: dict[int, PortalError] = {
+        401: NotSignedIn(),
+        403: Forbidden(),
+        404: NotFound(),
+        405: MethodNotAllowed(),
+        413: RequestTooLarge(limit_mb=context.services().settings.max_upload_mb),
+        415: UnsupportedMediaType(),
+        429: RateLimited(seconds=60),
+        503: Unavailable(),
+    }
+    if code in known:
+        response = _body(known[code])
+    elif _CLIENT_ERROR <= code < _SERVER_ERROR:
+        response = _body(MalformedRequest(reason=error.name.lower()))
+    else:
+        response = _body(PortalError())
+    for name, value in error.get_headers():
+        if name in {"Allow", "Retry-After"}:
+            response.headers[name] = value
+    return response

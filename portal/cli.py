@@ -1,0 +1,214 @@
+"""The command line: ``portal serve``, ``portal import`` and the rest."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from portal.errors import PortalError
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class OneLineErrors(click.Group):
+    """Every expected failure ends as one line on stderr and exit status 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PortalError as error:
+            click.echo(f"portal: {error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the portal keeps things.")
+@click.pass_context
+def main(ctx: click.Context, data_dir: Path | None) -> None:
+    """A self-hosted knowledge portal: documents in, cited answers out."""
+    ctx.obj = {"data_dir": data_dir.resolve()} if data_dir else {}
+
+
+def _settings(ctx: click.Context, **overrides: Any) -> Any:
+    from portal.settings import load_settings
+
+    return load_settings(**ctx.obj, **{k: v for k, v in overrides.items() if v is not None})
+
+
+def _services(ctx: click.Context) -> Any:
+    """Services on the configured database, or on the embedded one of a portal that runs."""
+    from portal.bootstrap import build_services
+    from portal.database.embedded import EmbeddedPostgres
+
+    settings = _settings(ctx)
+    if settings.database_url:
+        return build_services(settings)
+    server = EmbeddedPostgres(settings.data_dir)
+    if not server.is_running():
+        ctx.call_on_close(server.stop)
+    return build_services(settings, database_url=server.start())
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8000, show_default=True)
+@click.option("--data-dir", "serve_data_dir", type=click.Path(path_type=Path))
+@click.option("--web-threads", default=16, show_default=True, help="Requests served at once.")
+@click.option("--workers", default=1, show_default=True, help="Processes that read documents.")
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    host: str,
+    port: int,
+    serve_data_dir: Path | None,
+    web_threads: int,
+    workers: int,
+) -> None:
+    """Start everything: database, web and workers."""
+    from portal import supervisor
+
+    data_dir = serve_data_dir.resolve() if serve_data_dir else None
+    settings = _settings(ctx, data_dir=data_dir)
+    ctx.exit(
+        supervisor.serve(settings, host=host, port=port, web_threads=web_threads, workers=workers)
+    )
+
+
+@main.command()
+@click.pass_context
+def worker(ctx: click.Context) -> None:
+    """Read documents from the queue until a signal."""
+    from portal.worker import run
+
+    run(_services(ctx))
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8000, show_default=True)
+@click.option("--web-threads", default=16, show_default=True)
+@click.pass_context
+def web(ctx: click.Context, host: str, port: int, web_threads: int) -> None:
+    """Serve the pages and the APIs, without workers."""
+    from portal import supervisor
+
+    ctx.exit(supervisor.run_web(_settings(ctx), host=host, port=port, web_threads=web_threads))
+
+
+@main.command()
+@click.option("--to", "revision", default="head", help="A revision; `base` drops everything.")
+@click.option("--check", is_flag=True, help="Only say whether models and migrations are in step.")
+@click.pass_context
+def migrate(ctx: click.Context, revision: str, check: bool) -> None:
+    """Bring the database to the newest schema."""
+    from portal.services import setup
+
+    services = _services(ctx)
+    if check:
+        left = setup.schema_differences(services)
+        for difference in left:
+            click.echo(str(difference), err=True)
+        ctx.exit(1 if left else 0)
+    for line in setup.prepare_database(services, revision=revision):
+        click.echo(line)
+
+
+@main.group()
+def user() -> None:
+    """Accounts."""
+
+
+@user.command("create")
+@click.argument("name")
+@click.option("--admin", is_flag=True, help="May manage people and everybody's documents.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.pass_context
+def create_user(ctx: click.Context, name: str, admin: bool, password_stdin: bool) -> None:
+    """Make an account."""
+    from portal.services import accounts
+
+    password = (
+        sys.stdin.readline().rstrip("\r\n")
+        if password_stdin
+        else click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    )
+    person = accounts.create_user(_services(ctx), name=name, password=password, is_admin=admin)
+    click.echo(f"created {person.name}")
+
+
+@main.command()
+@click.argument("name")
+@click.option("--expires", default="1h", show_default=True, help="Such as 30m, 12h or 7d.")
+@click.pass_context
+def token(ctx: click.Context, name: str, expires: str) -> None:
+    """Print an access token (JWT) for an account."""
+    from portal.services import accounts, sessions
+
+    ttl_s = _duration_s(expires)
+    services = _services(ctx)
+    person = accounts.find_person(services, name)
+    click.echo(sessions.token_for(services, person, ttl_s=ttl_s))
+
+
+def _duration_s(words: str) -> int:
+    number, unit = words[:-1], words[-1:]
+    if unit not in _UNITS_S or not number.isdecimal() or not int(number):
+        raise click.BadParameter("a number and s, m, h or d, such as 1h", param_hint="--expires")
+    return int(number) * _UNITS_S[unit]
+
+
+@main.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--owner", default="admin", show_default=True, help="Whose documents they become.")
+@click.option("--domain", help="The domain they belong to.")
+@click.option("--private", is_flag=True, help="Only for the owner and administrators.")
+@click.option("--wait", is_flag=True, help="Stay until all of them are ready or failed.")
+@click.pass_context
+def import_documents(
+    ctx: click.Context,
+    paths: tuple[Path, ...],
+    owner: str,
+    domain: str | None,
+    private: bool,
+    wait: bool,
+) -> None:
+    """Take in files and folders. Safe to repeat: what is there already is not stored twice."""
+    from portal.domain.documents import Visibility
+    from portal.importing import import_and_wait
+
+    visibility = Visibility.PRIVATE if private else Visibility.SHARED
+    failed = import_and_wait(
+        _services(ctx), paths, owner=owner, domain=domain, visibility=visibility, wait=wait
+    )
+    ctx.exit(1 if failed else 0)
+
+
+@main.command()
+@click.pass_context
+def models(ctx: click.Context) -> None:
+    """List embedding models and what they hold."""
+    from portal.services import health
+
+    state = health.check_vector_store(_services(ctx))
+    for model in state["models"]:
+        click.echo(f"{model['name']}  {model['dimensions']}-d  {model['status']}")
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.pass_context
+def doctor(ctx: click.Context, as_json: bool) -> None:
+    """Say what is there, what is missing, what that costs and what to do."""
+    from portal.services import setup
+
+    report = setup.diagnose(_services(ctx))
+    if as_json:
+        click.echo(json.dumps(report, ensure_ascii=False, indent=2, default=str))
+    else:
+        for line in setup.report_lines(report):
+            click.echo(line)
+    ctx.exit(0 if report["fit"] else 1)

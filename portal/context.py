@@ -1,0 +1,151 @@
+"""What a request knows: its services, its person, its language and its id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+import structlog
+from flask import Flask, Request, current_app, g, request
+from flask_babel import gettext
+from flask_login import LoginManager, UserMixin, current_user
+
+from portal.domain.documents import Failure
+from portal.domain.people import Person, SignedIn
+from portal.errors import MESSAGES, InvalidToken, NotSignedIn, PortalError
+from portal.services import Services, tokens
+
+SESSION_COOKIE = "portal_session"
+LANGUAGE_COOKIE = "portal_language"
+_LANGUAGES = ("zh-CN", "en")
+# Any Chinese that a browser names is better served by ours than by English.
+_CHINESE = ("zh-CN", "zh", "zh-Hans", "zh-Hans-CN", "zh-SG", "zh-TW", "zh-HK", "zh-Hant")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+login_manager = LoginManager()
+
+
+class CurrentUser(UserMixin):
+    """What flask-login hands around: a signed-in person."""
+
+    def __init__(self, signed_in: SignedIn) -> None:
+        self.signed_in = signed_in
+
+    def get_id(self) -> str:
+        return str(self.signed_in.person.id)
+
+
+def init_app(app: Flask, services: Services) -> None:
+    """Give every request its services, its id and its person, and close it to strangers."""
+    app.extensions["portal"] = services
+    login_manager.init_app(app)
+    # Who someone is stands in their token; flask-login must not keep a second copy.
+    login_manager.session_protection = None
+    app.before_request(_name_request)
+    app.before_request(_require_sign_in)
+    app.after_request(_show_request_id)
+
+
+def public(view: View) -> View:
+    """Mark a view that needs no sign-in; every other one does."""
+    cast("Any", view).is_public = True
+    return view
+
+
+def services() -> Services:
+    return cast("Services", current_app.extensions["portal"])
+
+
+def signed_in() -> SignedIn | None:
+    """Who asks, or None for a stranger."""
+    user = current_user
+    return user.signed_in if isinstance(user._get_current_object(), CurrentUser) else None  # noqa: SLF001 - the proxy has no other way
+
+
+def person() -> Person:
+    """Who asks. Raises NotSignedIn, or InvalidToken when a token was sent that does not count."""
+    found = signed_in()
+    if found is not None:
+        return found.person
+    error: PortalError | None = g.get("token_error")
+    raise error or NotSignedIn()
+
+
+def language() -> str:
+    """`zh-CN` or `en`: the account's, else the switch's, else what the browser prefers."""
+    found = signed_in()
+    if found is not None and found.person.language:
+        return found.person.language
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    if chosen in _LANGUAGES:
+        return chosen
+    best = request.accept_languages.best_match([*_CHINESE, "en"], default="en")
+    return "zh-CN" if best in _CHINESE else "en"
+
+
+def request_id() -> str:
+    """What this request's log lines are found by."""
+    return str(g.get("request_id", ""))
+
+
+def error_message(error: PortalError) -> str:
+    """An error's words in the reader's language."""
+    return filled_in(error.message, error.params)
+
+
+def failure_message(failure: Failure) -> str:
+    """Why a document failed, in the reader's language."""
+    template = MESSAGES.get(failure.code, PortalError.message)
+    return filled_in(template, failure.params)
+
+
+def filled_in(template: str, params: Mapping[str, Any]) -> str:
+    message = gettext(template)
+    return message % params if params else message
+
+
+def read_token(from_request: Request) -> str | None:
+    """The token that a request carries. A bearer header counts alone: a request that could have
+    been forged with the cookie never borrows its exemption from CSRF checks."""
+    header = from_request.headers.get("Authorization")
+    if header is not None:
+        scheme, _, token = header.partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
+    return from_request.cookies.get(SESSION_COOKIE)
+
+
+@login_manager.request_loader
+def _load_user(from_request: Request) -> CurrentUser | None:
+    token = read_token(from_request)
+    if token is None:
+        return None
+    try:
+        return CurrentUser(tokens.authenticate(services(), token))
+    except InvalidToken as error:
+        g.token_error = error
+        return None
+
+
+def _name_request() -> None:
+    given = request.headers.get("X-Request-ID", "")
+    # A caller's id is kept only when it cannot break a log line.
+    g.request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(request_id=g.request_id)
+
+
+def _require_sign_in() -> None:
+    """Closed by default: a view is open only where it says so."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    if view is None or getattr(view, "is_public", False):
+        return
+    person()
+
+
+def _show_request_id(response: Any) -> Any:
+    response.headers.setdefault("X-Request-ID", request_id())
+    return response

@@ -1,0 +1,137 @@
+"""The worker: takes ingestion jobs from the queue, and picks up what others dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from uuid import UUID
+
+import procrastinate
+import structlog
+from procrastinate import JobContext
+from psycopg.conninfo import make_conninfo
+from sqlalchemy.engine import make_url
+
+from portal.errors import PortalError, Unavailable
+from portal.services import Services, indexing, maintenance
+from portal.store import jobs as job_store
+from portal.store.jobs import INDEX_TASK, QUEUE_NAME
+
+log = structlog.get_logger(__name__)
+
+# A worker tells the queue every ten seconds that it lives; after three silent beats it does not.
+_HEARTBEAT_S = 10.0
+_SILENT_AFTER_S = 30.0
+_RECOVERY_EVERY_S = 15.0
+_RETRY_WAIT_S = 10
+
+
+def create_queue(services: Services) -> procrastinate.App:
+    """The queue with our one task, on the portal's own database."""
+    connector = procrastinate.PsycopgConnector(conninfo=_conninfo(services.database.url))
+    queue = procrastinate.App(connector=connector)
+    retry = procrastinate.RetryStrategy(
+        max_attempts=indexing.MAX_ATTEMPTS,
+        exponential_wait=_RETRY_WAIT_S,
+        retry_exceptions={Unavailable},
+    )
+
+    @queue.task(name=INDEX_TASK, queue=QUEUE_NAME, retry=retry, pass_context=True)
+    def index_document(context: JobContext, job_id: str) -> None:
+        _index(services, UUID(job_id), context.should_abort)
+
+    return queue
+
+
+def _index(services: Services, job_id: UUID, should_stop: Callable[[], bool]) -> None:
+    try:
+        indexing.index_document(services, job_id, should_stop=should_stop)
+    except Unavailable:
+        raise
+    except indexing.Interrupted:
+        indexing.hand_back(services, job_id)
+    except Exception as error:  # Nothing unforeseen may leave a document "processing" for ever.
+        log.exception("job_failed", job_id=str(job_id), error_type=type(error).__name__)
+        indexing.record_failure(services, job_id, PortalError())
+
+
+def _conninfo(url: str) -> str:
+    """Libpq's form of a SQLAlchemy URL."""
+    parsed = make_url(url)
+    parts = {
+        "host": parsed.host,
+        "port": parsed.port,
+        "user": parsed.username,
+        "password": parsed.password,
+        "dbname": parsed.database,
+    }
+    query = {key: value for key, value in parsed.query.items() if isinstance(value, str)}
+    return make_conninfo("", **{k: v for k, v in (parts | query).items() if v is not None})
+
+
+def run(services: Services, *, concurrency: int = 1) -> None:
+    """Work until a signal; a job in hand is finished first, or left to the next worker."""
+    asyncio.run(_run(services, concurrency))
+
+
+def work_until_empty(services: Services) -> None:
+    """Do what is in the queue and come back: for `portal import --wait` with no worker about."""
+
+    async def work() -> None:
+        queue = create_queue(services)
+        async with queue.open_async():
+            await queue.run_worker_async(
+                queues=[QUEUE_NAME],
+                wait=False,
+                install_signal_handlers=False,
+                delete_jobs="successful",
+            )
+
+    asyncio.run(work())
+
+
+def has_live_workers(services: Services) -> bool:
+    """Whether some worker has given a sign of life of late."""
+    with services.database.begin() as session:
+        return job_store.has_live_workers(session, within_s=_SILENT_AFTER_S)
+
+
+async def _run(services: Services, concurrency: int) -> None:
+    queue = create_queue(services)
+    async with queue.open_async():
+        recovery = asyncio.create_task(_recover(services, queue))
+        try:
+            await queue.run_worker_async(
+                queues=[QUEUE_NAME],
+                concurrency=concurrency,
+                wait=True,
+                delete_jobs="successful",
+                update_heartbeat_interval=_HEARTBEAT_S,
+                stalled_worker_timeout=_SILENT_AFTER_S,
+                # Jobs are asked to stop at once: what they did so far is kept and goes on later.
+                shutdown_graceful_timeout=0.1,
+            )
+        finally:
+            recovery.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await recovery
+
+
+async def _recover(services: Services, queue: procrastinate.App) -> None:
+    """Every so often give back what a dead worker held, and do the housekeeping.
+
+    A timer of the worker's own rather than a job: a job could be stuck in the same queue.
+    """
+    while True:
+        try:
+            stalled = await queue.job_manager.get_stalled_jobs(
+                seconds_since_heartbeat=_SILENT_AFTER_S
+            )
+            for job in stalled:
+                log.warning("job_recovered", queue_job_id=job.id)
+                await queue.job_manager.retry_job(job)
+            await asyncio.to_thread(maintenance.run, services)
+        except Exception as error:  # noqa: BLE001 - the timer must outlive whatever fails once
+            log.warning("recovery_failed", error_type=type(error).__name__)
+        await asyncio.sleep(_RECOVERY_EVERY_S)

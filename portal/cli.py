@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from portal.errors import PortalError
+
+if TYPE_CHECKING:
+    from portal.services import Services
+    from portal.settings import Settings
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -33,24 +37,31 @@ def main(ctx: click.Context, data_dir: Path | None) -> None:
     ctx.obj = {"data_dir": data_dir.resolve()} if data_dir else {}
 
 
-def _settings(ctx: click.Context, **overrides: Any) -> Any:
+def _settings(ctx: click.Context, **overrides: Any) -> Settings:
     from portal.settings import load_settings
 
     return load_settings(**ctx.obj, **{k: v for k, v in overrides.items() if v is not None})
 
 
-def _services(ctx: click.Context) -> Any:
-    """Services on the configured database, or on the embedded one of a portal that runs."""
+def _services(ctx: click.Context) -> Services:
+    """Services on the configured database, or on the embedded one: joined when a portal serves on
+    it, else started for as long as the command runs."""
     from portal.bootstrap import build_services
     from portal.database.embedded import EmbeddedPostgres
+    from portal.services import setup
 
     settings = _settings(ctx)
     if settings.database_url:
         return build_services(settings)
     server = EmbeddedPostgres(settings.data_dir)
-    if not server.is_running():
-        ctx.call_on_close(server.stop)
-    return build_services(settings, database_url=server.start())
+    was_running = server.is_running()
+    ctx.call_on_close(server.leave)
+    services = build_services(settings, database_url=server.start())
+    ctx.call_on_close(services.database.dispose)
+    if not was_running:
+        for _step in setup.prepare_database(services):
+            pass
+    return services
 
 
 @main.command()

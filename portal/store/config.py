@@ -15,7 +15,7 @@ from portal.store.models import DynamicConfigRow
 def read_all(session: Session) -> dict[str, Any]:
     """Every value that was set; what is missing has its default in the code."""
     rows = session.execute(select(DynamicConfigRow.key, DynamicConfigRow.value))
-    return dict(rows.tuples().all())
+    return {row.key: row.value for row in rows}
 
 
 def write(session: Session, *, key: str, value: Any, updated_by: UUID | None) -> None:

@@ -25,9 +25,9 @@ def read_extensions(session: Session) -> dict[str, str]:
             ORDER BY extname
             """
         )
-    ).tuples()
+    )
     server = session.scalar(text("SELECT current_setting('server_version')"))
-    return {"postgresql": str(server), **dict(rows.all())}
+    return {"postgresql": str(server)} | {row.extname: row.extversion for row in rows}
 
 
 def read_counts(session: Session) -> dict[str, int]:

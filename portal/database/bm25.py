@@ -1,0 +1,252 @@
+"""The BM25 index of pg_textsearch, and the guard that its early versions need.
+
+Before 1.4.0 the index keeps its corpus statistics (how many passages there are, and how long)
+in shared memory and on disk only as of its last build. After a restart, or after a crash of any
+session, passages added since that build are forgotten: ranking is wrong, or nothing is found, in
+silence. A rebuild restores it. So the index is rebuilt once for every start of the server, and
+watched in between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import structlog
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from portal.database.extensions import FIRST_DURABLE_PG_TEXTSEARCH, pg_textsearch_version
+
+INDEX = "ix_document_chunks_bm25"
+TABLE = "document_chunks"
+
+# Any number, as long as every process of the portal uses this one.
+_REBUILD_LOCK = 7_316_002
+# What the index may lag behind the table by while others write.
+_COUNT_TOLERANCE = 0.05
+_COUNT_SLACK = 20
+
+State = Literal["absent", "ready", "rebuilding", "stale"]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Bm25State:
+    """How the index stands. `absent` where the server has no pg_textsearch."""
+
+    state: State
+    version: str | None = None
+    rebuilt_at: datetime | None = None
+    row_count: int | None = None
+    needs_guard: bool = False
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Whether a passage that is there is found, and whether all of them are counted."""
+
+    term: str | None
+    matches: int
+    row_count: int
+    counted: int | None
+
+    @property
+    def answers(self) -> bool:
+        if self.term is not None and self.matches == 0:
+            return False
+        if self.counted is None:
+            return True
+        return self.counted >= self.row_count * (1 - _COUNT_TOLERANCE) - _COUNT_SLACK
+
+
+def ensure_index(connection: Connection, *, k1: float = 1.2, b: float = 0.75) -> bool:
+    """Make the index where pg_textsearch is, anew when k1 or b changed. True when it is there.
+
+    Never clone a database that has this index (CREATE DATABASE ... TEMPLATE): pg_textsearch 1.0.0
+    knows an index by its OID alone, clones share it, and each then reads the other's pages. Clone
+    first, then call this.
+    """
+    if pg_textsearch_version(connection) is None:
+        return False
+    wanted = {"text_config=simple", f"k1={k1:g}", f"b={b:g}"}
+    query = text("SELECT reloptions FROM pg_class WHERE oid = to_regclass(:name)")
+    options = connection.execute(query, {"name": INDEX}).scalar()
+    if options is not None and wanted <= set(options):
+        return True
+    connection.execute(text(f"DROP INDEX IF EXISTS {INDEX}"))
+    connection.execute(
+        text(
+            f"CREATE INDEX {INDEX} ON {TABLE} USING bm25 (terms)"
+            f" WITH (text_config = 'simple', k1 = {k1:g}, b = {b:g})"
+        )
+    )
+    return True
+
+
+def rebuild_after_start(engine: Engine) -> Bm25State:
+    """Rebuild the index if it has not been since the server started. Processes that start
+    together do it once: the others wait and find it done."""
+    with _alone(engine) as connection:
+        state = read_state(connection)
+        if not state.needs_guard or _is_rebuilt_since_start(connection):
+            return state
+        return _rebuild(connection, concurrently=False)
+
+
+def heal(engine: Engine) -> Bm25State:
+    """Rebuild the index if the server has restarted or the index does not answer, and say so.
+    Searches go on meanwhile. Cheap when all is well: call it on a timer."""
+    with engine.connect() as connection:
+        state = read_state(connection)
+        if state.state == "absent" or _is_well(connection, state):
+            return state
+    with _alone(engine) as connection:
+        if _is_well(connection, state):
+            return read_state(connection)
+        _remember(connection, "stale")
+        log.warning("keyword index does not answer as it should; rebuilding it", index=INDEX)
+        state = _rebuild(connection, concurrently=True)
+        if not probe(connection).answers:
+            state = _rebuild(connection, concurrently=False)
+        log.warning("keyword index rebuilt", index=INDEX, rows=state.row_count)
+        return state
+
+
+def probe(connection: Connection) -> Probe:
+    """Ask the index for a word of the newest passage, and how many passages it knows of."""
+    rows = connection.execute(text(f"SELECT count(*) FROM {TABLE} WHERE terms <> ''")).scalar_one()
+    term = _term_of_newest_chunk(connection)
+    matches = 0
+    if term is not None:
+        matches = connection.execute(
+            text(
+                f"""
+                SELECT count(*) FROM (
+                    SELECT terms <@> to_bm25query(:term, '{INDEX}') AS score
+                      FROM {TABLE}
+                     ORDER BY terms <@> to_bm25query(:same_term, '{INDEX}')
+                     LIMIT 5
+                ) AS best WHERE score < 0
+                """
+            ),
+            {"term": term, "same_term": term},
+        ).scalar_one()
+    return Probe(term, matches, rows, _counted(connection))
+
+
+def read_state(connection: Connection) -> Bm25State:
+    """How the index stands, from what the last rebuild left and the server's start."""
+    version = pg_textsearch_version(connection)
+    exists = text("SELECT to_regclass(:name) IS NOT NULL")
+    if version is None or not connection.execute(exists, {"name": INDEX}).scalar_one():
+        return Bm25State("absent")
+    spelled = ".".join(str(part) for part in version)
+    if version >= FIRST_DURABLE_PG_TEXTSEARCH:
+        return Bm25State("ready", spelled)
+    query = "SELECT state, rebuilt_at, row_count FROM bm25_index_state WHERE index_name = :name"
+    row = connection.execute(text(query), {"name": INDEX}).one_or_none()
+    if row is None:
+        return Bm25State("stale", spelled, needs_guard=True)
+    state: State = row.state if row.state in ("rebuilding", "stale") else "ready"
+    if state == "ready" and not _is_rebuilt_since_start(connection):
+        state = "stale"
+    return Bm25State(state, spelled, row.rebuilt_at, row.row_count, needs_guard=True)
+
+
+def _is_well(connection: Connection, state: Bm25State) -> bool:
+    started = not state.needs_guard or _is_rebuilt_since_start(connection)
+    return started and probe(connection).answers
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[Connection]:
+    """A connection without transactions, as concurrent rebuilds need, under the rebuild lock."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _REBUILD_LOCK})
+        try:
+            yield connection
+        finally:
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _REBUILD_LOCK})
+
+
+# A session that is killed makes the postmaster restart everything but itself: its own start
+# does not change then, but the checkpointer's does.
+_SERVER_STARTED_AT = """
+    SELECT greatest(
+        pg_postmaster_start_time(),
+        (SELECT max(backend_start) FROM pg_stat_activity WHERE backend_type = 'checkpointer')
+    )
+"""
+
+
+def _is_rebuilt_since_start(connection: Connection) -> bool:
+    query = text(
+        f"SELECT server_started_at = ({_SERVER_STARTED_AT}) AND state = 'ready'"
+        " FROM bm25_index_state WHERE index_name = :name"
+    )
+    return bool(connection.execute(query, {"name": INDEX}).scalar())
+
+
+def _rebuild(connection: Connection, *, concurrently: bool) -> Bm25State:
+    _remember(connection, "rebuilding")
+    # What an interrupted concurrent rebuild leaves would slow every write.
+    for leftover in (f"{INDEX}_ccnew", f"{INDEX}_ccold"):
+        connection.execute(text(f"DROP INDEX IF EXISTS {leftover}"))
+    how = "CONCURRENTLY " if concurrently else ""
+    connection.execute(text(f"REINDEX INDEX {how}{INDEX}"))
+    rows = connection.execute(text(f"SELECT count(*) FROM {TABLE}")).scalar_one()
+    _remember(connection, "ready", row_count=rows)
+    return read_state(connection)
+
+
+def _remember(connection: Connection, state: State, row_count: int | None = None) -> None:
+    connection.execute(
+        text(
+            f"""
+            INSERT INTO bm25_index_state
+                   (index_name, server_started_at, rebuilt_at, row_count, state)
+            VALUES (:name, ({_SERVER_STARTED_AT}),
+                    CASE WHEN :state = 'ready' THEN now() END, :row_count, :state)
+            ON CONFLICT (index_name) DO UPDATE
+               SET server_started_at = excluded.server_started_at,
+                   rebuilt_at = coalesce(excluded.rebuilt_at, bm25_index_state.rebuilt_at),
+                   row_count = coalesce(excluded.row_count, bm25_index_state.row_count),
+                   state = excluded.state
+            """
+        ),
+        {"name": INDEX, "state": state, "row_count": row_count},
+    )
+
+
+def _term_of_newest_chunk(connection: Connection) -> str | None:
+    """The longest word of a passage in the table's last pages, where new ones go."""
+    last_pages = f"""
+        SELECT terms FROM {TABLE}
+         WHERE terms <> '' AND ctid >= format('(%s,0)', greatest(0, pg_relation_size('{TABLE}')
+                   / current_setting('block_size')::int - 8))::tid
+         ORDER BY created_at DESC, id LIMIT 1
+    """
+    terms = connection.execute(text(last_pages)).scalar()
+    if terms is None:
+        anywhere = f"SELECT terms FROM {TABLE} WHERE terms <> '' LIMIT 1"
+        terms = connection.execute(text(anywhere)).scalar()
+    words = [word for word in (terms or "").split() if word.isalnum()]
+    return max(words, key=len, default=None)
+
+
+def _counted(connection: Connection) -> int | None:
+    """How many passages the index knows of; None where we may not ask."""
+    try:
+        with connection.begin_nested():
+            query = text("SELECT bm25_summarize_index(:name)")
+            summary = connection.execute(query, {"name": INDEX}).scalar_one()
+    except DBAPIError:
+        return None
+    found = re.search(r"total_docs:\s*(\d+)", summary)
+    return int(found[1]) if found else None

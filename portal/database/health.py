@@ -1,0 +1,189 @@
+"""What a database server lacks for the portal, what each lack costs, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, text
+
+from portal.database.bm25 import Bm25State, read_state
+from portal.database.extensions import (
+    MIN_PGVECTOR,
+    MIN_SERVER,
+    Extension,
+    read_extensions,
+    server_version,
+    version_tuple,
+)
+
+_MIB = 1024 * 1024
+# An index of 50,000 passages of 512 dimensions in half precision is built in about this much.
+_LEAST_MAINTENANCE_BYTES = 256 * _MIB
+_LEAST_BUFFERS_BYTES = 256 * _MIB
+# Above this the planner takes disks for spinning ones and shuns index scans that are fast.
+_MOST_RANDOM_PAGE_COST = 2.0
+_JUDGED_SETTINGS = (
+    "fsync",
+    "full_page_writes",
+    "jit",
+    "maintenance_work_mem",
+    "random_page_cost",
+    "shared_buffers",
+)
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Something that the server does not have. `is_fatal`: the portal cannot use it so."""
+
+    what: str
+    cost: str
+    remedy: str
+    is_fatal: bool = False
+
+
+@dataclass(frozen=True)
+class ServerReport:
+    """What `portal doctor` and /health/vector_store tell about the database server."""
+
+    server_version: str
+    extensions: dict[str, str | None]
+    keyword_backend: Literal["pg_textsearch", "tsvector"]
+    bm25: Bm25State
+    lacks: tuple[Lack, ...]
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether the portal can serve with this server."""
+        return not any(lack.is_fatal for lack in self.lacks)
+
+
+def report(connection: Connection) -> ServerReport:
+    """Look at the server that `connection` leads to. Changes nothing."""
+    version = server_version(connection)
+    extensions = read_extensions(connection)
+    has_textsearch = extensions["pg_textsearch"].installed is not None
+    bm25 = read_state(connection) if has_textsearch else Bm25State("absent")
+    lacks = [
+        *_lacks_of_version(version),
+        *_lacks_of_encoding(connection),
+        *_lacks_of_extensions(extensions),
+        *_lacks_of_bm25(bm25, has_textsearch=has_textsearch),
+        *_lacks_of_settings(connection),
+    ]
+    return ServerReport(
+        server_version=".".join(str(part) for part in version),
+        extensions={name: extension.installed for name, extension in extensions.items()},
+        keyword_backend="pg_textsearch" if has_textsearch else "tsvector",
+        bm25=bm25,
+        lacks=tuple(lacks),
+    )
+
+
+def _lacks_of_version(version: tuple[int, ...]) -> list[Lack]:
+    if version >= MIN_SERVER:
+        return []
+    return [
+        Lack(
+            what=f"PostgreSQL {version[0]} is older than {MIN_SERVER[0]}",
+            cost="the portal does not start",
+            remedy="upgrade the server, or unset DATABASE_URL to use the embedded one",
+            is_fatal=True,
+        )
+    ]
+
+
+def _lacks_of_encoding(connection: Connection) -> list[Lack]:
+    if connection.execute(text("SHOW server_encoding")).scalar_one() == "UTF8":
+        return []
+    return [
+        Lack(
+            what="the database's encoding is not UTF8",
+            cost="Chinese text cannot be stored",
+            remedy="make the database anew: CREATE DATABASE portal ENCODING 'UTF8' "
+            "TEMPLATE template0",
+            is_fatal=True,
+        )
+    ]
+
+
+def _lacks_of_extensions(extensions: dict[str, Extension]) -> list[Lack]:
+    lacks = []
+    vector, wanted = extensions["vector"], ".".join(str(part) for part in MIN_PGVECTOR)
+    if vector.installed is None or version_tuple(vector.installed) < MIN_PGVECTOR:
+        have = f"pgvector {vector.installed}" if vector.installed else "no pgvector"
+        lacks.append(
+            Lack(
+                what=f"{have}, where {wanted} is the least",
+                cost="the portal does not start",
+                remedy=f"install pgvector {wanted} or newer on the server, then run "
+                "CREATE EXTENSION vector (or ALTER EXTENSION vector UPDATE)",
+                is_fatal=True,
+            )
+        )
+    costs = {
+        "pg_trgm": "fuzzy search does not correct spelling",
+        "unaccent": "accents count when words are compared",
+    }
+    for name, cost in costs.items():
+        if extensions[name].installed is None:
+            remedy = f"run CREATE EXTENSION {name} in this database"
+            if extensions[name].available is None:
+                remedy = f"install PostgreSQL's contrib package on the server, then {remedy}"
+            lacks.append(Lack(what=f"no {name}", cost=cost, remedy=remedy))
+    return lacks
+
+
+def _lacks_of_bm25(bm25: Bm25State, *, has_textsearch: bool) -> list[Lack]:
+    if not has_textsearch:
+        return [
+            Lack(
+                what="no pg_textsearch",
+                cost="hybrid search is semantic only; the text search endpoint ranks by "
+                "ts_rank_cd, which does not weigh rare words",
+                remedy="install pg_textsearch 1.4.0 or newer, add it to "
+                "shared_preload_libraries, restart the server and run CREATE EXTENSION "
+                "pg_textsearch; or set PORTAL_SEARCH__KEYWORD_BACKEND=tsvector",
+            )
+        ]
+    if bm25.state == "stale":
+        return [
+            Lack(
+                what="the keyword index is out of date",
+                cost="keyword search may miss passages or rank them wrongly",
+                remedy="it is rebuilt by itself within a minute while a worker runs; "
+                "at once: portal migrate",
+            )
+        ]
+    return []
+
+
+def _lacks_of_settings(connection: Connection) -> list[Lack]:
+    rows = connection.execute(
+        text("SELECT name, setting, unit FROM pg_settings WHERE name = ANY(:names)"),
+        {"names": list(_JUDGED_SETTINGS)},
+    )
+    settings = {row.name: (row.setting, row.unit) for row in rows}
+    lacks = []
+    for name in ("fsync", "full_page_writes"):
+        if settings[name][0] == "off":
+            cost = "a crash of the machine can destroy the database"
+            lacks.append(Lack(what=f"{name} is off", cost=cost, remedy=f"set {name} = on"))
+    if settings["jit"][0] == "on":
+        cost = "short searches wait for compilation, often longer than for their answer"
+        lacks.append(Lack(what="jit is on", cost=cost, remedy="set jit = off"))
+    if float(settings["random_page_cost"][0]) > _MOST_RANDOM_PAGE_COST:
+        what = f"random_page_cost is {settings['random_page_cost'][0]}"
+        cost = "the planner avoids indexes that are fast on solid-state disks"
+        lacks.append(Lack(what=what, cost=cost, remedy="set random_page_cost = 1.1"))
+    for name, least, cost in (
+        ("shared_buffers", _LEAST_BUFFERS_BYTES, "vector searches read from disk"),
+        ("maintenance_work_mem", _LEAST_MAINTENANCE_BYTES, "vector indexes are built slowly"),
+    ):
+        size = int(settings[name][0]) * (8192 if settings[name][1] == "8kB" else 1024)
+        if size < least:
+            what = f"{name} is {size // _MIB} MB"
+            remedy = f"set {name} to {least // _MIB} MB or more"
+            lacks.append(Lack(what=what, cost=cost, remedy=remedy))
+    return lacks

@@ -1,0 +1,115 @@
+"""Locks on a data directory. The kernel drops them with their process, even after kill -9."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from portal.errors import ServerSetup
+
+LOCK_FILE = "portal.lock"
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+class DataDirLock:
+    """Held by the one portal that serves from a data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        self._path = data_dir / LOCK_FILE
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Raises ServerSetup, naming the other portal, when there is one."""
+        descriptor = _open(self._path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            holder = self.holder()
+            address = f" at {holder['address']}" if holder.get("address") else ""
+            raise ServerSetup(
+                reason=f"A portal already runs on {self.data_dir}{address} (process "
+                f"{holder.get('pid', 'unknown')}). Stop that one first, or give this one "
+                "another directory with --data-dir."
+            ) from None
+        except OSError as error:
+            os.close(descriptor)
+            raise ServerSetup(
+                reason=f"{self._path} cannot be locked ({error.strerror}). The data directory must "
+                "be on a file system with locks; put it on a local disk."
+            ) from error
+        self._descriptor = descriptor
+        self.announce(None)
+
+    def announce(self, address: str | None) -> None:
+        """Tell a second portal who holds the lock and where it answers."""
+        if self._descriptor is None:
+            raise RuntimeError("announce() needs the lock")
+        text = json.dumps({"pid": os.getpid(), "address": address})
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text.encode(), 0)
+
+    def holder(self) -> dict[str, str | int | None]:
+        """What the holder announced: pid and address. Empty when it has not yet."""
+        try:
+            told = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Wait for the lock `path` and hold it."""
+    descriptor = _open(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class UserCount:
+    """Tells whether anyone else uses the server: each user holds a shared lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = _open(path)
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def leave(self) -> bool:
+        """Give up our share; True when nobody else has one."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        else:
+            return True
+        finally:
+            os.close(self._descriptor)

@@ -1,0 +1,94 @@
+"""Which server process, if any, runs a cluster; and what a killed one left behind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from portal.errors import ServerSetup
+
+_ORPHANS_WAIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Postmaster:
+    """What postmaster.pid tells of the server that wrote it."""
+
+    pid: int
+    socket_dir: Path
+    is_ready: bool
+
+
+def read_postmaster(cluster: Path) -> Postmaster | None:
+    """What postmaster.pid says; None when there is none or it is being written."""
+    try:
+        # PostgreSQL, src/include/utils/pidfile.h, numbers these lines.
+        lines = (cluster / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        ready = [line.strip() for line in lines[7:8]] == ["ready"]
+        return Postmaster(int(lines[0]), Path(lines[4].strip()), ready)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def running_postmaster(cluster: Path) -> Postmaster | None:
+    """The server that really runs this cluster: its pid may have passed to another program."""
+    told = read_postmaster(cluster)
+    if told is None:
+        return None
+    try:
+        process = psutil.Process(told.pid)
+        return told if _serves(process, cluster) else None
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _serves(process: psutil.Process, cluster: Path) -> bool:
+    """Every process of a PostgreSQL server works inside its cluster's directory."""
+    try:
+        if not process.name().startswith("postgres"):
+            return False
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return Path(process.cwd()) == cluster
+    except psutil.AccessDenied:
+        # Not ours to look into. PostgreSQL's own check decides then.
+        return True
+
+
+def clear_leftovers(cluster: Path, tell: Callable[[str], None]) -> None:
+    """Make a cluster whose server was killed ready for a new one.
+
+    A killed server's sessions may live on for a moment; a new server beside them would damage
+    the data. And the number in its pid file may belong to another program by now (always so in
+    containers), which PostgreSQL would take for a running server. Raises ServerSetup when
+    sessions do not end.
+    """
+    left = read_postmaster(cluster)
+    if left is None and not (cluster / "postmaster.pid").exists():
+        return
+    orphans = [p for p in psutil.process_iter() if _is_visible_server(p, cluster)]
+    if orphans:
+        tell("waiting for sessions of a killed database server to end")
+        _, alive = psutil.wait_procs(orphans, timeout=_ORPHANS_WAIT_S)
+        if alive:
+            pids = ", ".join(str(process.pid) for process in alive)
+            raise ServerSetup(
+                reason=f"Processes of an earlier database server still use {cluster} ({pids}). "
+                f"End them (kill {pids.replace(',', '')}) and start again."
+            )
+    with contextlib.suppress(FileNotFoundError):
+        (cluster / "postmaster.pid").unlink()
+    if left is not None and left.socket_dir.is_dir():
+        for path in left.socket_dir.glob(".s.PGSQL.*"):
+            path.unlink(missing_ok=True)
+
+
+def _is_visible_server(process: psutil.Process, cluster: Path) -> bool:
+    try:
+        return process.name().startswith("postgres") and Path(process.cwd()) == cluster
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,57 @@
+"""Embedding models, one provider a file. A new one is a file and a line in `PROVIDERS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from portal.domain.embedding import Embedder
+from portal.embeddings.cached import CachedQueries
+from portal.settings import EmbeddingSettings
+
+
+def _bundled(settings: EmbeddingSettings) -> Embedder:
+    from portal.embeddings.bundled import BundledEmbedder
+
+    return BundledEmbedder(name=settings.model, threads=settings.threads)
+
+
+def _hashing(settings: EmbeddingSettings) -> Embedder:
+    from portal.embeddings.hashing import DEFAULT_DIMENSIONS, HashingEmbedder
+
+    return HashingEmbedder(
+        name=settings.model, dimensions=settings.dimensions or DEFAULT_DIMENSIONS
+    )
+
+
+def _sentence_transformers(settings: EmbeddingSettings) -> Embedder:
+    from portal.embeddings.sentence_transformers import SentenceTransformersEmbedder
+
+    return SentenceTransformersEmbedder(model=settings.model, dimensions=settings.dimensions)
+
+
+def _openai(settings: EmbeddingSettings) -> Embedder:
+    from portal.embeddings.openai import OpenAIEmbedder
+
+    return OpenAIEmbedder(
+        model=settings.model,
+        dimensions=settings.dimensions,
+        api_base=settings.api_base,
+        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        timeout_s=settings.timeout_s,
+    )
+
+
+PROVIDERS: dict[str, Callable[[EmbeddingSettings], Embedder]] = {
+    "bundled": _bundled,
+    "hashing": _hashing,
+    "sentence-transformers": _sentence_transformers,
+    "openai": _openai,
+}
+
+
+def create_embedder(settings: EmbeddingSettings) -> Embedder:
+    """The model that the settings name, with a memory for questions.
+
+    Raises EmbedderUnavailable, with the remedy, when it cannot be used on this machine.
+    """
+    return CachedQueries(PROVIDERS[settings.provider](settings))

@@ -1,0 +1,50 @@
+"""A circuit breaker: an endpoint that keeps failing is left alone for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class CircuitBreaker:
+    """Open after `failures` failures in a row, for `pause_s`; then one attempt may probe.
+
+    Safe for threads. `clock` is monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        failures: int = 3,
+        pause_s: float = 15.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most_failures = failures
+        self._pause_s = pause_s
+        self._clock = clock
+        self._failures = 0
+        self._opens_again_at = 0.0
+        self._lock = threading.Lock()
+
+    def remaining_s(self) -> float:
+        """Seconds until an attempt is allowed; 0 takes the attempt and holds back the others."""
+        with self._lock:
+            if self._failures < self._most_failures:
+                return 0.0
+            remaining = self._opens_again_at - self._clock()
+            if remaining > 0:
+                return remaining
+            # Whoever asks first is the probe; the rest go on being refused until it is back.
+            self._opens_again_at = self._clock() + self._pause_s
+            return 0.0
+
+    def succeeded(self) -> None:
+        with self._lock:
+            self._failures = 0
+
+    def failed(self) -> None:
+        with self._lock:
+            self._failures += 1
+            if self._failures >= self._most_failures:
+                self._opens_again_at = self._clock() + self._pause_s

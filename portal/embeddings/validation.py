@@ -1,0 +1,39 @@
+"""What a vector must be before anything is built on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from portal.domain.embedding import Vector
+from portal.errors import InvalidEmbedding
+
+# Float32 rounding of a 4,000-dimensional sum stays far below this.
+_SMALLEST_NORM = 1e-6
+
+
+def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
+    """The vectors as (count, dimensions) float32 of unit length.
+
+    Raises InvalidEmbedding when the shape differs, a number is not finite, or a length is zero.
+    """
+    try:
+        array = np.asarray(vectors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidEmbedding(
+            reason="it is not a list of equally long lists of numbers"
+        ) from error
+    if count == 0 and array.size == 0:
+        return np.empty((0, dimensions), dtype=np.float32)
+    if array.shape != (count, dimensions):
+        got = " × ".join(map(str, array.shape)) or "a single number"
+        raise InvalidEmbedding(reason=f"expected {count} × {dimensions} numbers, got {got}")
+    if not np.isfinite(array).all():
+        raise InvalidEmbedding(reason="some of its numbers are not finite")
+    norms = np.linalg.norm(array, axis=1, keepdims=True)
+    if not np.isfinite(norms).all():
+        raise InvalidEmbedding(reason="its numbers are too large")
+    if (norms < _SMALLEST_NORM).any():
+        raise InvalidEmbedding(reason="its length is zero, so it points nowhere")
+    unit: Vector = (array / norms).astype(np.float32)
+    return unit

@@ -1,0 +1,32 @@
+"""The text of a file, whatever its format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.errors import ExtractionTooLarge
+from portal.ingest.formats import EXTRACTORS
+from portal.ingest.limits import ExtractionLimits
+
+__all__ = ["ExtractionLimits", "extract"]
+
+
+def extract(
+    path: Path,
+    *,
+    file_name: str,
+    media_type: MediaType,
+    limits: ExtractionLimits | None = None,
+    encoding: str | None = None,
+) -> ExtractedText:
+    """Text, pages and headings of a file; never empty, within `limits`.
+
+    `encoding` overrides what is recognised in text files. Raises EmptyFile, UndecodableText,
+    EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge.
+    """
+    limits = limits or ExtractionLimits()
+    extracted = EXTRACTORS[media_type](path, file_name=file_name, limits=limits, encoding=encoding)
+    if len(extracted.text) > limits.max_characters:
+        raise ExtractionTooLarge(name=file_name, what="characters", limit=limits.max_characters)
+    return extracted

@@ -1,0 +1,32 @@
+"""One extractor a file; a new format is a new file and a line in EXTRACTORS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.ingest.formats import markdown, pdf, plain_text
+from portal.ingest.limits import ExtractionLimits
+
+
+class Extractor(Protocol):
+    def __call__(
+        self,
+        path: Path,
+        *,
+        file_name: str,
+        limits: ExtractionLimits,
+        encoding: str | None = None,
+    ) -> ExtractedText: ...
+
+
+EXTRACTORS: Mapping[MediaType, Extractor] = MappingProxyType(
+    {
+        MediaType.PDF: pdf.extract,
+        MediaType.TEXT: plain_text.extract,
+        MediaType.MARKDOWN: markdown.extract,
+    }
+)

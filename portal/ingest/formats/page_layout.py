@@ -1,0 +1,157 @@
+"""From the lines of a page, as they were set, to paragraphs, as they were written."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from portal.text.normalise import clean
+from portal.text.scripts import HAN, HIRAGANA, KATAKANA
+
+LINE_END_HYPHEN = "\x02"
+
+_WIDE = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef“”‘’—…]")
+_LIST_ITEM = re.compile(
+    r"(?:[-–•·▪●○◆■□►✓*]\s|\(?\d{1,2}(?:\.\d{1,2})*[.)、]?\s|\d{1,2}[.、]\S"
+    r"|[（(]?[一二三四五六七八九十]{1,3}[）)、]|第[一二三四五六七八九十百\d]+[章节節条條])"
+)
+_ENDS_SENTENCE = re.compile(r"[.!?。！？；;:：…][”’\"'」』）)]*$")
+# What NFKC would flatten although it is how Chinese is written: ，！？：；（）～ and the like.
+_CHINESE_PUNCTUATION = re.compile("[\u3000，！？：；（）～]")
+_PAGE_NUMBER = re.compile(
+    r"(?:[-–—•·\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—•·\s]*|第\s*\d+\s*[页頁](?:[,，/\s共]*\d+\s*[页頁])?"
+    r"|page\s+\d+(?:\s+of\s+\d+)?|\d+\s*/\s*\d+)",
+    re.IGNORECASE,
+)
+_TELLING_COUNT = 4
+_PARAGRAPH_LEADING = 1.35  # times the usual distance of lines
+_SIZE_CHANGE = 0.12
+_SHORT_LINE = 0.6  # of the width of the text
+
+
+class Line(NamedTuple):
+    """A line as set on the page, in points; y grows upwards."""
+
+    text: str
+    left: float
+    right: float
+    baseline: float
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    text: str
+    size: float
+    line_count: int
+
+
+def readable(text: str) -> str:
+    """NFKC (Kangxi radicals, ligatures, full-width letters), keeping Chinese punctuation."""
+    parts: list[str] = []
+    done = 0
+    for match in _CHINESE_PUNCTUATION.finditer(text):
+        parts += (clean(text[done : match.start()]), match.group())
+        done = match.end()
+    return "".join((*parts, clean(text[done:])))
+
+
+def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Pages without their numbers and without the headers and footers that most pages repeat.
+
+    They would stand in the middle of sentences that run over a page.
+    """
+    edges = Counter(
+        _pattern(line) for page in pages for line in {*page[:1], *page[-1:]} if len(page) > 1
+    )
+    repeated = {
+        pattern
+        for pattern, count in edges.items()
+        if pattern and count >= max(3, len(pages) * 0.6)  # Fewer than three may be chance.
+    }
+    kept = []
+    for page in pages:
+        lines = list(page)
+        for place in (-1, 0):
+            if len(lines) > 1 and (
+                _pattern(lines[place]) in repeated or _PAGE_NUMBER.fullmatch(lines[place].text)
+            ):
+                lines.pop(place)
+        kept.append(lines)
+    return kept
+
+
+def _pattern(line: Line) -> str:
+    return re.sub(r"\d+", "#", line.text)
+
+
+def paragraphs(lines: Sequence[Line]) -> list[Paragraph]:
+    """Lines joined to paragraphs: Chinese without spaces, words with, hyphens at line ends gone."""
+    result: list[Paragraph] = []
+    leading = _usual_leading(lines)
+    left = min((line.left for line in lines), default=0.0)
+    width = max((line.right for line in lines), default=0.0) - left
+    previous: Line | None = None
+    for line in lines:
+        if not line.text.strip():
+            previous = None
+            continue
+        if previous is None or _begins_paragraph(previous, line, leading, left, width):
+            result.append(Paragraph(line.text.strip(), line.size, 1))
+        else:
+            last = result[-1]
+            text = join_lines(last.text, line.text.strip())
+            result[-1] = Paragraph(text, last.size, last.line_count + 1)
+        previous = line
+    return [Paragraph(p.text.replace(LINE_END_HYPHEN, "-"), p.size, p.line_count) for p in result]
+
+
+def join_lines(before: str, after: str) -> str:
+    """The text of two lines that belong to one paragraph."""
+    if before.endswith(LINE_END_HYPHEN) or (before.endswith("-") and before[-2:-1].isalpha()):
+        # A4-Format and state-of-the-art keep their hyphens; other words were divided here.
+        divided = after[:1].islower() and before[-2:-1].islower()
+        divided = divided and "-" not in before[:-1].rsplit(maxsplit=1)[-1]
+        return before[:-1] + ("" if divided else "-") + after
+    if _WIDE.match(before[-1:]) or _WIDE.match(after):
+        return before + after
+    return f"{before} {after}"
+
+
+def _usual_leading(lines: Sequence[Line]) -> float:
+    """The distance of lines in a paragraph: the most frequent, on sparse pages the least."""
+    distances = Counter(
+        round(distance)
+        for above, below in pairwise(lines)
+        if 0.8 * below.size < (distance := above.baseline - below.baseline) < 3 * max(below.size, 8)
+    )
+    if not distances:
+        return 0.0
+    distance, count = max(distances.items(), key=lambda item: (item[1], -item[0]))
+    return distance if count >= _TELLING_COUNT else min(distances)
+
+
+def _begins_paragraph(
+    previous: Line, line: Line, leading: float, left: float, width: float
+) -> bool:
+    if re.search(rf"[^\W\d]-$|{LINE_END_HYPHEN}$", previous.text.rstrip()):
+        return False
+    if _LIST_ITEM.match(line.text.lstrip()) or line.text.startswith("\u3000"):
+        return True
+    if abs(previous.size - line.size) > _SIZE_CHANGE * max(previous.size, line.size):
+        return True
+    ended = bool(_ENDS_SENTENCE.search(previous.text.rstrip()))
+    distance = previous.baseline - line.baseline
+    if distance < -line.size / 2:  # Up again: the next column.
+        return ended
+    if leading and distance > _PARAGRAPH_LEADING * leading:
+        return True
+    filled = (previous.right - left) / width if width else 1.0
+    indented = line.left > previous.left + 0.9 * line.size
+    return (ended and (indented or filled < 1 - 2 * line.size / max(width, 1.0) - 0.05)) or (
+        filled < _SHORT_LINE
+    )

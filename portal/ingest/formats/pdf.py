@@ -1,0 +1,181 @@
+"""PDF: the text of its pages, read by PDFium in a limited process."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from portal.domain.documents import ExtractedText, Heading, Page
+from portal.errors import NoTextInPdf
+from portal.ingest.formats.page_layout import (
+    Line,
+    Paragraph,
+    paragraphs,
+    readable,
+    without_running_lines,
+)
+from portal.ingest.limits import ExtractionLimits
+from portal.ingest.pdf_process import open_pdf, read_pdf
+
+EXTRACTOR = "pypdfium2"
+
+_HEADING_SIZE = 1.15  # times the size of most of the text
+_LONGEST_HEADING = 80
+_HEADING_LEVELS = 3
+_MOST_PAGES_NAMED = 10
+# Titles that programs fill in by themselves.
+_NO_TITLE = re.compile(
+    r"untitled|unspecified|(microsoft )?(word|powerpoint|excel)\b.*"
+    r"|.*\.(docx?|pptx?|xlsx?|tex|indd)",
+    re.IGNORECASE,
+)
+_SPACES = re.compile(r"[^\S\n]+")
+
+
+def extract(
+    path: Path,
+    *,
+    file_name: str,
+    limits: ExtractionLimits,
+    encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; a PDF knows its own
+) -> ExtractedText:
+    """Text by paragraphs, with pages, their labels, and headings by outline or by size.
+
+    Raises EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge.
+    """
+    *page_records, document = read_pdf(path, file_name=file_name, limits=limits)
+    pages = without_running_lines([_page_lines(record) for record in page_records])
+    paragraphs_by_page = [paragraphs(lines) for lines in pages]
+    if not any(paragraphs_by_page):
+        raise NoTextInPdf(name=file_name)
+    text, ranges = _joined(paragraphs_by_page)
+    labels = [_label(record["label"], number) for number, record in enumerate(page_records, 1)]
+    headings = _outlined_headings(document["outline"], text, ranges)
+    return ExtractedText(
+        text=text,
+        extractor=EXTRACTOR,
+        pages=tuple(
+            Page(number, start, end, label)
+            for number, ((start, end), label) in enumerate(zip(ranges, labels, strict=True), 1)
+        ),
+        headings=headings or _large_headings(paragraphs_by_page, text, ranges),
+        title=_title(document["title"]),
+        warnings=tuple(_warnings(ranges)),
+    )
+
+
+def is_encrypted_pdf(path: Path) -> bool:
+    """Whether a password is needed to read it: quick, for the moment of upload.
+
+    Files with an empty user password, which everyone can open, do not count.
+    """
+    with path.open("rb") as file:
+        if not _mentions_encryption(iter(lambda: file.read(1 << 20), b"")):
+            return False
+    return open_pdf(path) == "encrypted"
+
+
+def _mentions_encryption(blocks: Iterable[bytes]) -> bool:
+    tail = b""
+    for block in blocks:
+        if b"/Encrypt" in tail + block:
+            return True
+        tail = block[-16:]
+    return False
+
+
+def _page_lines(record: dict[str, Any]) -> list[Line]:
+    return [
+        Line(_SPACES.sub(_one_space, readable(text)), left, right, baseline, size)
+        for text, left, right, baseline, size in record["lines"]
+    ]
+
+
+def _one_space(match: re.Match[str]) -> str:
+    return "\u3000" if match.group().startswith("\u3000") else " "
+
+
+def _joined(
+    paragraphs_by_page: Sequence[Sequence[Paragraph]],
+) -> tuple[str, list[tuple[int, int]]]:
+    """The whole text, and the range of each page in it (empty for a page without text)."""
+    parts: list[str] = []
+    ranges = []
+    length = 0
+    for page in paragraphs_by_page:
+        body = "\n\n".join(paragraph.text for paragraph in page)
+        if body and parts:
+            parts.append("\n\n")
+            length += 2
+        ranges.append((length, length + len(body)))
+        if body:
+            parts.append(body)
+            length += len(body)
+    return "".join(parts), ranges
+
+
+def _label(label: str, number: int) -> str | None:
+    return label if label and label != str(number) else None
+
+
+def _title(title: str) -> str | None:
+    title = readable(title).strip()
+    return None if not title or _NO_TITLE.fullmatch(title) else title
+
+
+def _warnings(ranges: Sequence[tuple[int, int]]) -> Iterable[str]:
+    empty = [str(number) for number, (start, end) in enumerate(ranges, 1) if start == end]
+    if empty:
+        more = "…" if len(empty) > _MOST_PAGES_NAMED else ""
+        numbers = ", ".join(empty[:_MOST_PAGES_NAMED]) + more
+        yield f"{len(empty)} of {len(ranges)} pages have no text (pictures?): {numbers}"
+
+
+def _outlined_headings(
+    outline: Iterable[tuple[int, str, int]], text: str, ranges: Sequence[tuple[int, int]]
+) -> tuple[Heading, ...]:
+    headings = []
+    found_until = 0
+    for level, raw_title, page in outline:
+        title = _SPACES.sub(" ", readable(raw_title)).strip()
+        if not title or not 0 <= page < len(ranges):
+            continue
+        start, end = ranges[page]
+        # Titles follow each other; the same words further up are a table of contents.
+        place = _find_words(text, title, max(start, found_until), end)
+        if place is None:
+            place = max(start, min(found_until, end))
+        found_until = place
+        headings.append(Heading(level, title, place))
+    return tuple(headings)
+
+
+def _find_words(text: str, title: str, start: int, end: int) -> int | None:
+    pattern = r"\s*".join(re.escape(word) for word in title.split())
+    match = re.compile(pattern, re.IGNORECASE).search(text, start, end)
+    return match.start() if match else None
+
+
+def _large_headings(
+    paragraphs_by_page: Sequence[Sequence[Paragraph]],
+    text: str,
+    ranges: Sequence[tuple[int, int]],
+) -> tuple[Heading, ...]:
+    """Short paragraphs in larger type than most of the text; the largest is level one."""
+    amount: Counter[float] = Counter()
+    for page in paragraphs_by_page:
+        for paragraph in page:
+            amount[paragraph.size] += len(paragraph.text)
+    body_size = amount.most_common(1)[0][0]
+    sizes = sorted((size for size in amount if size > _HEADING_SIZE * body_size), reverse=True)
+    levels = {size: min(rank, _HEADING_LEVELS) for rank, size in enumerate(sizes, 1)}
+    headings = []
+    for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
+        for paragraph in page:
+            if paragraph.size in levels and len(paragraph.text) <= _LONGEST_HEADING:
+                headings.append(Heading(levels[paragraph.size], paragraph.text, place))
+            place += len(paragraph.text) + 2  # noqa: PLW2901 - walks along the page
+    return tuple(heading for heading in headings if text.startswith(heading.title, heading.start))

@@ -1,0 +1,126 @@
+"""What a file is, by what stands in it; its name only tells Markdown from plain text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from portal.domain.documents import MediaType
+from portal.errors import EmptyFile, UnsupportedFormat
+
+HEAD_BYTES = 8192  # How much of a file `sniff` wants to see.
+
+_PDF_HEADER_WITHIN = 1024  # Readers accept a header this far in; some tools put rubbish before it.
+_MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
+_HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+_MOST_CONTROL_SHARE = 0.02
+_MOST_NUL_SHARE_ONE_SIDE = 0.05
+
+_BYTE_ORDER_MARKS = (
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"\xfe\xff",
+    b"\x84\x31\x95\x33",
+    b"\0\0\xfe\xff",
+)
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"BM", "a BMP image"),
+    (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"),
+    (b"RIFF", "a WebP image, sound or video"),
+    (b"\0\0\0\x18ftyp", "a video"),
+    (b"\0\0\0\x20ftyp", "a video"),
+    (b"ID3", "an MP3 sound"),
+    (b"OggS", "an Ogg sound or video"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office document (DOC, XLS, PPT)"),
+    (b"{\\rtf", "an RTF document"),
+    (b"%!PS", "a PostScript file"),
+    (b"\x1f\x8b", "a GZIP archive"),
+    (b"BZh", "a BZIP2 archive"),
+    (b"\xfd7zXZ\0", "an XZ archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"\x7fELF", "a program"),
+    (b"MZ\x90\0", "a program"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"AT&TFORM", "a DjVu document"),
+    (b"\0asm", "a program"),
+)
+_ZIP_KINDS = (
+    (b"word/", "a Word document (DOCX)"),
+    (b"xl/", "an Excel workbook (XLSX)"),
+    (b"ppt/", "a PowerPoint presentation (PPTX)"),
+    (b"mimetypeapplication/epub", "an EPUB book"),
+    (b"mimetypeapplication/vnd.oasis", "an OpenDocument file"),
+    (b"META-INF/", "a Java archive"),
+)
+_OFFICE_SUFFIXES = {
+    ".docx": "a Word document (DOCX)",
+    ".xlsx": "an Excel workbook (XLSX)",
+    ".pptx": "a PowerPoint presentation (PPTX)",
+}
+_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_CONTROLS = bytes(sorted(set(range(0x20)) - set(b"\t\n\v\f\r\x1b") | {0x7F}))
+
+
+def sniff(head: bytes, file_name: str) -> MediaType:
+    """The media type of a file from its first HEAD_BYTES.
+
+    Raises EmptyFile, and UnsupportedFormat with what the file looks like instead.
+    """
+    if not head:
+        raise EmptyFile(name=file_name)
+    suffix = PurePath(file_name).suffix.lower()
+    # A text may well mention %PDF-; only a file called PDF has its header further in.
+    if head.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in head[:_PDF_HEADER_WITHIN]):
+        return MediaType.PDF
+    if detected := _other_format(head, suffix):
+        raise UnsupportedFormat(name=file_name, detected=detected)
+    if suffix == ".pdf":
+        raise UnsupportedFormat(name=file_name, detected="plain text that is called PDF")
+    return MediaType.MARKDOWN if suffix in _MARKDOWN_SUFFIXES else MediaType.TEXT
+
+
+def _other_format(head: bytes, suffix: str) -> str | None:
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zip_kind(head, suffix)
+    for signature, name in _SIGNATURES:
+        # "BM" alone also begins texts; the image's header goes on with binary numbers.
+        if head.startswith(signature) and (signature != b"BM" or b"\0" in head[:26]):
+            return name
+    if suffix not in _MARKDOWN_SUFFIXES and (suffix in _HTML_SUFFIXES or _HTML.match(head)):
+        return "a web page (HTML)"
+    return None if _is_text(head) else "binary data"
+
+
+def _zip_kind(head: bytes, suffix: str) -> str:
+    for part, name in _ZIP_KINDS:
+        if part in head:
+            return name
+    return _OFFICE_SUFFIXES.get(suffix, "a ZIP archive")
+
+
+def _is_text(head: bytes) -> bool:
+    if head.startswith(_BYTE_ORDER_MARKS):
+        return True
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    if controls <= _MOST_CONTROL_SHARE * len(head) and b"\0" not in head:
+        return True
+    return _is_utf_16(head)
+
+
+def _is_utf_16(head: bytes) -> bool:
+    """Whether it reads as UTF-16 without a byte order mark: one side of the pairs is mostly zero,
+    or nearly all of it is Chinese characters, punctuation and ASCII."""
+    whole = head[: len(head) // 2 * 2]
+    for encoding, high in (("utf-16-le", whole[1::2]), ("utf-16-be", whole[0::2])):
+        text = whole.decode(encoding, errors="replace")[:-1]
+        known = sum(c.isalnum() or c.isspace() or c.isprintable() for c in text)
+        common = sum(c < "\u0250" or "\u3000" <= c <= "\u9fff" or c >= "\uff00" for c in text)
+        if text and min(known, common) > 0.95 * len(text) and "\0" not in text:
+            plausible_high = sum(b == 0 or 0x30 <= b <= 0x9F or b == 0xFF for b in high)  # noqa: PLR2004
+            return plausible_high > (1 - _MOST_NUL_SHARE_ONE_SIDE) * len(high)
+    return False

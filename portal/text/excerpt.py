@@ -1,0 +1,100 @@
+"""The part of a passage that shows best why it was found."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from portal.text.analyser import analyse
+from portal.text.highlight import merge_spans
+from portal.text.scripts import HAN
+from portal.text.sentences import sentence_spans, trim
+
+_HAN_START = HAN[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """`text` is `original[start:end]`; `spans` are ranges of `text` to mark."""
+
+    text: str
+    start: int
+    end: int
+    spans: tuple[tuple[int, int], ...]
+
+
+def best_excerpt(text: str, terms: Collection[str], max_chars: int) -> Excerpt:
+    """At most `max_chars` characters around most of the terms, cut where sentences or words end.
+
+    Without a hit, the beginning of the text.
+    """
+    wanted = frozenset(terms)
+    hits = [(term, start, end) for term, start, end in analyse(text) if term in wanted]
+    first, last = _densest(hits, max_chars)
+    start, end = _window(text, first, last, max_chars)
+    spans = merge_spans((s - start, e - start) for _, s, e in hits if start <= s and e <= end)
+    return Excerpt(text[start:end], start, end, tuple(spans))
+
+
+def _densest(hits: list[tuple[str, int, int]], max_chars: int) -> tuple[int, int]:
+    """Range of the window with the most different terms, longer ones first; then most hits."""
+    best = (0, 0, 0, 0)
+    inside: Counter[str] = Counter()
+    weight = left = 0
+    for right, (term, _, end) in enumerate(hits):
+        weight += len(term) if not inside[term] else 0
+        inside[term] += 1
+        while left <= right and end - hits[left][1] > max_chars:
+            gone = hits[left][0]
+            inside[gone] -= 1
+            weight -= len(gone) if not inside[gone] else 0
+            left += 1
+        if left <= right:
+            # Earlier windows win a draw: the first mention mostly says what the thing is.
+            best = max(best, (weight, right - left, -hits[left][1], end))
+    return -best[2], best[3]
+
+
+def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]:
+    """Range of at most `max_chars` that holds `first` to `last` and begins and ends well."""
+    sentences = sentence_spans(text)
+    if not sentences:
+        return 0, 0
+    starts = [start for start, _ in sentences]
+    ends = [end for _, end in sentences]
+    earliest = max(0, last - max_chars)
+    start = starts[max(0, bisect_right(starts, first) - 1)]
+    if start < earliest:  # The sentence does not fit: begin with a word, as early as needed.
+        start = _word_start(text, max(earliest, first - max_chars // 4), first)
+    limit = start + max_chars
+    end_index = bisect_right(ends, limit) - 1
+    if end_index >= 0 and ends[end_index] >= max(last, start + max_chars // 2):
+        return trim(text, start, ends[end_index])
+    if limit >= len(text):
+        return trim(text, start, len(text))
+    return trim(text, start, _word_end(text, limit, max(last, start + 1)))
+
+
+def _word_start(text: str, position: int, latest: int) -> int:
+    while position < latest and _inside_word(text, position):
+        position += 1
+    return position
+
+
+def _word_end(text: str, position: int, earliest: int) -> int:
+    end = position
+    while end > earliest and _inside_word(text, end):
+        end -= 1
+    # One word longer than the whole excerpt has to be cut.
+    return end if end > earliest else position
+
+
+def _inside_word(text: str, position: int) -> bool:
+    if not 0 < position < len(text):
+        return False
+    before, after = text[position - 1], text[position]
+    if before >= _HAN_START and after >= _HAN_START:
+        return False  # Chinese has no spaces; any character may begin a line.
+    return before.isalnum() and after.isalnum()

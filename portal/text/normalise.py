@@ -1,0 +1,139 @@
+"""Unicode clean-up that remembers where every character came from."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+# The Unicode Stream-Safe Text Format allows 30 combining marks in a row. Normalising longer runs
+# takes time that grows with the square of their length, so they are normalised in parts.
+LONGEST_MARK_RUN = 30
+
+_STABLE, _JOINS_PREVIOUS, _CHANGES, _DROPPED = range(4)
+
+# Invisible characters that say how to show text, not what it says: soft hyphen, joiners,
+# direction marks, variation selectors, byte order mark, tags. They would split or hide words.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+)
+_ZERO_WIDTH_SPACE = "\u200b"  # Marks a word boundary, so it becomes a space.
+
+
+@dataclass(frozen=True, slots=True)
+class NormalisedText:
+    """Normalised text and the way back: any range of `text` maps to a range of the original.
+
+    Only places where lengths differ are kept, so plain text costs nothing.
+    """
+
+    text: str
+    _starts: list[int] = field(default_factory=list)
+    _ends: list[int] = field(default_factory=list)
+    _original_starts: list[int] = field(default_factory=list)
+    _original_ends: list[int] = field(default_factory=list)
+
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """Smallest range of the original that yields all of `text[start:end]` (not empty)."""
+        if not self._starts:
+            return start, end
+        return self._original_range(start)[0], self._original_range(end - 1)[1]
+
+    def with_text(self, text: str) -> NormalisedText:
+        """The same way back for a text that was changed character for character."""
+        if len(text) != len(self.text):
+            raise ValueError("the changed text has another length")
+        return replace(self, text=text)
+
+    def _original_range(self, position: int) -> tuple[int, int]:
+        place = bisect_right(self._starts, position) - 1
+        if place < 0:
+            return position, position + 1
+        if position < self._ends[place]:
+            return self._original_starts[place], self._original_ends[place]
+        shift = self._original_ends[place] - self._ends[place]
+        return position + shift, position + shift + 1
+
+
+def normalise(text: str) -> NormalisedText:
+    """NFKC without NUL, lone surrogates and invisible characters. Linear in len(text)."""
+    if text.isascii() and "\0" not in text:
+        return NormalisedText(text)
+    characters = set(text)
+    same_length = {
+        ord(c): changed
+        for c in characters
+        if _kind(c) == _CHANGES and len(changed := _changed(c)) == 1
+    }
+    if same_length:
+        text = text.translate(same_length)
+        characters = {same_length.get(ord(c), c) for c in characters}
+    pattern = _odd_places(frozenset(c for c in characters if _kind(c) != _STABLE))
+    return _rewrite(text, pattern) if pattern else NormalisedText(text)
+
+
+def clean(text: str) -> str:
+    """Text as embedding models take it: some crash on what `normalise` removes."""
+    return normalise(text).text
+
+
+def _rewrite(text: str, odd_places: re.Pattern[str]) -> NormalisedText:
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    original_starts: list[int] = []
+    original_ends: list[int] = []
+    done = length = 0
+    for match in odd_places.finditer(text):
+        old = match.group()
+        kept = "".join(c for c in old if _kind(c) != _DROPPED)
+        new = unicodedata.normalize("NFKC", kept)
+        if new == old:
+            continue
+        parts += (text[done : match.start()], new)
+        length += match.start() - done
+        starts.append(length)
+        length += len(new)
+        ends.append(length)
+        original_starts.append(match.start())
+        original_ends.append(done := match.end())
+    parts.append(text[done:])
+    return NormalisedText("".join(parts), starts, ends, original_starts, original_ends)
+
+
+@lru_cache(maxsize=256)
+def _odd_places(characters: frozenset[str]) -> re.Pattern[str] | None:
+    """Pattern of what must be normalised together: a character and the marks that join it."""
+    dropped, joining, changing = (
+        "".join(re.escape(c) for c in sorted(characters) if _kind(c) == kind)
+        for kind in (_DROPPED, _JOINS_PREVIOUS, _CHANGES)
+    )
+    options = []
+    if joining:
+        # A dropped character may stand between a letter and its mark.
+        first, gap = (f"[^{dropped}]", f"[{dropped}]{{0,4}}") if dropped else (".", "")
+        options.append(f"{first}?(?:{gap}[{joining}]){{1,{LONGEST_MARK_RUN}}}")
+    if dropped:
+        options.append(f"[{dropped}]+")
+    if changing:
+        options.append(f"[{changing}]")
+    return re.compile("|".join(options), re.DOTALL) if options else None
+
+
+def _changed(character: str) -> str:
+    if character == _ZERO_WIDTH_SPACE:
+        return " "
+    return unicodedata.normalize("NFKC", character)
+
+
+@lru_cache(maxsize=65536)
+def _kind(character: str) -> int:
+    if character == "\0" or "\ud800" <= character <= "\udfff" or _INVISIBLE.match(character):
+        return _DROPPED
+    first = unicodedata.normalize("NFKD", character)[0]
+    if unicodedata.category(first)[0] == "M" or "\u1160" <= first <= "\u11ff":
+        return _JOINS_PREVIOUS  # Combining marks, and Korean vowels and finals.
+    return _CHANGES if _changed(character) != character else _STABLE

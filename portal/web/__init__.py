@@ -1,0 +1,57 @@
+"""Everything a person sees: pages, the fragments that HTMX swaps into them, and their headers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from apiflask import APIFlask
+from jinja2 import FileSystemLoader, StrictUndefined
+
+from portal.web import (
+    account,
+    admin,
+    assets,
+    documents,
+    errors,
+    i18n,
+    layout,
+    preferences,
+    presenters,
+    reading,
+    search,
+    security,
+    sign_in,
+    trash,
+    uploads,
+)
+
+TEMPLATES = Path(__file__).parents[2] / "templates"
+
+BLUEPRINTS = (
+    assets.blueprint,
+    sign_in.blueprint,
+    preferences.blueprint,
+    documents.blueprint,
+    uploads.blueprint,
+    reading.blueprint,
+    search.blueprint,
+    trash.blueprint,
+    account.blueprint,
+    admin.blueprint,
+)
+
+
+def register(app: APIFlask) -> None:
+    """Add the pages, their templates, languages, headers and error pages to `app`."""
+    app.jinja_loader = FileSystemLoader(TEMPLATES)
+    app.jinja_env.trim_blocks = True
+    app.jinja_env.lstrip_blocks = True
+    # A misspelt name in a template is an error in its test, not a gap in someone's page.
+    app.jinja_env.undefined = StrictUndefined
+    i18n.init_app(app)
+    security.init_app(app)
+    presenters.init_app(app)
+    layout.init_app(app)
+    app.register_error_handler(Exception, errors.respond)
+    for blueprint in BLUEPRINTS:
+        app.register_blueprint(blueprint)

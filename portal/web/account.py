@@ -1,0 +1,100 @@
+"""A person's own account: language, theme, password, personal access tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import flash, redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal import context
+from portal.errors import InvalidInput, PortalError, WrongCredentials
+from portal.services import accounts, sessions
+from portal.web.i18n import error_message
+from portal.web.sign_in import PasswordsDiffer
+
+DAY_S = 24 * 3600
+TOKEN_DAYS = (7, 30, 90, 365)
+
+blueprint = APIBlueprint("account", __name__, enable_openapi=False, url_prefix="/account")
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("")
+def show() -> Answer:
+    return _page()
+
+
+@blueprint.post("/password")
+def change_password() -> Answer:
+    services, person = context.services(), context.person()
+    new = request.form.get("new", "")
+    try:
+        if new != request.form.get("new_again", ""):
+            raise PasswordsDiffer
+        accounts.change_password(services, person, current=request.form.get("current", ""), new=new)
+    except (InvalidInput, WrongCredentials) as error:
+        return _page(password_error=error_message(error)), _form_status(error)
+    # A changed password ends every token, this browser's too: it gets a fresh one.
+    token, life_s = sessions.browser_session(services, name=person.name, password=new)
+    flash(
+        {"message": gettext("Your password is changed. Other sessions are signed out.")}, "success"
+    )
+    response = redirect(url_for("account.show"), code=303)
+    response.set_cookie(
+        context.SESSION_COOKIE,
+        token,
+        max_age=life_s,
+        path="/",
+        secure=request.is_secure,
+        httponly=True,
+        samesite="Lax",
+    )
+    return response
+
+
+@blueprint.post("/tokens")
+def create_token() -> Answer:
+    days = request.form.get("days", "")
+    ttl_s = (int(days) if days in {str(day) for day in TOKEN_DAYS} else TOKEN_DAYS[0]) * DAY_S
+    name = request.form.get("name", "").strip()
+    try:
+        if not name:
+            raise InvalidInput(reason=gettext("the token has no name"))
+        secret = sessions.create_personal_token(
+            context.services(), context.person(), name=name, ttl_s=ttl_s
+        )
+    except InvalidInput as error:
+        return _page(token_error=error_message(error)), error.status
+    # Shown in this one response and never again, hence no redirect.
+    return _page(new_token=secret, new_token_name=name)
+
+
+@blueprint.post("/tokens/<uuid:token_id>/revoke")
+def revoke_token(token_id: UUID) -> Answer:
+    sessions.revoke_personal_token(context.services(), context.person(), token_id)
+    flash({"message": gettext("The token is revoked.")}, "success")
+    return redirect(url_for("account.show") + "#tokens", code=303)
+
+
+def _page(**more: Any) -> str:
+    services, person = context.services(), context.person()
+    values = {
+        "tokens": sessions.list_personal_tokens(services, person),
+        "token_days": TOKEN_DAYS,
+        "person": person,
+        "password_error": None,
+        "token_error": None,
+        "new_token": None,
+        "new_token_name": None,
+    }
+    return render_template("pages/account.html", **(values | more))
+
+
+def _form_status(error: PortalError) -> int:
+    # 401 would say that the session is over; it is the form's old password that is wrong.
+    return InvalidInput.status if isinstance(error, WrongCredentials) else error.status

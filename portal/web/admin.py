@@ -1,0 +1,63 @@
+"""Administration: people, invitations, and how the portal is doing."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import flash, redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal import context
+from portal.domain.people import Person
+from portal.errors import Forbidden
+from portal.services import accounts, health, invitations
+
+blueprint = APIBlueprint("admin", __name__, enable_openapi=False, url_prefix="/admin")
+
+Answer = Response | str
+
+
+@blueprint.get("")
+def show() -> Answer:
+    return _page()
+
+
+@blueprint.post("/invitations")
+def invite() -> Answer:
+    invitation = invitations.invite(context.services(), _administrator())
+    # The link is shown in this one response and never again, hence no redirect.
+    link = url_for("sign_in.show_invitation", token=invitation.secret, _external=True)
+    return _page(invitation=invitation, invitation_link=link)
+
+
+@blueprint.post("/users/<uuid:user_id>/disabled")
+def set_disabled(user_id: UUID) -> Answer:
+    disabled = request.form.get("disabled") == "true"
+    accounts.set_disabled(context.services(), _administrator(), user_id, disabled=disabled)
+    words = gettext("The account is disabled.") if disabled else gettext("The account is enabled.")
+    flash({"message": words}, "success")
+    return redirect(url_for("admin.show"), code=303)
+
+
+def _administrator() -> Person:
+    person = context.person()
+    if not person.is_admin:
+        raise Forbidden
+    return person
+
+
+def _page(**more: Any) -> str:
+    person = _administrator()
+    values = {
+        "accounts": accounts.list_accounts(context.services(), person),
+        "person": person,
+        "health": health.check(context.services()),
+        "vector_store": health.check_vector_store(context.services()),
+        "open_invitations": invitations.list_invitations(context.services(), person),
+        "invitation": None,
+        "invitation_link": None,
+    }
+    return render_template("pages/admin.html", **(values | more))

@@ -1,0 +1,83 @@
+"""Static files under addresses that change with their content, so that browsers keep them.
+
+One digest stands for all of our own files: a module that imports its neighbour, or a style sheet
+that names an image, then finds it under the same digest without a build step. htmx comes from the
+static files of the package `django-htmx`; Django itself is never imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from apiflask import APIBlueprint
+from flask import Flask, Response, send_from_directory, url_for
+
+from portal import context
+from portal.errors import NotFound
+
+STATIC = Path(__file__).parents[2] / "static"
+VENDOR = {"htmx.js": "htmx-2.min.js", "sse.js": "ext/hx-sse-2.min.js"}
+YEAR_S = 365 * 24 * 3600
+
+blueprint = APIBlueprint("assets", __name__, enable_openapi=False, url_prefix="/static")
+
+
+def vendor_folder() -> Path:
+    """Where the package `django-htmx` keeps htmx. Raises ModuleNotFoundError without it."""
+    spec = find_spec("django_htmx")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("django-htmx is not installed: its static files hold htmx")
+    return Path(spec.origin).parent / "static" / "django_htmx"
+
+
+@lru_cache(maxsize=1)
+def digest() -> str:
+    """Twelve hexadecimal digits that change whenever one of the static files does."""
+    content = hashlib.sha256()
+    for path in sorted(STATIC.rglob("*")):
+        if path.is_file():
+            content.update(path.relative_to(STATIC).as_posix().encode() + b"\0")
+            content.update(path.read_bytes())
+    for name in VENDOR.values():
+        content.update((vendor_folder() / name).read_bytes())
+    return content.hexdigest()[:12]
+
+
+def asset(path: str) -> str:
+    """The address of one of our own static files."""
+    return url_for("assets.own", version=digest(), path=path)
+
+
+def vendor_asset(name: str) -> str:
+    """The address of a static file that a package brought."""
+    return url_for("assets.vendor", version=digest(), name=name)
+
+
+@blueprint.get("/<version>/<path:path>")
+@context.public
+def own(version: str, path: str) -> Response:
+    return _kept(send_from_directory(STATIC, path), version)
+
+
+@blueprint.get("/vendor/<version>/<name>")
+@context.public
+def vendor(version: str, name: str) -> Response:
+    if name not in VENDOR:
+        raise NotFound
+    return _kept(send_from_directory(vendor_folder(), VENDOR[name]), version)
+
+
+def _kept(response: Response, version: str) -> Response:
+    # An address with a digest of another day may be asked for by a page that is still open: it
+    # gets today's file, but must not keep it under the wrong name.
+    response.headers["Cache-Control"] = (
+        f"public, max-age={YEAR_S}, immutable" if version == digest() else "no-cache"
+    )
+    return response
+
+
+def init_app(app: Flask) -> None:
+    app.jinja_env.globals.update(asset=asset, vendor_asset=vendor_asset)

@@ -1,0 +1,213 @@
+"""The list of documents, its rows while they are prepared, and what can be done to a document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import flash, make_response, redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal import context
+from portal.domain.documents import (
+    DocumentFilter,
+    DocumentPage,
+    DocumentStatus,
+    DocumentSummary,
+    MediaType,
+)
+from portal.errors import NotFound
+from portal.services import library
+from portal.web.layout import fragments, toast, wants_fragment
+from portal.web.presenters import failure_message
+from portal.web.security import local_path
+
+PAGE_SIZE = 50
+# One request a second asks after at most so many rows. The oldest come first, which is the order
+# in which they are worked on.
+WATCH_LIMIT = 20
+ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
+TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
+
+blueprint = APIBlueprint("documents", __name__, enable_openapi=False)
+
+Answer = Response | str
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """What the address of the list says."""
+
+    text: str = ""
+    status: DocumentStatus | None = None
+    type_name: str = ""
+    domain: str = ""
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.text or self.status or self.type_name or self.domain)
+
+    @property
+    def filters(self) -> DocumentFilter:
+        return DocumentFilter(
+            status=self.status,
+            media_type=TYPES.get(self.type_name),
+            domain=self.domain or None,
+            title_contains=self.text or None,
+        )
+
+    def arguments(self) -> dict[str, str]:
+        """Those values that are set, as arguments of the list's address."""
+        given = {"q": self.text, "status": self.status or "", "type": self.type_name}
+        return {name: value for name, value in (given | {"domain": self.domain}).items() if value}
+
+
+def list_query() -> ListQuery:
+    """The filters of the request; a value that does not exist filters nothing."""
+    status, type_name = request.values.get("status", ""), request.values.get("type", "")
+    return ListQuery(
+        text=request.values.get("q", "").strip(),
+        status=DocumentStatus(status) if status in set(DocumentStatus) else None,
+        type_name=type_name if type_name in TYPES else "",
+        domain=request.values.get("domain", "").strip(),
+    )
+
+
+def list_values(**more: Any) -> dict[str, Any]:
+    """What the list's templates need."""
+    query = list_query()
+    page: DocumentPage = library.list_documents(
+        context.services(),
+        context.person(),
+        filters=query.filters,
+        cursor=request.args.get("cursor") or None,
+        limit=PAGE_SIZE,
+    )
+    return {
+        "page": page,
+        "query": query,
+        "types": TYPES,
+        "statuses": tuple(DocumentStatus),
+        "is_active": any(item.status in ACTIVE for item in page.items),
+        "max_upload_mb": context.services().settings.max_upload_mb,
+        **more,
+    }
+
+
+@blueprint.get("/")
+def home() -> Answer:
+    return redirect(url_for("documents.index"))
+
+
+@blueprint.get("/documents")
+def index() -> Answer:
+    values = list_values()
+    if wants_fragment("document-results"):
+        response = make_response(
+            fragments(
+                ("fragments/documents/_results.html", values),
+                ("fragments/documents/_progress.html", {**values, "out_of_band": True}),
+            )
+        )
+        # The shortest address of this list, without the filters that were left empty.
+        address = url_for("documents.index", **values["query"].arguments())
+        response.headers["HX-Push-Url"] = address
+        return response
+    if wants_fragment("load-more"):
+        return fragments(
+            ("fragments/documents/_rows.html", values),
+            *([_progress()] if values["is_active"] else []),
+        )
+    return render_template("pages/documents.html", **values)
+
+
+@blueprint.get("/documents/progress")
+def progress() -> Answer:
+    """Rows whose status changed, a note for each that came to an end, and whether to ask again."""
+    changed: list[tuple[str, dict[str, Any]]] = []
+    active_count = 0
+    for document_id, known_status in _watched():
+        try:
+            document = library.get_summary(context.services(), context.person(), document_id)
+        except NotFound:
+            changed.append(("fragments/documents/_gone.html", {"document_id": document_id}))
+            continue
+        active_count += document.status in ACTIVE
+        if document.status != known_status:
+            changed.append(row(document, out_of_band=True))
+            changed.extend(_ending_note(document))
+    poller = ("fragments/documents/_progress.html", {"is_active": active_count > 0})
+    return fragments(poller, *changed)
+
+
+@blueprint.get("/documents/<uuid:document_id>/delete")
+def confirm_delete(document_id: UUID) -> Answer:
+    document = library.get_summary(context.services(), context.person(), document_id)
+    values = {"document": document, "in_list": wants_fragment() and "in_list" in request.args}
+    if wants_fragment():
+        return render_template("fragments/documents/_confirm_delete.html", **values)
+    return render_template("pages/confirm_delete.html", **values)
+
+
+@blueprint.post("/documents/<uuid:document_id>/delete")
+def delete(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    document = library.get_summary(services, person, document_id)
+    library.delete_document(services, person, document_id)
+    message = gettext("“%(title)s” is in the trash.", title=document.title)
+    undo = url_for("trash.restore", document_id=document_id)
+    if wants_fragment():
+        return fragments(toast(message, kind="success", undo=undo), total())
+    flash({"message": message, "undo": undo}, "success")
+    return redirect(url_for("documents.index"), code=303)
+
+
+@blueprint.post("/documents/<uuid:document_id>/retry")
+def retry(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    library.retry_document(services, person, document_id)
+    if wants_fragment():
+        document = library.get_summary(services, person, document_id)
+        return fragments(row(document), _progress())
+    after = local_path(request.form.get("next")) or url_for("documents.index")
+    return redirect(after, code=303)
+
+
+def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "fragments/documents/_row.html", {"document": document, **more}
+
+
+def total() -> tuple[str, dict[str, Any]]:
+    """The count above the list, for responses that change it."""
+    page = library.list_documents(context.services(), context.person(), limit=1)
+    values = {"total_count": page.total_count, "is_filtered": False, "out_of_band": True}
+    return "fragments/documents/_count.html", values
+
+
+def _progress() -> tuple[str, dict[str, Any]]:
+    return "fragments/documents/_progress.html", {"is_active": True, "out_of_band": True}
+
+
+def _ending_note(document: DocumentSummary) -> list[tuple[str, dict[str, Any]]]:
+    link = url_for("reading.show", document_id=document.id)
+    if document.status is DocumentStatus.READY:
+        message = gettext("“%(title)s” is ready and can be searched.", title=document.title)
+        return [toast(message, kind="success", link=link)]
+    if document.status is DocumentStatus.FAILED and document.failure:
+        return [toast(failure_message(document.failure), kind="error")]
+    return []
+
+
+def _watched() -> list[tuple[UUID, str]]:
+    """Pairs of document and last seen status, from values such as ``<id>.queued``."""
+    watched = []
+    for value in request.args.getlist("watch")[-WATCH_LIMIT:]:
+        identifier, _, status = value.partition(".")
+        try:
+            watched.append((UUID(identifier), status))
+        except ValueError:
+            continue
+    return watched

@@ -1,0 +1,138 @@
+"""Errors as people see them: a page, or a fragment where HTMX asked.
+
+What a person reads is the error's own words in their language and a request id that finds the
+log line. Nothing of the code shows.
+"""
+
+from __future__ import annotations
+
+import structlog
+from flask import Response, g, make_response, redirect, render_template, request, url_for
+from flask_babel import gettext
+from flask_login import AnonymousUserMixin
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as AnyResponse
+
+from portal import context
+from portal.errors import (
+    Forbidden,
+    MalformedRequest,
+    MethodNotAllowed,
+    N_,
+    NotFound,
+    NotSignedIn,
+    PortalError,
+    RateLimited,
+    RequestTooLarge,
+    Unavailable,
+    WrongCredentials,
+)
+from portal.web.i18n import error_message
+from portal.web.layout import wants_fragment
+from portal.web.security import SAFE_METHODS, referring_path
+
+log = structlog.get_logger(__name__)
+
+DRAIN_LIMIT_BYTES = 2 * 1024**3
+
+TITLES = {
+    400: N_("That request could not be read"),
+    401: N_("Sign in first"),
+    403: N_("You may not do this"),
+    404: N_("Nothing here"),
+    405: N_("This page does not work that way"),
+    409: N_("This clashes with something"),
+    413: N_("Too large"),
+    415: N_("This kind of file is not taken"),
+    422: N_("Something is not right yet"),
+    429: N_("Too many requests"),
+    503: N_("Not available right now"),
+    507: N_("The server is full"),
+}
+TITLE_OTHERWISE = N_("Something went wrong")
+
+
+def respond(error: Exception) -> AnyResponse:
+    """The page or fragment for any error; a redirect of the framework's stays what it is."""
+    if isinstance(error, PortalError):
+        return show_error(error)
+    if not isinstance(error, HTTPException):
+        log.error("request_failed", error_type=type(error).__name__, exc_info=error)
+        return show_error(PortalError())
+    code = error.code or 500
+    if code < 400:  # noqa: PLR2004 - not an error
+        return AnyResponse.force_type(error.get_response(), request.environ)
+    if code == RequestTooLarge.status:
+        _drain()
+    response = show_error(_as_portal_error(error, code))
+    for name, value in error.get_headers():
+        if name in {"Allow", "Retry-After"}:
+            response.headers[name] = value
+    return response
+
+
+def show_error(error: PortalError) -> AnyResponse:
+    """A page or a fragment for an expected failure; signed-out people go to the sign-in page."""
+    _settle_reader()
+    if isinstance(error, NotSignedIn) and not isinstance(error, WrongCredentials):
+        return _to_sign_in()
+    message, title = error_message(error), gettext(TITLES.get(error.status, TITLE_OTHERWISE))
+    values = {"message": message, "title": title, "status": error.status}
+    values |= {"request_id": context.request_id(), "code": error.code}
+    if wants_fragment():
+        response = make_response(render_template("errors/_error.html", **values), error.status)
+        response.headers["HX-Retarget"] = "#notifications"
+        response.headers["HX-Reswap"] = "beforeend"
+    else:
+        response = make_response(render_template("errors/error.html", **values), error.status)
+    if isinstance(error, RateLimited):
+        response.headers.setdefault("Retry-After", str(error.params.get("seconds", 60)))
+    return response
+
+
+def _settle_reader() -> None:
+    # An error page must show even when looking up its reader is what failed.
+    try:
+        context.signed_in()
+    except Exception:  # noqa: BLE001 - whatever it was, it is in the log already
+        g._login_user = AnonymousUserMixin()  # noqa: SLF001 - where flask-login keeps it
+
+
+def _as_portal_error(error: HTTPException, code: int) -> PortalError:
+    """The framework's own errors, in our words."""
+    if code == RequestTooLarge.status:
+        return RequestTooLarge(limit_mb=context.services().settings.max_upload_mb)
+    if code == RateLimited.status:
+        return RateLimited(seconds=_retry_after_s(error))
+    for known in (NotSignedIn, Forbidden, NotFound, MethodNotAllowed, Unavailable):
+        if code == known.status:
+            return known()
+    is_ours = code >= 500  # noqa: PLR2004
+    return PortalError() if is_ours else MalformedRequest(reason=error.name.lower())
+
+
+def _retry_after_s(error: HTTPException) -> int:
+    given = str(dict(error.get_headers()).get("Retry-After", ""))
+    return int(given) if given.isdigit() else 60
+
+
+def _to_sign_in() -> AnyResponse:
+    """To the sign-in page and, after it, back to where the person was."""
+    came_from = request.full_path.rstrip("?") if request.method in SAFE_METHODS else None
+    if wants_fragment():
+        came_from = referring_path()
+        address = url_for("sign_in.show", next=came_from or None)
+        return Response("", status=401, headers={"HX-Redirect": address})
+    return redirect(url_for("sign_in.show", next=came_from or referring_path()), code=303)
+
+
+def _drain() -> None:
+    # A browser that is still sending shows "connection reset" instead of our words when the
+    # server closes early, so what it sends is read and dropped, up to a limit.
+    left = min(request.content_length or 0, DRAIN_LIMIT_BYTES)
+    stream = request.environ["wsgi.input"]
+    while left > 0:
+        piece = stream.read(min(left, 1024 * 1024))
+        if not piece:
+            return
+        left -= len(piece)

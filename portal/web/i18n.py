@@ -1,0 +1,81 @@
+"""The language and the clock of the reader.
+
+The account's language comes first, then the choice of the language switch (kept in a cookie for
+those who are not signed in), then what the browser accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from babel.dates import get_timezone
+from babel.support import NullTranslations
+from flask import Flask, request
+from flask_babel import Babel, Domain, get_locale, gettext
+
+from portal import context
+from portal.errors import PortalError
+from portal.web import phrases, translations
+
+TIMEZONE_COOKIE = "portal_timezone"
+LANGUAGES = {"zh-CN": "简体中文", "en": "English"}
+LOCALES = {"zh-CN": "zh_Hans_CN", "en": "en"}
+
+
+class CommittedTranslations(Domain):
+    """Translations compiled from the committed .po files at start; there are no .mo files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._catalogs = translations.load()
+
+    def get_translations(self) -> NullTranslations:
+        return self._catalogs.get(str(get_locale()), NullTranslations())
+
+
+class CommittedBabel(Babel):
+    domain_instance = None
+
+    def init_app(self, app: Flask, *args: Any, **kwargs: Any) -> None:
+        super().init_app(app, *args, **kwargs)
+        self.domain_instance = CommittedTranslations()
+
+
+def init_app(app: Flask) -> None:
+    babel = CommittedBabel()
+    babel.init_app(app, locale_selector=_locale, timezone_selector=_timezone)
+
+
+def _locale() -> str:
+    return LOCALES.get(context.language(), "en")
+
+
+def language() -> str:
+    """`zh-CN` or `en`: what the page is written in, as its `lang` attribute says it."""
+    return "en" if str(get_locale()) == "en" else "zh-CN"
+
+
+def _timezone() -> str | None:
+    """The browser's zone, which a script leaves in a cookie; without it UTC."""
+    name = request.cookies.get(TIMEZONE_COOKIE, "")
+    try:
+        get_timezone(name)
+    except (LookupError, ValueError):
+        return None
+    return name or None
+
+
+def error_message(error: PortalError) -> str:
+    """What happened, why and what to do, in the reader's language."""
+    return in_words(error.message, error.params)
+
+
+def in_words(template: str, params: Mapping[str, Any]) -> str:
+    """Translate `template` and those of its values that are messages themselves."""
+    words = {
+        name: phrases.translated(value) if isinstance(value, str) else value
+        for name, value in params.items()
+    }
+    text = gettext(template)
+    return text % words if words else text

@@ -1,0 +1,86 @@
+"""What every page has around its own content: who reads, language, theme, navigation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, current_app, has_request_context, json, render_template, request
+
+from portal import context
+from portal.domain.people import Person
+from portal.web import assets
+from portal.web.i18n import LANGUAGES, language
+
+THEME_COOKIE = "portal_theme"
+THEMES = ("auto", "light", "dark")
+
+HTMX_SETTINGS = {
+    # The policy on styles and scripts forbids both, and old pages must not outlive a sign-out.
+    "includeIndicatorStyles": False,
+    "allowEval": False,
+    "allowScriptTags": False,
+    "historyCacheSize": 0,
+    "selfRequestsOnly": True,
+    "scrollBehavior": "auto",
+    # A failed fragment is a fragment: it says itself, by HX-Retarget, where it belongs.
+    "responseHandling": [
+        {"code": "204", "swap": False},
+        {"code": "[23]..", "swap": True},
+        {"code": "[45]..", "swap": True, "error": True},
+    ],
+}
+
+
+def theme() -> str:
+    """`light` or `dark` when chosen, else `auto`: as the system has it."""
+    chosen = request.cookies.get(THEME_COOKIE, "auto")
+    return chosen if chosen in THEMES else "auto"
+
+
+def viewer() -> Person | None:
+    """Who is signed in, if anyone."""
+    signed_in = context.signed_in()
+    return signed_in.person if signed_in else None
+
+
+def wants_fragment(target: str | None = None) -> bool:
+    """Whether HTMX asks, and so a fragment answers; `target` is the id of what it will replace.
+
+    A page that HTMX fetches to go back in history is a page.
+    """
+    if request.headers.get("HX-Request") != "true":
+        return False
+    if request.headers.get("HX-History-Restore-Request") == "true":
+        return False
+    return target is None or request.headers.get("HX-Target") == target
+
+
+def fragments(*parts: tuple[str, dict[str, Any]]) -> str:
+    """Several fragments in one response: the first for the target, the others out of band."""
+    return "\n".join(render_template(name, **values) for name, values in parts)
+
+
+def toast(message: str, *, kind: str = "info", **values: Any) -> tuple[str, dict[str, Any]]:
+    """A note for the corner of the page: kind is `success`, `info` or `error`."""
+    return "fragments/layout/_toast_out_of_band.html", {"message": message, "kind": kind, **values}
+
+
+def init_app(app: Flask) -> None:
+    assets.init_app(app)
+    app.jinja_env.globals.update(
+        htmx_settings=json.dumps(HTMX_SETTINGS, separators=(",", ":")), languages=LANGUAGES
+    )
+    app.context_processor(_furniture)
+
+
+def _furniture() -> dict[str, Any]:
+    if not has_request_context():
+        return {}
+    return {
+        "viewer": viewer(),
+        "language": language(),
+        "theme": theme(),
+        "here": request.full_path.rstrip("?") if request.method == "GET" else "/documents",
+        "section": request.blueprint or "",
+        "portal_name": current_app.config.get("PORTAL_NAME", ""),
+    }

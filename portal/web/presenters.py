@@ -1,0 +1,153 @@
+"""Domain values in the reader's words: sizes, confidence, reasons, marked text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from flask import Flask
+from flask_babel import format_date, format_decimal, format_time, gettext
+from lucide.jinja import lucide
+from markupsafe import Markup
+
+from portal.domain.documents import Failure
+from portal.domain.search import Span
+from portal.errors import N_, PortalError
+from portal.web import phrases
+from portal.web.i18n import in_words
+
+HIGH_CONFIDENCE = 0.75
+MEDIUM_CONFIDENCE = 0.5
+
+STATUS_WORDS = {
+    "queued": N_("Queued"),
+    "processing": N_("Processing"),
+    "ready": N_("Ready"),
+    "failed": N_("Failed"),
+}
+STATUS_ICONS = {
+    "queued": "clock",
+    "processing": "loader-circle",
+    "ready": "circle-check",
+    "failed": "circle-alert",
+}
+SOURCE_WORDS = {
+    "hybrid": N_("Words and meaning"),
+    "vector": N_("Meaning"),
+    "keyword": N_("Words"),
+}
+CONFIDENCE_WORDS = {
+    "high": N_("High confidence"),
+    "medium": N_("Medium confidence"),
+    "low": N_("Low confidence"),
+}
+
+
+ICON_ATTRIBUTES = {"class": "icon", "aria-hidden": "true", "focusable": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of text that is marked or not."""
+
+    text: str
+    is_marked: bool
+
+
+def segments(text: str, spans: Iterable[Span]) -> list[Segment]:
+    """Cut `text` at `spans`: together the segments are `text` again.
+
+    Spans may overlap, be out of order or reach past the end.
+    """
+    pieces: list[Segment] = []
+    position = 0
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
+        start, end = max(span.start, position), min(span.end, len(text))
+        if start >= end:
+            continue
+        if start > position:
+            pieces.append(Segment(text[position:start], is_marked=False))
+        pieces.append(Segment(text[start:end], is_marked=True))
+        position = end
+    if position < len(text):
+        pieces.append(Segment(text[position:], is_marked=False))
+    return pieces
+
+
+def confidence_level(confidence: float) -> str:
+    """`high`, `medium` or `low`."""
+    if confidence >= HIGH_CONFIDENCE:
+        return "high"
+    return "medium" if confidence >= MEDIUM_CONFIDENCE else "low"
+
+
+def file_size(size_bytes: int) -> str:
+    """A size as people say it: 842 B, 12 KB, 3.4 MB."""
+    size = float(size_bytes)
+    for unit in ("B", "KB", "MB"):
+        if size < 1024:  # noqa: PLR2004 - bytes in a kilobyte
+            break
+        size /= 1024
+    else:
+        unit = "GB"
+    pattern = "#,##0" if unit in {"B", "KB"} else "#,##0.#"
+    return f"{format_decimal(size, format=pattern)} {unit}"
+
+
+def failure_message(failure: Failure) -> str:
+    """Why a document failed and what to do about it, in the reader's language."""
+    kind = ERRORS_BY_CODE.get(failure.code, PortalError)
+    try:
+        return in_words(kind.message, failure.params)
+    except (KeyError, TypeError, ValueError):
+        # A document that failed under an older version may lack a value that the words want.
+        return gettext(PortalError.message)
+
+
+def short_date(moment: datetime) -> str:
+    return format_date(moment, format="medium")
+
+
+def exact_time(moment: datetime) -> str:
+    return f"{format_date(moment, format='medium')} {format_time(moment, format='short')}"
+
+
+@cache
+def icon(name: str, size: int = 20) -> Markup:
+    """An icon that screen readers skip: the words beside it say the same."""
+    return Markup(lucide(name, size=size, stroke_width=1.75, **ICON_ATTRIBUTES))  # noqa: S704
+
+
+def _all_errors(kind: type[PortalError]) -> Iterable[type[PortalError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _all_errors(child)
+
+
+ERRORS_BY_CODE = {kind.code: kind for kind in _all_errors(PortalError)}
+
+
+def init_app(app: Flask) -> None:
+    app.jinja_env.filters.update(
+        file_size=file_size,
+        short_date=short_date,
+        exact_time=exact_time,
+        confidence_level=confidence_level,
+        failure_message=failure_message,
+    )
+    app.jinja_env.globals.update(_globals())
+
+
+def _globals() -> dict[str, Any]:
+    return {
+        "icon": icon,
+        "translated": phrases.translated,
+        "segments": segments,
+        "status_word": lambda status: gettext(STATUS_WORDS[status]),
+        "status_icon": STATUS_ICONS.__getitem__,
+        "source_word": lambda source: gettext(SOURCE_WORDS[source]),
+        "confidence_word": lambda level: gettext(CONFIDENCE_WORDS[level]),
+    }

@@ -1,0 +1,151 @@
+"""One document: its text in passages, what is known of it, its original file."""
+
+from __future__ import annotations
+
+import codecs
+from math import ceil
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import flash, redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal import context
+from portal.domain.documents import DocumentDetail, MediaType, Visibility
+from portal.domain.search import Span
+from portal.errors import InvalidInput, PortalError
+from portal.services import library
+from portal.text.analyser import query_terms
+from portal.text.highlight import highlight_spans
+from portal.web.documents import ACTIVE
+from portal.web.i18n import error_message
+from portal.web.layout import wants_fragment
+
+PASSAGES_A_PAGE = 50
+# A viewer for PDF is a plugin to the policy, so this one response allows it; scripts stay out.
+FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
+PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
+
+blueprint = APIBlueprint("reading", __name__, enable_openapi=False, url_prefix="/documents")
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("/<uuid:document_id>")
+def show(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    detail = library.get_document(services, person, document_id)
+    if wants_fragment("document-state"):
+        return render_template("fragments/reading/_state.html", **_state(detail))
+    return render_template("pages/document.html", **_page_values(detail))
+
+
+@blueprint.get("/<uuid:document_id>/file")
+def original_file(document_id: UUID) -> Answer:
+    """The file as it was uploaded, shown by the browser where it safely can."""
+    services, person = context.services(), context.person()
+    detail = library.get_document(services, person, document_id)
+    stored = library.open_file(services, person, document_id)
+    is_pdf = stored.media_type == MediaType.PDF
+    response = Response(stored.parts, direct_passthrough=True)  # type: ignore[arg-type]
+    # Markdown as plain text: nothing that somebody uploaded is ever shown as a page of ours.
+    response.headers["Content-Type"] = (
+        MediaType.PDF if is_pdf else f"text/plain; charset={_charset(detail.encoding)}"
+    )
+    response.headers["Content-Length"] = str(stored.size_bytes)
+    kind = "attachment" if "download" in request.args else "inline"
+    response.headers["Content-Disposition"] = f"{kind}; filename*=UTF-8''{quote(stored.file_name)}"
+    response.headers["Content-Security-Policy"] = PDF_POLICY if is_pdf else FILE_POLICY
+    return response
+
+
+@blueprint.post("/<uuid:document_id>/edit")
+def edit(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    visibility = request.form.get("visibility", "")
+    try:
+        title = request.form.get("title", "").strip()
+        if not title:
+            raise InvalidInput(reason=gettext("the title is empty"))
+        library.change_document(
+            services,
+            person,
+            document_id,
+            title=title,
+            domain=request.form.get("domain", "").strip(),
+            visibility=Visibility(visibility) if visibility in set(Visibility) else None,
+        )
+    except InvalidInput as error:
+        detail = library.get_document(services, person, document_id)
+        values = _page_values(detail) | {"edit_error": error_message(error)}
+        return render_template("pages/document.html", **values), error.status
+    flash({"message": gettext("Saved.")}, "success")
+    return redirect(url_for("reading.show", document_id=document_id), code=303)
+
+
+def _state(detail: DocumentDetail) -> dict[str, Any]:
+    return {
+        "detail": detail,
+        "document": detail.summary,
+        "is_active": detail.summary.status in ACTIVE,
+    }
+
+
+def _page_values(detail: DocumentDetail) -> dict[str, Any]:
+    services, person = context.services(), context.person()
+    document_id = detail.summary.id
+    focus_id, query = _uuid(request.args.get("chunk")), request.args.get("q", "").strip()
+    part, is_focus_gone = _positive(request.args.get("part")), False
+    if focus_id is not None:
+        try:
+            focus = library.find_passage(services, person, document_id, focus_id)
+            part = focus.passage.index // PASSAGES_A_PAGE + 1
+        except PortalError:
+            # The text was prepared anew since that link was made: show the document all the same.
+            focus_id, is_focus_gone = None, True
+    passages, total_count = library.list_passages(
+        services,
+        person,
+        document_id,
+        limit=PASSAGES_A_PAGE,
+        offset=(part - 1) * PASSAGES_A_PAGE,
+    )
+    marked = [passage for passage in passages if passage.id == focus_id]
+    return {
+        **_state(detail),
+        "passages": passages,
+        "passage_count": total_count,
+        "part": part,
+        "part_count": max(1, ceil(total_count / PASSAGES_A_PAGE)),
+        "focus_id": focus_id,
+        "is_focus_gone": is_focus_gone,
+        "focus_spans": _marks(marked[0].passage.content, query) if marked and query else (),
+        "query": query,
+        "visibilities": tuple(Visibility),
+    }
+
+
+def _marks(text: str, query: str) -> tuple[Span, ...]:
+    """Where the words of the search stand in the passage that it found."""
+    return tuple(Span(start, end) for start, end in highlight_spans(text, query_terms(query)))
+
+
+def _uuid(text: str | None) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None
+
+
+def _positive(text: str | None) -> int:
+    return max(1, int(text)) if text and text.isdecimal() and len(text) < 7 else 1  # noqa: PLR2004
+
+
+def _charset(encoding: str | None) -> str:
+    try:
+        return codecs.lookup(encoding or "utf-8").name.replace("utf-8-sig", "utf-8")
+    except LookupError:
+        return "utf-8"

@@ -1,0 +1,127 @@
+"""Headers on every response, and proof that a form is ours.
+
+The content security policy forbids inline script and style and any evaluation of text as script,
+so a document's text that slipped through escaping still could not run.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, request
+from flask.sessions import SecureCookieSessionInterface
+from flask_wtf.csrf import CSRFError, CSRFProtect
+
+from portal import context
+from portal.errors import CsrfFailed
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "font-src 'self'",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Whole addresses stay with us: a search has its words in its address.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+csrf = CSRFProtect()
+
+
+class FormSession(SecureCookieSessionInterface):
+    """Flask's own session, which carries the CSRF secret and flash messages, never a sign-in."""
+
+    def get_cookie_secure(self, app: Flask) -> bool:  # noqa: ARG002 - the signature is fixed
+        return request.is_secure
+
+
+def init_app(app: Flask) -> None:
+    app.config.update(
+        SESSION_COOKIE_NAME="portal_form",
+        SESSION_COOKIE_SAMESITE="Lax",
+        SESSION_COOKIE_HTTPONLY=True,
+        # `check_csrf` below decides for whom to check; Flask-WTF does the checking.
+        WTF_CSRF_CHECK_DEFAULT=False,
+        # A form stays good as long as the browser session, so that a long read before a click
+        # is no error.
+        WTF_CSRF_TIME_LIMIT=None,
+    )
+    app.session_interface = FormSession()
+    csrf.init_app(app)
+    app.before_request(check_csrf)
+    app.after_request(add_headers)
+
+
+def check_csrf() -> None:
+    """Refuse an unsafe request that a browser could have been tricked into. Raises CsrfFailed.
+
+    Bearer requests are exempt: no browser adds that header by itself. Requests to the JSON APIs
+    without the session cookie carry nothing that another site could misuse.
+    """
+    if request.method in SAFE_METHODS or request.headers.get("Authorization"):
+        return
+    is_page = request.blueprint in _page_blueprints()
+    if not is_page and context.SESSION_COOKIE not in request.cookies:
+        return
+    try:
+        csrf.protect(apply_exemptions=True)
+    except CSRFError as error:
+        raise CsrfFailed from error
+
+
+def _page_blueprints() -> frozenset[str]:
+    # Imported late: the blueprints import this module.
+    from portal.web import BLUEPRINTS
+
+    return frozenset(blueprint.name for blueprint in BLUEPRINTS)
+
+
+def add_headers(response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if request.is_secure:
+        response.headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+    # Pages show what one person may see, and each address also answers with a fragment.
+    response.headers.setdefault("Cache-Control", "no-store")
+    if response.mimetype == "text/html":
+        response.vary.update(["HX-Request", "Cookie", "Accept-Language"])
+    return response
+
+
+def local_path(address: str | None) -> str | None:
+    """`address` when it is a path on this portal, else None: what a link may send people to."""
+    if not address or not address.startswith("/") or address.startswith("//"):
+        return None
+    if "\\" in address or any(ord(character) < ord(" ") for character in address):
+        return None
+    parts = urlsplit(address)
+    return None if parts.scheme or parts.netloc else address
+
+
+def referring_path() -> str | None:
+    """The path, with its query, of the page that the request came from, when it is ours."""
+    address = request.headers.get("HX-Current-URL") or request.referrer
+    if not address:
+        return None
+    parts = urlsplit(address)
+    if parts.netloc != request.host:
+        return None
+    return local_path(parts._replace(scheme="", netloc="", fragment="").geturl())

@@ -1,0 +1,126 @@
+"""Coming in and going out: sign-in, sign-out, and making an account from an invitation."""
+
+from __future__ import annotations
+
+from apiflask import APIBlueprint
+from flask import flash, redirect, render_template, request, session, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal import context
+from portal.errors import InvalidInput, N_, NameTaken, PortalError, WrongCredentials
+from portal.services import invitations, sessions
+from portal.web.i18n import error_message
+from portal.web.layout import viewer
+from portal.web.security import local_path
+
+blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
+
+Answer = Response | str | tuple[str, int]
+
+
+class PasswordsDiffer(InvalidInput):
+    code = "passwords_differ"
+    message = N_("The two passwords differ. Type the same one twice.")
+
+
+@blueprint.get("/login")
+@context.public
+def show() -> Answer:
+    after = local_path(request.args.get("next"))
+    if viewer() is not None:
+        return redirect(after or url_for("documents.index"), code=303)
+    return _sign_in_page(after)
+
+
+@blueprint.post("/login")
+@context.public
+def sign_in() -> Answer:
+    after = local_path(request.form.get("next"))
+    name, password = request.form.get("name", "").strip(), request.form.get("password", "")
+    try:
+        return _enter(name, password, after)
+    except PortalError as error:
+        page = _sign_in_page(after, name=name, error=error_message(error))
+        return page, error.status
+
+
+@blueprint.get("/logout")
+@context.public
+def confirm_sign_out() -> Answer:
+    if viewer() is None:
+        return redirect(url_for("sign_in.show"), code=303)
+    return render_template("pages/sign_out.html")
+
+
+@blueprint.post("/logout")
+@context.public
+def sign_out() -> Answer:
+    signed_in = context.signed_in()
+    if signed_in is not None:
+        sessions.sign_out(context.services(), signed_in)
+    session.clear()
+    flash({"message": gettext("You are signed out.")}, "success")
+    response = redirect(url_for("sign_in.show"), code=303)
+    response.delete_cookie(
+        context.SESSION_COOKIE, path="/", secure=request.is_secure, httponly=True
+    )
+    return response
+
+
+@blueprint.get("/invite/<token>")
+@context.public
+def show_invitation(token: str) -> Answer:
+    invitation = invitations.find_invitation(context.services(), token)
+    return render_template("pages/invitation.html", invitation=invitation, token=token)
+
+
+@blueprint.post("/invite/<token>")
+@context.public
+def accept_invitation(token: str) -> Answer:
+    services = context.services()
+    invitation = invitations.find_invitation(services, token)
+    name, password = request.form.get("name", "").strip(), request.form.get("password", "")
+    try:
+        if password != request.form.get("password_again", ""):
+            raise PasswordsDiffer
+        invitations.accept_invitation(services, token, name=name, password=password)
+    except (InvalidInput, NameTaken) as error:
+        page = render_template(
+            "pages/invitation.html",
+            invitation=invitation,
+            token=token,
+            name=name,
+            error=error_message(error),
+        )
+        return page, error.status
+    welcome = gettext("Welcome, %(name)s. Your account is ready.", name=name)
+    flash({"message": welcome}, "success")
+    return _enter(name, password, None)
+
+
+def _enter(name: str, password: str, after: str | None) -> Response:
+    """Sign in and start a browser session. Raises WrongCredentials."""
+    if not name or not password:
+        raise WrongCredentials
+    token, life_s = sessions.browser_session(context.services(), name=name, password=password)
+    flashes = session.get("_flashes", [])
+    # A new secret for forms: one that somebody planted before the sign-in is worth nothing after.
+    session.clear()
+    if flashes:
+        session["_flashes"] = flashes
+    response = redirect(after or url_for("documents.index"), code=303)
+    response.set_cookie(
+        context.SESSION_COOKIE,
+        token,
+        max_age=life_s,
+        path="/",
+        secure=request.is_secure,
+        httponly=True,
+        samesite="Lax",
+    )
+    return response
+
+
+def _sign_in_page(after: str | None, *, name: str = "", error: str | None = None) -> str:
+    return render_template("pages/sign_in.html", after=after, name=name, error=error)

@@ -1,0 +1,75 @@
+"""Deleted documents: back into the list, or gone for good."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import flash, redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal import context
+from portal.domain.documents import DocumentSummary
+from portal.errors import NotFound
+from portal.services import library
+from portal.web.documents import list_values
+from portal.web.layout import fragments, toast, wants_fragment
+from portal.web.security import local_path
+
+blueprint = APIBlueprint("trash", __name__, enable_openapi=False, url_prefix="/trash")
+
+Answer = Response | str
+
+
+@blueprint.get("")
+def show() -> Answer:
+    documents = library.list_trash(context.services(), context.person())
+    return render_template("pages/trash.html", documents=documents)
+
+
+@blueprint.post("/<uuid:document_id>/restore")
+def restore(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    library.restore_document(services, person, document_id)
+    title = library.get_summary(services, person, document_id).title
+    message = gettext("“%(title)s” is back in the list.", title=title)
+    if wants_fragment("document-results"):
+        values = list_values()
+        return fragments(
+            ("fragments/documents/_results.html", values),
+            ("fragments/documents/_progress.html", {**values, "out_of_band": True}),
+            toast(message, kind="success"),
+        )
+    if wants_fragment():
+        link = url_for("reading.show", document_id=document_id)
+        return fragments(toast(message, kind="success", link=link))
+    flash({"message": message}, "success")
+    after = local_path(request.form.get("next")) or url_for("documents.index")
+    return redirect(after, code=303)
+
+
+@blueprint.get("/<uuid:document_id>/purge")
+def confirm_purge(document_id: UUID) -> Answer:
+    values = {"document": _find(document_id), "in_list": wants_fragment()}
+    if wants_fragment():
+        return render_template("fragments/trash/_confirm_purge.html", **values)
+    return render_template("pages/confirm_purge.html", **values)
+
+
+@blueprint.post("/<uuid:document_id>/purge")
+def purge(document_id: UUID) -> Answer:
+    document = _find(document_id)
+    library.purge_document(context.services(), context.person(), document_id)
+    message = gettext("“%(title)s” is gone for good.", title=document.title)
+    if wants_fragment():
+        return fragments(toast(message, kind="success"))
+    flash({"message": message}, "success")
+    return redirect(url_for("trash.show"), code=303)
+
+
+def _find(document_id: UUID) -> DocumentSummary:
+    for document in library.list_trash(context.services(), context.person()):
+        if document.id == document_id:
+            return document
+    raise NotFound

@@ -1,0 +1,186 @@
+"""One PostgreSQL for the whole run, a migrated template in it, and a clone a test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from portal import create_app
+from portal.bootstrap import build_services
+from portal.database.embedded import EmbeddedPostgres
+from portal.database.lock import exclusive
+from portal.domain.documents import DocumentSummary, Visibility
+from portal.domain.people import Person
+from portal.services import Services, accounts, indexing, library, sessions, setup, uploads
+from portal.settings import Settings, load_settings
+from tests.factories import upload
+
+PASSWORD = "correct horse battery"
+TEMPLATE = "portal_template"
+# Tests make and drop databases all the time and keep none: speed is all that counts here.
+SERVER = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+SERVER |= {"shared_buffers": "256MB", "max_connections": "200", "autovacuum": "off"}
+
+
+def make_settings(data_dir: Path, url: str, **overrides: object) -> Settings:
+    values: dict[str, object] = {
+        "database_url": url,
+        "data_dir": data_dir,
+        "admin_password": PASSWORD,
+        "secret_key": "a key for tests that is long enough for HS256",
+        "embedding": {"provider": "hashing"},
+        "database_pool_size": 5,
+        "rate_limits": {"enabled": False},
+    }
+    return load_settings(**(values | overrides))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_settings_of_this_machine() -> Iterator[None]:
+    """Settings of whoever runs the tests must not change what is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith("PORTAL_") or name in {"DATABASE_URL", "REDIS_URL"}:
+                patch.delenv(name)
+        patch.setenv("PORTAL_CONFIG", os.devnull)
+        yield
+
+
+@pytest.fixture(scope="session")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+
+@pytest.fixture(scope="session")
+def server_url(run_dir: Path) -> Iterator[str]:
+    """The run's PostgreSQL: the first worker starts it, the last stops it."""
+    server = EmbeddedPostgres(run_dir / "shared-server", extra_settings=SERVER)
+    yield server.start()
+    server.leave()
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str, run_dir: Path) -> str:
+    """The name of a migrated database to clone, with its keyword index and model partition."""
+    with exclusive(run_dir / "template.lock"):
+        if _execute(server_url, f"SELECT 1 FROM pg_database WHERE datname = '{TEMPLATE}'"):
+            return TEMPLATE
+        _execute(server_url, f"CREATE DATABASE {TEMPLATE}_new")
+        settings = make_settings(
+            run_dir / "template-data", _with_name(server_url, f"{TEMPLATE}_new")
+        )
+        services = build_services(settings)
+        list(setup.prepare_database(services))
+        services.database.dispose()
+        # Renamed when it is whole, so that a worker that finds it finds it finished.
+        _execute(server_url, f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
+    return TEMPLATE
+
+
+def _with_name(url: str, name: str) -> str:
+    return make_url(url).set(database=name).render_as_string(hide_password=False)
+
+
+def _execute(url: str, statement: str) -> list[object]:
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        result = connection.execute(text(statement))
+        rows = list(result.scalars()) if result.returns_rows else []
+    engine.dispose()
+    return rows
+
+
+@pytest.fixture
+def database_url(server_url: str, template: str) -> Iterator[str]:
+    """A database of its own for one test."""
+    name = f"test_{uuid4().hex}"
+    _execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield _with_name(server_url, name)
+    _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def make_services(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Services]]:
+    """Services with other settings, on this test's database."""
+    made: list[Services] = []
+
+    def make(**overrides: object) -> Services:
+        made.append(build_services(make_settings(tmp_path, database_url, **overrides)))
+        return made[-1]
+
+    yield make
+    for services in made:
+        services.database.dispose()
+
+
+@pytest.fixture
+def services(make_services: Callable[..., Services]) -> Services:
+    return make_services()
+
+
+@dataclass(frozen=True)
+class Portal:
+    """What tests do with a portal, in a word each."""
+
+    services: Services
+    admin: Person
+
+    def person(self, name: str, *, is_admin: bool = False) -> Person:
+        return accounts.create_user(self.services, name=name, password=PASSWORD, is_admin=is_admin)
+
+    def add(
+        self,
+        content: str | bytes,
+        *,
+        name: str = "note.txt",
+        owner: Person | None = None,
+        visibility: Visibility = Visibility.SHARED,
+        domain: str | None = None,
+        title: str | None = None,
+    ) -> DocumentSummary:
+        """Store a document and read it to its end."""
+        owner = owner or self.admin
+        receipt = uploads.store_upload(
+            self.services,
+            owner,
+            stream=upload(content),
+            file_name=name,
+            title=title,
+            domain=domain,
+            visibility=visibility,
+        )
+        document = receipt.document
+        if document.job_id is not None:
+            indexing.index_document(self.services, document.job_id)
+        return library.get_summary(self.services, owner, document.id)
+
+    def token(self, person: Person) -> str:
+        return sessions.token_for(self.services, person, ttl_s=600)
+
+    def headers(self, person: Person | None = None) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token(person or self.admin)}"}
+
+
+@pytest.fixture
+def portal(services: Services) -> Portal:
+    accounts.ensure_first_administrator(services)
+    return Portal(services, accounts.find_person(services, "admin"))
+
+
+@pytest.fixture
+def client(portal: Portal) -> FlaskClient:
+    app = create_app(portal.services)
+    app.testing = True
+    # Errors are answered, as in production, not raised into the test.
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    return app.test_client()

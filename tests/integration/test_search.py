@@ -1,0 +1,159 @@
+"""What search promises: the right passages, in both languages, and only those one may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.documents import Visibility
+from portal.domain.search import Fusion, SearchHit, SearchMode, SearchRequest, Weights
+from portal.services import Services, library, searching
+from tests.conftest import Portal
+
+LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
+OFFICE = "The office closes at six. Visitors must sign in at the front desk."
+
+
+def titles(hits: tuple[SearchHit, ...]) -> list[str]:
+    return [hit.title for hit in hits]
+
+
+def ask(portal: Portal, query: str, person=None, **wishes) -> tuple[SearchHit, ...]:
+    request = SearchRequest(query=query, **wishes)
+    return searching.search(portal.services, person or portal.admin, request).hits
+
+
+@pytest.fixture
+def library_of_two(portal: Portal) -> Portal:
+    portal.add(LEAVE, name="年假规定.txt")
+    portal.add(OFFICE, name="handbook.md")
+    return portal
+
+
+def test_chinese_words_find_their_document_first(library_of_two: Portal) -> None:
+    hit = ask(library_of_two, "年假有几天")[0]
+    assert hit.title == "年假规定"
+    assert hit.source is SearchMode.HYBRID
+    marked = [hit.excerpt[span.start : span.end] for span in hit.highlights]
+    assert "年假" in "".join(marked)
+
+
+def test_english_words_find_their_document_first(library_of_two: Portal) -> None:
+    assert ask(library_of_two, "When does the office close?")[0].title == "handbook"
+
+
+def test_private_document_never_ranks_for_another_person(portal: Portal) -> None:
+    owner, other = portal.person("owner"), portal.person("other")
+    portal.add(LEAVE, owner=owner, visibility=Visibility.PRIVATE)
+    for mode in SearchMode:
+        assert ask(portal, "年假", owner, mode=mode)
+        assert not ask(portal, "年假", other, mode=mode)
+
+
+def test_deleted_document_is_gone_at_once_and_back_when_restored(library_of_two: Portal) -> None:
+    portal = library_of_two
+    found = ask(portal, "年假")[0]
+    library.delete_document(portal.services, portal.admin, found.document_id)
+    for mode in SearchMode:
+        assert "年假规定" not in titles(ask(portal, "年假", mode=mode))
+    library.restore_document(portal.services, portal.admin, found.document_id)
+    assert ask(portal, "年假")[0].document_id == found.document_id
+
+
+@pytest.mark.parametrize("table", ["user_document_defaults", "conversation_document_overrides"])
+def test_switched_off_document_is_not_searched(library_of_two: Portal, table: str) -> None:
+    portal = library_of_two
+    found = ask(portal, "年假")[0]
+    with portal.services.database.begin() as session:
+        conversation = session.scalar(
+            text("INSERT INTO conversations (user_id) VALUES (:u) RETURNING id"),
+            {"u": portal.admin.id},
+        )
+        column, owner = {
+            "user_document_defaults": ("user_id", portal.admin.id),
+            "conversation_document_overrides": ("conversation_id", conversation),
+        }[table]
+        session.execute(
+            text(f"INSERT INTO {table} ({column}, document_id, enabled) VALUES (:o, :d, false)"),
+            {"o": owner, "d": found.document_id},
+        )
+    inside = ask(portal, "年假", conversation_id=conversation)
+    assert "年假规定" not in titles(inside)
+    outside = ask(portal, "年假")
+    assert ("年假规定" in titles(outside)) is (table == "conversation_document_overrides")
+
+
+def test_selection_stands_before_the_limit(portal: Portal) -> None:
+    """Sixty better matches that one may not see must not crowd out the one that one may."""
+    owner, other = portal.person("owner"), portal.person("other")
+    for number in range(60):
+        portal.add(f"年假 年假 年假 第{number}条", owner=owner, visibility=Visibility.PRIVATE)
+    portal.add("公司制度里也写到了年假，还有许多别的事情。", name="seen.txt", owner=other)
+    for mode in SearchMode:
+        assert titles(ask(portal, "年假", other, mode=mode, top_n=1)) == ["seen"]
+
+
+def test_rrf_scores_are_sums_of_reciprocal_ranks(library_of_two: Portal) -> None:
+    best = ask(library_of_two, "office", fusion=Fusion.RRF)[0]
+    assert best.score == pytest.approx(2 / 61)
+
+
+def test_weights_decide_which_leg_orders(portal: Portal) -> None:
+    portal.add("apple banana cherry apple apple", name="fruit.txt")
+    portal.add("apple", name="word.txt")
+    by_words = ask(portal, "apple", weights=Weights(vector=0, text=1))
+    by_meaning = ask(portal, "apple", weights=Weights(vector=1, text=0))
+    assert [hit.score for hit in by_words] == [hit.text_score for hit in by_words]
+    assert by_meaning[0].vector_score == max(hit.vector_score or 0 for hit in by_meaning)
+
+
+def test_same_question_gives_the_same_order_and_grows_by_its_end(portal: Portal) -> None:
+    for number in range(30):
+        portal.add(f"meeting notes number {number} about the budget", name=f"n{number}.txt")
+    first = [hit.chunk_id for hit in ask(portal, "budget meeting", top_n=10)]
+    assert first == [hit.chunk_id for hit in ask(portal, "budget meeting", top_n=10)]
+    assert first == [hit.chunk_id for hit in ask(portal, "budget meeting", top_n=20)][:10]
+
+
+def test_words_that_look_like_sql_or_html_are_only_words(library_of_two: Portal) -> None:
+    for query in ("'; DROP TABLE documents; --", "<script>alert(1)</script>", "a & b | !c", "%_\\"):
+        ask(library_of_two, query)
+    assert len(ask(library_of_two, "office")) == 2
+
+
+@pytest.mark.parametrize("query", ["？！。", "  \u3000 ", "\u200b", "的", "𠮷", "a" * 4096])
+def test_question_without_words_is_no_error(library_of_two: Portal, query: str) -> None:
+    for mode in SearchMode:
+        ask(library_of_two, query, mode=mode)
+
+
+def test_tsvector_ranks_where_the_setting_says_so(make_services: Callable[..., Services]) -> None:
+    from portal.services import accounts
+
+    services = make_services(search={"keyword_backend": "tsvector"})
+    accounts.ensure_first_administrator(services)
+    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal.add(LEAVE, name="leave.txt")
+    portal.add(OFFICE, name="office.txt")
+    outcome = searching.search(services, portal.admin, SearchRequest("年假"))
+    assert outcome.search_method is SearchMode.HYBRID
+    assert outcome.hits[0].title == "leave"
+    assert outcome.hits[0].text_score == 1
+
+
+def test_without_keyword_search_meaning_goes_on_and_says_so(library_of_two: Portal) -> None:
+    portal = library_of_two
+    with portal.services.database.begin() as session:
+        session.execute(text("DROP EXTENSION pg_textsearch CASCADE"))
+    outcome = searching.search(portal.services, portal.admin, SearchRequest("年假"))
+    assert outcome.hits
+    assert outcome.search_method is SearchMode.VECTOR
+    assert searching.KEYWORD_UNAVAILABLE in outcome.degraded
+
+
+def test_domain_narrows_the_search(portal: Portal) -> None:
+    portal.add("budget of the lab", name="lab.txt", domain="science")
+    portal.add("budget of the office", name="office.txt", domain="finance")
+    assert titles(ask(portal, "budget", domain="science")) == ["lab"]

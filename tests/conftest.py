@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from portal.services import Services, accounts, indexing, library, sessions, set
 from portal.settings import Settings, load_settings
 from tests.factories import upload
 
+_RUN_DIR = pytest.StashKey[Path]()
 PASSWORD = "correct horse battery"
 TEMPLATE = "portal_template"
 # Tests make and drop databases all the time and keep none: speed is all that counts here.
@@ -54,11 +57,27 @@ def _no_settings_of_this_machine() -> Iterator[None]:
         yield
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    worker_input = getattr(config, "workerinput", None)
+    run_id = worker_input["testrunuid"] if worker_input else uuid4().hex
+    # Not pytest's own temporary folder: each pytest that starts closes that to other users, and
+    # under root the server is another user.
+    config.stash[_RUN_DIR] = Path(tempfile.gettempdir()) / f"portal-tests-{run_id}"
+    if worker_input is None:
+        config.option.testrunuid = run_id  # What xdist tells its workers.
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(config.stash[_RUN_DIR], ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_dir(request: pytest.FixtureRequest) -> Path:
     """A folder that all workers of this run share."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    path = request.config.stash[_RUN_DIR]
+    path.mkdir(exist_ok=True)
+    return path
 
 
 @pytest.fixture(scope="session")

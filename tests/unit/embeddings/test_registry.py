@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import sys
+from typing import get_args
+
+import pytest
+
+from portal.domain.embedding import Embedder
+from portal.embeddings import PROVIDERS, create_embedder
+from portal.embeddings.sentence_transformers import prefixes
+from portal.errors import EmbedderUnavailable
+from portal.settings import EmbeddingSettings
+
+
+def test_every_provider_that_can_be_set_is_registered():
+    choices = get_args(EmbeddingSettings.model_fields["provider"].annotation)
+    assert set(choices) == set(PROVIDERS)
+
+
+@pytest.mark.parametrize("provider", ["bundled", "hashing", "openai"])
+def test_provider_without_further_settings_is_an_embedder(provider):
+    embedder = create_embedder(EmbeddingSettings(provider=provider))
+    assert isinstance(embedder, Embedder)
+    assert embedder.name
+    assert embedder.dimensions > 0
+
+
+def test_missing_library_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(EmbedderUnavailable, match=r"run setup --local"):
+        create_embedder(EmbeddingSettings(provider="sentence-transformers"))
+
+
+@pytest.mark.parametrize(
+    ("model", "question", "passage"),
+    [
+        ("BAAI/bge-small-zh-v1.5", "为这个句子生成表示以用于检索相关文章：", ""),
+        ("/models/bge-small-zh-v1.5/", "为这个句子生成表示以用于检索相关文章：", ""),
+        ("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
+        ("BAAI/bge-m3", "", ""),
+        ("intfloat/multilingual-e5-small", "query: ", "passage: "),
+        ("all-MiniLM-L6-v2", "", ""),
+        ("moka-ai/m3e-small-zh", "", ""),
+    ],
+)
+def test_models_get_the_prefixes_that_they_were_trained_with(model, question, passage):
+    assert prefixes(model) == (question, passage)

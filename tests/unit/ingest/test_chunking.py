@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.domain.documents import ExtractedText, Heading, MediaType, Page
+from portal.ingest.chunking import HARD_CAP, TARGET_TOKENS, split
+from portal.ingest.extraction import extract
+from portal.text.tokens import token_weight
+from tests import factories_files as files
+
+CHINESE = (
+    "知识门户把文档分成段落。每个段落都有出处，可以打开原文！这样读者能核对引用吗？当然可以。\n\n"
+)
+ENGLISH = (
+    "The portal splits documents into passages. Dr. Smith read v0.8 of it. Every one is cited!\n\n"
+)
+
+texts = st.text(max_size=400) | st.lists(
+    st.sampled_from(
+        [CHINESE, ENGLISH, "a" * 90, "\n", " ", "知" * 70, "x. ", "# ", "🎉", "a\u0301"]
+    ),
+    max_size=30,
+).map("".join)
+
+
+@st.composite
+def extracted_texts(draw: st.DrawFn) -> ExtractedText:
+    text = draw(texts)
+    places = st.lists(st.integers(0, max(0, len(text) - 1)), max_size=6, unique=True).map(sorted)
+    headings = [Heading(1 + i % 3, f"H{i}", start) for i, start in enumerate(draw(places))]
+    bounds = [0, *draw(places), len(text)]
+    pages = [Page(n, a, b) for n, (a, b) in enumerate(pairwise(bounds), 1)]
+    return ExtractedText(text=text, extractor="test", pages=tuple(pages), headings=tuple(headings))
+
+
+@given(extracted_texts(), st.sampled_from([20, 60, 300]))
+def test_passages_are_exact_ranges_that_hold_every_visible_character(
+    extracted: ExtractedText, target: int
+) -> None:
+    text = extracted.text
+    passages = split(extracted, target_tokens=target)
+    end = 0
+    for index, passage in enumerate(passages):
+        assert passage.index == index
+        assert passage.content == text[passage.char_start : passage.char_end]
+        assert passage.content == passage.content.strip() != ""
+        assert passage.char_start >= end
+        assert not text[end : passage.char_start].strip()
+        assert token_weight(passage.content) <= HARD_CAP * target + 1
+        end = passage.char_end
+    assert not text[end:].strip()
+    assert split(extracted, target_tokens=target) == passages
+
+
+def test_passages_end_with_sentences_and_are_about_as_long_as_wanted() -> None:
+    for unit in (CHINESE, ENGLISH):
+        passages = split(ExtractedText(text=unit * 60, extractor="test"))
+        assert all(passage.content[-1] in "。！？.!" for passage in passages)
+        weights = [token_weight(passage.content) for passage in passages]
+        assert all(0.5 * TARGET_TOKENS <= weight <= HARD_CAP * TARGET_TOKENS for weight in weights)
+
+
+def test_heading_path_and_page_come_from_where_a_passage_begins(tmp_path: Path) -> None:
+    body = ENGLISH * 20
+    source = f"# Guide\n\n{body}\n## Install\n\n{body}\n### Linux\n\n{body}\n## Use\n\n{body}"
+    path = files.write_text(tmp_path / "a.md", source)
+    passages = split(extract(path, file_name="a.md", media_type=MediaType.MARKDOWN))
+    seen = list(dict.fromkeys(passage.heading for passage in passages))
+    assert seen == ["Guide", "Guide › Install", "Guide › Install › Linux", "Guide › Use"]
+    assert any(passage.content.startswith("Install\n") for passage in passages)
+
+
+def test_pages_are_counted_from_one_and_empty_pages_have_none(tmp_path: Path) -> None:
+    path = files.write_pdf(
+        tmp_path / "a.pdf", [["第一页的内容。"] * 40, [], ["第三页的内容。"] * 40]
+    )
+    extracted = extract(path, file_name="a.pdf", media_type=MediaType.PDF)
+    passages = split(extracted)
+    assert {passage.page for passage in passages} == {1, 3}
+    for passage in passages:
+        assert ("第一页" in passage.content[:4]) == (passage.page == 1)
+
+
+def test_short_sections_share_a_passage() -> None:
+    text = "A\n\none.\n\nB\n\ntwo."
+    headings = (Heading(1, "A", 0), Heading(1, "B", 9))
+    passages = split(ExtractedText(text=text, extractor="test", headings=headings))
+    assert [passage.content for passage in passages] == [text]
+
+
+def test_text_without_words_has_no_passages() -> None:
+    assert split(ExtractedText(text=" \n\n ", extractor="test")) == []
+
+
+@pytest.mark.parametrize("unit", ["a", "知识门户", "知识。", "word ", "🎉"])
+def test_a_megabyte_in_one_line_is_cut_in_bounded_time(unit: str) -> None:
+    text = unit * (1_000_000 // len(unit.encode()))
+    passages = split(ExtractedText(text=text, extractor="test"))
+    assert "".join(p.content for p in passages).replace(" ", "") == text.replace(" ", "")

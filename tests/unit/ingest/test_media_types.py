@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import MediaType
+from portal.errors import EmptyFile, UnsupportedFormat
+from portal.ingest.media_types import HEAD_BYTES, sniff
+from tests import factories_files as files
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "media_type"),
+    [
+        (files.chinese_pdf, "手册.pdf", MediaType.PDF),
+        (files.chinese_pdf, "手册.txt", MediaType.PDF),
+        (files.english_markdown, "notes.md", MediaType.MARKDOWN),
+        (files.english_markdown, "NOTES.MARKDOWN", MediaType.MARKDOWN),
+        (files.english_markdown, "notes", MediaType.TEXT),
+        (files.gb18030_text, "a.txt", MediaType.TEXT),
+        (files.big5_text, "a.txt", MediaType.TEXT),
+        (files.utf_16_text, "a.txt", MediaType.TEXT),
+    ],
+)
+def test_content_decides_and_the_name_only_tells_markdown(
+    tmp_path: Path, make, name: str, media_type: MediaType
+) -> None:
+    head = make(tmp_path / "file").read_bytes()[:HEAD_BYTES]
+    assert sniff(head, name) is media_type
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["Plain words only.\n" * 9, files.SIMPLIFIED_TEXT])
+def test_utf_16_without_a_mark_is_text(text: str, encoding: str) -> None:
+    assert sniff(text.encode(encoding), "a.txt") is MediaType.TEXT
+
+
+def test_png_called_pdf_is_refused_by_what_it_is(tmp_path: Path) -> None:
+    head = files.png_image(tmp_path / "scan.pdf").read_bytes()
+    with pytest.raises(UnsupportedFormat, match="PNG image"):
+        sniff(head, "scan.pdf")
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "detected"),
+    [
+        (b"PK\x03\x04\x14\0\0\0word/document.xml", "a.docx", "Word document"),
+        (b"PK\x03\x04\x14\0\0\0[Content_Types].xml", "a.xlsx", "Excel"),
+        (b"PK\x03\x04\x14\0\0\0a.txt", "a.zip", "ZIP"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.doc", "old Office"),
+        (b"<!DOCTYPE html><html>", "a.txt", "HTML"),
+        (b"{\\rtf1\\ansi", "a.rtf", "RTF"),
+        (b"\0\1\2\3" * 100, "a.txt", "binary"),
+        (bytes(range(256)) * 4, "a.txt", "binary"),
+        (b"just words", "a.pdf", "plain text"),
+    ],
+)
+def test_other_formats_are_named(head: bytes, name: str, detected: str) -> None:
+    with pytest.raises(UnsupportedFormat, match=detected):
+        sniff(head, name)
+
+
+def test_text_about_other_formats_stays_text() -> None:
+    assert sniff(b"A PDF begins with %PDF-1.7", "a.txt") is MediaType.TEXT
+    assert sniff(b"BMW builds cars", "a.txt") is MediaType.TEXT
+    assert sniff(b"# HTML\n\n<html> is a tag", "a.md") is MediaType.MARKDOWN
+
+
+def test_empty_file_is_refused() -> None:
+    with pytest.raises(EmptyFile):
+        sniff(b"", "a.txt")

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.errors import (
+    BrokenPdf,
+    EncryptedPdf,
+    ExtractionTimedOut,
+    ExtractionTooLarge,
+    NoTextInPdf,
+)
+from portal.ingest import pdf_process
+from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.formats.page_layout import Line, join_lines, readable, without_running_lines
+from portal.ingest.formats.pdf import is_encrypted_pdf
+from tests import factories_files as files
+
+
+def read(path: Path, **limits: float) -> ExtractedText:
+    return extract(
+        path,
+        file_name=path.name,
+        media_type=MediaType.PDF,
+        limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
+    )
+
+
+def test_chinese_lines_join_without_spaces_and_pages_keep_their_ranges(tmp_path: Path) -> None:
+    extracted = read(files.chinese_pdf(tmp_path / "a.pdf"))
+    assert "检索文档，并就文档提问；每个答案" in extracted.text
+    assert "PO-4711" in extracted.text
+    first, second = extracted.pages
+    assert extracted.text[first.start : first.end].startswith("知识门户操作手册")
+    assert extracted.text[second.start : second.end].endswith("管理员可以看到。")
+    assert extracted.title == "知识门户操作手册"
+    assert extracted.warnings == ()
+
+
+def test_english_lines_join_with_spaces_and_without_their_hyphens(tmp_path: Path) -> None:
+    path = files.english_pdf(
+        tmp_path / "a.pdf",
+        ["This is an English para-", "graph that is broken across", "several lines, as usual."],
+    )
+    assert (
+        read(path).text
+        == "This is an English paragraph that is broken across several lines, as usual."
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "joined"),
+    [
+        ("state-of-the-", "art", "state-of-the-art"),
+        ("A4-", "Format", "A4- Format"),
+        ("Anglo-", "Saxon", "Anglo-Saxon"),
+        ("para\x02", "graph", "para\x02graph"),
+        ("使用", "文档", "使用文档"),
+        ("支持", "PostgreSQL", "支持PostgreSQL"),
+        ("two", "words", "two words"),
+        ("한국어", "문서", "한국어 문서"),
+    ],
+)
+def test_lines_join_as_their_script_wants(before: str, after: str, joined: str) -> None:
+    expected = joined.replace("para\x02graph", "paragraph")
+    assert join_lines(before, after) == expected
+
+
+def test_kangxi_radicals_and_ligatures_become_letters_but_punctuation_stays() -> None:
+    assert readable("⼀⼈，ﬁne（ＡＢ）！") == "一人，fine（AB）！"
+
+
+def test_outline_gives_headings_where_they_stand(tmp_path: Path) -> None:
+    path = files.write_pdf(
+        tmp_path / "a.pdf",
+        files.CHINESE_PAGES,
+        outline=[("知识门户操作手册", 0, 0), ("第二章 权限", 1, 1)],
+    )
+    extracted = read(path)
+    assert [(h.level, h.title) for h in extracted.headings] == [
+        (1, "知识门户操作手册"),
+        (2, "第二章 权限"),
+    ]
+    for heading in extracted.headings:
+        assert extracted.text.startswith(heading.title, heading.start)
+
+
+def test_larger_type_gives_headings_without_an_outline(tmp_path: Path) -> None:
+    sizes = {"知识门户操作手册": 18.0, "第二章 权限": 14.0}
+    extracted = read(files.write_pdf(tmp_path / "a.pdf", files.CHINESE_PAGES, sizes=sizes))
+    assert [(h.level, h.title) for h in extracted.headings] == [
+        (1, "知识门户操作手册"),
+        (2, "第二章 权限"),
+    ]
+
+
+def test_page_labels_are_kept_where_they_differ_from_numbers(tmp_path: Path) -> None:
+    extracted = read(files.labelled_pdf(tmp_path / "a.pdf"))
+    assert [page.label for page in extracted.pages] == ["i", "ii", "1"]
+
+
+def test_page_without_text_is_a_warning_and_an_empty_range(tmp_path: Path) -> None:
+    extracted = read(files.write_pdf(tmp_path / "a.pdf", [["第一页"], [], ["第三页"]]))
+    assert extracted.pages[1].start == extracted.pages[1].end
+    assert extracted.warnings == ("1 of 3 pages have no text (pictures?): 2",)
+    assert extracted.text == "第一页\n\n第三页"
+
+
+def test_running_headers_and_page_numbers_are_left_out() -> None:
+    pages = [
+        [_line("Handbook 2024"), _line(f"Text of page {word}"), _line(str(number))]
+        for number, word in enumerate(["one", "two", "three", "four"], 1)
+    ]
+    kept = without_running_lines(pages)
+    assert [[line.text for line in page] for page in kept] == [
+        [f"Text of page {word}"] for word in ("one", "two", "three", "four")
+    ]
+
+
+def _line(text: str) -> Line:
+    return Line(text, 72, 300, 700, 11)
+
+
+def test_pdf_without_text_says_that_it_is_scanned(tmp_path: Path) -> None:
+    with pytest.raises(NoTextInPdf, match="scan"):
+        read(files.pdf_without_text(tmp_path / "a.pdf"))
+
+
+def test_pdf_with_a_password_is_refused_at_upload_and_at_reading(tmp_path: Path) -> None:
+    path = files.encrypted_pdf(tmp_path / "a.pdf", user_password="secret")
+    assert is_encrypted_pdf(path)
+    with pytest.raises(EncryptedPdf):
+        read(path)
+
+
+def test_pdf_that_only_forbids_changes_is_read(tmp_path: Path) -> None:
+    path = files.encrypted_pdf(tmp_path / "a.pdf", user_password="")
+    assert not is_encrypted_pdf(path)
+    assert "知识门户" in read(path).text
+
+
+def test_plain_pdf_is_not_encrypted(tmp_path: Path) -> None:
+    assert not is_encrypted_pdf(files.chinese_pdf(tmp_path / "a.pdf"))
+
+
+@pytest.mark.parametrize("damage", [b"%PDF-1.7\n", b"%PDF-1.4 rubbish \x00\xff" * 50])
+def test_rubbish_called_pdf_is_broken(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(damage)
+    with pytest.raises(BrokenPdf):
+        read(path)
+
+
+def test_truncated_pdf_is_broken(tmp_path: Path) -> None:
+    with pytest.raises(BrokenPdf):
+        read(files.truncated_pdf(tmp_path / "a.pdf"))
+
+
+@pytest.mark.parametrize(
+    ("limits", "what"), [({"max_pages": 1}, "pages"), ({"max_characters": 10}, "characters")]
+)
+def test_limits_name_what_was_too_much(tmp_path: Path, limits: dict[str, int], what: str) -> None:
+    with pytest.raises(ExtractionTooLarge, match=what):
+        read(files.chinese_pdf(tmp_path / "a.pdf"), **limits)
+
+
+def test_slow_reader_is_stopped(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(ExtractionTimedOut):
+        read(files.chinese_pdf(tmp_path / "a.pdf"), timeout_s=0.01)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ("import os; os.abort()", BrokenPdf),
+        ("while True: pass", ExtractionTimedOut),
+        ("raise SystemExit(3)", BrokenPdf),
+        ("pass", BrokenPdf),
+    ],
+)
+def test_reader_that_dies_or_hangs_is_one_failed_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: type[Exception]
+) -> None:
+    """The process is real; only the script it runs is a hostile PDF's doing."""
+    reader = tmp_path / "reader.py"
+    reader.write_text(script)
+    monkeypatch.setattr(pdf_process, "_READER", reader)
+    with pytest.raises(error):
+        read(files.chinese_pdf(tmp_path / "a.pdf"), timeout_s=1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS holds on Linux")
+def test_reader_gets_no_more_memory_than_allowed(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import pdf_reader\n"
+        "pdf_reader.limit_process(512, 10)\n"
+        "try: bytearray(1 << 30)\n"
+        "except MemoryError: print('refused')"
+    )
+    folder = str(Path(pdf_process.__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code, folder], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "refused"
+
+
+def test_reader_does_not_see_our_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORTAL_SECRET_KEY", "hidden")
+    reader = tmp_path / "reader.py"
+    reader.write_text(
+        "import json, os\n"
+        "seen = 'PORTAL_SECRET_KEY' in os.environ\n"
+        "print(json.dumps({'error': 'encrypted' if seen else 'pages'}))"
+    )
+    monkeypatch.setattr(pdf_process, "_READER", reader)
+    with pytest.raises(ExtractionTooLarge):
+        read(files.chinese_pdf(tmp_path / "a.pdf"))
+    assert os.environ["PORTAL_SECRET_KEY"] == "hidden"

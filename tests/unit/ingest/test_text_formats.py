@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.errors import EmptyFile, ExtractionTooLarge, UndecodableText
+from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.formats import EXTRACTORS
+from tests import factories_files as files
+
+
+def read_text(path: Path, **options: str) -> ExtractedText:
+    return extract(path, file_name=path.name, media_type=MediaType.TEXT, **options)  # type: ignore[arg-type]
+
+
+def read_markdown(tmp_path: Path, source: str) -> ExtractedText:
+    path = files.write_text(tmp_path / "a.md", source)
+    return extract(path, file_name="a.md", media_type=MediaType.MARKDOWN)
+
+
+def test_every_media_type_has_an_extractor() -> None:
+    assert set(EXTRACTORS) == set(MediaType)
+
+
+@pytest.mark.parametrize(
+    ("make", "encoding", "text"),
+    [
+        (files.gb18030_text, "gb18030", files.SIMPLIFIED_TEXT),
+        (files.big5_text, "big5", files.TRADITIONAL_TEXT),
+        (files.utf_16_text, "utf-16", files.SIMPLIFIED_TEXT),
+    ],
+)
+def test_text_comes_whole_with_its_encoding(tmp_path: Path, make, encoding: str, text: str) -> None:
+    extracted = read_text(make(tmp_path / "a.txt"))
+    assert (extracted.text, extracted.encoding) == (text, encoding)
+
+
+def test_line_ends_become_one_kind_and_nul_goes(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("一\r\n二\r三\0\n".encode())
+    assert read_text(path, encoding="utf-8").text == "一\n二\n三\n"
+
+
+def test_encoding_can_be_chosen(tmp_path: Path) -> None:
+    path = files.gb18030_text(tmp_path / "a.txt")
+    assert read_text(path, encoding="gb18030").text == files.SIMPLIFIED_TEXT
+    with pytest.raises(UndecodableText):
+        read_text(path, encoding="utf-8")
+
+
+@pytest.mark.parametrize("content", ["", " \n\t\n", "\ufeff"])
+def test_text_without_words_is_empty(tmp_path: Path, content: str) -> None:
+    with pytest.raises(EmptyFile):
+        read_text(files.write_text(tmp_path / "a.txt", content))
+
+
+def test_too_many_characters_are_refused(tmp_path: Path) -> None:
+    path = files.write_text(tmp_path / "a.txt", "word " * 100)
+    with pytest.raises(ExtractionTooLarge, match="characters"):
+        extract(
+            path,
+            file_name="a.txt",
+            media_type=MediaType.TEXT,
+            limits=ExtractionLimits(max_characters=100),
+        )
+
+
+def test_markdown_reads_like_the_rendered_page(tmp_path: Path) -> None:
+    extracted = read_markdown(tmp_path, files.ENGLISH_MARKDOWN)
+    assert extracted.title == "Solar power in the valley"
+    assert "**" not in extracted.text
+    assert "opened in 2019" in extracted.text
+    assert "yearly report (https://example.com/report) for details" in extracted.text
+    assert "1. Clean the panels every spring.\n2. Check the inverters" in extracted.text
+    assert "part | interval\nfan | 6 months" in extracted.text
+    assert 'print("hello")' in extracted.text
+
+
+def test_markdown_headings_have_levels_and_places(tmp_path: Path) -> None:
+    extracted = read_markdown(tmp_path, "# 一\n\ntext\n\nTwo\n---\n\n### `three` *x*\n")
+    assert [(h.level, h.title) for h in extracted.headings] == [
+        (1, "一"),
+        (2, "Two"),
+        (3, "three x"),
+    ]
+    for heading in extracted.headings:
+        assert extracted.text.startswith(heading.title, heading.start)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ('---\ntitle: "Plan"\n---\n\nBody', 'title: "Plan"\n\nBody'),
+        (
+            "- one\n  - two\n    more\n- three\n\n  para",
+            "- one\n  - two\n    more\n- three\n  para",
+        ),
+        ("> quoted\n> words", "quoted\nwords"),
+        ("a ![the map](map.png) b", "a the map b"),
+        ("a <b>bold</b> &amp; c<br>d", "a bold & c\nd"),
+        ("<!-- note -->\n\n<div>shown</div>\n\n<script>run()</script>", "shown"),
+        ("[ref][1]\n\n[1]: https://example.com/x", "ref (https://example.com/x)"),
+        ("[local](other.md)", "local"),
+        ("    indented code", "indented code"),
+        ("snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4"),
+        ("<!-- only this -->", "<!-- only this -->"),
+    ],
+)
+def test_markdown_forms(tmp_path: Path, source: str, text: str) -> None:
+    assert read_markdown(tmp_path, source).text == text
+
+
+def test_front_matter_gives_the_title_when_there_is_no_heading(tmp_path: Path) -> None:
+    assert read_markdown(tmp_path, "---\ntitle: 年度计划\n---\n正文").title == "年度计划"
+    assert read_markdown(tmp_path, "no heading").title is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "> " * 300 + "deep",
+        "".join("  " * depth + "- deep\n" for depth in range(200)),
+        "[" * 30_000 + "deep",
+        "**deep " * 5_000,
+        "deep\n" + "|a" * 2_000 + "\n" + "|-" * 2_000,
+    ],
+)
+def test_hostile_markdown_loses_nothing_in_bounded_time(tmp_path: Path, source: str) -> None:
+    assert "deep" in read_markdown(tmp_path, source).text

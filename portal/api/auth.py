@@ -5,7 +5,7 @@ from __future__ import annotations
 from apiflask import APIBlueprint
 from pydantic import Field
 
-from portal import context
+from portal import context, limits
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
 from portal.domain.people import TokenPair
 from portal.services import sessions, tokens
@@ -48,6 +48,7 @@ def _answer(pair: TokenPair) -> TokenResponse:
 @blueprint.output(TokenResponse)
 @blueprint.doc(summary="Sign in", responses=error_responses(400, 401, 422, 429))
 @context.public
+@limits.failed_sign_ins
 def create_token(json_data: Credentials) -> TokenResponse:
     return _answer(
         sessions.sign_in(context.services(), name=json_data.username, password=json_data.password)

@@ -32,19 +32,14 @@ _CLIENT_ERROR, _SERVER_ERROR = 400, 500
 
 def init_app(app: Flask, prefixes: tuple[str, ...]) -> None:
     """Answer errors under `prefixes`; elsewhere whoever was registered before stays in charge."""
+    pages = app.error_handler_spec[None][None].get(Exception)
 
-    def take_over(kind: type[Exception]) -> None:
-        before = app.error_handler_spec[None][None].get(kind)
+    def handle(error: Exception) -> ResponseReturnValue:
+        if pages is None or request.path.startswith(prefixes):
+            return respond(error)
+        return cast("ResponseReturnValue", pages(error))
 
-        def handle(error: Exception) -> ResponseReturnValue:
-            if before is None or request.path.startswith(prefixes):
-                return respond(error)
-            return cast("ResponseReturnValue", before(error))
-
-        app.register_error_handler(kind, handle)
-
-    for kind in (PortalError, HTTPException, Exception):
-        take_over(kind)
+    app.register_error_handler(Exception, handle)
     # APIFlask's own errors come only from declared JSON endpoints.
     app.register_error_handler(HTTPError, respond)
 
@@ -99,7 +94,7 @@ def _from_http(error: HTTPException, code: int | None = None) -> Response:
         405: MethodNotAllowed(),
         413: RequestTooLarge(limit_mb=context.services().settings.max_upload_mb),
         415: UnsupportedMediaType(),
-        429: RateLimited(seconds=60),
+        429: RateLimited(seconds=_retry_after_s(error)),
         503: Unavailable(),
     }
     if code in known:
@@ -112,3 +107,8 @@ def _from_http(error: HTTPException, code: int | None = None) -> Response:
         if name in {"Allow", "Retry-After"}:
             response.headers[name] = value
     return response
+
+
+def _retry_after_s(error: HTTPException) -> int:
+    given = str(dict(error.get_headers()).get("Retry-After", ""))
+    return int(given) if given.isdigit() else 60

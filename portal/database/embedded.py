@@ -11,10 +11,12 @@ stops or leaves the server by bookkeeping that a crash leaves wrong.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pwd
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -226,13 +228,23 @@ class EmbeddedPostgres:
 
     def _socket_dir(self, user: pwd.struct_passwd) -> Path:
         """The cluster's own directory, private to the server's user, unless its path is too long
-        or too unusual for a socket: then a fresh private one."""
+        or too unusual for a socket: then a private one in /run or /tmp."""
         longest = os.fsencode(self.cluster / f".s.PGSQL.{files.PORT}.lock")
         if len(longest) <= _SOCKET_PATH_MAX_BYTES and _PLAIN_PATH.fullmatch(str(self.cluster)):
             return self.cluster
         base = Path("/run") if os.geteuid() == 0 and Path("/run").is_dir() else Path("/tmp")  # noqa: S108
-        directory = Path(tempfile.mkdtemp(prefix="portal-", dir=base))
-        os.chown(directory, user.pw_uid, user.pw_gid)
+        # The same name at every start: processes that hold the URL find the server again.
+        name = hashlib.sha256(os.fsencode(self.cluster)).hexdigest()[:12]
+        directory = base / f"portal-{user.pw_uid}-{name}"
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+            os.chown(directory, user.pw_uid, user.pw_gid)
+        state = directory.lstat()
+        private = stat.S_ISDIR(state.st_mode) and stat.S_IMODE(state.st_mode) == 0o700  # noqa: PLR2004
+        if not private or state.st_uid != user.pw_uid:
+            # Somebody else was there first, perhaps to listen in.
+            directory = Path(tempfile.mkdtemp(prefix="portal-", dir=base))
+            os.chown(directory, user.pw_uid, user.pw_gid)
         return directory
 
     def _write_configuration(

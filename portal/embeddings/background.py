@@ -22,7 +22,7 @@ from portal.domain.embedding import Embedder, Vector
 LANGUAGES = ("zh", "en")
 
 _TEXTS = Path(__file__).parent / "background"
-_SHIPPED = _TEXTS / "vectors"
+SHIPPED = _TEXTS / "vectors"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _computing = threading.Lock()
 
@@ -47,7 +47,7 @@ def load(embedder: Embedder, cache_dir: Path | None = None) -> Background:
     Raises EmbedderUnavailable when it must be embedded and the model does not answer.
     """
     name = file_name(embedder)
-    candidates = [_SHIPPED / name] + ([cache_dir / name] if cache_dir else [])
+    candidates = [SHIPPED / name] + ([cache_dir / name] if cache_dir else [])
     for path in candidates:
         if (background := _read(path, embedder.dimensions)) is not None:
             return background

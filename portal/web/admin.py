@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import flash, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -14,6 +14,7 @@ from portal import context
 from portal.domain.people import Person
 from portal.errors import Forbidden
 from portal.services import accounts, health, invitations
+from portal.web.layout import remember
 
 blueprint = APIBlueprint("admin", __name__, enable_openapi=False, url_prefix="/admin")
 
@@ -38,7 +39,7 @@ def set_disabled(user_id: UUID) -> Answer:
     disabled = request.form.get("disabled") == "true"
     accounts.set_disabled(context.services(), _administrator(), user_id, disabled=disabled)
     words = gettext("The account is disabled.") if disabled else gettext("The account is enabled.")
-    flash({"message": words}, "success")
+    remember(words, kind="success")
     return redirect(url_for("admin.show"), code=303)
 
 

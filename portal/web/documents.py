@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import flash, make_response, redirect, render_template, request, url_for
-from flask_babel import gettext
+from flask import make_response, redirect, render_template, request, url_for
+from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
 
 from portal import context
@@ -17,11 +17,12 @@ from portal.domain.documents import (
     DocumentPage,
     DocumentStatus,
     DocumentSummary,
+    Failure,
     MediaType,
 )
-from portal.errors import NotFound
+from portal.errors import NotFound, PortalError
 from portal.services import library
-from portal.web.layout import fragments, toast, wants_fragment
+from portal.web.layout import fragments, gone, remember, toast, wants_fragment
 from portal.web.presenters import failure_message
 from portal.web.security import local_path
 
@@ -29,6 +30,7 @@ PAGE_SIZE = 50
 # One request a second asks after at most so many rows. The oldest come first, which is the order
 # in which they are worked on.
 WATCH_LIMIT = 20
+MOST_NOTES_AT_ONCE = 2
 ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
 TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 
@@ -128,19 +130,20 @@ def index() -> Answer:
 def progress() -> Answer:
     """Rows whose status changed, a note for each that came to an end, and whether to ask again."""
     changed: list[tuple[str, dict[str, Any]]] = []
+    ended: list[DocumentSummary] = []
     active_count = 0
     for document_id, known_status in _watched():
         try:
             document = library.get_summary(context.services(), context.person(), document_id)
         except NotFound:
-            changed.append(("fragments/documents/_gone.html", {"document_id": document_id}))
+            changed.append(gone(f"document-{document_id}"))
             continue
         active_count += document.status in ACTIVE
         if document.status != known_status:
             changed.append(row(document, out_of_band=True))
-            changed.extend(_ending_note(document))
+            ended += [document] if document.status not in ACTIVE else []
     poller = ("fragments/documents/_progress.html", {"is_active": active_count > 0})
-    return fragments(poller, *changed)
+    return fragments(poller, *changed, *_ending_notes(ended))
 
 
 @blueprint.get("/documents/<uuid:document_id>/delete")
@@ -159,9 +162,12 @@ def delete(document_id: UUID) -> Answer:
     library.delete_document(services, person, document_id)
     message = gettext("“%(title)s” is in the trash.", title=document.title)
     undo = url_for("trash.restore", document_id=document_id)
+    if wants_fragment() and "in_list" in request.form:
+        note = toast(message, kind="success", undo=undo)
+        return fragments(gone(f"document-{document_id}"), note, total())
+    remember(message, kind="success", undo=undo)
     if wants_fragment():
-        return fragments(toast(message, kind="success", undo=undo), total())
-    flash({"message": message, "undo": undo}, "success")
+        return Response("", headers={"HX-Redirect": url_for("documents.index")})
     return redirect(url_for("documents.index"), code=303)
 
 
@@ -191,14 +197,29 @@ def _progress() -> tuple[str, dict[str, Any]]:
     return "fragments/documents/_progress.html", {"is_active": True, "out_of_band": True}
 
 
-def _ending_note(document: DocumentSummary) -> list[tuple[str, dict[str, Any]]]:
+def _ending_notes(ended: list[DocumentSummary]) -> list[tuple[str, dict[str, Any]]]:
+    """A note for each document that came to its end, or one for all when they are many."""
+    if len(ended) <= MOST_NOTES_AT_ONCE:
+        return [_ending_note(document) for document in ended]
+    ready_count = sum(document.status is DocumentStatus.READY for document in ended)
+    failed_count = len(ended) - ready_count
+    notes = []
+    if ready_count:
+        words = ngettext("%(num)s document is ready.", "%(num)s documents are ready.", ready_count)
+        notes.append(toast(words, kind="success"))
+    if failed_count:
+        words = ngettext("%(num)s document failed.", "%(num)s documents failed.", failed_count)
+        notes.append(toast(words, kind="error"))
+    return notes
+
+
+def _ending_note(document: DocumentSummary) -> tuple[str, dict[str, Any]]:
     link = url_for("reading.show", document_id=document.id)
     if document.status is DocumentStatus.READY:
         message = gettext("“%(title)s” is ready and can be searched.", title=document.title)
-        return [toast(message, kind="success", link=link)]
-    if document.status is DocumentStatus.FAILED and document.failure:
-        return [toast(failure_message(document.failure), kind="error")]
-    return []
+        return toast(message, kind="success", link=link)
+    failure = document.failure or Failure(PortalError.code)
+    return toast(failure_message(failure), kind="error", link=link)
 
 
 def _watched() -> list[tuple[UUID, str]]:

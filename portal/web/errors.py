@@ -15,10 +15,10 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from portal import context
 from portal.errors import (
+    N_,
     Forbidden,
     MalformedRequest,
     MethodNotAllowed,
-    N_,
     NotFound,
     NotSignedIn,
     PortalError,

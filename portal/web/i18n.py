@@ -23,7 +23,7 @@ LANGUAGES = {"zh-CN": "简体中文", "en": "English"}
 LOCALES = {"zh-CN": "zh_Hans_CN", "en": "en"}
 
 
-class CommittedTranslations(Domain):
+class CommittedTranslations(Domain):  # type: ignore[misc] # flask-babel has no types
     """Translations compiled from the committed .po files at start; there are no .mo files."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class CommittedTranslations(Domain):
         return self._catalogs.get(str(get_locale()), NullTranslations())
 
 
-class CommittedBabel(Babel):
+class CommittedBabel(Babel):  # type: ignore[misc] # flask-babel has no types
     domain_instance = None
 
     def init_app(self, app: Flask, *args: Any, **kwargs: Any) -> None:
@@ -77,5 +77,5 @@ def in_words(template: str, params: Mapping[str, Any]) -> str:
         name: phrases.translated(value) if isinstance(value, str) else value
         for name, value in params.items()
     }
-    text = gettext(template)
+    text = str(gettext(template))
     return text % words if words else text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from flask import Flask, current_app, has_request_context, json, render_template, request
+from flask import Flask, flash, has_request_context, json, render_template, request
 
 from portal import context
 from portal.domain.people import Person
@@ -20,6 +20,8 @@ HTMX_SETTINGS = {
     "allowEval": False,
     "allowScriptTags": False,
     "historyCacheSize": 0,
+    # Going back loads the page anew: scripts find it as they expect it.
+    "refreshOnHistoryMiss": True,
     "selfRequestsOnly": True,
     "scrollBehavior": "auto",
     # A failed fragment is a fragment: it says itself, by HX-Retarget, where it belongs.
@@ -65,6 +67,17 @@ def toast(message: str, *, kind: str = "info", **values: Any) -> tuple[str, dict
     return "fragments/layout/_toast_out_of_band.html", {"message": message, "kind": kind, **values}
 
 
+def gone(element_id: str) -> tuple[str, dict[str, Any]]:
+    """Takes a row out of its list."""
+    return "fragments/layout/_gone.html", {"element_id": element_id}
+
+
+def remember(message: str, *, kind: str = "info", **values: str) -> None:
+    """A note that the next page shows, for answers that redirect."""
+    # Flask keeps any JSON value here, though its types say text.
+    flash(cast("str", {"message": message, **values}), kind)
+
+
 def init_app(app: Flask) -> None:
     assets.init_app(app)
     app.jinja_env.globals.update(
@@ -82,5 +95,4 @@ def _furniture() -> dict[str, Any]:
         "theme": theme(),
         "here": request.full_path.rstrip("?") if request.method == "GET" else "/documents",
         "section": request.blueprint or "",
-        "portal_name": current_app.config.get("PORTAL_NAME", ""),
     }

@@ -67,7 +67,7 @@ def translated(text: str) -> str:
     """`text` in the reader's language; as it is when it fits no template."""
     for template, pattern in _patterns():
         if match := pattern.fullmatch(text):
-            words = gettext(template)
+            words = str(gettext(template))
             return words % match.groupdict() if match.groupdict() else words
     return text
 

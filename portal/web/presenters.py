@@ -21,6 +21,7 @@ from portal.web.i18n import in_words
 
 HIGH_CONFIDENCE = 0.75
 MEDIUM_CONFIDENCE = 0.5
+UNITS = ("B", "KB", "MB", "GB")
 
 STATUS_WORDS = {
     "queued": N_("Queued"),
@@ -86,15 +87,9 @@ def confidence_level(confidence: float) -> str:
 
 def file_size(size_bytes: int) -> str:
     """A size as people say it: 842 B, 12 KB, 3.4 MB."""
-    size = float(size_bytes)
-    for unit in ("B", "KB", "MB"):
-        if size < 1024:  # noqa: PLR2004 - bytes in a kilobyte
-            break
-        size /= 1024
-    else:
-        unit = "GB"
-    pattern = "#,##0" if unit in {"B", "KB"} else "#,##0.#"
-    return f"{format_decimal(size, format=pattern)} {unit}"
+    exponent = min(max(size_bytes, 1).bit_length() - 1, 39) // 10
+    pattern = "#,##0" if exponent < 2 else "#,##0.#"  # noqa: PLR2004 - from megabytes on
+    return f"{format_decimal(size_bytes / 1024**exponent, format=pattern)} {UNITS[exponent]}"
 
 
 def failure_message(failure: Failure) -> str:
@@ -104,11 +99,11 @@ def failure_message(failure: Failure) -> str:
         return in_words(kind.message, failure.params)
     except (KeyError, TypeError, ValueError):
         # A document that failed under an older version may lack a value that the words want.
-        return gettext(PortalError.message)
+        return str(gettext(PortalError.message))
 
 
 def short_date(moment: datetime) -> str:
-    return format_date(moment, format="medium")
+    return str(format_date(moment, format="medium"))
 
 
 def exact_time(moment: datetime) -> str:

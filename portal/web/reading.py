@@ -9,7 +9,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import flash, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -22,7 +22,7 @@ from portal.text.analyser import query_terms
 from portal.text.highlight import highlight_spans
 from portal.web.documents import ACTIVE
 from portal.web.i18n import error_message
-from portal.web.layout import wants_fragment
+from portal.web.layout import remember, wants_fragment
 
 PASSAGES_A_PAGE = 50
 # A viewer for PDF is a plugin to the policy, so this one response allows it; scripts stay out.
@@ -50,7 +50,7 @@ def original_file(document_id: UUID) -> Answer:
     detail = library.get_document(services, person, document_id)
     stored = library.open_file(services, person, document_id)
     is_pdf = stored.media_type == MediaType.PDF
-    response = Response(stored.parts, direct_passthrough=True)  # type: ignore[arg-type]
+    response = Response(stored.parts, direct_passthrough=True)
     # Markdown as plain text: nothing that somebody uploaded is ever shown as a page of ours.
     response.headers["Content-Type"] = (
         MediaType.PDF if is_pdf else f"text/plain; charset={_charset(detail.encoding)}"
@@ -82,7 +82,7 @@ def edit(document_id: UUID) -> Answer:
         detail = library.get_document(services, person, document_id)
         values = _page_values(detail) | {"edit_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
-    flash({"message": gettext("Saved.")}, "success")
+    remember(gettext("Saved."), kind="success")
     return redirect(url_for("reading.show", document_id=document_id), code=303)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from apiflask import APIBlueprint
-from flask import flash, redirect, render_template, request, session, url_for
+from flask import redirect, render_template, request, session, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal import context
-from portal.errors import InvalidInput, N_, NameTaken, PortalError, WrongCredentials
+from portal import context, limits
+from portal.errors import N_, InvalidInput, NameTaken, PortalError, WrongCredentials
 from portal.services import invitations, sessions
 from portal.web.i18n import error_message
-from portal.web.layout import viewer
+from portal.web.layout import remember, viewer
 from portal.web.security import local_path
 
 blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
@@ -35,6 +35,7 @@ def show() -> Answer:
 
 @blueprint.post("/login")
 @context.public
+@limits.failed_sign_ins
 def sign_in() -> Answer:
     after = local_path(request.form.get("next"))
     name, password = request.form.get("name", "").strip(), request.form.get("password", "")
@@ -60,7 +61,7 @@ def sign_out() -> Answer:
     if signed_in is not None:
         sessions.sign_out(context.services(), signed_in)
     session.clear()
-    flash({"message": gettext("You are signed out.")}, "success")
+    remember(gettext("You are signed out."), kind="success")
     response = redirect(url_for("sign_in.show"), code=303)
     response.delete_cookie(
         context.SESSION_COOKIE, path="/", secure=request.is_secure, httponly=True
@@ -77,6 +78,7 @@ def show_invitation(token: str) -> Answer:
 
 @blueprint.post("/invite/<token>")
 @context.public
+@limits.failed_sign_ins
 def accept_invitation(token: str) -> Answer:
     services = context.services()
     invitation = invitations.find_invitation(services, token)
@@ -95,21 +97,13 @@ def accept_invitation(token: str) -> Answer:
         )
         return page, error.status
     welcome = gettext("Welcome, %(name)s. Your account is ready.", name=name)
-    flash({"message": welcome}, "success")
+    remember(welcome, kind="success")
     return _enter(name, password, None)
 
 
-def _enter(name: str, password: str, after: str | None) -> Response:
-    """Sign in and start a browser session. Raises WrongCredentials."""
-    if not name or not password:
-        raise WrongCredentials
+def start_session(response: Response, *, name: str, password: str) -> None:
+    """Give the browser the cookie that keeps it signed in. Raises WrongCredentials."""
     token, life_s = sessions.browser_session(context.services(), name=name, password=password)
-    flashes = session.get("_flashes", [])
-    # A new secret for forms: one that somebody planted before the sign-in is worth nothing after.
-    session.clear()
-    if flashes:
-        session["_flashes"] = flashes
-    response = redirect(after or url_for("documents.index"), code=303)
     response.set_cookie(
         context.SESSION_COOKIE,
         token,
@@ -119,6 +113,16 @@ def _enter(name: str, password: str, after: str | None) -> Response:
         httponly=True,
         samesite="Lax",
     )
+
+
+def _enter(name: str, password: str, after: str | None) -> Response:
+    """Sign in and go where the person was going. Raises WrongCredentials."""
+    if not name or not password:
+        raise WrongCredentials
+    response = redirect(after or url_for("documents.index"), code=303)
+    start_session(response, name=name, password=password)
+    # A new secret for forms: one that somebody planted before the sign-in is worth nothing after.
+    session.pop("csrf_token", None)
     return response
 
 

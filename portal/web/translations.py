@@ -39,7 +39,7 @@ def load() -> dict[str, Translations]:
 def extract() -> Catalog:
     """Every message that the code and the templates hold."""
     with (ROOT / "babel.cfg").open(encoding="utf-8") as mapping:
-        methods, options = parse_mapping_cfg(mapping)
+        methods, options = parse_mapping_cfg(mapping)  # type: ignore[no-untyped-call]
     catalog = Catalog(project="knowledge-portal", charset="utf-8")
     found = extract_from_dir(ROOT, methods, options, keywords=KEYWORDS, comment_tags=("Note:",))
     for file_name, _line, message, comments, message_context in sorted(found, key=lambda m: m[:2]):
@@ -85,8 +85,8 @@ def _read(path: Path) -> Catalog:
         return read_po(file, locale=path.parents[1].name, domain="messages")
 
 
-def _strings(string: str | list[str] | tuple[str, ...]) -> list[str]:
-    strings = [string] if isinstance(string, str) else list(string)
+def _strings(string: str | list[str] | tuple[str, ...] | None) -> list[str]:
+    strings = [string] if isinstance(string, str) else list(string or ())
     return strings if all(strings) else []
 
 

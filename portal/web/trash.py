@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import flash, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -14,7 +14,7 @@ from portal.domain.documents import DocumentSummary
 from portal.errors import NotFound
 from portal.services import library
 from portal.web.documents import list_values
-from portal.web.layout import fragments, toast, wants_fragment
+from portal.web.layout import fragments, gone, remember, toast, wants_fragment
 from portal.web.security import local_path
 
 blueprint = APIBlueprint("trash", __name__, enable_openapi=False, url_prefix="/trash")
@@ -43,18 +43,19 @@ def restore(document_id: UUID) -> Answer:
         )
     if wants_fragment():
         link = url_for("reading.show", document_id=document_id)
-        return fragments(toast(message, kind="success", link=link))
-    flash({"message": message}, "success")
+        note = toast(message, kind="success", link=link)
+        return fragments(gone(f"trash-{document_id}"), note)
+    remember(message, kind="success")
     after = local_path(request.form.get("next")) or url_for("documents.index")
     return redirect(after, code=303)
 
 
 @blueprint.get("/<uuid:document_id>/purge")
 def confirm_purge(document_id: UUID) -> Answer:
-    values = {"document": _find(document_id), "in_list": wants_fragment()}
+    document = _find(document_id)
     if wants_fragment():
-        return render_template("fragments/trash/_confirm_purge.html", **values)
-    return render_template("pages/confirm_purge.html", **values)
+        return render_template("fragments/trash/_confirm_purge.html", document=document)
+    return render_template("pages/confirm_purge.html", document=document)
 
 
 @blueprint.post("/<uuid:document_id>/purge")
@@ -63,8 +64,8 @@ def purge(document_id: UUID) -> Answer:
     library.purge_document(context.services(), context.person(), document_id)
     message = gettext("“%(title)s” is gone for good.", title=document.title)
     if wants_fragment():
-        return fragments(toast(message, kind="success"))
-    flash({"message": message}, "success")
+        return fragments(gone(f"trash-{document_id}"), toast(message, kind="success"))
+    remember(message, kind="success")
     return redirect(url_for("trash.show"), code=303)
 
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apiflask import APIBlueprint
-from flask import flash, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.datastructures import FileStorage
 from werkzeug.wrappers import Response
 
 from portal import context
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.errors import InvalidInput, N_, PortalError
+from portal.errors import N_, InvalidInput, PortalError
 from portal.services import uploads
 from portal.web.documents import list_values, row, total
 from portal.web.i18n import error_message
-from portal.web.layout import fragments, toast, wants_fragment
+from portal.web.layout import fragments, remember, toast, wants_fragment
 
 blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)
 
@@ -93,17 +93,17 @@ def _rows(outcome: Outcome) -> str:
 def _flash(outcome: Outcome) -> None:
     if outcome.added:
         titles = gettext("Uploaded: %(titles)s", titles=_join(outcome.added))
-        flash({"message": titles}, "success")
+        remember(titles, kind="success")
     for document in outcome.known:
         link = url_for("reading.show", document_id=document.id)
-        flash({"message": _known_message(document), "link": link}, "info")
+        remember(_known_message(document), kind="info", link=link)
     for error in outcome.errors:
-        flash({"message": error_message(error)}, "error")
+        remember(error_message(error), kind="error")
 
 
 def _known_message(document: DocumentSummary) -> str:
-    return gettext("This file is already here as “%(title)s”.", title=document.title)
+    return str(gettext("This file is already here as “%(title)s”.", title=document.title))
 
 
 def _join(documents: list[DocumentSummary]) -> str:
-    return gettext(", ").join(document.title for document in documents)
+    return str(gettext(", ")).join(document.title for document in documents)

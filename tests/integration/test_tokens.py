@@ -49,6 +49,19 @@ def test_wrong_name_and_wrong_password_answer_alike(client: FlaskClient) -> None
     assert bodies[0] == bodies[1]
 
 
+def test_guessing_is_slowed_down_and_the_right_person_is_not(client: FlaskClient) -> None:
+    answers = [sign_in(client, "admin", f"guess number {n}").status_code for n in range(12)]
+    assert answers == [401] * 10 + [429] * 2
+    refused = sign_in(client, "admin", "one more guess")
+    assert int(refused.headers["Retry-After"]) > 0
+    assert refused.json["error"]["code"] == "rate_limited"
+    assert sign_in(client, "someone else", "guess").status_code == 401
+
+
+def test_signing_in_often_is_no_guessing(client: FlaskClient) -> None:
+    assert {sign_in(client).status_code for _ in range(15)} == {200}
+
+
 def test_refresh_token_is_no_access_token(client: FlaskClient) -> None:
     pair = sign_in(client).json
     assert client.get(LIST, headers=bearer(pair["refresh_token"])).status_code == 401

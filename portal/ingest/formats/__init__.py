@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.ingest.formats import markdown, pdf, plain_text
+from portal.ingest.formats.markdown import extract as extract_markdown
+from portal.ingest.formats.pdf import extract as extract_pdf
+from portal.ingest.formats.plain_text import extract as extract_plain_text
 from portal.ingest.limits import ExtractionLimits
 
 
@@ -25,8 +27,8 @@ class Extractor(Protocol):
 
 EXTRACTORS: Mapping[MediaType, Extractor] = MappingProxyType(
     {
-        MediaType.PDF: pdf.extract,
-        MediaType.TEXT: plain_text.extract,
-        MediaType.MARKDOWN: markdown.extract,
+        MediaType.PDF: extract_pdf,
+        MediaType.TEXT: extract_plain_text,
+        MediaType.MARKDOWN: extract_markdown,
     }
 )

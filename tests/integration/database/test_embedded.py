@@ -129,8 +129,10 @@ def test_a_long_path_in_chinese_works(tmp_path: Path) -> None:
         found = running_postmaster(server.cluster)
         assert found is not None
         assert found.socket_dir.stat().st_mode & 0o077 == 0
+        url = server.url()
         server.stop()
         assert not found.socket_dir.exists()
+        assert server.start() == url
     finally:
         server.stop()
 

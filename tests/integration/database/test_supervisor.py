@@ -7,8 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
+import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import psutil
 import pytest
 
 from portal.database.embedded import EmbeddedPostgres
+from portal.database.postmaster import running_postmaster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -50,8 +54,18 @@ def portal(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str, list[st
 
 
 def get(address: str) -> int:
-    with urllib.request.urlopen(f"{address}/health", timeout=10) as response:
-        return int(response.status)
+    try:
+        with urllib.request.urlopen(f"{address}/health", timeout=10) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def eventually(holds: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.2)
 
 
 def test_it_serves_survives_a_dead_child_and_stops_cleanly(tmp_path: Path) -> None:
@@ -73,6 +87,13 @@ def test_it_serves_survives_a_dead_child_and_stops_cleanly(tmp_path: Path) -> No
         web.kill()
         # The supervisor holds the socket, so this waits for the new process and is answered.
         assert get(address) == 200
+
+        server = EmbeddedPostgres(tmp_path)
+        found = running_postmaster(server.cluster)
+        assert found is not None
+        os.kill(found.pid, signal.SIGKILL)
+        eventually(lambda: found not in (None, running_postmaster(server.cluster)))
+        eventually(lambda: server.is_running() and get(address) == 200)
 
         process.send_signal(signal.SIGINT)
         assert process.wait(STOP_TIMEOUT_S) == 0

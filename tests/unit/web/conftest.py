@@ -1,0 +1,27 @@
+"""An application with the pages, and with no services behind it."""
+
+from __future__ import annotations
+
+import pytest
+from apiflask import APIFlask
+
+from portal import context, web
+from portal.services import Services
+from portal.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def app() -> APIFlask:
+    """Only what needs no database may be asked of it."""
+    services = Services(
+        settings=Settings(),
+        database=None,
+        embedder=None,
+        calibration=None,
+        secret_key="of no consequence",
+    )
+    application = APIFlask("portal", json_errors=False, static_folder=None, docs_path=None)
+    application.secret_key = services.secret_key
+    context.init_app(application, services)
+    web.register(application)
+    return application

@@ -1,0 +1,80 @@
+"""When a fragment answers and when a page, and what addresses say."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.domain.documents import DocumentStatus, MediaType
+from portal.domain.search import SearchMode
+from portal.web import documents, reading, search
+from portal.web.layout import wants_fragment
+
+
+@pytest.mark.parametrize(
+    ("headers", "target", "expected"),
+    [
+        ({}, None, False),
+        ({"HX-Request": "true"}, None, True),
+        ({"HX-Request": "true", "HX-Target": "search-results"}, "search-results", True),
+        ({"HX-Request": "true", "HX-Target": "other"}, "search-results", False),
+        ({"HX-Request": "true", "HX-History-Restore-Request": "true"}, None, False),
+    ],
+)
+def test_a_fragment_answers_only_htmx_and_its_target(app, headers, target, expected):
+    with app.test_request_context(headers=headers):
+        assert wants_fragment(target) is expected
+
+
+def test_the_lists_address_holds_only_what_filters(app):
+    with app.test_request_context("/documents?q=+a+&status=failed&type=pdf&domain="):
+        query = documents.list_query()
+    assert query.arguments() == {"q": "a", "status": "failed", "type": "pdf"}
+    assert query.filters.status is DocumentStatus.FAILED
+    assert query.filters.media_type is MediaType.PDF
+
+
+def test_a_filter_that_does_not_exist_filters_nothing(app):
+    with app.test_request_context("/documents?status=lost&type=exe"):
+        assert not documents.list_query().is_filtered
+
+
+def test_watched_rows_are_few_and_well_formed(app):
+    one = "00000000-0000-0000-0000-000000000001"
+    many = "&".join(f"watch={one}.queued" for _ in range(100))
+    with app.test_request_context(f"/documents/progress?watch=x&{many}"):
+        watched = documents._watched()
+    assert len(watched) == documents.WATCH_LIMIT
+    assert {status for _, status in watched} == {"queued"}
+
+
+@pytest.mark.parametrize(
+    ("address", "count"),
+    [("", 10), ("&n=30", 30), ("&n=100000", 10), ("&n=999", 100), ("&n=-5", 10), ("&n=²", 10)],
+)
+def test_a_search_shows_a_bounded_number(app, address, count):
+    with app.test_request_context(f"/search?q=x{address}"):
+        assert search._question().count == count
+
+
+def test_a_searchs_address_is_its_shortest(app):
+    with app.test_request_context("/search?q=水&mode=hybrid&n=10&domain="):
+        assert search._question().arguments() == {"q": "水"}
+    with app.test_request_context("/search?q=水&mode=vector&domain=law"):
+        question = search._question()
+    assert question.mode is SearchMode.VECTOR
+    assert question.arguments(n=20) == {"q": "水", "mode": "vector", "domain": "law", "n": 20}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [(None, 1), ("", 1), ("0", 1), ("-3", 1), ("7", 7), ("²", 1), ("9" * 9, 1)]
+)
+def test_a_part_of_a_document_is_a_sane_number(text, number):
+    assert reading._positive(text) == number
+
+
+@pytest.mark.parametrize(
+    ("encoding", "charset"),
+    [(None, "utf-8"), ("gb18030", "gb18030"), ("utf-8-sig", "utf-8"), ("x\r\ny", "utf-8")],
+)
+def test_a_text_file_is_served_in_its_encoding(encoding, charset):
+    assert reading._charset(encoding) == charset

@@ -1,0 +1,119 @@
+"""Headers on every answer, forms that are ours, and links that stay here."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from portal.web import security
+
+
+@pytest.mark.parametrize("path", ["/documents", "/search?q=a%20b", "/documents/1#chunk-2", "/"])
+def test_a_local_path_is_kept(path):
+    assert security.local_path(path) == path
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        None,
+        "",
+        "documents",
+        "//evil.example",
+        "///evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "https://evil.example/",
+        "javascript:alert(1)",
+        "/a\r\nSet-Cookie: x=1",
+        "/\tevil.example",
+    ],
+)
+def test_an_address_elsewhere_is_not_followed(address):
+    assert security.local_path(address) is None
+
+
+@pytest.mark.parametrize("path", ["/login", "/nothing-here", "/static/x/css/base.css"])
+def test_every_answer_has_the_policy(app, path):
+    headers = app.test_client().get(path).headers
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "same-origin"
+
+
+def test_a_form_without_its_token_is_refused_in_words(app):
+    answer = app.test_client().post("/login", data={"name": "a", "password": "b"})
+    assert answer.status_code == 403
+    assert "This form has expired" in answer.text
+
+
+def test_a_bearer_request_needs_no_form_token(app):
+    headers = {"Authorization": "Bearer not-ours"}
+    answer = app.test_client().post("/preferences/theme", data={"theme": "dark"}, headers=headers)
+    assert answer.status_code == 303
+
+
+def test_the_session_cookie_of_forms_is_closed_to_scripts(app):
+    cookie = app.test_client().get("/login").headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert "Secure" not in cookie
+    over_https = app.test_client().get("/login", base_url="https://portal.example")
+    assert "Secure" in over_https.headers["Set-Cookie"]
+
+
+def test_a_switch_sets_its_cookie_and_goes_back(app):
+    client = app.test_client()
+    token = re.search(r'name="csrf_token" value="([^"]+)"', client.get("/login").text)[1]
+    form = {"csrf_token": token, "language": "zh-CN", "next": "/login?next=/trash"}
+    answer = client.post("/preferences/language", data=form)
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "/login?next=/trash"
+    page = client.get("/login").text
+    assert '<html lang="zh-CN"' in page
+    assert "登录" in page
+
+
+def test_a_stranger_is_sent_to_sign_in_and_back(app):
+    answer = app.test_client().get("/search?q=水")
+    assert answer.status_code == 303
+    assert answer.headers["Location"].startswith("/login?next=/search?q%3D")
+
+
+def test_a_fragment_for_a_stranger_redirects_the_page(app):
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://localhost/documents?q=a"}
+    answer = app.test_client().get("/documents/progress", headers=headers)
+    assert answer.status_code == 401
+    assert answer.headers["HX-Redirect"] == "/login?next=/documents?q%3Da"
+    assert answer.text == ""
+
+
+@pytest.mark.parametrize(
+    ("languages", "words"), [("en", "Nothing here"), ("zh-CN,zh;q=0.9", "这里没有内容")]
+)
+def test_an_error_page_speaks_the_readers_language(app, languages, words):
+    answer = app.test_client().get("/nothing", headers={"Accept-Language": languages})
+    assert answer.status_code == 404
+    assert words in answer.text
+    assert answer.headers["X-Request-ID"] in answer.text
+
+
+def test_a_wrong_method_says_which_are_right(app):
+    answer = app.test_client().delete("/login", headers={"Authorization": "Bearer x"})
+    assert answer.status_code == 405
+    assert "POST" in answer.headers["Allow"]
+
+
+def test_static_files_are_kept_only_under_todays_address(app):
+    client = app.test_client()
+    page = client.get("/login").text
+    current = re.search(r'href="(/static/[^"]+base\.css)"', page)[1]
+    assert "immutable" in client.get(current).headers["Cache-Control"]
+    assert client.get("/static/0000/css/base.css").headers["Cache-Control"] == "no-cache"
+    vendor = re.search(r'src="(/static/vendor/[^"]+)"', page)[1]
+    assert "htmx" in client.get(vendor).text
+    assert client.get("/static/vendor/0/other.js").status_code == 404
+    assert client.get("/static/0/../../portal.yaml").status_code == 404

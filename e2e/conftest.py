@@ -1,0 +1,125 @@
+"""A whole portal, as `portal serve` starts it, and a real Chromium in front of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+
+from e2e.pages.portal import PortalPages
+
+PASSWORD = "correct horse battery"
+_START_TIMEOUT_S = 90
+_CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# What axe calls best practice beyond WCAG is advice, not a promise of ours.
+_WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def portal_url() -> Iterator[str]:
+    """The address of a portal with the bundled model and an empty data directory."""
+    directory = Path(tempfile.mkdtemp(prefix="portal-e2e-"))
+    port = _free_port()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PORTAL_")}
+    environment |= {"PORTAL_ADMIN_PASSWORD": PASSWORD, "PORTAL_CONFIG": os.devnull}
+    environment |= {"PORTAL_DATA_DIR": str(directory / "data")}
+    environment.pop("DATABASE_URL", None)
+    log = (directory / "portal.log").open("wb")
+    command = [str(Path(sys.executable).with_name("portal")), "serve", "--port", str(port)]
+    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_until_healthy(url, process, directory / "portal.log")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+        log.close()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _wait_until_healthy(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)  # Nothing announces the moment at which a port begins to listen.
+    pytest.fail(f"the portal did not start:\n{log.read_text(errors='replace')}")
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    given = os.environ.get("CHROMIUM") or os.environ.get("PORTAL_TEST_CHROMIUM")
+    found = given or next(filter(None, map(shutil.which, _CHROMIUM_NAMES)), None)
+    if not found:
+        pytest.fail("there is no Chromium: install Debian's package chromium, or set CHROMIUM")
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright, chromium_path: str) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(
+        executable_path=chromium_path,
+        args=[
+            "--no-sandbox",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ],
+    )
+    yield browser
+    browser.close()
+
+
+OpenPortal = Callable[..., PortalPages]
+
+
+@pytest.fixture
+def open_portal(browser: Browser, portal_url: str) -> Iterator[OpenPortal]:
+    """Opens a fresh browser window on the portal, in a language, with or without JavaScript."""
+    contexts: list[BrowserContext] = []
+
+    def open_window(language: str = "en", *, javascript: bool = True, **wishes: Any) -> PortalPages:
+        context = browser.new_context(
+            base_url=portal_url, locale=language, java_script_enabled=javascript, **wishes
+        )
+        context.set_default_timeout(20_000)
+        contexts.append(context)
+        return PortalPages(context.new_page())
+
+    yield open_window
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def assert_accessible() -> Callable[[Page], None]:
+    """Fails with what axe finds against WCAG 2.1 AA on the page as it stands."""
+
+    def check(page: Page) -> None:
+        results = Axe().run(page, options=_WCAG)
+        assert results.violations_count == 0, results.generate_report()
+
+    return check

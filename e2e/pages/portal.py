@@ -1,0 +1,80 @@
+"""The portal's pages, by what a person does on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect
+
+# Reading a document takes the bundled model, on machines that do other things meanwhile.
+INDEXING_TIMEOUT_MS = 90_000
+
+
+class PortalPages:
+    """A browser window on the portal."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.console_errors: list[str] = []
+        page.on("pageerror", lambda error: self.console_errors.append(str(error)))
+
+    def sign_in(self, name: str, password: str) -> None:
+        self.page.goto("/")
+        form = self.page.get_by_test_id("login-form")
+        form.locator("input[name=name]").fill(name)
+        form.locator("input[name=password]").fill(password)
+        form.locator("button[type=submit]").click()
+        expect(self.page.get_by_test_id("document-list")).to_be_attached()
+
+    def upload(self, *paths: Path) -> None:
+        """Choose files as the file picker does; without JavaScript the form is sent as well."""
+        self.page.goto("/documents")
+        upload_input = self.page.get_by_test_id("upload-input")
+        upload_input.set_input_files(list(paths))
+        send = self.page.get_by_test_id("upload-button")
+        if not self.has_javascript():
+            send.click()
+
+    def has_javascript(self) -> bool:
+        """Whether the page's own scripts ran: without them it never says so."""
+        return self.page.locator("html[data-js], html.js").count() > 0
+
+    def row(self, title: str) -> Locator:
+        return self.page.get_by_test_id("document-row").filter(
+            has=self.page.get_by_role("link", name=title, exact=True)
+        )
+
+    def wait_until_ready(self, titles: Sequence[str]) -> None:
+        for title in titles:
+            row = self.row(title)
+            if self.has_javascript():
+                expect(row).to_have_attribute("data-status", "ready", timeout=INDEXING_TIMEOUT_MS)
+                continue
+            self._reload_until_ready(row)
+
+    def _reload_until_ready(self, row: Locator) -> None:
+        for _ in range(INDEXING_TIMEOUT_MS // 1000):
+            if row.get_attribute("data-status") == "ready":
+                return
+            self.page.wait_for_timeout(1000)  # A person without JavaScript reloads now and then.
+            self.page.reload()
+        expect(row).to_have_attribute("data-status", "ready")
+
+    def search(self, question: str) -> Locator:
+        """Ask, and give the results."""
+        self.page.goto("/search")
+        box = self.page.get_by_test_id("search-input")
+        box.fill(question)
+        box.press("Enter")
+        results = self.page.get_by_test_id("search-result")
+        expect(results.or_(self.page.get_by_test_id("no-results")).first).to_be_visible()
+        return results
+
+    def delete(self, title: str) -> None:
+        """Click delete on the row, and confirm."""
+        self.page.goto("/documents")
+        self.row(title).get_by_test_id("delete-document").click()
+        expect(self.page.get_by_test_id("confirm-dialog")).to_be_visible()
+        self.page.get_by_test_id("confirm-delete").click()
+        expect(self.row(title)).to_have_count(0)

@@ -91,10 +91,12 @@ def test_unusable_files_say_why_and_the_good_one_is_taken(
     portal.sign_in("admin", PASSWORD)
     portal.upload(good, bad, empty)
     portal.wait_until_ready(["good one"])
-    errors = portal.page.get_by_test_id("upload-error")
-    expect(errors).to_have_count(2)
-    expect(errors.filter(has_text="picture.pdf")).to_contain_text("PNG")
-    expect(errors.filter(has_text="nothing.txt")).to_be_visible()
+    failed = portal.page.get_by_test_id("upload-item").filter(
+        has=portal.page.get_by_test_id("upload-error")
+    )
+    expect(failed).to_have_count(2)
+    expect(failed.filter(has_text="picture.pdf")).to_contain_text("PNG")
+    expect(failed.filter(has_text="nothing.txt")).to_be_visible()
     expect(portal.row("picture")).to_have_count(0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from apiflask import APIFlask
@@ -26,8 +26,8 @@ def create_app(services: Services | None = None) -> APIFlask:
         spec_path="/openapi",
         docs_path=None,
         json_errors=False,
-        static_folder=None,
-        template_folder=None,
+        static_folder=cast("str", None),  # Pages bring their own static route, with hashes.
+        template_folder=cast("str", None),
     )
     settings = services.settings
     app.config.update(

@@ -115,8 +115,8 @@ def web(ctx: click.Context, host: str, port: int, web_threads: int) -> None:
 @click.option("--check", is_flag=True, help="Only say whether models and migrations are in step.")
 @click.pass_context
 def migrate(ctx: click.Context, revision: str, check: bool) -> None:
-    """Bring the database to the newest schema."""
-    from portal.services import setup
+    """Bring the database to the newest schema; the first time, make the administrator."""
+    from portal.services import accounts, setup
 
     services = _services(ctx)
     if check:
@@ -126,6 +126,9 @@ def migrate(ctx: click.Context, revision: str, check: bool) -> None:
         ctx.exit(1 if left else 0)
     for line in setup.prepare_database(services, revision=revision):
         click.echo(line)
+    made = accounts.ensure_first_administrator(services) if revision == "head" else None
+    if made is not None:
+        click.echo(f"administrator: {made[0]}\npassword: {made[1]}   (shown this once)")
 
 
 @main.group()

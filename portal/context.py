@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import structlog
-from flask import Flask, Request, current_app, g, request
+from flask import Flask, Request, Response, current_app, g, request
 from flask_babel import gettext
 from flask_login import LoginManager, UserMixin, current_user
 
@@ -26,6 +27,11 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 View = TypeVar("View", bound=Callable[..., Any])
 
+# What only reads is news in a log when it fails.
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+_FIRST_ERROR = 400
+
+log = structlog.get_logger(__name__)
 login_manager = LoginManager()
 
 
@@ -47,7 +53,7 @@ def init_app(app: Flask, services: Services) -> None:
     login_manager.session_protection = None
     app.before_request(_name_request)
     app.before_request(_require_sign_in)
-    app.after_request(_show_request_id)
+    app.after_request(_finish_request)
 
 
 def public(view: View) -> View:
@@ -104,7 +110,7 @@ def failure_message(failure: Failure) -> str:
 
 
 def filled_in(template: str, params: Mapping[str, Any]) -> str:
-    message = gettext(template)
+    message = str(gettext(template))
     return message % params if params else message
 
 
@@ -136,6 +142,7 @@ def _name_request() -> None:
     g.request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=g.request_id)
+    g.started_at = time.perf_counter()
 
 
 def _require_sign_in() -> None:
@@ -146,6 +153,15 @@ def _require_sign_in() -> None:
     person()
 
 
-def _show_request_id(response: Any) -> Any:
+def _finish_request(response: Response) -> Response:
+    """Show the id, and log what was asked: the path alone, for the query string holds words."""
     response.headers.setdefault("X-Request-ID", request_id())
+    is_news = request.method not in _SAFE_METHODS or response.status_code >= _FIRST_ERROR
+    (log.info if is_news else log.debug)(
+        "request",
+        method=request.method,
+        path=request.path,
+        status=response.status_code,
+        duration_ms=round((time.perf_counter() - g.get("started_at", 0.0)) * 1000, 1),
+    )
     return response

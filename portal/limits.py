@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 from flask import Flask, Response, request
@@ -34,7 +35,7 @@ def init_app(app: Flask, settings: Settings) -> None:
 def _who_tries() -> str:
     """The address together with the name: one guesser does not lock everyone else out."""
     body = request.get_json(silent=True) if request.is_json else request.form
-    name = body.get("username") or body.get("name") if hasattr(body, "get") else ""
+    name = (body.get("username") or body.get("name")) if isinstance(body, Mapping) else None
     return f"{get_remote_address()} {str(name or '').strip().casefold()[:100]}"
 
 

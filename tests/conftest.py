@@ -17,6 +17,7 @@ from sqlalchemy.engine import make_url
 
 from portal import create_app
 from portal.bootstrap import build_services
+from portal.database import bm25
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import exclusive
 from portal.domain.documents import DocumentSummary, Visibility
@@ -90,7 +91,10 @@ def server_url(run_dir: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def template(server_url: str, run_dir: Path) -> str:
-    """The name of a migrated database to clone, with its keyword index and model partition."""
+    """The name of a migrated database to clone, with its model partition.
+
+    It has no keyword index: early pg_textsearch tells indexes apart by a number that clones share.
+    """
     with exclusive(run_dir / "template.lock"):
         if _execute(server_url, f"SELECT 1 FROM pg_database WHERE datname = '{TEMPLATE}'"):
             return TEMPLATE
@@ -100,6 +104,8 @@ def template(server_url: str, run_dir: Path) -> str:
         )
         services = build_services(settings)
         list(setup.prepare_database(services))
+        with services.database.engine.begin() as connection:
+            connection.execute(text(f"DROP INDEX IF EXISTS {bm25.INDEX}"))
         services.database.dispose()
         # Renamed when it is whole, so that a worker that finds it finds it finished.
         _execute(server_url, f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
@@ -124,7 +130,12 @@ def database_url(server_url: str, template: str) -> Iterator[str]:
     """A database of its own for one test."""
     name = f"test_{uuid4().hex}"
     _execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield _with_name(server_url, name)
+    url = _with_name(server_url, name)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        bm25.ensure_index(connection)
+    engine.dispose()
+    yield url
     _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 

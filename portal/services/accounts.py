@@ -66,7 +66,7 @@ def hash_password(password: str) -> str:
 def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
     """Make the administrator on an empty portal: name and password, or None when people exist."""
     given = services.settings.admin_password
-    password = given.get_secret_value() if given else secrets.token_urlsafe(12)
+    password = (given.get_secret_value() if given else "") or secrets.token_urlsafe(12)
     with services.database.begin() as session:
         if account_store.has_users(session):
             return None

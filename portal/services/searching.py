@@ -19,7 +19,13 @@ from portal.domain.search import (
 )
 from portal.embeddings.calibration import QueryStatistics
 from portal.embeddings.confidence import Evidence
-from portal.errors import EmbedderUnavailable, NotFound, Unavailable, VectorStoreDisabled
+from portal.errors import (
+    EmbedderUnavailable,
+    InvalidEmbedding,
+    NotFound,
+    Unavailable,
+    VectorStoreDisabled,
+)
 from portal.services import Services, dynamic_config
 from portal.services.dynamic_config import DynamicConfig
 from portal.store import conversations as conversation_store
@@ -122,11 +128,11 @@ def _embed(
         return None, ()
     try:
         vector = services.embedder.embed_query(request.query)
-    except EmbedderUnavailable as error:
+    except (EmbedderUnavailable, InvalidEmbedding) as error:
         if request.mode is SearchMode.VECTOR:
             raise
         log.warning("query_not_embedded", code=error.code)
-        return None, (error.code,)
+        return None, (EmbedderUnavailable.code,)
     return services.calibration.query_statistics(vector, request.query), ()
 
 
@@ -188,6 +194,7 @@ def _vector_query(
         search_vector=search_vector.tolist(),
         plain_vector=statistics.vector.tolist(),
         corrected_vector=statistics.search_vector.tolist(),
+        is_corrected=is_hybrid,
         likeness_low=statistics.v_lo,
         likeness_width=statistics.v_width,
     )
@@ -239,7 +246,7 @@ def _outcome(
     ran: tuple[VectorQuery | None, KeywordQuery | None],
     degraded: tuple[str, ...],
 ) -> SearchOutcome:
-    confidences = _confidences(services, plan, candidates, has_words=ran[1] is not None)
+    confidences = _confidences(services, plan, candidates, has_bm25=_is_bm25(ran[1]))
     low_below = plan.config.confidence_threshold
     hits = tuple(
         _hit(plan, candidate, confidence, is_low=confidence < low_below)
@@ -258,7 +265,7 @@ def _outcome(
 
 
 def _confidences(
-    services: Services, plan: _Plan, candidates: Sequence[Candidate], *, has_words: bool
+    services: Services, plan: _Plan, candidates: Sequence[Candidate], *, has_bm25: bool
 ) -> list[float]:
     """The calibrated chance of each candidate to be relevant, whatever the fusion."""
     evidence = [
@@ -267,12 +274,17 @@ def _confidences(
             language=candidate.language,
             cosine=candidate.cosine,
             corrected=candidate.likeness,
-            keyword=candidate.bm25 if has_words else None,
+            keyword=candidate.bm25 if has_bm25 else None,
         )
         for candidate in candidates
     ]
     scale = services.calibration.text_scale(len(plan.terms), plan.chunk_count)
     return services.calibration.confidences(plan.statistics, evidence, scale)
+
+
+def _is_bm25(keywords: KeywordQuery | None) -> bool:
+    """Confidence was fitted to BM25; cover density is on another scale and says nothing to it."""
+    return keywords is not None and keywords.backend is KeywordBackend.PG_TEXTSEARCH
 
 
 def _method(plan: _Plan, ran: tuple[VectorQuery | None, KeywordQuery | None]) -> SearchMode:

@@ -19,10 +19,10 @@ TEXT_SCORE = """
 
 # Likeness in units of what unrelated text reaches for this very question. Deliberately not
 # clamped: clamping would tie all strong or all weak candidates.
-_VECTOR_SCORE = "(COALESCE(likeness, 0) - :likeness_low) / :likeness_width"
+VECTOR_PART = "(COALESCE(likeness, 0) - :likeness_low) / :likeness_width"
 
 _WEIGHTED = f"""
-    (:vector_weight * {_VECTOR_SCORE} + :text_weight * text_score)
+    (:vector_weight * {VECTOR_PART} + :text_weight * text_score)
     / (:vector_weight + :text_weight)
 """
 

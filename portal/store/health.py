@@ -12,7 +12,8 @@ def read_revision(session: Session) -> str | None:
     """The schema's revision, None before the first migration."""
     if session.scalar(text("SELECT to_regclass('alembic_version')")) is None:
         return None
-    return session.scalar(text("SELECT version_num FROM alembic_version"))
+    revision = session.scalar(text("SELECT version_num FROM alembic_version"))
+    return str(revision) if revision else None
 
 
 def read_extensions(session: Session) -> dict[str, str]:

@@ -20,7 +20,7 @@ from portal.domain.people import Person
 from portal.domain.search import Fusion, KeywordBackend, SearchMode, Weights
 from portal.store.documents import portal_collection_id
 from portal.store.embedding_models import RegisteredModel
-from portal.store.fusion import FUSIONS, KEYWORD_ONLY, TEXT_SCORE, VECTOR_ONLY
+from portal.store.fusion import FUSIONS, KEYWORD_ONLY, TEXT_SCORE, VECTOR_ONLY, VECTOR_PART
 from portal.store.keyword_index import BM25_INDEX
 from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 
@@ -33,12 +33,14 @@ class StatementFailed(Exception):
 class VectorQuery:
     """What the vector leg looks for. `search_vector` orders the leg, `plain_vector` gives the
     cosine that is shown, `corrected_vector` the likeness that fusion and confidence use; low and
-    width put likeness on the scale of this question."""
+    width put likeness on the scale of this question. With `is_corrected` likeness orders even
+    without a keyword leg, as in hybrid search that had to do without one."""
 
     model: RegisteredModel
     search_vector: Sequence[float]
     plain_vector: Sequence[float]
     corrected_vector: Sequence[float]
+    is_corrected: bool
     likeness_low: float
     likeness_width: float
 
@@ -237,11 +239,9 @@ def find_passages(
         binds |= {"words": keywords.words, "text_floor": keywords.text_floor}
         if keywords.backend is KeywordBackend.PG_TEXTSEARCH:
             binds["words_again"] = keywords.words
-    if vector is not None and keywords is not None:
-        fused = FUSIONS[fusion]
-        binds |= _fusion_binds(fusion, vector, weights, rrf_k)
-    else:
-        fused = VECTOR_ONLY if keywords is None else KEYWORD_ONLY
+    fused = _fused(vector, keywords, fusion)
+    if vector is not None:
+        binds |= _fusion_binds(fused, vector, weights, rrf_k)
     statement = _statement(legs, vector.model if vector else None, fused)
     try:
         rows = session.execute(text(statement), binds).mappings().all()
@@ -252,17 +252,25 @@ def find_passages(
     return [Candidate(**row) for row in rows]
 
 
-def _fusion_binds(
-    fusion: Fusion, vector: VectorQuery, weights: Weights, rrf_k: int
-) -> dict[str, Any]:
-    if fusion is Fusion.RRF:
-        return {"rrf_k": rrf_k}
-    return {
+def _fused(vector: VectorQuery | None, keywords: KeywordQuery | None, fusion: Fusion) -> str:
+    """The expression that orders the candidates."""
+    if vector is None:
+        return KEYWORD_ONLY
+    if keywords is not None:
+        return FUSIONS[fusion]
+    return VECTOR_PART if vector.is_corrected else VECTOR_ONLY
+
+
+def _fusion_binds(fused: str, vector: VectorQuery, weights: Weights, rrf_k: int) -> dict[str, Any]:
+    """Values for the binds that the expression has; the driver refuses any that it has not."""
+    binds = {
+        "rrf_k": rrf_k,
         "vector_weight": weights.vector,
         "text_weight": weights.text,
         "likeness_low": vector.likeness_low,
         "likeness_width": vector.likeness_width,
     }
+    return {name: value for name, value in binds.items() if f":{name}" in fused}
 
 
 def _literal(vector: Sequence[float]) -> str:

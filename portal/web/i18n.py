@@ -16,7 +16,7 @@ from flask_babel import Babel, Domain, get_locale, gettext
 
 from portal import context
 from portal.errors import PortalError
-from portal.web import phrases, translations
+from portal.web import phrases
 
 TIMEZONE_COOKIE = "portal_timezone"
 LANGUAGES = {"zh-CN": "简体中文", "en": "English"}
@@ -27,6 +27,9 @@ class CommittedTranslations(Domain):  # type: ignore[misc] # flask-babel has no 
     """Translations compiled from the committed .po files at start; there are no .mo files."""
 
     def __init__(self) -> None:
+        # Imported here, so that `python -m portal.web.translations` is the only one of its name.
+        from portal.web import translations
+
         super().__init__()
         self._catalogs = translations.load()
 

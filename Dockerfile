@@ -1,0 +1,23 @@
+# The web, a worker or a migration, by its command; compose.yaml starts all three.
+FROM python:3.12-slim-bookworm
+
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /srv/portal
+
+# The locks change rarely: what they install stays cached while the code changes.
+COPY requirements/core.txt requirements/core.txt
+RUN pip install --require-hashes --no-deps -r requirements/core.txt
+
+RUN useradd --system --user-group --create-home --home-dir /var/lib/portal portal
+COPY . .
+RUN pip install --no-deps --no-build-isolation --editable .
+
+USER portal
+ENV PORTAL_DATA_DIR=/var/lib/portal/data
+VOLUME /var/lib/portal
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+  CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=4)"]
+
+# Alone, the image serves everything with the embedded PostgreSQL.
+CMD ["portal", "serve", "--host", "0.0.0.0", "--port", "8000"]

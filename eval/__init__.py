@@ -1,0 +1,5 @@
+"""Retrieval quality: `./run eval` measures the portal's own search on sets of questions.
+
+A set is two files, ``NAME.docs.jsonl`` with ``{id, title, text}`` and ``NAME.queries.jsonl`` with
+``{id, text, qrels: {document id: 1}}`` a line. docs/retrieval-quality.md says what was measured.
+"""

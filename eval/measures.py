@@ -1,0 +1,61 @@
+"""How good a ranking is, and how honest a probability."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Means over questions, in percent."""
+
+    ndcg_at_10: float
+    hit_at_1: float
+    hit_at_5: float
+    questions: int
+
+    def as_dict(self) -> dict[str, float]:
+        return {name: round(value, 2) for name, value in asdict(self).items()}
+
+
+def ndcg(ranking: Sequence[str], relevant: frozenset[str], depth: int = 10) -> float:
+    """Normalised discounted cumulative gain with binary relevance."""
+    gain = sum(
+        1 / math.log2(place + 2) for place, one in enumerate(ranking[:depth]) if one in relevant
+    )
+    ideal = sum(1 / math.log2(place + 2) for place in range(min(depth, len(relevant))))
+    return gain / ideal if ideal else 0.0
+
+
+def quality(rankings: Iterable[tuple[Sequence[str], frozenset[str]]]) -> Quality:
+    """Quality of (ranked document ids, relevant ids) a question."""
+    pairs = list(rankings)
+    count = max(1, len(pairs))
+
+    def hit(depth: int) -> float:
+        return 100 * sum(bool(relevant & set(found[:depth])) for found, relevant in pairs) / count
+
+    return Quality(
+        ndcg_at_10=100 * sum(ndcg(found, relevant) for found, relevant in pairs) / count,
+        hit_at_1=hit(1),
+        hit_at_5=hit(5),
+        questions=len(pairs),
+    )
+
+
+def calibration_error(chances: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int = 10) -> float:
+    """Expected calibration error: mean distance of stated and observed chance, over equal bins,
+    weighted by how many fall into each (Naeini et al., AAAI 2015)."""
+    stated, observed = np.asarray(chances, float), np.asarray(outcomes, float)
+    places = np.minimum((stated * bins).astype(int), bins - 1)
+    total = 0.0
+    for place in range(bins):
+        chosen = places == place
+        if chosen.any():
+            total += chosen.mean() * abs(stated[chosen].mean() - observed[chosen].mean())
+    return float(total)

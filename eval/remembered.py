@@ -1,0 +1,58 @@
+"""An embedder that keeps passage vectors on disk, so that only the first evaluation is slow."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from portal.domain.embedding import Embedder, Vector
+
+
+class RememberedPassages:
+    """Wraps an embedder; vectors are kept by model and text."""
+
+    def __init__(self, embedder: Embedder, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._kept = sqlite3.connect(path, check_same_thread=False)
+        self._kept.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB)")
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        return self._embedder.dimensions
+
+    def embed_query(self, text: str) -> Vector:
+        return self._embedder.embed_query(text)
+
+    def embed_passages(self, texts: Sequence[str]) -> Vector:
+        with self._lock:
+            return np.stack([self._one(text) for text in texts])
+
+    def remember(self, text: str, vector: Vector) -> None:
+        """Keep a vector that was computed elsewhere."""
+        row = (self._key(text), vector.astype(np.float32).tobytes())
+        self._kept.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", row)
+        self._kept.commit()
+
+    def _one(self, text: str) -> Vector:
+        row = self._kept.execute(
+            "SELECT vector FROM vectors WHERE key = ?", (self._key(text),)
+        ).fetchone()
+        if row is not None:
+            return np.frombuffer(row[0], dtype=np.float32)
+        vector: Vector = self._embedder.embed_passages([text])[0]
+        self.remember(text, vector)
+        return vector
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(f"{self.name}\0{text}".encode(), digest_size=16).digest()

@@ -1,0 +1,19 @@
+"""Embeds the background texts with the bundled model and puts the vectors where they ship."""
+
+from __future__ import annotations
+
+from portal.embeddings import background
+from portal.embeddings.bundled import E5, BundledEmbedder
+
+
+def main() -> None:
+    embedder = BundledEmbedder(name=E5)
+    for old in background.SHIPPED.glob("*.npz"):
+        old.unlink()
+    path = background.SHIPPED / background.file_name(embedder)
+    background.save(background.embed(embedder), path)
+    print(f"{path} {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+// The one dialog of a page: HTMX fills it, this opens and closes it.
+export function watchDialog() {
+  const dialog = document.getElementById("dialog");
+  const content = document.getElementById("dialog-content");
+  if (!dialog || !content) return;
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target === content && !dialog.open) dialog.showModal();
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (dialog.open && dialog.contains(event.target)) dialog.close();
+  });
+  dialog.addEventListener("click", (event) => {
+    const isBackdrop = event.target === dialog;
+    if (isBackdrop || event.target.closest("[data-close-dialog]")) {
+      event.preventDefault();
+      dialog.close();
+    }
+  });
+  dialog.addEventListener("close", () => content.replaceChildren());
+}

@@ -1,0 +1,18 @@
+// Starts the small modules that each page may need. Every page works without any of them.
+import { watchDialog } from "./dialog.js";
+import { watchFocus } from "./focus.js";
+import { watchMenus } from "./menus.js";
+import { watchRequests } from "./requests.js";
+import { watchToasts } from "./toasts.js";
+import { watchUploads } from "./upload.js";
+import { rememberTimezone } from "./timezone.js";
+import { watchCopying } from "./copying.js";
+
+watchToasts();
+watchRequests();
+watchDialog();
+watchMenus();
+watchUploads();
+watchFocus();
+watchCopying();
+rememberTimezone();

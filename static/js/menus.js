@@ -1,0 +1,17 @@
+// Menus are <details>; this adds what people expect: Escape and a click elsewhere close them.
+export function watchMenus() {
+  const openMenus = () => document.querySelectorAll("details[data-menu][open]");
+  document.addEventListener("click", (event) => {
+    for (const menu of openMenus()) {
+      if (!menu.contains(event.target)) menu.open = false;
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const menu of openMenus()) {
+      const hadFocus = menu.contains(document.activeElement);
+      menu.open = false;
+      if (hadFocus) menu.querySelector("summary")?.focus();
+    }
+  });
+}

@@ -1,0 +1,40 @@
+// What HTMX does when an answer is not the fragment it hoped for.
+import { showToast } from "./toasts.js";
+
+// The server asks after so many rows at a time; the oldest, which are worked on first, are last.
+const WATCH_LIMIT = 20;
+
+export function watchRequests() {
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, elt } = event.detail;
+    if (xhr.status < 400) return;
+    if (isPolling(elt)) {
+      // The next second asks again; a note each second would only be noise.
+      event.detail.shouldSwap = false;
+    } else if (!xhr.getResponseHeader("HX-Retarget") && !isOwnFragment(event)) {
+      // Somebody between us and the server answered, with a page of their own.
+      event.detail.shouldSwap = false;
+      showToast("toast-unexpected");
+    }
+  });
+  document.addEventListener("htmx:sendError", (event) => {
+    if (!isPolling(event.detail.elt)) showToast("toast-unreachable");
+  });
+  document.addEventListener("htmx:configRequest", (event) => {
+    const { elt, formData } = event.detail;
+    if (!isPolling(elt) || !formData.has("watch")) return;
+    const latest = formData.getAll("watch").slice(-WATCH_LIMIT);
+    formData.delete("watch");
+    for (const value of latest) formData.append("watch", value);
+  });
+}
+
+function isPolling(elt) {
+  return Boolean(elt?.getAttribute?.("hx-trigger")?.startsWith("every"));
+}
+
+// A fragment that replaces its own target says so by having the same id.
+function isOwnFragment(event) {
+  const id = event.detail.target?.id;
+  return Boolean(id) && event.detail.xhr.responseText.includes(`id="${id}"`);
+}

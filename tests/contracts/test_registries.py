@@ -1,0 +1,57 @@
+"""Claims about every entry of the registries."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.domain.documents import MediaType
+from portal.domain.embedding import Embedder
+from portal.domain.search import Fusion
+from portal.embeddings import create_embedder
+from portal.errors import MESSAGES, PortalError
+from portal.ingest.formats import EXTRACTORS
+from portal.settings import EmbeddingSettings
+from portal.store.fusion import FUSIONS
+from portal.web import translations
+
+
+def test_every_media_type_has_an_extractor() -> None:
+    assert set(EXTRACTORS) == set(MediaType)
+
+
+def test_every_fusion_has_its_sql() -> None:
+    assert set(FUSIONS) == set(Fusion)
+
+
+@pytest.mark.parametrize("provider", ["bundled", "hashing"])
+def test_local_embedder_keeps_its_promises(provider: str) -> None:
+    import numpy as np
+
+    embedder = create_embedder(EmbeddingSettings(provider=provider))
+    assert isinstance(embedder, Embedder)
+    texts = ["一段中文。", "An English one.", "", "\0\ud800", "ﷺ" * 20]
+    vectors = embedder.embed_passages(texts)
+    assert vectors.shape == (len(texts), embedder.dimensions)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+    assert np.allclose(vectors[1], embedder.embed_passages(texts[1:2])[0], atol=1e-4)
+    assert embedder.embed_query("问题").shape == (embedder.dimensions,)
+
+
+def test_every_error_speaks_chinese() -> None:
+    catalog = translations.load()["zh_Hans_CN"]
+    for code, message in MESSAGES.items():
+        if message == "%(reason)s":
+            continue
+        assert catalog.gettext(message) != message, code
+
+
+def test_error_codes_are_told_apart() -> None:
+    def tree(error: type[PortalError]) -> list[type[PortalError]]:
+        return [error] + [leaf for child in error.__subclasses__() for leaf in tree(child)]
+
+    ours = [error for error in tree(PortalError) if error.__module__ == "portal.errors"]
+    words = {}
+    for error in ours:
+        words.setdefault(error.code, set()).add(error.status)
+    assert all(len(statuses) == 1 for statuses in words.values())

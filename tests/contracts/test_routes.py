@@ -1,0 +1,180 @@
+"""Claims about every live route; a new one is covered the moment it is registered."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import psycopg
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import event
+from werkzeug.routing import Rule
+
+from portal import api, create_app
+from tests.conftest import Portal
+
+# Each of these is open on purpose. Add a route here only with a reason.
+PUBLIC = {
+    "auth_api.create_token": "signs in",
+    "auth_api.refresh_token": "carries its own proof",
+    "openapi.spec": "describes, holds nothing",
+    "ops.show_health": "for load balancers",
+    "ops.show_vector_store": "for operators; counts and versions only",
+    "sign_in.show": "signs in",
+    "sign_in.sign_in": "signs in",
+    "sign_in.confirm_sign_out": "signs out, also with an expired session",
+    "sign_in.sign_out": "signs out, also with an expired session",
+    "sign_in.show_invitation": "the link is the proof",
+    "sign_in.accept_invitation": "the link is the proof",
+    "assets.own": "style and scripts",
+    "assets.vendor": "style and scripts",
+    "preferences.set_language": "the sign-in page has a language too",
+    "preferences.set_theme": "the sign-in page has a theme too",
+}
+
+
+def address(rule: Rule) -> str:
+    """A path for a rule, about things that do not exist."""
+    values = {
+        name: uuid4() if type(converter).__name__ == "UUIDConverter" else "x"
+        for name, converter in rule._converters.items()
+    }
+    built = rule.build(values, append_unknown=False)
+    assert built
+    return built[1]
+
+
+def calls(app: Flask) -> list[tuple[str, str, str]]:
+    """(endpoint, method, path) of everything that the portal answers."""
+    return [
+        (rule.endpoint, method, address(rule))
+        for rule in app.url_map.iter_rules()
+        for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
+    ]
+
+
+@pytest.fixture
+def app(portal: Portal) -> Flask:
+    app = create_app(portal.services)
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    return app
+
+
+def test_list_of_open_routes_is_exact(app: Flask) -> None:
+    open_routes = {
+        endpoint
+        for endpoint, view in app.view_functions.items()
+        if getattr(view, "is_public", False)
+    }
+    assert open_routes == set(PUBLIC)
+
+
+def test_every_other_route_is_closed_without_a_token(app: Flask) -> None:
+    for endpoint, method, path in calls(app):
+        if endpoint in PUBLIC:
+            continue
+        for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic YTpi"}):
+            answer = app.test_client().open(path, method=method, headers=headers)
+            if path.startswith(api.PREFIXES):
+                assert answer.status_code == 401, (endpoint, headers)
+                assert answer.json["error"]["code"] in {"not_signed_in", "invalid_token"}
+            elif method == "GET":
+                assert answer.status_code == 303, (endpoint, headers)
+                assert answer.headers["Location"].startswith("/login"), endpoint
+            else:
+                assert answer.status_code in {303, 403}, (endpoint, headers)
+
+
+def test_no_get_writes(app: Flask, portal: Portal) -> None:
+    document = portal.add("some text")
+    client, headers = app.test_client(), portal.headers()
+    client.get("/documents", headers=headers)  # The first use of a token is noted, once.
+    written: list[str] = []
+
+    def watch(_connection, _cursor, statement: str, *_rest: object) -> None:
+        if statement.lstrip().upper().startswith(("INSERT", "UPDATE", "DELETE")):
+            written.append(statement)
+
+    event.listen(portal.services.database.engine, "before_cursor_execute", watch)
+    for rule in app.url_map.iter_rules():
+        if "GET" in (rule.methods or set()):
+            path = address(rule)
+            for name in ("document_id",):
+                if name in rule.arguments:
+                    path = rule.build(
+                        dict.fromkeys(rule.arguments, document.id), append_unknown=False
+                    )[1]
+            answer = client.get(path, headers=headers)
+            assert answer.status_code < 500, (rule.endpoint, answer.get_data(as_text=True)[:300])
+            assert written == [], rule.endpoint
+    event.remove(portal.services.database.engine, "before_cursor_execute", watch)
+
+
+def test_unsafe_page_routes_need_a_csrf_token_with_the_cookie(app: Flask, portal: Portal) -> None:
+    client = app.test_client()
+    client.set_cookie("portal_session", portal.token(portal.admin))
+    for endpoint, method, path in calls(app):
+        if method == "GET" or endpoint.startswith("auth_api.create"):
+            continue
+        answer = client.open(path, method=method)
+        assert answer.status_code == 403, endpoint
+
+
+def test_every_response_carries_the_security_headers(app: Flask) -> None:
+    client: FlaskClient = app.test_client()
+    for endpoint, method, path in calls(app):
+        answer = client.open(path, method=method)
+        policy = answer.headers.get("Content-Security-Policy", "")
+        assert "default-src 'self'" in policy, endpoint
+        assert "unsafe" not in policy, endpoint
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", endpoint
+        assert answer.headers["X-Request-ID"], endpoint
+
+
+def test_unforeseen_error_shows_its_id_and_nothing_else(
+    app: Flask, portal: Portal, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from portal.services import library
+
+    def fail(*_args: object, **_named: object) -> None:
+        raise RuntimeError("a secret of the inside")
+
+    monkeypatch.setattr(library, "list_documents", fail)
+    client, headers = app.test_client(), portal.headers()
+    for path in ("/documents", "/api/knowledge/documents"):
+        answer = client.get(path, headers=headers)
+        body = answer.get_data(as_text=True)
+        assert answer.status_code == 500
+        assert answer.headers["X-Request-ID"] in body
+        for leak in ("secret", "RuntimeError", "Traceback", "library.py"):
+            assert leak not in body
+
+
+def test_openapi_describes_every_api_route(app: Flask) -> None:
+    spec = app.test_client().get("/openapi").json
+    assert spec["openapi"].startswith("3.1")
+    described = {
+        (path, method.upper()) for path, entry in spec["paths"].items() for method in entry
+    }
+    for rule in app.url_map.iter_rules():
+        if rule.rule.startswith(("/api/", "/v1/", "/health")):
+            path = rule.rule.replace("<uuid:", "{").replace(">", "}").replace("<", "{")
+            for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
+                assert (path, method) in described, (path, method)
+
+
+def test_a_database_that_is_gone_is_a_503_everywhere(
+    app: Flask, portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = portal.headers()
+    client = app.test_client()
+    portal.services.database.dispose()
+
+    def refuse(*_arguments: object, **_named: object) -> None:
+        raise psycopg.OperationalError("the server is gone")
+
+    monkeypatch.setattr(psycopg.Connection, "connect", refuse)
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    for path in ("/api/knowledge/documents", "/documents", "/health", "/health/vector_store"):
+        assert client.get(path, headers=headers).status_code == 503, path

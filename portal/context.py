@@ -83,7 +83,11 @@ def person() -> Person:
 
 def language() -> str:
     """`zh-CN` or `en`: the account's, else the switch's, else what the browser prefers."""
-    found = signed_in()
+    try:
+        found = signed_in()
+    except PortalError:
+        # Without a database nobody is known, and the error page still needs a language.
+        found = None
     if found is not None and found.person.language:
         return found.person.language
     chosen = request.cookies.get(LANGUAGE_COOKIE, "")

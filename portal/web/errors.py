@@ -7,9 +7,8 @@ log line. Nothing of the code shows.
 from __future__ import annotations
 
 import structlog
-from flask import Response, g, make_response, redirect, render_template, request, url_for
+from flask import Response, make_response, redirect, render_template, request, url_for
 from flask_babel import gettext
-from flask_login import AnonymousUserMixin
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -27,7 +26,7 @@ from portal.errors import (
     Unavailable,
     WrongCredentials,
 )
-from portal.web.i18n import error_message
+from portal.web.i18n import error_message, settle_reader
 from portal.web.layout import wants_fragment
 from portal.web.security import SAFE_METHODS, referring_path
 
@@ -73,7 +72,7 @@ def respond(error: Exception) -> AnyResponse:
 
 def show_error(error: PortalError) -> AnyResponse:
     """A page or a fragment for an expected failure; signed-out people go to the sign-in page."""
-    _settle_reader()
+    settle_reader()
     if isinstance(error, NotSignedIn) and not isinstance(error, WrongCredentials):
         return _to_sign_in()
     message, title = error_message(error), gettext(TITLES.get(error.status, TITLE_OTHERWISE))
@@ -88,14 +87,6 @@ def show_error(error: PortalError) -> AnyResponse:
     if isinstance(error, RateLimited):
         response.headers.setdefault("Retry-After", str(error.params.get("seconds", 60)))
     return response
-
-
-def _settle_reader() -> None:
-    # An error page must show even when looking up its reader is what failed.
-    try:
-        context.signed_in()
-    except Exception:  # noqa: BLE001 - whatever it was, it is in the log already
-        g._login_user = AnonymousUserMixin()  # noqa: SLF001 - where flask-login keeps it
 
 
 def _as_portal_error(error: HTTPException, code: int) -> PortalError:

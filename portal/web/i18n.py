@@ -11,8 +11,9 @@ from typing import Any
 
 from babel.dates import get_timezone
 from babel.support import NullTranslations
-from flask import Flask, request
+from flask import Flask, g, request
 from flask_babel import Babel, Domain, get_locale, gettext
+from flask_login import AnonymousUserMixin
 
 from portal import context
 from portal.errors import PortalError
@@ -50,7 +51,17 @@ def init_app(app: Flask) -> None:
     babel.init_app(app, locale_selector=_locale, timezone_selector=_timezone)
 
 
+def settle_reader() -> None:
+    """Take the reader for a stranger when looking them up fails: what tells people of that very
+    failure, on a page or in JSON, must still find its language."""
+    try:
+        context.signed_in()
+    except Exception:  # noqa: BLE001 - whatever it was, it is in the log already
+        g._login_user = AnonymousUserMixin()  # noqa: SLF001 - where flask-login keeps it
+
+
 def _locale() -> str:
+    settle_reader()
     return LOCALES.get(context.language(), "en")
 
 

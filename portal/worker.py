@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 import procrastinate
@@ -18,10 +17,11 @@ from portal.store.jobs import INDEX_TASK, QUEUE_NAME
 
 log = structlog.get_logger(__name__)
 
-# A worker tells the queue every ten seconds that it lives; after three silent beats it does not.
-_HEARTBEAT_S = 10.0
-_SILENT_AFTER_S = 30.0
-_RECOVERY_EVERY_S = 15.0
+# A worker tells the queue every few seconds that it lives; after four silent beats it does not.
+_HEARTBEAT_S = 5.0
+_SILENT_AFTER_S = 20.0
+_RECOVERY_EVERY_S = 5.0
+_HOUSEKEEPING_EVERY_S = 30.0
 _RETRY_WAIT_S = 10
 
 
@@ -84,7 +84,12 @@ def has_live_workers(services: Services) -> bool:
 async def _run(services: Services, concurrency: int) -> None:
     queue = create_queue(services)
     async with queue.open_async():
-        recovery = asyncio.create_task(_recover(services, queue))
+        timers = [
+            asyncio.create_task(_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
+            asyncio.create_task(
+                _every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))
+            ),
+        ]
         try:
             await queue.run_worker_async(
                 queues=[QUEUE_NAME],
@@ -97,25 +102,27 @@ async def _run(services: Services, concurrency: int) -> None:
                 shutdown_graceful_timeout=0.1,
             )
         finally:
-            recovery.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await recovery
+            for timer in timers:
+                timer.cancel()
+            await asyncio.gather(*timers, return_exceptions=True)
 
 
-async def _recover(services: Services, queue: procrastinate.App) -> None:
-    """Every so often give back what a dead worker held, and do the housekeeping.
+async def _recover(queue: procrastinate.App) -> None:
+    """Give back what a dead worker held.
 
     A timer of the worker's own rather than a job: a job could be stuck in the same queue.
     """
+    stalled = await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=_SILENT_AFTER_S)
+    for job in stalled:
+        log.warning("job_recovered", queue_job_id=job.id)
+        await queue.job_manager.retry_job(job)
+
+
+async def _every(seconds: float, action: Callable[[], Awaitable[None]]) -> None:
+    """Do something again and again; whatever fails once is logged and tried the next time."""
     while True:
         try:
-            stalled = await queue.job_manager.get_stalled_jobs(
-                seconds_since_heartbeat=_SILENT_AFTER_S
-            )
-            for job in stalled:
-                log.warning("job_recovered", queue_job_id=job.id)
-                await queue.job_manager.retry_job(job)
-            await asyncio.to_thread(maintenance.run, services)
+            await action()
         except Exception as error:  # noqa: BLE001 - the timer must outlive whatever fails once
-            log.warning("recovery_failed", error_type=type(error).__name__)
-        await asyncio.sleep(_RECOVERY_EVERY_S)
+            log.warning("timer_failed", error_type=type(error).__name__)
+        await asyncio.sleep(seconds)

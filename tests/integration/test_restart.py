@@ -1,0 +1,145 @@
+"""Stopped or killed, the portal comes back with all that was acknowledged, and finds the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.conftest import PASSWORD
+
+DOCUMENTS = 12
+QUESTIONS = ("budget of section 7", "预算", "lighthouse", "第三章")
+_START_TIMEOUT_S = 90.0
+# A job that died with its worker is taken up again after twenty silent seconds.
+_READY_TIMEOUT_S = 120.0
+
+
+class ServingPortal:
+    """`portal serve` in processes of its own, on a data directory that outlives it."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+
+    def start(self) -> None:
+        environment = os.environ | {
+            "PORTAL_DATA_DIR": str(self.data_dir),
+            "PORTAL_ADMIN_PASSWORD": PASSWORD,
+            "PORTAL_EMBEDDING__PROVIDER": "hashing",
+        }
+        command = [str(Path(sys.executable).with_name("portal")), "serve"]
+        self.process = subprocess.Popen(
+            [*command, "--port", str(self.port)],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait(self.is_healthy, _START_TIMEOUT_S, "the portal did not start")
+        answer = self.client.post(
+            "/api/auth/token", json={"username": "admin", "password": PASSWORD}
+        )
+        self.client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def is_healthy(self) -> bool:
+        try:
+            return self.client.get("/health").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=60)
+
+    def kill_everything(self) -> None:
+        """kill -9 of every process at once, the database's included."""
+        ours = psutil.Process(self.process.pid).children(recursive=True)
+        ours += [
+            process
+            for process in psutil.process_iter(["cmdline"])
+            if str(self.data_dir) in " ".join(process.info["cmdline"] or [])
+        ]
+        for process in [psutil.Process(self.process.pid), *ours]:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        self.process.wait()
+
+    def statuses(self) -> list[str]:
+        listed = self.client.get("/api/knowledge/documents").json()["documents"]
+        return [document["status"] for document in listed]
+
+    def answers(self) -> list[object]:
+        found = []
+        for question in QUESTIONS:
+            for mode in ("hybrid", "vector", "keyword"):
+                body = {"query": question, "mode": mode, "top_n": 10}
+                results = self.client.post("/api/knowledge/search", json=body).json()["results"]
+                found.append([(r["chunk_id"], round(r["score"], 6)) for r in results])
+        return found
+
+
+def wait(condition: Callable[[], bool], timeout_s: float, complaint: str) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, complaint
+        time.sleep(0.2)  # Another process's progress can only be asked for.
+
+
+@pytest.fixture
+def serving(tmp_path: Path):
+    portal = ServingPortal(tmp_path / "data")
+    yield portal
+    if portal.process.poll() is None:
+        portal.stop()
+
+
+def text_of(number: int) -> bytes:
+    chinese = f"第{'一二三四五六七八九十'[number % 10]}章 预算与灯塔。" * 20
+    return f"Section {number}. The budget of the lighthouse.\n\n{chinese}\n\n".encode() * 12
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_killed_while_reading_nothing_is_lost_and_searches_stay_the_same(
+    serving: ServingPortal,
+) -> None:
+    serving.start()
+    for number in range(DOCUMENTS):
+        answer = serving.client.post(
+            "/api/knowledge/documents", files={"file": (f"{number}.txt", text_of(number))}
+        )
+        assert answer.status_code == 202
+    wait(lambda: "ready" in serving.statuses(), _READY_TIMEOUT_S, "nothing became ready")
+    serving.kill_everything()
+
+    serving.start()
+    assert len(serving.statuses()) == DOCUMENTS
+    wait(
+        lambda: serving.statuses() == ["ready"] * DOCUMENTS,
+        _READY_TIMEOUT_S,
+        "a document was stuck",
+    )
+    before = serving.answers()
+    assert all(before)
+
+    assert serving.stop() == 0
+    serving.start()
+    assert serving.answers() == before
+
+    serving.kill_everything()
+    serving.start()
+    assert serving.answers() == before

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import structlog
 from flask import Flask, Request, Response, current_app, g, request
-from flask_babel import gettext
 from flask_login import LoginManager, UserMixin, current_user
 
-from portal.domain.documents import Failure
 from portal.domain.people import Person, SignedIn
-from portal.errors import MESSAGES, InvalidToken, NotSignedIn, PortalError
+from portal.errors import InvalidToken, NotSignedIn, PortalError
 from portal.services import Services, tokens
 
 SESSION_COOKIE = "portal_session"
@@ -100,22 +98,6 @@ def language() -> str:
 def request_id() -> str:
     """What this request's log lines are found by."""
     return str(g.get("request_id", ""))
-
-
-def error_message(error: PortalError) -> str:
-    """An error's words in the reader's language."""
-    return filled_in(error.message, error.params)
-
-
-def failure_message(failure: Failure) -> str:
-    """Why a document failed, in the reader's language."""
-    template = MESSAGES.get(failure.code, PortalError.message)
-    return filled_in(template, failure.params)
-
-
-def filled_in(template: str, params: Mapping[str, Any]) -> str:
-    message = str(gettext(template))
-    return message % params if params else message
 
 
 def read_token(from_request: Request) -> str | None:

@@ -35,7 +35,10 @@ def configure_logs(settings: Settings) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         redact,
     ]
-    renderer: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    # Never with the values of local variables: questions and documents are among them.
+    renderer: Any = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
     if settings.log_format == "json":
         shared.append(structlog.processors.format_exc_info)
         renderer = structlog.processors.JSONRenderer(ensure_ascii=False)

@@ -24,6 +24,7 @@ from portal.errors import (
     Unavailable,
     UnsupportedMediaType,
 )
+from portal.phrases import error_message
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +60,7 @@ def respond(error: Exception) -> Response:
 def _body(error: PortalError, details: dict[str, Any] | None = None) -> Response:
     content: dict[str, Any] = {
         "code": error.code,
-        "message": context.error_message(error),
+        "message": error_message(error),
         "request_id": context.request_id(),
     }
     if details:

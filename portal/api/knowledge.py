@@ -30,6 +30,7 @@ from portal.domain.search import (
     Weights,
 )
 from portal.errors import InvalidInput, MalformedRequest
+from portal.phrases import failure_message
 from portal.services import idempotency, library, searching, uploads
 from portal.services.uploads import UploadReceipt
 
@@ -207,7 +208,7 @@ def _fields(summary: DocumentSummary) -> dict[str, Any]:
         "media_type": summary.media_type,
         "bytes": summary.size_bytes,
         "status": summary.status,
-        "error": FailureModel(code=failure.code, message=context.failure_message(failure))
+        "error": FailureModel(code=failure.code, message=failure_message(failure))
         if failure
         else None,
         "visibility": summary.visibility,

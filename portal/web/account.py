@@ -12,8 +12,8 @@ from werkzeug.wrappers import Response
 
 from portal import context
 from portal.errors import InvalidInput, PortalError, WrongCredentials
+from portal.phrases import error_message
 from portal.services import accounts, sessions
-from portal.web.i18n import error_message
 from portal.web.layout import remember
 from portal.web.sign_in import PasswordsDiffer, start_session
 

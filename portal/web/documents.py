@@ -21,9 +21,9 @@ from portal.domain.documents import (
     MediaType,
 )
 from portal.errors import NotFound, PortalError
+from portal.phrases import failure_message
 from portal.services import library
 from portal.web.layout import fragments, gone, remember, toast, wants_fragment
-from portal.web.presenters import failure_message
 from portal.web.security import local_path
 
 PAGE_SIZE = 50

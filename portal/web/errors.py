@@ -26,7 +26,8 @@ from portal.errors import (
     Unavailable,
     WrongCredentials,
 )
-from portal.web.i18n import error_message, settle_reader
+from portal.phrases import error_message
+from portal.web.i18n import settle_reader
 from portal.web.layout import wants_fragment
 from portal.web.security import SAFE_METHODS, referring_path
 

@@ -6,18 +6,15 @@ those who are not signed in), then what the browser accepts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from babel.dates import get_timezone
 from babel.support import NullTranslations
 from flask import Flask, g, request
-from flask_babel import Babel, Domain, get_locale, gettext
+from flask_babel import Babel, Domain, get_locale
 from flask_login import AnonymousUserMixin
 
 from portal import context
-from portal.errors import PortalError
-from portal.web import phrases
 
 TIMEZONE_COOKIE = "portal_timezone"
 LANGUAGES = {"zh-CN": "简体中文", "en": "English"}
@@ -78,18 +75,3 @@ def _timezone() -> str | None:
     except (LookupError, ValueError):
         return None
     return name or None
-
-
-def error_message(error: PortalError) -> str:
-    """What happened, why and what to do, in the reader's language."""
-    return in_words(error.message, error.params)
-
-
-def in_words(template: str, params: Mapping[str, Any]) -> str:
-    """Translate `template` and those of its values that are messages themselves."""
-    words = {
-        name: phrases.translated(value) if isinstance(value, str) else value
-        for name, value in params.items()
-    }
-    text = str(gettext(template))
-    return text % words if words else text

@@ -13,11 +13,10 @@ from flask_babel import format_date, format_decimal, format_time, gettext
 from lucide.jinja import lucide
 from markupsafe import Markup
 
-from portal.domain.documents import Failure
+from portal import phrases
 from portal.domain.search import Span
-from portal.errors import N_, PortalError
-from portal.web import phrases
-from portal.web.i18n import in_words
+from portal.errors import N_
+from portal.phrases import failure_message
 
 HIGH_CONFIDENCE = 0.75
 MEDIUM_CONFIDENCE = 0.5
@@ -92,16 +91,6 @@ def file_size(size_bytes: int) -> str:
     return f"{format_decimal(size_bytes / 1024**exponent, format=pattern)} {UNITS[exponent]}"
 
 
-def failure_message(failure: Failure) -> str:
-    """Why a document failed and what to do about it, in the reader's language."""
-    kind = ERRORS_BY_CODE.get(failure.code, PortalError)
-    try:
-        return in_words(kind.message, failure.params)
-    except (KeyError, TypeError, ValueError):
-        # A document that failed under an older version may lack a value that the words want.
-        return str(gettext(PortalError.message))
-
-
 def short_date(moment: datetime) -> str:
     return str(format_date(moment, format="medium"))
 
@@ -114,15 +103,6 @@ def exact_time(moment: datetime) -> str:
 def icon(name: str, size: int = 20) -> Markup:
     """An icon that screen readers skip: the words beside it say the same."""
     return Markup(lucide(name, size=size, stroke_width=1.75, **ICON_ATTRIBUTES))  # noqa: S704
-
-
-def _all_errors(kind: type[PortalError]) -> Iterable[type[PortalError]]:
-    yield kind
-    for child in kind.__subclasses__():
-        yield from _all_errors(child)
-
-
-ERRORS_BY_CODE = {kind.code: kind for kind in _all_errors(PortalError)}
 
 
 def init_app(app: Flask) -> None:

@@ -17,11 +17,11 @@ from portal import context
 from portal.domain.documents import DocumentDetail, MediaType, Visibility
 from portal.domain.search import Span
 from portal.errors import InvalidInput, PortalError
+from portal.phrases import error_message
 from portal.services import library
 from portal.text.analyser import query_terms
 from portal.text.highlight import highlight_spans
 from portal.web.documents import ACTIVE
-from portal.web.i18n import error_message
 from portal.web.layout import remember, wants_fragment
 
 PASSAGES_A_PAGE = 50

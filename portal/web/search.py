@@ -18,8 +18,8 @@ from portal.domain.search import (
     SearchRequest,
 )
 from portal.errors import N_, NotSignedIn, PortalError
+from portal.phrases import error_message
 from portal.services import searching
-from portal.web.i18n import error_message
 from portal.web.layout import wants_fragment
 
 RESULTS_A_STEP = 10

@@ -9,8 +9,8 @@ from werkzeug.wrappers import Response
 
 from portal import context, limits
 from portal.errors import N_, InvalidInput, NameTaken, PortalError, WrongCredentials
+from portal.phrases import error_message
 from portal.services import invitations, sessions
-from portal.web.i18n import error_message
 from portal.web.layout import remember, viewer
 from portal.web.security import local_path
 

@@ -14,9 +14,9 @@ from werkzeug.wrappers import Response
 from portal import context
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import N_, InvalidInput, PortalError
+from portal.phrases import error_message
 from portal.services import uploads
 from portal.web.documents import list_values, row, total
-from portal.web.i18n import error_message
 from portal.web.layout import fragments, remember, toast, wants_fragment
 
 blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)

@@ -7,7 +7,8 @@ from babel.messages.catalog import Catalog
 from flask_babel import force_locale
 
 from portal.ingest import media_types
-from portal.web import phrases, translations
+from portal import phrases
+from portal.web import translations
 
 ZH = translations.load()["zh_Hans_CN"]
 

@@ -7,11 +7,14 @@ the document. Each stands here as a template, so that it reads in the reader's l
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from flask_babel import gettext
 
-from portal.errors import N_
+from portal.domain.documents import Failure
+from portal.errors import MESSAGES, N_, PortalError
 
 TEMPLATES = (
     # What a file turned out to be.
@@ -86,3 +89,27 @@ def _pattern(template: str) -> re.Pattern[str]:
             for index, piece in enumerate(pieces)
         )
     )
+
+
+def in_words(template: str, params: Mapping[str, Any]) -> str:
+    """Translate `template` and those of its values that are messages themselves."""
+    words = {
+        name: translated(value) if isinstance(value, str) else value
+        for name, value in params.items()
+    }
+    text = str(gettext(template))
+    return text % words if words else text
+
+
+def error_message(error: PortalError) -> str:
+    """What happened, why and what to do, in the reader's language."""
+    return in_words(error.message, error.params)
+
+
+def failure_message(failure: Failure) -> str:
+    """Why a document failed and what to do, in the reader's language."""
+    try:
+        return in_words(MESSAGES.get(failure.code, PortalError.message), failure.params)
+    except (KeyError, TypeError, ValueError):
+        # A document that failed under an older version may lack a value that the words want.
+        return str(gettext(PortalError.message))

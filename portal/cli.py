@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from portal.errors import PortalError
+from portal.errors import DatabaseUnavailable, PortalError
 
 if TYPE_CHECKING:
     from portal.services import Services
     from portal.settings import Settings
 
+PORT = click.IntRange(0, 65535)
+COUNT = click.IntRange(1, 256)
+_LONGEST_TOKEN_S = 10 * 365 * 86400
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class OneLineErrors(click.Group):
-    """Every expected failure ends as one line on stderr and exit status 1."""
+    """Every failure ends as one line on stderr and exit status 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except PortalError as error:
             click.echo(f"portal: {error}", err=True)
+            ctx.exit(1)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get("PORTAL_LOG_LEVEL", "").lower() == "debug":
+                raise
+            first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            click.echo(f"portal: {first_line} (PORTAL_LOG_LEVEL=debug shows all)", err=True)
             ctx.exit(1)
 
 
@@ -40,7 +52,8 @@ def main(ctx: click.Context, data_dir: Path | None) -> None:
 def _settings(ctx: click.Context, **overrides: Any) -> Settings:
     from portal.settings import load_settings
 
-    return load_settings(**ctx.obj, **{k: v for k, v in overrides.items() if v is not None})
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return load_settings(**(ctx.obj | given))
 
 
 def _services(ctx: click.Context) -> Services:
@@ -66,10 +79,14 @@ def _services(ctx: click.Context) -> Services:
 
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8000, show_default=True)
+@click.option("--port", default=8000, show_default=True, type=PORT)
 @click.option("--data-dir", "serve_data_dir", type=click.Path(path_type=Path))
-@click.option("--web-threads", default=16, show_default=True, help="Requests served at once.")
-@click.option("--workers", default=1, show_default=True, help="Processes that read documents.")
+@click.option(
+    "--web-threads", default=16, show_default=True, type=COUNT, help="Requests served at once."
+)
+@click.option(
+    "--workers", default=1, show_default=True, type=COUNT, help="Processes that read documents."
+)
 @click.pass_context
 def serve(
     ctx: click.Context,
@@ -100,8 +117,8 @@ def worker(ctx: click.Context) -> None:
 
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8000, show_default=True)
-@click.option("--web-threads", default=16, show_default=True)
+@click.option("--port", default=8000, show_default=True, type=PORT)
+@click.option("--web-threads", default=16, show_default=True, type=COUNT)
 @click.pass_context
 def web(ctx: click.Context, host: str, port: int, web_threads: int) -> None:
     """Serve the pages and the APIs, without workers."""
@@ -172,7 +189,10 @@ def _duration_s(words: str) -> int:
     number, unit = words[:-1], words[-1:]
     if unit not in _UNITS_S or not number.isdecimal() or not int(number):
         raise click.BadParameter("a number and s, m, h or d, such as 1h", param_hint="--expires")
-    return int(number) * _UNITS_S[unit]
+    seconds = int(number) * _UNITS_S[unit]
+    if not 0 < seconds <= _LONGEST_TOKEN_S:
+        raise click.BadParameter("between 1s and ten years", param_hint="--expires")
+    return seconds
 
 
 @main.command("import")
@@ -208,6 +228,8 @@ def models(ctx: click.Context) -> None:
     from portal.services import health
 
     state = health.check_vector_store(_services(ctx))
+    if state["status"] == "unavailable":
+        raise DatabaseUnavailable
     for model in state["models"]:
         click.echo(f"{model['name']}  {model['dimensions']}-d  {model['status']}")
 

@@ -13,7 +13,7 @@ from flask import Flask, Request, Response, current_app, g, request
 from flask_login import LoginManager, UserMixin, current_user
 
 from portal.domain.people import Person, SignedIn
-from portal.errors import InvalidToken, NotSignedIn, PortalError
+from portal.errors import InvalidToken, MalformedRequest, NotSignedIn, PortalError
 from portal.services import Services, tokens
 
 SESSION_COOKIE = "portal_session"
@@ -28,6 +28,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 # What only reads is news in a log when it fails.
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _FIRST_ERROR = 400
+_FORM_TYPES = {"application/x-www-form-urlencoded", "multipart/form-data"}
 
 log = structlog.get_logger(__name__)
 login_manager = LoginManager()
@@ -50,6 +51,7 @@ def init_app(app: Flask, services: Services) -> None:
     # Who someone is stands in their token; flask-login must not keep a second copy.
     login_manager.session_protection = None
     app.before_request(_name_request)
+    app.before_request(_refuse_nul)
     app.before_request(_require_sign_in)
     app.after_request(_finish_request)
 
@@ -129,6 +131,15 @@ def _name_request() -> None:
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=g.request_id)
     g.started_at = time.perf_counter()
+
+
+def _refuse_nul() -> None:
+    """No address or form of ours has a NUL in it, and PostgreSQL cannot store one."""
+    values = [request.path, *request.args.keys(), *request.args.values()]
+    if request.mimetype in _FORM_TYPES:
+        values += [*request.form.keys(), *request.form.values()]
+    if any("\0" in value for value in values):
+        raise MalformedRequest(reason="it holds an invisible NUL character")
 
 
 def _require_sign_in() -> None:

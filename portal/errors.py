@@ -164,6 +164,11 @@ class ExtractionTooLarge(InvalidInput):
                  "Split it into smaller files.")  # fmt: skip
 
 
+class UnreadableFile(InvalidInput):
+    code = "unreadable_file"
+    message = N_("The file cannot be read from the disk: %(reason)s.")
+
+
 class WeakPassword(InvalidInput):
     code = "weak_password"
     message = N_("The password is too short. Use at least %(least)s characters.")

@@ -11,9 +11,11 @@ from flask_limiter.util import get_remote_address
 
 from portal import context
 from portal.context import View
+from portal.services import accounts
 from portal.settings import Settings
 
 _REFUSED = {401, 404, 422}
+_WAITING_HELPS = {429, 503}
 
 limiter = Limiter(
     key_func=get_remote_address,
@@ -29,14 +31,30 @@ def init_app(app: Flask, settings: Settings) -> None:
         RATELIMIT_STORAGE_URI=settings.redis_url or "memory://",
         RATELIMIT_KEY_PREFIX="portal",
     )
+    # Registered first, so that it runs after the limiter has written its headers.
+    app.after_request(_without_advice_to_wait)
     limiter.init_app(app)
 
 
 def _who_tries() -> str:
-    """The address together with the name: one guesser does not lock everyone else out."""
-    body = request.get_json(silent=True) if request.is_json else request.form
-    name = (body.get("username") or body.get("name")) if isinstance(body, Mapping) else None
-    return f"{get_remote_address()} {str(name or '').strip().casefold()[:100]}"
+    """The address together with the name: one guesser does not lock everyone else out.
+
+    The name is the one that the sign-in itself will read, as it will read it: a second spelling
+    of the same name must not open a second account of attempts.
+    """
+    if request.is_json:
+        body = request.get_json(silent=True)
+        name = body.get("username") if isinstance(body, Mapping) else None
+    else:
+        name = request.form.get("name")
+    return f"{get_remote_address()} {accounts.normalise_name(str(name or '')).casefold()[:100]}"
+
+
+def _without_advice_to_wait(response: Response) -> Response:
+    """Retry-After only where waiting is what helps."""
+    if response.status_code not in _WAITING_HELPS:
+        response.headers.pop("Retry-After", None)
+    return response
 
 
 def _was_refused(response: Response) -> bool:
@@ -45,8 +63,9 @@ def _was_refused(response: Response) -> bool:
 
 def failed_sign_ins(view: View) -> View:
     """Limit how often a sign-in may fail; those that succeed are not counted."""
-    limit = limiter.limit(
+    limit = limiter.shared_limit(
         lambda: context.services().settings.rate_limits.sign_in,
+        scope="sign-in",
         key_func=_who_tries,
         deduct_when=_was_refused,
     )

@@ -61,6 +61,8 @@ TEMPLATES = (
     N_("this is the last administrator"),
     N_("only a failed document can be tried again"),
     N_("the cursor is not one of ours"),
+    N_("it holds an invisible NUL character"),
+    N_("the JSON is nested too deeply"),
     # What is known of a document's text.
     N_("%(empty)s of %(all)s pages have no text (pictures?): %(numbers)s"),
 )

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ import structlog
 
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import DataDirLock
-from portal.errors import PortalError, ServerSetup
+from portal.errors import ServerSetup
 from portal.settings import Settings
 
 PROJECT_DIR = Path(__file__).resolve().parents[1]
@@ -106,9 +106,11 @@ class Child:
 
 @dataclass
 class KeptDatabase:
-    """The embedded server, started again when something has killed it."""
+    """The embedded server, started again when something has killed it. `mend` does what each
+    start of the server asks for, before anyone waits for a timer to notice."""
 
     server: EmbeddedPostgres
+    mend: Callable[[], None]
     backoff_s: float = field(default=_BACKOFF_FIRST_S, init=False)
     restart_at: float = field(default=0.0, init=False)
 
@@ -120,8 +122,9 @@ class KeptDatabase:
         self.backoff_s = min(self.backoff_s * 2, _BACKOFF_MOST_S)
         try:
             self.server.start()
+            self.mend()
             self.backoff_s = _BACKOFF_FIRST_S
-        except PortalError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next round tries again
             log.error("the database server does not start", reason=str(error))
 
 
@@ -157,7 +160,7 @@ def serve(
                 # Registered first: an interrupted start may have got as far as a running server.
                 stack.callback(server.stop)
                 url = server.start()
-                kept.append(KeptDatabase(server))
+                kept.append(KeptDatabase(server, lambda: _rebuild_keyword_index(settings)))
             settings = settings.model_copy(update={"database_url": url, "data_dir": data_dir})
             administrator = _prepare(settings)
             children = _children(settings, listener, web_threads, workers)
@@ -238,6 +241,18 @@ def _prepare(settings: Settings) -> tuple[str, str] | None:
         services.database.dispose()
 
 
+def _rebuild_keyword_index(settings: Settings) -> None:
+    """Early versions of pg_textsearch lose their statistics with every start of the server."""
+    from portal.bootstrap import build_services
+    from portal.services import setup
+
+    services = build_services(settings)
+    try:
+        setup.prepare_keyword_index(services)
+    finally:
+        services.database.dispose()
+
+
 def _child_environment(settings: Settings, url: str) -> dict[str, str]:
     return {
         "DATABASE_URL": url,
@@ -252,6 +267,8 @@ def _gunicorn_arguments(bind: str, web_threads: int) -> list[str]:
     drain_s = int(_DRAIN_TIMEOUT_S) - 2  # Gunicorn's own end comes before ours.
     return [
         *("wsgi:app", "--bind", bind, "--pythonpath", str(PROJECT_DIR)),
+        # The longest that gunicorn offers: a Chinese question takes nine bytes a character.
+        *("--limit-request-line", "8190"),
         *("--worker-class", "gthread", "--workers", "1", "--threads", str(web_threads)),
         *("--graceful-timeout", str(drain_s), "--timeout", "120", "--keep-alive", "15"),
         *("--log-level", "warning", "--no-control-socket"),

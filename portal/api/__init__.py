@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from apiflask import APIFlask
 
 from portal import context
-from portal.api import auth, errors, knowledge, ops
+from portal.api import auth, errors, knowledge, ops, schemas
 
 BLUEPRINTS = (auth.blueprint, knowledge.blueprint, ops.blueprint)
 
@@ -18,10 +20,18 @@ def register(app: APIFlask) -> None:
     app.security_schemes = {
         "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
     }
+    app.spec_callback = _complete_spec
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     context.public(app.view_functions["openapi.spec"])
     errors.init_app(app, PREFIXES)
+
+
+def _complete_spec(spec: Any) -> Any:
+    """What APIFlask cannot know from the views alone."""
+    schemas.complete_spec(spec)
+    knowledge.describe_upload(spec)
+    return spec
 
 
 __all__ = ["BLUEPRINTS", "PREFIXES", "errors", "register"]

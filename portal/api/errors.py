@@ -53,6 +53,8 @@ def respond(error: Exception) -> Response:
         return _from_http(error)
     if isinstance(error, PortalError):
         return _body(error)
+    if isinstance(error, RecursionError):
+        return _body(MalformedRequest(reason="the JSON is nested too deeply"))
     log.error("request_failed", error_type=type(error).__name__, exc_info=error)
     return _body(PortalError())
 

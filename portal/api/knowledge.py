@@ -277,10 +277,19 @@ UPLOAD_BODY = {
 }
 
 
-class UploadHeaders(ResponseModel):
-    """Named only for the documentation; other headers are none of its business."""
+IDEMPOTENCY_HEADER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+    "description": "the same key and body get the same answer for a day",
+}
 
-    idempotency_key: CleanText | None = Field(None, max_length=200)
+
+def describe_upload(spec: dict[str, Any]) -> None:
+    """Add the multipart body, which is read as a stream and has no model, to the document."""
+    operation = spec["paths"]["/api/knowledge/documents"]["post"]
+    operation["requestBody"] = UPLOAD_BODY
+    operation.setdefault("parameters", []).append(IDEMPOTENCY_HEADER)
 
 
 @blueprint.post("/documents")
@@ -321,7 +330,8 @@ def upload_documents() -> UploadResponse:
         context.person(),
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
-            [file.stream for file in files], [title, request.form.get("domain"), visibility.value]
+            [file.stream for file in files],
+            [title, request.form.get("domain"), visibility.value, *(f.filename for f in files)],
         ),
         action=store,
     )

@@ -15,7 +15,10 @@ blueprint = APIBlueprint("ops", __name__, tag="Operations")
 
 
 @blueprint.get("/health")
-@blueprint.doc(summary="Whether the portal and its database answer", responses=[503])
+@blueprint.doc(
+    summary="Whether the portal and its database answer",
+    responses={200: "it does", 503: "it does not"},
+)
 @context.public
 def show_health() -> ResponseReturnValue:
     status = health.check(context.services())
@@ -23,7 +26,10 @@ def show_health() -> ResponseReturnValue:
 
 
 @blueprint.get("/health/vector_store")
-@blueprint.doc(summary="Extensions, indexes and counts behind search", responses=[503])
+@blueprint.doc(
+    summary="Extensions, indexes and counts behind search",
+    responses={200: "what search is made of", 503: "the database does not answer"},
+)
 @context.public
 def show_vector_store() -> ResponseReturnValue:
     status: dict[str, Any] = health.check_vector_store(context.services())

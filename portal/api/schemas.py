@@ -59,7 +59,19 @@ def error_responses(*codes: int) -> Any:
     return {
         str(code): {
             "description": ERROR_WORDS[code],
-            "content": {"application/json": {"schema": ErrorBody}},
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
         }
         for code in codes
     }
+
+
+def complete_spec(spec: dict[str, Any]) -> None:
+    """Add what the endpoints refer to, and mark bodies as needed."""
+    reference = "#/components/schemas/{model}"
+    schema = ErrorBody.model_json_schema(ref_template=reference, mode="serialization")
+    schemas = spec.setdefault("components", {}).setdefault("schemas", {})
+    schemas |= schema.pop("$defs", {}) | {"ErrorBody": schema}
+    for path in spec["paths"].values():
+        for operation in path.values():
+            if isinstance(operation, dict) and "requestBody" in operation:
+                operation["requestBody"]["required"] = True

@@ -82,7 +82,7 @@ MODELS: dict[str, tuple[int, Callable[[int], Encode]]] = {
 
 
 class BundledEmbedder:
-    """A model from a package, loaded at first use. Safe for threads and for forks."""
+    """A model from a package, loaded at first use. Safe for threads, and for forks before it."""
 
     def __init__(self, *, name: str | None = None, threads: int = 0) -> None:
         self._name = name or default_model()
@@ -96,6 +96,7 @@ class BundledEmbedder:
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._lock = threading.Lock()
         self._encode: Encode | None = None
+        self._is_orphaned = False
         _renew_after_fork(self)
 
     @property
@@ -114,14 +115,13 @@ class BundledEmbedder:
         return self._embed(texts, question=False)
 
     def renew(self) -> None:
-        """Forget locks and model after a fork, and work on one thread from here on.
+        """Give a forked child a lock of its own, and keep it from a model that its parent used.
 
-        The parent's OpenMP threads are not in the child, whose library would wait for them
-        forever; with a single thread it never asks for them.
+        The parent's OpenMP threads are not in the child, whose library would wait for them for
+        ever. A child of a parent that has not embedded yet loads its own model and is fine.
         """
         self._lock = threading.Lock()
-        if self._encode is not None:
-            self._encode, self._threads = None, 1
+        self._is_orphaned = self._encode is not None
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> Vector:
         vectors = np.empty((len(texts), self._dimensions), dtype=np.float32)
@@ -134,6 +134,11 @@ class BundledEmbedder:
         return validated(vectors, dimensions=self._dimensions, count=len(texts))
 
     def _loaded(self) -> Encode:
+        if self._is_orphaned:
+            raise EmbedderUnavailable(
+                reason="this process was forked after the model had been used. Start processes "
+                "first and embed in each (for gunicorn: without --preload)"
+            )
         if self._encode is None:
             try:
                 self._encode = self._load(self._threads)

@@ -5,7 +5,7 @@ Every function takes the `Services` container first: what the process has at han
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from portal.domain.embedding import Embedder
 from portal.embeddings.calibration import Calibration
@@ -21,4 +21,4 @@ class Services:
     database: Database
     embedder: Embedder
     calibration: Calibration
-    secret_key: str
+    secret_key: str = field(repr=False)

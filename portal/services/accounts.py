@@ -44,9 +44,14 @@ def _dummy_hash() -> str:
     return _hasher.hash(secrets.token_hex())
 
 
+def normalise_name(name: str) -> str:
+    """A name as it is stored and looked up: NFC, without NUL and outer spaces."""
+    return unicodedata.normalize("NFC", name.replace("\0", " ")).strip()
+
+
 def check_name(name: str) -> str:
-    """A name fit for an account, in NFC without outer spaces. Raises InvalidInput."""
-    name = unicodedata.normalize("NFC", name).strip()
+    """A name fit for an account. Raises InvalidInput."""
+    name = normalise_name(name)
     if not 1 <= len(name) <= MOST_NAME_CHARACTERS:
         raise InvalidInput(reason=f"a name has 1 to {MOST_NAME_CHARACTERS} characters")
     if any(unicodedata.category(character).startswith("C") for character in name):
@@ -101,7 +106,7 @@ def find_person(services: Services, name: str) -> Person:
 def verify_password(services: Services, name: str, password: str) -> UserRow:
     """The account that name and password open. Raises WrongCredentials, always as slowly."""
     with services.database.begin() as session:
-        row = account_store.find_user_by_name(session, unicodedata.normalize("NFC", name).strip())
+        row = account_store.find_user_by_name(session, normalise_name(name))
     if not _matches(row.password_hash if row else _dummy_hash(), password):
         raise WrongCredentials
     if row is None or row.disabled_at is not None:

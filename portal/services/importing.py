@@ -9,7 +9,7 @@ from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure, Visibility
 from portal.domain.people import Person
-from portal.errors import MESSAGES, NotFound, PortalError
+from portal.errors import MESSAGES, NotFound, PortalError, UnreadableFile
 from portal.services import Services, library
 from portal.services.uploads import store_upload
 
@@ -36,9 +36,23 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
             continue
         for entry in sorted(path.rglob("*")):
             is_hidden = any(part.startswith(".") for part in entry.relative_to(path).parts)
-            if not is_hidden and entry.suffix.lower() in _KNOWN_SUFFIXES and entry.is_file():
+            # A link in a folder may lead anywhere; one that is named outright was meant.
+            if (
+                not is_hidden
+                and not entry.is_symlink()
+                and entry.suffix.lower() in _KNOWN_SUFFIXES
+                and entry.is_file()
+            ):
                 found.setdefault(entry)
     return list(found)
+
+
+def _is_wanted(entry: Path, folder: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in entry.relative_to(folder).parts)
+    # A link in a folder may lead anywhere; one that is named outright was meant.
+    if is_hidden or entry.is_symlink():
+        return False
+    return entry.suffix.lower() in _KNOWN_SUFFIXES and entry.is_file()
 
 
 def import_files(
@@ -63,6 +77,9 @@ def import_files(
                 )
         except PortalError as error:
             yield ImportedFile(path, None, error=error)
+        except OSError as error:
+            reason = f"{path.name}: {error.strerror or error}"
+            yield ImportedFile(path, None, error=UnreadableFile(reason=reason))
         else:
             yield ImportedFile(path, receipt.document.id, receipt.is_duplicate)
 

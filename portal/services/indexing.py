@@ -23,7 +23,7 @@ from portal.domain.documents import (
     Page,
     Passage,
 )
-from portal.errors import PortalError, Unavailable
+from portal.errors import EmptyFile, PortalError, Unavailable
 from portal.ingest.chunking import split
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.services import Services
@@ -35,6 +35,7 @@ from portal.store import jobs as job_store
 from portal.store.models import DocumentRevisionRow
 from portal.text.analyser import ANALYSER_VERSION, index_terms
 from portal.text.language import detect_language
+from portal.text.scripts import has_visible_text
 
 MAX_ATTEMPTS = 3
 # A file that kills its worker each time would otherwise come back for ever.
@@ -146,6 +147,8 @@ def _extracted(services: Services, work: _Work) -> ExtractedText:
         extracted = extract(
             path, file_name=work.file_name, media_type=work.media_type, limits=limits
         )
+    if not has_visible_text(extracted.text):
+        raise EmptyFile(name=work.file_name)
     digest = hashlib.sha256(extracted.text.encode()).hexdigest()
     with services.database.begin() as session:
         job = job_store.lock_job(session, work.job_id)
@@ -222,6 +225,8 @@ def _store_batch(services: Services, work: _Work, batch: Sequence[Passage]) -> N
     ]
     with services.database.begin() as session:
         _require_job(job_store.lock_job(session, work.job_id) is not None)
+        # In the trash nobody waits for it; restored, housekeeping queues it again.
+        _require_job(not document_store.is_deleted(session, work.document_id))
         model = embedding_models.ensure_model(
             session,
             name=services.embedder.name,

@@ -25,6 +25,7 @@ from portal.store import files as file_store
 from portal.store import jobs as job_store
 from portal.store.models import DocumentRow
 from portal.store.session import Session
+from portal.text.scripts import is_invisible
 
 MOST_TITLE_CHARACTERS = 300
 MOST_DOMAIN_CHARACTERS = 100
@@ -40,9 +41,14 @@ class StoredFile:
     parts: Iterator[bytes]
 
 
+def without_invisible(text: str) -> str:
+    """Text without control characters and the marks that turn its direction or show nothing."""
+    return "".join(" " if is_invisible(character) else character for character in text)
+
+
 def check_title(title: str) -> str:
     """A title fit to show, on one line. Raises InvalidInput."""
-    title = " ".join(title.replace("\0", " ").split())
+    title = " ".join(without_invisible(title).split())
     if not 1 <= len(title) <= MOST_TITLE_CHARACTERS:
         raise InvalidInput(reason=f"a title has 1 to {MOST_TITLE_CHARACTERS} characters")
     return title
@@ -50,7 +56,7 @@ def check_title(title: str) -> str:
 
 def check_domain(domain: str | None) -> str | None:
     """A domain on one line, None for an empty one. Raises InvalidInput."""
-    domain = " ".join((domain or "").replace("\0", " ").split())
+    domain = " ".join(without_invisible(domain or "").split())
     if len(domain) > MOST_DOMAIN_CHARACTERS:
         raise InvalidInput(reason=f"a domain has at most {MOST_DOMAIN_CHARACTERS} characters")
     return domain or None

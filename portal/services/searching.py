@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -44,6 +45,7 @@ from portal.store.search import (
 from portal.store.session import Session
 from portal.text.analyser import query_terms, tsquery_or
 from portal.text.excerpt import best_excerpt
+from portal.text.scripts import has_visible_text
 
 log = structlog.get_logger(__name__)
 
@@ -94,6 +96,8 @@ def search(services: Services, person: Person, request: SearchRequest) -> Search
     for and the model does not answer, VectorStoreDisabled. A leg that fails is left out and named
     in `degraded`.
     """
+    if not has_visible_text(request.query):
+        return SearchOutcome(request.query, (), 0, request.mode)
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
     statistics, degraded = _embed(services, request)
@@ -260,7 +264,7 @@ def _outcome(
         search_method=_method(plan, ran),
         degraded=degraded,
         off_topic=bool(hits) and all(hit.low_confidence for hit in hits),
-        explanation=None,
+        explanation=_explanation(plan, candidates, ran) if plan.request.explain else None,
     )
 
 
@@ -280,6 +284,25 @@ def _confidences(
     ]
     scale = services.calibration.text_scale(len(plan.terms), plan.chunk_count)
     return services.calibration.confidences(plan.statistics, evidence, scale)
+
+
+def _explanation(
+    plan: _Plan,
+    candidates: Sequence[Candidate],
+    ran: tuple[VectorQuery | None, KeywordQuery | None],
+) -> dict[str, Any]:
+    """How the search ran, for whoever asked to have it explained."""
+    vector, keywords = ran
+    return {
+        "plan": "join",
+        "fusion": (plan.request.fusion or plan.config.fusion).value,
+        "weights": {"vector": plan.weights.vector, "text": plan.weights.text},
+        "candidates_a_leg": plan.leg_limit,
+        "candidates": candidates[0].candidate_count if candidates else 0,
+        "embedding_model": vector.model.name if vector else None,
+        "keyword_backend": keywords.backend.value if keywords else None,
+        "terms": list(plan.terms),
+    }
 
 
 def _is_bm25(keywords: KeywordQuery | None) -> bool:

@@ -198,6 +198,9 @@ def find_summary(
     """A document that a person may see, or with `deleted` one in the trash."""
     statement = _summaries(person).where(DocumentRow.id == document_id)
     in_trash = DocumentRow.deleted_at.is_not(None)
+    if deleted and not person.is_admin:
+        # A trash is its owner's: to everyone else what lies in it is gone.
+        statement = statement.where(DocumentRow.owner_id == person.id)
     row = session.execute(statement.where(in_trash if deleted else ~in_trash)).one_or_none()
     return _to_summary(row, person) if row else None
 
@@ -277,6 +280,10 @@ def set_deleted(session: Session, document_id: UUID, *, deleted: bool) -> None:
         .where(DocumentRow.id == document_id)
         .values(deleted_at=func.now() if deleted else None, updated_at=func.now())
     )
+
+
+def is_deleted(session: Session, document_id: UUID) -> bool:
+    return bool(session.scalar(select(DocumentRow.deleted_at).where(DocumentRow.id == document_id)))
 
 
 def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:

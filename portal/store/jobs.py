@@ -93,8 +93,8 @@ def unfinished_without_queue_entry(session: Session) -> list[UUID]:
     rows: Any = session.execute(
         text(
             """
-            SELECT j.id FROM jobs j
-            WHERE j.status IN ('queued', 'processing')
+            SELECT j.id FROM jobs j JOIN documents d ON d.id = j.document_id
+            WHERE d.deleted_at IS NULL AND j.status IN ('queued', 'processing')
               AND NOT EXISTS (
                 SELECT 1 FROM procrastinate_jobs q
                 WHERE q.status IN ('todo', 'doing') AND q.args->>'job_id' = CAST(j.id AS text)

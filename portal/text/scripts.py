@@ -25,3 +25,16 @@ UNSPACED = "\u0e01-\u0e4e\u0e81-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f\u1
 MARKS = _combining_marks()
 # Currency signs, emoji and the like, without the boxes and bullets that only decorate.
 SYMBOLS = "\u00a3\u00a5\u20a0-\u20cf\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+
+# Joiners (ZWJ, ZWNJ) are of the same category but are written: in Persian, in emoji.
+_WRITTEN = {"\u200c", "\u200d"}
+
+
+def is_invisible(character: str) -> bool:
+    """Whether a character shows nothing: controls, marks of direction, zero-width spaces."""
+    return category(character) in {"Cc", "Cf", "Cs"} and character not in _WRITTEN
+
+
+def has_visible_text(text: str) -> bool:
+    """Whether anything in `text` can be seen."""
+    return any(not (c.isspace() or c in _WRITTEN or is_invisible(c)) for c in text)

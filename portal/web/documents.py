@@ -20,7 +20,7 @@ from portal.domain.documents import (
     Failure,
     MediaType,
 )
-from portal.errors import NotFound, PortalError
+from portal.errors import Forbidden, NotFound, PortalError
 from portal.phrases import failure_message
 from portal.services import library
 from portal.web.layout import fragments, gone, remember, toast, wants_fragment
@@ -149,6 +149,8 @@ def progress() -> Answer:
 @blueprint.get("/documents/<uuid:document_id>/delete")
 def confirm_delete(document_id: UUID) -> Answer:
     document = library.get_summary(context.services(), context.person(), document_id)
+    if not document.can_edit:
+        raise Forbidden
     values = {"document": document, "in_list": wants_fragment() and "in_list" in request.args}
     if wants_fragment():
         return render_template("fragments/documents/_confirm_delete.html", **values)

@@ -29,7 +29,7 @@ from portal.errors import (
 from portal.phrases import error_message
 from portal.web.i18n import settle_reader
 from portal.web.layout import wants_fragment
-from portal.web.security import SAFE_METHODS, referring_path
+from portal.web.security import SAFE_METHODS, local_path, referring_path
 
 log = structlog.get_logger(__name__)
 
@@ -115,7 +115,8 @@ def _to_sign_in() -> AnyResponse:
         came_from = referring_path()
         address = url_for("sign_in.show", next=came_from or None)
         return Response("", status=401, headers={"HX-Redirect": address})
-    return redirect(url_for("sign_in.show", next=came_from or referring_path()), code=303)
+    after = local_path(came_from) or referring_path()
+    return redirect(url_for("sign_in.show", next=after), code=303)
 
 
 def _drain() -> None:

@@ -11,7 +11,6 @@ from werkzeug.wrappers import Response
 
 from portal import context
 from portal.domain.search import (
-    MAX_QUERY_CHARACTERS,
     MAX_RESULTS,
     SearchMode,
     SearchOutcome,
@@ -29,6 +28,10 @@ MODE_WORDS = {
     SearchMode.VECTOR: N_("Meaning only"),
     SearchMode.KEYWORD: N_("Words only"),
 }
+
+# A question travels in the address, where a Chinese character takes nine bytes and servers stop
+# reading at 8 kB. The API takes longer ones.
+MOST_QUESTION_CHARACTERS = 800
 
 blueprint = APIBlueprint("search", __name__, enable_openapi=False)
 
@@ -70,7 +73,7 @@ def show() -> Answer:
         "error": error,
         "modes": MODE_WORDS,
         "more_count": min(question.count + RESULTS_A_STEP, MAX_RESULTS),
-        "max_query_characters": MAX_QUERY_CHARACTERS,
+        "max_query_characters": MOST_QUESTION_CHARACTERS,
     }
     if not wants_fragment("search-results"):
         return render_template("pages/search.html", **values), status

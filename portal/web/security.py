@@ -41,6 +41,9 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
 
+# An address to come back to travels in the next one; servers refuse lines of over 8 kB.
+MOST_PATH_CHARACTERS = 3000
+
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 csrf = CSRFProtect()
@@ -112,7 +115,12 @@ def local_path(address: str | None) -> str | None:
         return None
     if "\\" in address or any(ord(character) < ord(" ") for character in address):
         return None
-    parts = urlsplit(address)
+    if len(address) > MOST_PATH_CHARACTERS:
+        return None
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
     return None if parts.scheme or parts.netloc else address
 
 
@@ -121,7 +129,10 @@ def referring_path() -> str | None:
     address = request.headers.get("HX-Current-URL") or request.referrer
     if not address:
         return None
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
     if parts.netloc != request.host:
         return None
     return local_path(parts._replace(scheme="", netloc="", fragment="").geturl())

@@ -7,7 +7,7 @@ from typing import Any
 
 from apiflask import APIBlueprint
 from flask import redirect, render_template, request, url_for
-from flask_babel import gettext
+from flask_babel import gettext, ngettext
 from werkzeug.datastructures import FileStorage
 from werkzeug.wrappers import Response
 
@@ -18,6 +18,8 @@ from portal.phrases import error_message
 from portal.services import uploads
 from portal.web.documents import list_values, row, total
 from portal.web.layout import fragments, remember, toast, wants_fragment
+
+MOST_NOTICES = 5
 
 blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)
 
@@ -94,11 +96,20 @@ def _flash(outcome: Outcome) -> None:
     if outcome.added:
         titles = gettext("Uploaded: %(titles)s", titles=_join(outcome.added))
         remember(titles, kind="success")
-    for document in outcome.known:
+    for document in outcome.known[:MOST_NOTICES]:
         link = url_for("reading.show", document_id=document.id)
         remember(_known_message(document), kind="info", link=link)
-    for error in outcome.errors:
+    # All of it travels in a cookie, which browsers drop when it grows over 4 kB.
+    for error in outcome.errors[:MOST_NOTICES]:
         remember(error_message(error), kind="error")
+    more = len(outcome.errors) - MOST_NOTICES
+    if more > 0:
+        remember(
+            ngettext(
+                "%(num)s more file was not taken.", "%(num)s more files were not taken.", more
+            ),
+            kind="error",
+        )
 
 
 def _known_message(document: DocumentSummary) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from uuid import uuid4
 
 import psycopg
@@ -132,6 +134,52 @@ def test_every_response_carries_the_security_headers(app: Flask) -> None:
         assert answer.headers["X-Request-ID"], endpoint
 
 
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_log_of_an_unforeseen_error_holds_no_values(
+    app: Flask, portal: Portal, monkeypatch: pytest.MonkeyPatch, capsys, log_format: str
+) -> None:
+    from portal.logs import configure_logs
+    from portal.services import sessions
+
+    def fail(_services: object, *, name: str, password: str) -> None:
+        raise RuntimeError
+
+    settings = portal.services.settings.model_copy(update={"log_format": log_format})
+    monkeypatch.setattr(sessions, "sign_in", fail)
+    configure_logs(settings)
+    body = {"username": "ada", "password": "a very secret password"}
+    answer = app.test_client().post("/api/auth/token", json=body)
+    assert answer.status_code == 500
+    logged = capsys.readouterr().err
+    assert "RuntimeError" in logged
+    assert answer.headers["X-Request-ID"] in logged
+    assert "very secret" not in logged
+    assert portal.services.secret_key[:20] not in logged
+    assert portal.services.secret_key not in repr(portal.services)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/documents?q=%00", "/search?q=x&domain=%00", "/login?next=%00", "/documents?%00=1"],
+)
+def test_nul_in_an_address_is_refused_in_words(app: Flask, portal: Portal, path: str) -> None:
+    assert app.test_client().get(path, headers=portal.headers()).status_code == 400
+
+
+def test_broken_referrers_break_nothing(app: Flask) -> None:
+    for headers in (
+        {"Referer": "http://["},
+        {"HX-Request": "true", "HX-Current-URL": "http://["},
+    ):
+        assert app.test_client().get("/documents", headers=headers).status_code in {303, 401}
+
+
+def test_deeply_nested_json_is_malformed(app: Flask, portal: Portal) -> None:
+    headers = portal.headers() | {"Content-Type": "application/json"}
+    answer = app.test_client().post("/api/knowledge/search", data="[" * 100_000, headers=headers)
+    assert answer.status_code == 400
+
+
 def test_unforeseen_error_shows_its_id_and_nothing_else(
     app: Flask, portal: Portal, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -157,6 +205,10 @@ def test_openapi_describes_every_api_route(app: Flask) -> None:
     described = {
         (path, method.upper()) for path, entry in spec["paths"].items() for method in entry
     }
+    references = set(re.findall(r'"\$ref": "([^"]+)"', json.dumps(spec)))
+    for reference in references:
+        name = reference.removeprefix("#/components/schemas/")
+        assert name in spec["components"]["schemas"], reference
     for rule in app.url_map.iter_rules():
         if rule.rule.startswith(("/api/", "/v1/", "/health")):
             path = rule.rule.replace("<uuid:", "{").replace(">", "}").replace("<", "{")

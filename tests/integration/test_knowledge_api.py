@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from flask.testing import FlaskClient
 
 from portal.domain.documents import Visibility
-from portal.services import indexing
+from portal.services import indexing, library
 from tests.conftest import Portal
 
 DOCUMENTS = "/api/knowledge/documents"
@@ -72,6 +73,27 @@ def test_unusable_file_is_refused_and_nothing_stored(
     assert count(client, headers) == 0
 
 
+def test_encrypted_pdf_is_refused_and_nothing_stored(
+    client: FlaskClient, portal: Portal, tmp_path: Path
+) -> None:
+    from tests.factories_files import encrypted_pdf
+
+    headers = portal.headers()
+    content = encrypted_pdf(tmp_path / "locked.pdf", user_password="secret").read_bytes()
+    answer = post(client, headers, (content, "locked.pdf"))
+    assert (answer.status_code, answer.json["error"]["code"]) == (422, "encrypted_pdf")
+    assert count(client, headers) == 0
+
+
+def test_pdf_that_only_forbids_printing_is_taken(
+    client: FlaskClient, portal: Portal, tmp_path: Path
+) -> None:
+    from tests.factories_files import encrypted_pdf
+
+    content = encrypted_pdf(tmp_path / "open.pdf", user_password="").read_bytes()
+    assert post(client, portal.headers(), (content, "open.pdf")).status_code == 202
+
+
 def test_one_bad_file_of_several_stores_none(client: FlaskClient, portal: Portal) -> None:
     headers = portal.headers()
     assert post(client, headers, (b"good", "good.txt"), (b"", "bad.txt")).status_code == 422
@@ -124,6 +146,30 @@ def test_shared_document_is_read_but_not_deleted_by_others(
     headers = portal.headers(portal.person("ada"))
     assert client.get(f"{DOCUMENTS}/{document.id}", headers=headers).status_code == 200
     assert client.delete(f"{DOCUMENTS}/{document.id}", headers=headers).status_code == 403
+
+
+def test_what_others_put_in_the_trash_is_gone(client: FlaskClient, portal: Portal) -> None:
+    document = portal.add(TEXT)
+    library.delete_document(portal.services, portal.admin, document.id)
+    headers, path = portal.headers(portal.person("ada")), f"{DOCUMENTS}/{document.id}"
+    assert client.post(f"{path}/restore", headers=headers).status_code == 404
+    assert client.delete(f"{path}?purge=true", headers=headers).status_code == 404
+
+
+def test_file_with_nothing_to_see_fails_as_empty(client: FlaskClient, portal: Portal) -> None:
+    document = portal.add("\u200b\u200b \n\u202e")
+    assert document.status == "failed"
+    assert document.failure
+    assert document.failure.code == "empty_file"
+
+
+def test_search_explains_itself_when_asked(client: FlaskClient, portal: Portal) -> None:
+    portal.add(TEXT)
+    body = {"query": "年假", "explain": True}
+    explanation = client.post(SEARCH, headers=portal.headers(), json=body).json["explanation"]
+    assert explanation["keyword_backend"] == "pg_textsearch"
+    assert explanation["fusion"] == "weighted"
+    assert explanation["candidates"] == 1
 
 
 def test_delete_restore_and_purge(client: FlaskClient, portal: Portal) -> None:

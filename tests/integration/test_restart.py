@@ -78,6 +78,10 @@ class ServingPortal:
                 continue
         self.process.wait()
 
+    def kill_database(self) -> None:
+        pid_file = self.data_dir / "postgres" / "postmaster.pid"
+        psutil.Process(int(pid_file.read_text().splitlines()[0])).kill()
+
     def statuses(self) -> list[str]:
         listed = self.client.get("/api/knowledge/documents").json()["documents"]
         return [document["status"] for document in listed]
@@ -87,7 +91,8 @@ class ServingPortal:
         for question in QUESTIONS:
             for mode in ("hybrid", "vector", "keyword"):
                 body = {"query": question, "mode": mode, "top_n": 10}
-                results = self.client.post("/api/knowledge/search", json=body).json()["results"]
+                answer = self.client.post("/api/knowledge/search", json=body).json()
+                results = answer.get("results", [])
                 found.append([(r["chunk_id"], round(r["score"], 6)) for r in results])
         return found
 
@@ -143,3 +148,8 @@ def test_killed_while_reading_nothing_is_lost_and_searches_stay_the_same(
     serving.kill_everything()
     serving.start()
     assert serving.answers() == before
+
+    serving.kill_database()
+    wait(lambda: not serving.is_healthy(), 10, "the portal did not notice")
+    wait(serving.is_healthy, _START_TIMEOUT_S, "the database was not started again")
+    wait(lambda: serving.answers() == before, 20, "searches changed with the database's restart")

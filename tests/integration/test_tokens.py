@@ -58,6 +58,12 @@ def test_guessing_is_slowed_down_and_the_right_person_is_not(client: FlaskClient
     assert sign_in(client, "someone else", "guess").status_code == 401
 
 
+def test_other_spellings_of_a_name_share_its_attempts(client: FlaskClient) -> None:
+    names = ["admin", "ADMIN", " admin ", "admin\0", "admin\0\0", "\0admin"] * 2
+    answers = [sign_in(client, name, "guess").status_code for name in names]
+    assert answers == [401] * 10 + [429] * 2
+
+
 def test_signing_in_often_is_no_guessing(client: FlaskClient) -> None:
     assert {sign_in(client).status_code for _ in range(15)} == {200}
 

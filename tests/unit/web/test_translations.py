@@ -6,8 +6,8 @@ import pytest
 from babel.messages.catalog import Catalog
 from flask_babel import force_locale
 
-from portal.ingest import media_types
 from portal import phrases
+from portal.ingest import media_types
 from portal.web import translations
 
 ZH = translations.load()["zh_Hans_CN"]

@@ -10,11 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
 
 from portal.database import cluster_files, embedded
 from portal.database.embedded import EmbeddedPostgres, borrowed
 from portal.database.lock import DataDirLock
 from portal.database.postmaster import running_postmaster
+from portal.database.programs import installation
 from portal.errors import ServerSetup
 from tests.integration.database.conftest import QUICK
 
@@ -106,8 +108,7 @@ def test_a_pid_that_another_program_got_does_not_stop_the_start(
     kill_postmaster(own_server)
     owner = own_server.cluster.stat()
     with subprocess.Popen(
-        [sys.executable, "-c", "input()"],
-        stdin=subprocess.PIPE,
+        ["sleep", "600"],  # Python itself may lie where this user cannot go.
         user=owner.st_uid if os.geteuid() == 0 else None,
     ) as other:
         for path in (pid_file, own_server.cluster / ".s.PGSQL.5432.lock"):
@@ -215,9 +216,10 @@ def test_a_dead_holder_does_not_keep_the_lock(tmp_path: Path) -> None:
 
 @as_root
 def test_another_user_of_the_machine_cannot_connect(server: EmbeddedPostgres) -> None:
-    code = "import psycopg, sys; psycopg.connect(sys.argv[1].replace('+psycopg', ''))"
+    url = make_url(server.url())
+    psql = installation() / "bin" / "psql"
     done = subprocess.run(
-        [sys.executable, "-c", code, server.url()],
+        [psql, "-h", str(url.query["host"]), "-U", str(url.username), "-c", "SELECT 1", "portal"],
         check=False,
         capture_output=True,
         text=True,

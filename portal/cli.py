@@ -61,7 +61,7 @@ def _services(ctx: click.Context) -> Services:
     it, else started for as long as the command runs."""
     from portal.bootstrap import build_services
     from portal.database.embedded import EmbeddedPostgres
-    from portal.services import setup
+    from portal.services import accounts, setup
 
     settings = _settings(ctx)
     if settings.database_url:
@@ -74,7 +74,15 @@ def _services(ctx: click.Context) -> Services:
     if not was_running:
         for _step in setup.prepare_database(services):
             pass
+        _show_administrator(accounts.ensure_first_administrator(services))
     return services
+
+
+def _show_administrator(made: tuple[str, str] | None) -> None:
+    """Tell the first administrator's name and password, to the person and not into a pipe."""
+    if made is not None:
+        name, password = made
+        click.echo(f"administrator: {name}\npassword: {password}   (shown this once)", err=True)
 
 
 @main.command()
@@ -143,9 +151,8 @@ def migrate(ctx: click.Context, revision: str, check: bool) -> None:
         ctx.exit(1 if left else 0)
     for line in setup.prepare_database(services, revision=revision):
         click.echo(line)
-    made = accounts.ensure_first_administrator(services) if revision == "head" else None
-    if made is not None:
-        click.echo(f"administrator: {made[0]}\npassword: {made[1]}   (shown this once)")
+    if revision == "head":
+        _show_administrator(accounts.ensure_first_administrator(services))
 
 
 @main.group()

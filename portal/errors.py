@@ -79,6 +79,11 @@ class NotFound(PortalError):
                  "It may have been deleted.")  # fmt: skip
 
 
+class NoSuchAccount(NotFound):
+    code = "no_such_account"
+    message = N_("There is no open account “%(name)s”. Make it first: portal user create NAME.")
+
+
 class MethodNotAllowed(PortalError):
     code, status = "method_not_allowed", 405
     message = N_("This address exists, but not for what was just tried.")

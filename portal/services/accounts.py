@@ -19,6 +19,7 @@ from portal.errors import (
     Conflict,
     Forbidden,
     InvalidInput,
+    NoSuchAccount,
     NotFound,
     WeakPassword,
     WrongCredentials,
@@ -95,11 +96,11 @@ def create_user(services: Services, *, name: str, password: str, is_admin: bool 
 
 
 def find_person(services: Services, name: str) -> Person:
-    """An enabled account by name, for the command line. Raises NotFound."""
+    """An enabled account by name, for the command line. Raises NoSuchAccount."""
     with services.database.begin() as session:
         row = account_store.find_user_by_name(session, name)
         if row is None or row.disabled_at is not None:
-            raise NotFound
+            raise NoSuchAccount(name=name)
         return account_store.to_person(row)
 
 

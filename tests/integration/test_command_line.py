@@ -1,0 +1,114 @@
+"""The command line as an operator uses it: what it does, says, and exits with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from portal.cli import main
+from portal.domain.documents import DocumentStatus
+from portal.services import library, sessions, tokens
+from tests import factories_files as files
+from tests.conftest import PASSWORD, Portal
+
+
+@pytest.fixture
+def run(portal: Portal, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("PORTAL_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("PORTAL_SECRET_KEY", portal.services.secret_key)
+    monkeypatch.setenv("PORTAL_EMBEDDING__PROVIDER", "hashing")
+
+    def call(*arguments: str, given: str | None = None) -> Result:
+        return CliRunner().invoke(main, arguments, input=given, catch_exceptions=False)
+
+    return call
+
+
+def test_user_is_made_once_and_can_sign_in(run, portal: Portal) -> None:
+    made = run("user", "create", "ada", "--password-stdin", given=f"{PASSWORD}\n")
+    assert made.exit_code == 0
+    assert sessions.sign_in(portal.services, name="ada", password=PASSWORD)
+    again = run("user", "create", "ADA", "--password-stdin", given=f"{PASSWORD}\n")
+    assert again.exit_code == 1
+    assert "ADA" in again.stderr
+    weak = run("user", "create", "eve", "--password-stdin", given="short\n")
+    assert weak.exit_code == 1
+    assert len(weak.stderr.splitlines()) == 1
+
+
+def test_token_opens_the_portal(run, portal: Portal) -> None:
+    printed = run("token", "admin", "--expires", "5m")
+    assert printed.exit_code == 0
+    token = printed.stdout.strip()
+    assert tokens.authenticate(portal.services, token).person == portal.admin
+    assert run("token", "nobody").exit_code == 1
+    for expires in ("", "1", "1w", "-1h", "0s", "99999999999d"):
+        assert run("token", "admin", "--expires", expires).exit_code == 2, expires
+
+
+def test_import_reads_folders_and_says_what_it_could_not(
+    run, portal: Portal, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    files.gb18030_text(folder / "一.txt")
+    files.english_markdown(folder / "inner" / "two.md")
+    (folder / ".hidden.txt").write_text("not for the portal", encoding="utf-8")
+    (folder / "link.txt").symlink_to("/etc/hostname")
+    files.empty_file(folder / "nothing.txt")
+    first = run("import", str(folder), "--domain", "lab", "--wait")
+    assert first.exit_code == 1
+    assert "nothing.txt" in first.stderr
+    assert "2 stored, 0 already there, 1 failed" in first.stderr
+    page = library.list_documents(portal.services, portal.admin)
+    assert {(d.title, d.status, d.domain) for d in page.items} == {
+        ("一", DocumentStatus.READY, "lab"),
+        ("two", DocumentStatus.READY, "lab"),
+    }
+    again = run("import", str(folder / "一.txt"), str(folder / "inner"), "--wait")
+    assert again.exit_code == 0
+    assert "0 stored, 2 already there, 0 failed" in again.stderr
+
+
+def test_doctor_and_models_speak_of_this_database(run) -> None:
+    said = run("doctor")
+    assert said.exit_code == 0
+    assert "fit to serve" in said.stdout
+    assert "pg_textsearch" in said.stdout
+    assert "hashing" in run("models").stdout
+
+
+def test_migrate_is_safe_to_repeat(run) -> None:
+    assert run("migrate").exit_code == 0
+    assert run("migrate", "--check").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["frobnicate"], 2),
+        (["token"], 2),
+        (["serve", "--port", "99999"], 2),
+        (["serve", "--workers", "0"], 2),
+        (["import", "/nowhere/at/all"], 2),
+        (["import", "--owner", "nobody", "/etc/hostname"], 1),
+    ],
+    ids=str,
+)
+def test_wrong_usage_exits_2_and_failure_1(run, arguments: list[str], status: int) -> None:
+    assert run(*arguments).exit_code == status
+
+
+@pytest.mark.parametrize("url", ["postgresql://u@127.0.0.1:1/x", "garbage", "mysql://x/y"])
+@pytest.mark.parametrize("command", ["doctor", "models", "token"])
+def test_database_that_is_not_there_is_one_line(
+    run, monkeypatch: pytest.MonkeyPatch, url: str, command: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    said = run(command, *(["admin"] if command == "token" else []))
+    assert said.exit_code == 1
+    assert len(said.stderr.strip().splitlines()) == 1
+    assert said.stderr.startswith("portal: ")

@@ -1,0 +1,40 @@
+"""Migrations go forward and back, and say the same as the models."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from sqlalchemy import create_engine, text
+
+from portal.store import migrations
+
+LEFT = """
+    SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'public' AND relkind IN ('r', 'p') AND relname <> 'alembic_version'
+    UNION ALL
+    SELECT proname FROM pg_proc WHERE proname LIKE 'procrastinate%'
+    UNION ALL
+    SELECT typname FROM pg_type WHERE typname LIKE 'procrastinate%'
+"""
+
+
+def test_down_to_nothing_and_up_again_leaves_models_and_schema_in_step(database_url: str) -> None:
+    migrations.downgrade(database_url, "base")
+    engine = create_engine(database_url)
+    with engine.connect() as connection:
+        assert connection.execute(text(LEFT)).scalars().all() == []
+    migrations.migrate(database_url)
+    with engine.connect() as connection:
+        assert migrations.differences(connection) == []
+        assert migrations.current_revision(connection) == migrations.newest_revision()
+    engine.dispose()
+
+
+def test_processes_that_migrate_together_wait_for_one_another(database_url: str) -> None:
+    migrations.downgrade(database_url, "base")
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(migrations.migrate, [database_url] * 3))
+    engine = create_engine(database_url)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM collections")).scalar() == 1
+    engine.dispose()

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import Response, request, stream_with_context
-from pydantic import AwareDatetime, Field
 
 from portal import context
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.knowledge_schemas import (
+    IDEMPOTENCY_HEADER,
+    UPLOAD_BODY,
+    ContentResponse,
+    DeleteQuery,
+    DocumentDetailModel,
+    DocumentListResponse,
+    DocumentModel,
+    DocumentQuery,
+    FailureModel,
+    ResultModel,
+    SearchBody,
+    SearchResponse,
+    UploadedModel,
+    UploadResponse,
+)
+from portal.api.schemas import error_responses
 from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,
-    DocumentStatus,
     DocumentSummary,
     MediaType,
     Visibility,
 )
 from portal.domain.search import (
-    MAX_QUERY_CHARACTERS,
-    MAX_RESULTS,
-    Fusion,
     SearchHit,
-    SearchMode,
     SearchRequest,
     Weights,
 )
@@ -35,56 +45,6 @@ from portal.services import idempotency, library, searching, uploads
 from portal.services.uploads import UploadReceipt
 
 blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag="Knowledge")
-
-Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class WeightsModel(RequestModel):
-    vector: Weight = 0.7
-    text: Weight = 0.3
-
-
-class SearchBody(RequestModel):
-    query: CleanText = Field(
-        min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["年假有多少天？"]
-    )
-    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="unset: the configured 5")
-    mode: SearchMode = SearchMode.HYBRID
-    fusion: Fusion | None = Field(None, description="unset: the configured one")
-    weights: WeightsModel | None = Field(None, description="unset: the configured 0.7 and 0.3")
-    domain: CleanText | None = Field(None, max_length=100, description="only this domain")
-    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
-    threshold: float | None = Field(
-        None, ge=0, le=1, allow_inf_nan=False, description="leave out what scores below"
-    )
-    explain: bool = Field(False, description="say which plan ran and how long each leg took")
-
-
-class ResultModel(ResponseModel):
-    document_id: UUID
-    chunk_id: UUID
-    title: str
-    excerpt: str
-    highlights: list[list[int]] = Field(description="[start, end] in characters of the excerpt")
-    page: int | None
-    heading: str | None
-    score: float = Field(description="orders the results; its scale is the fusion's")
-    vector_score: float | None = Field(description="cosine similarity")
-    text_score: float = Field(description="BM25 in [0, 1]")
-    confidence: float = Field(description="calibrated chance that the passage is relevant")
-    low_confidence: bool
-    source: SearchMode
-    url: str = Field(description="opens the document at the passage")
-
-
-class SearchResponse(ResponseModel):
-    query: str
-    results: list[ResultModel]
-    total_count: int
-    search_method: SearchMode
-    degraded: list[str] = Field(description="what the search did without")
-    off_topic: bool = Field(description="nothing found looks like an answer")
-    explanation: dict[str, Any] | None = None
 
 
 @blueprint.post("/search")
@@ -147,54 +107,6 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
     )
 
 
-class FailureModel(ResponseModel):
-    code: str
-    message: str
-
-
-class DocumentModel(ResponseModel):
-    id: UUID
-    title: str
-    file_name: str
-    type: Literal["PDF", "TXT", "MD"]
-    media_type: MediaType
-    bytes: int
-    status: DocumentStatus
-    error: FailureModel | None
-    visibility: Visibility
-    domain: str | None
-    owner: str
-    job_id: UUID | None
-    chunk_count: int
-    created_at: AwareDatetime
-    url: str
-
-
-class DocumentDetailModel(DocumentModel):
-    sha256: str
-    revision_id: UUID | None
-    extractor: str | None
-    encoding: str | None
-    page_count: int
-    character_count: int
-    warnings: list[str]
-
-
-class DocumentListResponse(ResponseModel):
-    documents: list[DocumentModel]
-    total_count: int
-    next_cursor: str | None
-
-
-class DocumentQuery(RequestModel):
-    status: DocumentStatus | None = None
-    type: Literal["pdf", "txt", "md", "PDF", "TXT", "MD"] | None = None
-    domain: CleanText | None = Field(None, max_length=100)
-    q: CleanText | None = Field(None, max_length=300, description="part of the title")
-    cursor: CleanText | None = Field(None, max_length=300)
-    limit: int = Field(50, ge=1, le=200)
-
-
 _TYPES = {media_type.short: media_type for media_type in MediaType}
 
 
@@ -245,44 +157,6 @@ def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
         total_count=page.total_count,
         next_cursor=page.next_cursor,
     )
-
-
-class UploadedModel(DocumentModel):
-    is_duplicate: bool = Field(description="the same bytes were already there")
-
-
-class UploadResponse(ResponseModel):
-    documents: list[UploadedModel]
-
-
-UPLOAD_BODY = {
-    "content": {
-        "multipart/form-data": {
-            "schema": {
-                "type": "object",
-                "required": ["file"],
-                "properties": {
-                    "file": {
-                        "type": "array",
-                        "items": {"type": "string", "contentMediaType": "application/octet-stream"},
-                    },
-                    "title": {"type": "string", "maxLength": 300},
-                    "domain": {"type": "string", "maxLength": 100},
-                    "visibility": {"type": "string", "enum": ["shared", "private"]},
-                },
-            }
-        }
-    },
-    "required": True,
-}
-
-
-IDEMPOTENCY_HEADER = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-    "description": "the same key and body get the same answer for a day",
-}
 
 
 def describe_upload(spec: dict[str, Any]) -> None:
@@ -359,10 +233,6 @@ def get_document(document_id: UUID) -> DocumentDetailModel:
     )
 
 
-class DeleteQuery(RequestModel):
-    purge: bool = Field(False, description="erase for good instead of moving to the trash")
-
-
 @blueprint.delete("/documents/<uuid:document_id>")
 @blueprint.input(DeleteQuery, location="query")
 @blueprint.output({}, status_code=204)
@@ -384,12 +254,6 @@ def restore_document(document_id: UUID) -> DocumentModel:
     library.restore_document(context.services(), context.person(), document_id)
     summary = library.get_summary(context.services(), context.person(), document_id)
     return DocumentModel(**_fields(summary))
-
-
-class ContentResponse(ResponseModel):
-    id: UUID
-    revision_id: UUID
-    text: str
 
 
 @blueprint.get("/documents/<uuid:document_id>/content")

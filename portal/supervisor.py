@@ -248,7 +248,7 @@ def _rebuild_keyword_index(settings: Settings) -> None:
 
     services = build_services(settings)
     try:
-        setup.prepare_keyword_index(services)
+        setup.heal_keyword_index(services)
     finally:
         services.database.dispose()
 

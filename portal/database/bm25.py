@@ -54,15 +54,24 @@ class Probe:
     term: str | None
     matches: int
     row_count: int
+    all_rows: int
     counted: int | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the index counts just what is there."""
+        return self.counted is None or self.row_count <= self.counted <= self.all_rows
 
     @property
     def answers(self) -> bool:
         if self.term is not None and self.matches == 0:
             return False
-        if self.counted is None:
+        if self.counted is None or self.all_rows == 0:
             return True
-        return self.counted >= self.row_count * (1 - _COUNT_TOLERANCE) - _COUNT_SLACK
+        # Too few: forgotten by a restart. Too many: deleted or rolled back, which it never forgets.
+        least = self.row_count * (1 - _COUNT_TOLERANCE) - _COUNT_SLACK
+        most = self.all_rows * (1 + _COUNT_TOLERANCE) + _COUNT_SLACK
+        return least <= self.counted <= most
 
 
 def ensure_index(connection: Connection, *, k1: float = 1.2, b: float = 0.75) -> bool:
@@ -90,13 +99,20 @@ def ensure_index(connection: Connection, *, k1: float = 1.2, b: float = 0.75) ->
 
 
 def rebuild_after_start(engine: Engine) -> Bm25State:
-    """Rebuild the index if it has not been since the server started. Processes that start
-    together do it once: the others wait and find it done."""
+    """Rebuild the index if it has not been since the server started, or counts passages that are
+    not there. Processes that start together do it once: the others wait and find it done."""
     with _alone(engine) as connection:
         state = read_state(connection)
-        if not state.needs_guard or _is_rebuilt_since_start(connection):
+        if not state.needs_guard:
             return state
-        return _rebuild(connection, concurrently=False)
+        if not _is_rebuilt_since_start(connection):
+            return _rebuild(connection, concurrently=False)
+        # The server outlived what used it. Inserts that were cut off are counted by the index
+        # although they were rolled back, and weigh on every score. Others may be writing, and
+        # only a concurrent rebuild does not pull the index from under their feet.
+        if not probe(connection).is_exact:
+            return _rebuild(connection, concurrently=True)
+        return state
 
 
 def heal(engine: Engine) -> Bm25State:
@@ -120,7 +136,9 @@ def heal(engine: Engine) -> Bm25State:
 
 def probe(connection: Connection) -> Probe:
     """Ask the index for a word of the newest passage, and how many passages it knows of."""
-    rows = connection.execute(text(f"SELECT count(*) FROM {TABLE} WHERE terms <> ''")).scalar_one()
+    rows, all_rows = connection.execute(
+        text(f"SELECT count(*) FILTER (WHERE terms <> ''), count(*) FROM {TABLE}")
+    ).one()
     term = _term_of_newest_chunk(connection)
     matches = 0
     if term is not None:
@@ -137,7 +155,7 @@ def probe(connection: Connection) -> Probe:
             ),
             {"term": term, "same_term": term},
         ).scalar_one()
-    return Probe(term, matches, rows, _counted(connection))
+    return Probe(term, matches, rows, all_rows, _counted(connection))
 
 
 def read_state(connection: Connection) -> Bm25State:

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from portal.database import bm25
-from portal.services import Services
+from portal.services import Services, setup
 from portal.store import jobs as job_store
 from portal.store import tokens as token_store
 
@@ -20,8 +19,7 @@ _TOKEN_MEMORY = timedelta(days=30)
 def run(services: Services) -> None:
     """Requeue jobs that the queue lost, forget tokens that ended long ago, and see that the
     keyword index still answers: after a restart of the server an early one falls silent."""
-    if services.settings.search.keyword_backend in {"auto", "pg_textsearch"}:
-        bm25.heal(services.database.engine)
+    setup.heal_keyword_index(services)
     with services.database.begin() as session:
         for job_id in job_store.unfinished_without_queue_entry(session):
             log.warning("job_requeued", job_id=str(job_id))

@@ -46,6 +46,12 @@ def prepare_keyword_index(services: Services) -> None:
         bm25.rebuild_after_start(engine)
 
 
+def heal_keyword_index(services: Services) -> None:
+    """See that the BM25 index answers, and rebuild it beside those who read and write if not."""
+    if services.settings.search.keyword_backend in {"auto", "pg_textsearch"}:
+        bm25.heal(services.database.engine)
+
+
 def register_model(services: Services) -> None:
     """Make the partition of the configured embedding model where it is missing."""
     with services.database.begin() as session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -66,21 +67,22 @@ class ServingPortal:
     def kill_everything(self) -> None:
         """kill -9 of every process at once, the database's included."""
         ours = psutil.Process(self.process.pid).children(recursive=True)
-        ours += [
-            process
-            for process in psutil.process_iter(["cmdline"])
-            if str(self.data_dir) in " ".join(process.info["cmdline"] or [])
-        ]
+        ours.append(self.postmaster())
         for process in [psutil.Process(self.process.pid), *ours]:
-            try:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-            except psutil.NoSuchProcess:
-                continue
         self.process.wait()
 
-    def kill_database(self) -> None:
+    def postmaster(self) -> psutil.Process:
         pid_file = self.data_dir / "postgres" / "postmaster.pid"
-        psutil.Process(int(pid_file.read_text().splitlines()[0])).kill()
+        return psutil.Process(int(pid_file.read_text().splitlines()[0]))
+
+    def kill_all_but_the_database(self) -> None:
+        ours = psutil.Process(self.process.pid).children(recursive=True)
+        for process in [psutil.Process(self.process.pid), *ours]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait()
 
     def statuses(self) -> list[str]:
         listed = self.client.get("/api/knowledge/documents").json()["documents"]
@@ -119,8 +121,9 @@ def text_of(number: int) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize("kill", ["kill_everything", "kill_all_but_the_database"])
 def test_killed_while_reading_nothing_is_lost_and_searches_stay_the_same(
-    serving: ServingPortal,
+    serving: ServingPortal, kill: str
 ) -> None:
     serving.start()
     for number in range(DOCUMENTS):
@@ -129,7 +132,7 @@ def test_killed_while_reading_nothing_is_lost_and_searches_stay_the_same(
         )
         assert answer.status_code == 202
     wait(lambda: "ready" in serving.statuses(), _READY_TIMEOUT_S, "nothing became ready")
-    serving.kill_everything()
+    getattr(serving, kill)()
 
     serving.start()
     assert len(serving.statuses()) == DOCUMENTS
@@ -149,7 +152,7 @@ def test_killed_while_reading_nothing_is_lost_and_searches_stay_the_same(
     serving.start()
     assert serving.answers() == before
 
-    serving.kill_database()
+    serving.postmaster().kill()
     wait(lambda: not serving.is_healthy(), 10, "the portal did not notice")
     wait(serving.is_healthy, _START_TIMEOUT_S, "the database was not started again")
     wait(lambda: serving.answers() == before, 20, "searches changed with the database's restart")

@@ -11,9 +11,21 @@ from uuid import uuid4
 import structlog
 from flask import Flask, Request, Response, current_app, g, request
 from flask_login import LoginManager, UserMixin, current_user
+from werkzeug.exceptions import HTTPException
 
 from portal.domain.people import Person, SignedIn
-from portal.errors import InvalidToken, MalformedRequest, NotSignedIn, PortalError
+from portal.errors import (
+    Forbidden,
+    InvalidToken,
+    MalformedRequest,
+    MethodNotAllowed,
+    NotFound,
+    NotSignedIn,
+    PortalError,
+    RateLimited,
+    RequestTooLarge,
+    Unavailable,
+)
 from portal.services import Services, tokens
 
 SESSION_COOKIE = "portal_session"
@@ -28,6 +40,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 # What only reads is news in a log when it fails.
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _FIRST_ERROR = 400
+_FIRST_ERROR_OF_OURS = 500
 _FORM_TYPES = {"application/x-www-form-urlencoded", "multipart/form-data"}
 
 log = structlog.get_logger(__name__)
@@ -100,6 +113,25 @@ def language() -> str:
 def request_id() -> str:
     """What this request's log lines are found by."""
     return str(g.get("request_id", ""))
+
+
+def as_portal_error(error: HTTPException, code: int) -> PortalError:
+    """The framework's own errors, in our words."""
+    if code == RequestTooLarge.status:
+        return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
+    if code == RateLimited.status:
+        return RateLimited(seconds=retry_after_s(error))
+    for known in (NotSignedIn, Forbidden, NotFound, MethodNotAllowed, Unavailable):
+        if code == known.status:
+            return known()
+    is_ours = code >= _FIRST_ERROR_OF_OURS
+    return PortalError() if is_ours else MalformedRequest(reason=error.name.lower())
+
+
+def retry_after_s(error: HTTPException) -> int:
+    """How long the framework says to wait; a minute where it does not say."""
+    given = str(dict(error.get_headers()).get("Retry-After", ""))
+    return int(given) if given.isdigit() else 60
 
 
 def read_token(from_request: Request) -> str | None:

@@ -12,23 +12,18 @@ from werkzeug.exceptions import HTTPException
 
 from portal import context
 from portal.errors import (
-    Forbidden,
     InvalidInput,
     MalformedRequest,
-    MethodNotAllowed,
-    NotFound,
     NotSignedIn,
     PortalError,
     RateLimited,
-    RequestTooLarge,
-    Unavailable,
     UnsupportedMediaType,
 )
 from portal.phrases import error_message
 
 log = structlog.get_logger(__name__)
 
-_CLIENT_ERROR, _SERVER_ERROR = 400, 500
+_SERVER_ERROR = 500
 
 
 def init_app(app: Flask, prefixes: tuple[str, ...]) -> None:
@@ -90,28 +85,11 @@ def _from_validation(error: HTTPError) -> Response:
 
 def _from_http(error: HTTPException, code: int | None = None) -> Response:
     code = code or error.code or _SERVER_ERROR
-    known: dict[int, PortalError] = {
-        401: NotSignedIn(),
-        403: Forbidden(),
-        404: NotFound(),
-        405: MethodNotAllowed(),
-        413: RequestTooLarge(limit_mb=context.services().settings.max_upload_mb),
-        415: UnsupportedMediaType(),
-        429: RateLimited(seconds=_retry_after_s(error)),
-        503: Unavailable(),
-    }
-    if code in known:
-        response = _body(known[code])
-    elif _CLIENT_ERROR <= code < _SERVER_ERROR:
-        response = _body(MalformedRequest(reason=error.name.lower()))
+    if code == UnsupportedMediaType.status:
+        response = _body(UnsupportedMediaType())
     else:
-        response = _body(PortalError())
+        response = _body(context.as_portal_error(error, code))
     for name, value in error.get_headers():
         if name in {"Allow", "Retry-After"}:
             response.headers[name] = value
     return response
-
-
-def _retry_after_s(error: HTTPException) -> int:
-    given = str(dict(error.get_headers()).get("Retry-After", ""))
-    return int(given) if given.isdigit() else 60

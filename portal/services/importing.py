@@ -35,14 +35,7 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
             found.setdefault(path)
             continue
         for entry in sorted(path.rglob("*")):
-            is_hidden = any(part.startswith(".") for part in entry.relative_to(path).parts)
-            # A link in a folder may lead anywhere; one that is named outright was meant.
-            if (
-                not is_hidden
-                and not entry.is_symlink()
-                and entry.suffix.lower() in _KNOWN_SUFFIXES
-                and entry.is_file()
-            ):
+            if _is_wanted(entry, path):
                 found.setdefault(entry)
     return list(found)
 

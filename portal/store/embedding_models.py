@@ -97,13 +97,3 @@ def _activate_if_first(session: Session, row: EmbeddingModelRow) -> None:
 def find_model(session: Session, name: str) -> RegisteredModel | None:
     row = session.scalar(select(EmbeddingModelRow).where(EmbeddingModelRow.name == name))
     return _registered(row) if row else None
-
-
-def find_serving_model(session: Session) -> RegisteredModel | None:
-    """The model that the portal's documents are searched with."""
-    row = session.scalar(
-        select(EmbeddingModelRow)
-        .join(CollectionRow, CollectionRow.embedding_model_id == EmbeddingModelRow.id)
-        .where(CollectionRow.name == "portal")
-    )
-    return _registered(row) if row else None

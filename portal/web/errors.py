@@ -15,15 +15,10 @@ from werkzeug.wrappers import Response as AnyResponse
 from portal import context
 from portal.errors import (
     N_,
-    Forbidden,
-    MalformedRequest,
-    MethodNotAllowed,
-    NotFound,
     NotSignedIn,
     PortalError,
     RateLimited,
     RequestTooLarge,
-    Unavailable,
     WrongCredentials,
 )
 from portal.phrases import error_message
@@ -64,7 +59,7 @@ def respond(error: Exception) -> AnyResponse:
         return AnyResponse.force_type(error.get_response(), request.environ)
     if code == RequestTooLarge.status:
         _drain()
-    response = show_error(_as_portal_error(error, code))
+    response = show_error(context.as_portal_error(error, code))
     for name, value in error.get_headers():
         if name in {"Allow", "Retry-After"}:
             response.headers[name] = value
@@ -88,24 +83,6 @@ def show_error(error: PortalError) -> AnyResponse:
     if isinstance(error, RateLimited):
         response.headers.setdefault("Retry-After", str(error.params.get("seconds", 60)))
     return response
-
-
-def _as_portal_error(error: HTTPException, code: int) -> PortalError:
-    """The framework's own errors, in our words."""
-    if code == RequestTooLarge.status:
-        return RequestTooLarge(limit_mb=context.services().settings.max_upload_mb)
-    if code == RateLimited.status:
-        return RateLimited(seconds=_retry_after_s(error))
-    for known in (NotSignedIn, Forbidden, NotFound, MethodNotAllowed, Unavailable):
-        if code == known.status:
-            return known()
-    is_ours = code >= 500  # noqa: PLR2004
-    return PortalError() if is_ours else MalformedRequest(reason=error.name.lower())
-
-
-def _retry_after_s(error: HTTPException) -> int:
-    given = str(dict(error.get_headers()).get("Retry-After", ""))
-    return int(given) if given.isdigit() else 60
 
 
 def _to_sign_in() -> AnyResponse:

@@ -31,8 +31,8 @@ from portal.text.lexemes import one_lexeme, stemmed
 from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, MARKS, SYMBOLS, UNSPACED
 from portal.text.stopwords import STOP_WORDS
 
-# Stored terms of another version do not match this version's queries: reindex when it changes.
-ANALYSER_VERSION = 1
+# Stored terms of an older version are made anew in the background (portal.services.reanalysis).
+ANALYSER_VERSION = 2
 
 # Documents get the two-character pieces of long Chinese words, so that 小明 finds 李小明 and a name
 # cut differently in the query is still found. nDCG@10 of BM25 on the development sets:
@@ -55,6 +55,9 @@ _TERMS = re.compile(
     f"|(?P<hangul>[{HANGUL}]+)|(?P<katakana>[{KATAKANA}]+)|(?P<hiragana>[{HIRAGANA}]+)"
     f"|(?P<unspaced>[{UNSPACED}]+)|(?P<symbol>[{SYMBOLS}])"
 )
+# White space parts words for certain, and so does a change between Chinese and other writing.
+_RUNS = re.compile(f"[{HAN}]+|[^\\s{HAN}]+")
+_HAN_RUN = re.compile(f"[{HAN}]+")
 _CODE_PART = re.compile(_WORD_RUN)
 _LETTERS_OR_DIGITS = re.compile(r"[0-9]+|[^0-9]+")
 _CLUSTER = re.compile(f"[^{MARKS}][{MARKS}]*|[{MARKS}]+")
@@ -80,6 +83,11 @@ def analyse(text: str) -> list[Token]:
     return tokens
 
 
+def folded_terms(text: str) -> Iterator[tuple[str, int, int]]:
+    """Terms of text that `fold` has prepared, with their places in it."""
+    return _tokens(text)
+
+
 def index_terms(text: str) -> str:
     """Terms of a document joined by spaces, for `to_tsvector('simple', …)` and pg_textsearch."""
     return " ".join([term for term, _, _ in _tokens(fold(text).text)])
@@ -98,6 +106,31 @@ def tsquery_or(terms: Iterable[str]) -> str:
     """Text for `to_tsquery('simple', …)` that matches any of the terms; "" for no terms."""
     quoted = (term.replace("\\", "\\\\").replace("'", "''") for term in terms)
     return " | ".join(f"'{term}'" for term in quoted)
+
+
+def tsquery_and(terms: Iterable[str]) -> str:
+    """Text for `to_tsquery('simple', …)` that matches all of the terms; "" for no terms."""
+    return " & ".join(f"'{term}'" for term in terms)
+
+
+def tsquery_any_in_each(text: str) -> str:
+    """Text for `to_tsquery('simple', …)` that matches whatever holds `text` word for word, and
+    little else; "" where the terms say nothing.
+
+    Every word of languages with spaces must be there. Of a run of Chinese any word will do, and
+    one that the dictionary knows: beside its neighbours it may be cut differently.
+    """
+    sure: list[str] = []
+    unsure: list[str] = []
+    for run in _RUNS.findall(fold(text).text):
+        if terms := [term for term in query_terms(run) if term not in _stop_terms()]:
+            is_sure = not _HAN_RUN.fullmatch(run) or any(map(_is_dictionary_word, terms))
+            (sure if is_sure else unsure).append(f"({tsquery_or(terms)})")
+    return " & ".join(sure or unsure)
+
+
+def _is_dictionary_word(word: str) -> bool:
+    return len(word) > 1 and bool(rjieba.has_word(word))
 
 
 @cache

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from portal.text.analyser import analyse
+from portal.text.analyser import Token
+from portal.text.finding import find_terms
 from portal.text.highlight import merge_spans
 from portal.text.scripts import HAN
 from portal.text.sentences import sentence_spans, trim
@@ -30,15 +31,14 @@ def best_excerpt(text: str, terms: Collection[str], max_chars: int) -> Excerpt:
 
     Without a hit, the beginning of the text.
     """
-    wanted = frozenset(terms)
-    hits = [(term, start, end) for term, start, end in analyse(text) if term in wanted]
+    hits = find_terms(text, terms)
     first, last = _densest(hits, max_chars)
     start, end = _window(text, first, last, max_chars)
     spans = merge_spans((s - start, e - start) for _, s, e in hits if start <= s and e <= end)
     return Excerpt(text[start:end], start, end, tuple(spans))
 
 
-def _densest(hits: list[tuple[str, int, int]], max_chars: int) -> tuple[int, int]:
+def _densest(hits: list[Token], max_chars: int) -> tuple[int, int]:
     """Range of the window with the most different terms, longer ones first; then most hits."""
     best = (0, 0, 0, 0)
     inside: Counter[str] = Counter()

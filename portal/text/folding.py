@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from collections import defaultdict
+from functools import cache, lru_cache
 
 import opencc
 
@@ -51,3 +52,71 @@ def _fold_character(character: str) -> str:
     if base.isascii() or "\u0370" <= base <= "\u03ff":
         return "σ" if base == "ς" else base
     return {"ø": "o", "ł": "l", "đ": "d", "ı": "i"}.get(character, character)
+
+
+def in_script_of(sample: str, simplified: str) -> str:
+    """Chinese text in the script that `sample` is in: traditional where that has a character
+    that Simplified Chinese writes otherwise."""
+    han = "".join(_HAS_HAN.findall(sample))
+    if _simplifier.convert(han) == han:
+        return simplified
+    traditional: str = _traditionaliser().convert(simplified)
+    return traditional
+
+
+@cache
+def _traditionaliser() -> opencc.OpenCC:
+    return opencc.OpenCC("s2t")
+
+
+def spellings(character: str) -> str:
+    """Every character that may stand for this one: of either Chinese script, case and width, with
+    accents or without. In order, with the character itself.
+
+    Unlike `fold` it looks at single characters: 干 stands for 乾 and 乾 for 干, whatever the word.
+    """
+    return _spellings().get(_key(character), character)
+
+
+def _key(character: str) -> str:
+    """What all spellings of a character have in common; the character itself where it is odd."""
+    normal = unicodedata.normalize("NFKC", character).lower()
+    folded = _fold_character(normal) if len(normal) == 1 else character
+    return _han_keys().get(folded, folded)
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    found: dict[str, set[str]] = defaultdict(set)
+    # All but Han and Hangul, then compatibility forms; of Han only what has a common character.
+    others = (*range(0x21, 0x3400), *range(0xA640, 0xAC00), *range(0xF900, 0x10000))
+    for character in (*map(chr, others), *_han_keys()):
+        if (key := _key(character)) != character:
+            found[key] |= {key, character}
+    return {key: "".join(sorted(characters)) for key, characters in found.items()}
+
+
+# The second adds what Taiwan writes otherwise (着 as 著); the rest of how Traditional Chinese is
+# written in places is in the first.
+_SCRIPTS = ("t2s", "s2tw")
+
+
+@cache
+def _han_keys() -> dict[str, str]:
+    """A common character for those that one script or the other writes alike, where it is not
+    the character itself. Of the basic plane: the rest is the same in both, or very rare."""
+    han = [chr(code) for code in range(0x3400, 0xA000)]
+    lines = "\n".join(han)
+    parents: dict[str, str] = {}
+
+    def root(character: str) -> str:
+        while character in parents:
+            character = parents[character]
+        return character
+
+    for config in _SCRIPTS:
+        converted = opencc.OpenCC(config).convert(lines).split("\n")
+        for one, other in zip(han, converted, strict=True):
+            if one != other and len(other) == 1 and root(one) != root(other):
+                parents[root(one)] = root(other)
+    return {character: root(character) for character in parents}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from portal.text.analyser import analyse
+from portal.text.finding import find_terms
 
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
@@ -13,10 +13,7 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
     `terms` come from `analyser.query_terms`. Ranges follow the original text, so that
     traditional characters, ligatures and full-width letters are marked as they stand there.
     """
-    wanted = frozenset(terms)
-    if not wanted:
-        return []
-    return merge_spans((start, end) for term, start, end in analyse(text) if term in wanted)
+    return merge_spans((start, end) for _, start, end in find_terms(text, tuple(terms)))
 
 
 def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

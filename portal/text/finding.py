@@ -1,0 +1,96 @@
+"""Where given terms stand in a text, without analysing all of it.
+
+A result shows a few words of a passage; analysing hundreds of others to find them would cost more
+than the search. Chinese terms are looked for as they are. For others a pattern finds the words
+that begin like one, and only these are analysed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from operator import itemgetter
+
+from portal.text.analyser import Token, analyse, folded_terms
+from portal.text.folding import fold
+from portal.text.normalise import NormalisedText
+from portal.text.scripts import HAN
+
+_HAN_ONLY = re.compile(f"[{HAN}]+")
+_PLAIN = re.compile(r"(?!zz)[a-z0-9]+")
+# Signs that stand inside a word or number and not in its term: e-mail, U.S., 1,234.
+_INSIDE = "[-'.,]?"
+_RUN_END = re.compile(f"[\\s{HAN}]")
+# What is longer is no word that somebody asked for.
+_LONGEST_RUN = 200
+
+
+def find_terms(text: str, terms: Collection[str]) -> list[Token]:
+    """Tokens of the text whose term is one of `terms`, in the order of their start.
+
+    The same as picking them from `analyse(text)`, but that Chinese words are found wherever they
+    stand, even where they are cut differently among their neighbours.
+    """
+    wanted = frozenset(terms)
+    if not wanted:
+        return []
+    if not all(_HAN_ONLY.fullmatch(term) or _PLAIN.fullmatch(term) for term in wanted):
+        return [token for token in analyse(text) if token.term in wanted]
+    prepared = fold(text)
+    found = [
+        Token(term, *prepared.original_span(start, end))
+        for term, start, end in (*_han(prepared, wanted), *_others(prepared, wanted))
+    ]
+    found.sort(key=itemgetter(1, 2))
+    return found
+
+
+def _han(prepared: NormalisedText, wanted: Collection[str]) -> Iterator[tuple[str, int, int]]:
+    for term in wanted:
+        if not _HAN_ONLY.fullmatch(term):
+            continue
+        start = prepared.text.find(term)
+        while start >= 0:
+            yield term, start, start + len(term)
+            start = prepared.text.find(term, start + len(term))
+
+
+def _others(prepared: NormalisedText, wanted: frozenset[str]) -> Iterator[tuple[str, int, int]]:
+    beginnings = _beginnings(frozenset(term for term in wanted if _PLAIN.fullmatch(term)))
+    if beginnings is None:
+        return
+    text, done = prepared.text, 0
+    known: dict[str, list[tuple[str, int, int]]] = {}
+    for match in beginnings.finditer(text):
+        if match.start() < done:
+            continue
+        start, done = _run(text, match.start(), least=done)
+        run = text[start:done]
+        if run not in known:
+            known[run] = [token for token in folded_terms(run) if token[0] in wanted]
+        for term, first, last in known[run]:
+            yield term, start + first, start + last
+
+
+def _run(text: str, place: int, *, least: int) -> tuple[int, int]:
+    """The run of characters around a place that a word or code may be made of."""
+    start = place
+    while start > max(least, place - _LONGEST_RUN) and not _RUN_END.match(text[start - 1]):
+        start -= 1
+    end = _RUN_END.search(text, place)
+    return start, min(end.start() if end else len(text), place + _LONGEST_RUN)
+
+
+@lru_cache(maxsize=512)
+def _beginnings(terms: frozenset[str]) -> re.Pattern[str] | None:
+    """Where a word may begin that has one of these terms. Stemming may change a word's last
+    letter (happy, happi), so the term's last does not count."""
+    if not terms:
+        return None
+    options = [
+        ("(?<![0-9])" if term[0].isdecimal() else "(?<![a-z])")
+        + _INSIDE.join(term[: max(1, len(term) - 1)].partition("zz")[0] or term[0])
+        for term in sorted(terms)
+    ]
+    return re.compile("|".join(options))

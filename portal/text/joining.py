@@ -1,0 +1,122 @@
+"""A passage with the words around it, where it is short or begins or ends mid-sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.text.sentences import sentence_spans, trim
+
+# White space between two passages of a document; more than this is text that is in neither.
+_LONGEST_GAP = 12
+# Of a sentence that began long before the passage, only the end is shown.
+_LONGEST_REST = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """`text` is what stands at characters `start` to `end` of a document."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the range is that of the text: what programs store need not be."""
+        return len(self.text) == self.end - self.start
+
+
+def join_neighbours(
+    passage: Fragment, before: Fragment | None, after: Fragment | None, *, wanted_chars: int
+) -> Fragment:
+    """The passage, whole, with what its neighbours add to be read: `text[i]` of the result is
+    character `start + i` of the document.
+
+    Sentences that the passage cuts are completed, as far as 160 characters go. A passage of fewer
+    than `wanted_chars` is filled up with whole sentences, first of what follows, then of what
+    stands before. Ranges may overlap; nothing is doubled. A neighbour that does not fit, because
+    there is other text between or its words differ where both stand, is left out.
+    """
+    if not passage.is_exact:
+        return passage
+    joined = _with_following(passage, after)
+    end = _reading_end(joined, passage, wanted_chars)
+    cut = Fragment(joined.text[: end - joined.start], joined.start, end)
+    whole = _with_preceding(cut, before)
+    start = _reading_start(whole, passage, wanted_chars)
+    return Fragment(whole.text[start - whole.start :], start, whole.end)
+
+
+def _with_following(passage: Fragment, after: Fragment | None) -> Fragment:
+    if after is None or not after.is_exact or after.start < passage.start:
+        return passage
+    overlap = passage.end - after.start
+    if overlap < -_LONGEST_GAP or after.end <= passage.end:
+        return passage
+    if overlap > 0 and not passage.text.endswith(after.text[:overlap]):
+        return passage
+    text = passage.text + _white_space(-overlap) + after.text[max(overlap, 0) :]
+    return Fragment(text, passage.start, after.end)
+
+
+def _with_preceding(passage: Fragment, before: Fragment | None) -> Fragment:
+    if before is None or not before.is_exact or before.start >= passage.start:
+        return passage
+    overlap = before.end - passage.start
+    if overlap < -_LONGEST_GAP or before.end > passage.end:
+        return passage
+    if overlap > 0 and not before.text.endswith(passage.text[:overlap]):
+        return passage
+    kept = before.text[: passage.start - before.start]
+    return Fragment(kept + _white_space(-overlap) + passage.text, before.start, passage.end)
+
+
+def _white_space(length: int) -> str:
+    """What stood between two passages, as far as reading goes: a space, or a new paragraph."""
+    return " " if length == 1 else "\n" * length
+
+
+def _reading_end(joined: Fragment, passage: Fragment, wanted_chars: int) -> int:
+    """Where to stop reading in what follows the passage."""
+    end, limit = passage.end, passage.start + wanted_chars
+    for first, last in sentence_spans(joined.text):
+        first, last = first + joined.start, last + joined.start  # noqa: PLW2901 - of the document
+        if last <= passage.end:
+            continue
+        if first < passage.end:  # The sentence that the passage cuts.
+            end = last if last - passage.end <= _LONGEST_REST else _word_end(joined, end)
+        elif last <= limit:
+            end = last
+        else:
+            break
+    return end
+
+
+def _reading_start(joined: Fragment, passage: Fragment, wanted_chars: int) -> int:
+    """Where to begin reading in what stands before the passage."""
+    start, limit = passage.start, joined.end - wanted_chars
+    for first, last in reversed(sentence_spans(joined.text)):
+        first, last = first + joined.start, last + joined.start  # noqa: PLW2901 - of the document
+        if first >= passage.start:
+            continue
+        if last > passage.start:
+            start = first if passage.start - first <= _LONGEST_REST else _word_start(joined, start)
+        elif first >= limit:
+            start = first
+        else:
+            break
+    return start
+
+
+def _word_end(joined: Fragment, end: int) -> int:
+    """The last end of a word within the rest of a sentence that is shown."""
+    rest = joined.text[end - joined.start : end - joined.start + _LONGEST_REST]
+    space = max(rest.rfind(" "), rest.rfind("\n"))
+    return end + trim(rest, 0, space if space > 0 else len(rest))[1]
+
+
+def _word_start(joined: Fragment, start: int) -> int:
+    """The first beginning of a word within the rest of a sentence that is shown."""
+    rest = joined.text[max(0, start - joined.start - _LONGEST_REST) : start - joined.start]
+    space = rest.find(" ")
+    return start - len(rest) + trim(rest, space + 1, len(rest))[0]

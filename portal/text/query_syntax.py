@@ -1,0 +1,163 @@
+"""What a person may write into a question to narrow it, read apart from the question itself.
+
+=========================  ==================================================================
+`"annual leave"`, `「年假」`  the passage holds just these words, in this order
+`-draft`, `-"first draft"`  the passage does not hold it
+`title:leave`, `标题:年假`   the document's title holds it; `title:"annual leave"` for several words
+`type:pdf`, `类型:pdf`      the document is of this type; several types: of any of them
+=========================  ==================================================================
+
+Whatever is not clearly one of these is part of the question, just as it stands: `C++`, `a - b`,
+`e-mail`, `-5`, a quote that never closes, `<a href="x">`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from portal.domain.documents import MediaType
+from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
+
+# What is longer, or comes after so many, is text that somebody pasted, not an operator.
+LONGEST_OPERAND = 200
+MOST_OPERATORS = 16
+
+_TITLE_NAMES = "title|标题|標題"
+_TYPE_NAMES = "type|类型|類型"
+_TYPES = {media_type.short.lower(): media_type for media_type in MediaType} | {
+    "text": MediaType.TEXT,
+    "markdown": MediaType.MARKDOWN,
+}
+
+_UNSPACED = f"{HAN}{HIRAGANA}{KATAKANA}{HANGUL}\u3000-\u303f\uff01-\uff1f"
+# A quote is one only where a word could begin and end: not in 5" or href="x".
+_BEFORE_QUOTE = f"(?<![^\\s(（{_UNSPACED}])"
+_AFTER_QUOTE = f"(?![^\\s.,;:!?)）{_UNSPACED}])"
+_QUOTED = "|".join(
+    f"{opening}(?P<PREFIX_{name}>[^{opening}{closing}]{{1,{LONGEST_OPERAND}}}){closing}"
+    for name, opening, closing in (
+        ("straight", '"', '"'),
+        ("wide", "＂", "＂"),
+        ("curly", "“", "”"),
+        ("corner", "「", "」"),
+        ("double", "『", "』"),
+    )
+)
+
+
+def _quoted(prefix: str) -> str:
+    return f"(?:{_QUOTED.replace('PREFIX', prefix)})"
+
+
+_WORD = f"\\S{{1,{LONGEST_OPERAND}}}(?!\\S)"
+_OPERATORS = re.compile(
+    "(?:"
+    # These begin where a word does, after white space.
+    r"(?<!\S)(?:"
+    f'(?:{_TITLE_NAMES})[:：](?:{_quoted("title")}{_AFTER_QUOTE}|(?P<title>(?!["“「『＂]){_WORD}))'
+    f"|(?:{_TYPE_NAMES})[:：](?P<type>{'|'.join(_TYPES)})(?!\\S)"
+    f"|[-－](?:{_quoted('not')}{_AFTER_QUOTE}|(?P<not>(?=[^\\W\\d_]){_WORD}))"
+    ")"
+    f"|{_BEFORE_QUOTE}{_quoted('phrase')}{_AFTER_QUOTE}"
+    ")",
+    re.IGNORECASE,
+)
+_PUNCTUATION = ".,;:!?，。；：！？、"
+
+
+class _Operator(NamedTuple):
+    kind: str
+    operand: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A question without its operators, and what they ask for. `text` is what is embedded and
+    looked up; words of phrases are part of it, those of other operators are not."""
+
+    text: str
+    phrases: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+    media_types: tuple[MediaType, ...] = ()
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether it narrows what may be found."""
+        return bool(self.phrases or self.excluded or self.titles or self.media_types)
+
+
+def parse_query(query: str) -> ParsedQuery:
+    """Read a question. Never fails: what is no operator is text, and text without operators is
+    left as it is. Of a question that names only titles, these are the text."""
+    operators = tuple(_operators(query))
+    if not operators:
+        return ParsedQuery(query)
+    found: dict[str, list[str]] = {"phrase": [], "not": [], "title": [], "type": []}
+    for operator in operators:
+        found[operator.kind].append(operator.operand)
+    text = _without(query, operators)
+    if not text.strip(_PUNCTUATION):
+        text = " ".join(found["title"])
+    return ParsedQuery(
+        text=text,
+        phrases=_each_once(found["phrase"]),
+        excluded=_each_once(found["not"]),
+        titles=_each_once(found["title"]),
+        media_types=tuple(dict.fromkeys(_TYPES[name.lower()] for name in found["type"])),
+    )
+
+
+def respell(query: str, replaced: Iterable[tuple[str, str]]) -> str:
+    """The question as it was written, with words of its text (those of phrases too) replaced;
+    what else operators ask for is left alone."""
+    by_word = dict(replaced)
+    if not by_word:
+        return query
+    parts: list[str] = []
+    done = 0
+    for operator in _operators(query):
+        if operator.kind != "phrase":
+            parts.append(_replace(query[done : operator.start], by_word))
+            parts.append(query[operator.start : operator.end])
+            done = operator.end
+    return "".join((*parts, _replace(query[done:], by_word)))
+
+
+def _operators(query: str) -> Iterator[_Operator]:
+    for count, match in enumerate(_OPERATORS.finditer(query)):
+        if count == MOST_OPERATORS:
+            return
+        name = match.lastgroup or ""
+        kind = name.partition("_")[0]
+        operand = match[name].strip()
+        if name == kind:
+            operand = operand.rstrip(_PUNCTUATION)
+        if any(character.isalnum() for character in operand):
+            yield _Operator(kind, operand, *match.span())
+
+
+def _without(query: str, operators: Iterable[_Operator]) -> str:
+    parts: list[str] = []
+    done = 0
+    for operator in operators:
+        before = query[done : operator.start]
+        parts += (before, operator.operand) if operator.kind == "phrase" else (before.rstrip(),)
+        done = operator.end
+    return "".join((*parts, query[done:])).strip()
+
+
+def _each_once(operands: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(operands))
+
+
+def _replace(text: str, by_word: Mapping[str, str]) -> str:
+    words = "|".join(re.escape(word) for word in sorted(by_word, key=len, reverse=True))
+    # Latin words are replaced whole; Chinese ones stand between others without a sign.
+    pattern = f"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])"
+    return re.sub(pattern, lambda match: by_word[match.group()], text)

@@ -1,0 +1,203 @@
+"""Words as people write and mistype them: which there are, and how far apart two of them are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise, takewhile
+from typing import NamedTuple
+
+import rjieba
+
+from portal.text.folding import fold
+from portal.text.lexemes import one_lexeme, stemmed
+from portal.text.normalise import normalise
+from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, UNSPACED
+from portal.text.stopwords import STOP_WORDS
+
+LONGEST_WORD = 32
+LONGEST_HAN_WORD = 6
+_LEAST_LETTERS = 3  # Of a word that is kept; one that is corrected has one more.
+# A Chinese word that keeps three characters is known by them; a shorter one by its neighbours.
+LONG_HAN_WORD = 4
+_LONG_WORD = 6  # From here on two edits are a slip, below that another word.
+_WIDEST_WINDOW = 4
+_CONTEXT = 2
+# Words of one character that stand beside all others: no sign of a slip.
+_COMMON = STOP_WORDS | frozenset(
+    "一二三四五六七八九十百千万两半每各某该其此本另第年月日时分秒天周次个种位名家条件项座"
+    "上下中内外前后里间旁东西南北左右大小多少高低长短新老旧早晚远近好坏真全总主副不没未无非"
+    "人事物地处来去到从自由向往对给让使用叫称做作成为说问看听写读想要会能可应得着过起出入"
+    "回进开关等并或但且又再还只才很更最太较约近将已曾正所以因则若如像同跟比至该当受被"
+)
+
+_RUNS = re.compile(
+    f"(?P<han>[{HAN}]++)|[^\\W_{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{UNSPACED}]++", re.UNICODE
+)
+_HAN = re.compile(f"[{HAN}]+")
+
+
+class Word(NamedTuple):
+    """A word folded, as it is written, and the terms that find it, parted by spaces."""
+
+    word: str
+    surface: str
+    term: str
+
+
+class Suspect(NamedTuple):
+    """Characters `start` to `end` of a question that may be mistyped; `word` is what they say,
+    folded. Of Chinese, `before` and `after` are the characters around them."""
+
+    word: str
+    term: str
+    start: int
+    end: int
+    is_han: bool
+    before: str = ""
+    after: str = ""
+
+
+def words_of(text: str) -> dict[str, Word]:
+    """The words of a text that somebody may mean, by their folded form."""
+    plain, folded = normalise(text).text.lower(), fold(text).text
+    if len(plain) != len(folded):  # İ is two characters in lower case.
+        plain = folded
+    found: dict[str, Word] = {}
+    for match in _RUNS.finditer(folded):
+        run = match.group()
+        if match.lastgroup == "han":
+            for word in _han_words(run):
+                found.setdefault(word.word, word)
+        elif _LEAST_LETTERS <= len(run) <= LONGEST_WORD and run.isalpha() and run not in found:
+            found[run] = Word(run, plain[match.start() : match.end()], stemmed(run))
+    return found
+
+
+def _han_words(run: str) -> Iterator[Word]:
+    """The words of the dictionary and of the segmenter, and what it left in single characters: two
+    of them side by side are mostly a word that it does not know (年假)."""
+    tokens = rjieba.tokenize(run, "search")
+    for word, start, end in tokens:
+        if 1 < end - start <= LONGEST_HAN_WORD:
+            yield Word(word, word, one_lexeme(word))
+    for (one, start, middle), (other, _, end) in pairwise(tokens):
+        is_pair = middle - start == end - middle == 1
+        if is_pair and STOP_WORDS.isdisjoint((one, other)):
+            yield Word(one + other, one + other, f"{one_lexeme(one)} {one_lexeme(other)}")
+
+
+def suspects_of(text: str) -> list[Suspect]:
+    """What of a question may be mistyped, should nothing that is there say it: words of four
+    letters and more, and of Chinese what the dictionary does not know."""
+    prepared = fold(text)
+    found: list[Suspect] = []
+    for match in _RUNS.finditer(prepared.text):
+        run = match.group()
+        if match.lastgroup == "han":
+            found += _han_suspects(run, match.start())
+        elif _LEAST_LETTERS < len(run) <= LONGEST_WORD and run.isalpha() and run not in STOP_WORDS:
+            found.append(Suspect(run, stemmed(run), match.start(), match.end(), is_han=False))
+    spans = (prepared.original_span(suspect.start, suspect.end) for suspect in found)
+    return [
+        suspect._replace(start=start, end=end)
+        for suspect, (start, end) in zip(found, spans, strict=True)
+    ]
+
+
+def _han_suspects(run: str, offset: int) -> Iterator[Suspect]:
+    """Windows over what the dictionary does not know, and over two words that it knows each (人工
+    只能). A mistyped character makes the segmenter cut beside it, or join what does not belong
+    together: so windows end where words do, or anywhere in unknown ones."""
+    tokens = rjieba.tokenize(run, "default")
+    ends, doubtful = {0}, set[int]()
+    for word, start, end in tokens:
+        is_known = end - start > 1 and rjieba.has_word(word)
+        ends.update([end] if is_known else range(start, end + 1))
+        if not is_known and word not in _COMMON:
+            doubtful.update(range(start, end))
+    windows = {
+        (start, start + size)
+        for size in range(2, _WIDEST_WINDOW + 1)
+        for start in ends
+        if start + size in ends and not doubtful.isdisjoint(range(start, start + size))
+    }
+    windows |= {
+        (start, end)
+        for (_, start, _), (_, _, end) in pairwise(tokens)
+        if end - start == _WIDEST_WINDOW
+    }
+    for start, end in sorted(windows):
+        word = run[start:end]
+        if not rjieba.has_word(word) and STOP_WORDS.isdisjoint(word):
+            before = _telling(run[max(0, start - _CONTEXT) : start][::-1])[::-1]
+            after = _telling(run[end : end + _CONTEXT])
+            span = offset + start, offset + end
+            yield Suspect(word, one_lexeme(word), *span, True, before, after)
+
+
+def _telling(neighbours: str) -> str:
+    """Characters up to the first that stands beside every other."""
+    return "".join(takewhile(lambda character: character not in STOP_WORDS, neighbours))
+
+
+def stored_keys(word: str) -> list[str]:
+    """What a word is looked up by: itself and what one slip leaves of it."""
+    if _HAN.fullmatch(word):
+        missing = _deletions(word) if len(word) > 2 else set()  # noqa: PLR2004 - one is no word
+        return sorted({word} | _wildcards(word) | missing)
+    return sorted({word} | _deletions(word))
+
+
+def lookup_keys(word: str) -> list[str]:
+    """What stands among the stored keys of words that this one may be a slip of: of Chinese one
+    other or missing character, or two exchanged; else one edit and some pairs of them."""
+    if _HAN.fullmatch(word):
+        return sorted({word} | _wildcards(word) | _exchanges(word))
+    return sorted({word} | _deletions(word))
+
+
+def _deletions(word: str) -> set[str]:
+    return {word[:place] + word[place + 1 :] for place in range(len(word))}
+
+
+def _wildcards(word: str) -> set[str]:
+    return {f"{word[:place]}?{word[place + 1 :]}" for place in range(len(word))}
+
+
+def _exchanges(word: str) -> set[str]:
+    places = range(len(word) - 1)
+    return {word[:p] + word[p + 1] + word[p] + word[p + 2 :] for p in places}
+
+
+def most_edits(word: str) -> int:
+    """How many slips a word of this length may have."""
+    if _HAN.fullmatch(word):
+        return 1
+    return 2 if len(word) >= _LONG_WORD else 1
+
+
+def edits(one: str, other: str, most: int) -> int:
+    """Insertions, deletions, substitutions and exchanges of neighbours between two words (optimal
+    string alignment); `most` + 1 when there are more."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, start=1):
+        before, last, row = row, before, [i]
+        for j, b in enumerate(other, start=1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and b == one[i - 2]:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return min(row[-1], most + 1)
+
+
+def in_the_manner_of(typed: str, surface: str) -> str:
+    """A word in the case in which its slip was typed."""
+    if typed.isupper() and len(typed) > 1:
+        return surface.upper()
+    return surface[:1].upper() + surface[1:] if typed[:1].isupper() else surface

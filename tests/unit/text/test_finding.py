@@ -1,0 +1,53 @@
+"""Finding terms gives what picking them from the whole analysis gives."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.text.analyser import analyse, query_terms
+from portal.text.finding import find_terms
+from portal.text.scripts import HAN
+
+TEXTS = [
+    "The U.S. office sent an e-mail about PO-4711 and v0.8 to Luther’s heirs, happily running.",
+    "知识门户把文档变成可以检索的知识；李小明在2024年写了知识管理手册。",
+    "繁體中文的年假規定：滿一年者有 15 天（見第 3.2 節），詳見 HR-2024/07。",
+    "C++ and C# cost 1,234.50 USD; -5 degrees, データ, 한국어, 🎉 at https://example.org/a_b?c=1.",
+]
+WORDS = [
+    "e-mail", "email", "US", "PO-4711", "4711", "v0.8", "0.8", "luther", "happy", "runs", "知识",
+    "李小明", "小明", "年假规定", "規定", "HR-2024", "C++", "1234", "1,234.50", "-5", "データ",
+    "🎉", "example", "usd", "2024年",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("word", WORDS)
+def test_finds_what_the_analysis_holds(text: str, word: str) -> None:
+    terms = query_terms(word)
+    picked = {token for token in analyse(text) if token.term in terms}
+    found = set(find_terms(text, terms))
+    assert picked <= found
+    # More only of Chinese, where a word is found even if it was cut differently.
+    assert all(re.fullmatch(f"[{HAN}]+", token.term) for token in found - picked)
+
+
+@given(st.lists(st.sampled_from([*WORDS, *TEXTS]), max_size=6), st.sampled_from(WORDS))
+def test_finds_the_same_in_any_text(parts: list[str], word: str) -> None:
+    text, terms = " ".join(parts), query_terms(word)
+    picked = {token for token in analyse(text) if token.term in terms}
+    assert picked <= set(find_terms(text, terms))
+
+
+def test_found_in_order_with_places_in_the_original() -> None:
+    text = "ﬁnance 財務 FINANCE"
+    found = find_terms(text, query_terms("finance 财务"))
+    assert [text[token.start : token.end] for token in found] == ["ﬁnance", "財務", "FINANCE"]
+
+
+def test_no_terms_find_nothing() -> None:
+    assert find_terms("anything", ()) == []

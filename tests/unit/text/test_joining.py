@@ -1,0 +1,94 @@
+"""A passage joined with its neighbours reads well and keeps its place in the document."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.text.joining import Fragment, join_neighbours
+
+DOCUMENT = (
+    "The office opens at nine. It closes at six. Visitors sign in at the front desk before they "
+    "go up to the second floor. 员工每年有十五天带薪年假。病假需要医生证明。"
+)
+
+
+def cut(start: int, end: int) -> Fragment:
+    return Fragment(DOCUMENT[start:end], start, end)
+
+
+def at(words: str) -> int:
+    return DOCUMENT.index(words)
+
+
+def test_sentences_that_the_passage_cuts_are_completed() -> None:
+    start, end = at("front desk"), at("second")
+    joined = join_neighbours(
+        cut(start, end - 1), cut(0, start - 1), cut(end, len(DOCUMENT)), wanted_chars=0
+    )
+    assert joined.text == DOCUMENT[at("Visitors") : at(" 员工")]
+    assert (joined.start, joined.end) == (at("Visitors"), at(" 员工"))
+
+
+def test_short_passage_is_filled_with_whole_sentences_first_from_what_follows() -> None:
+    start, end = at("It closes"), at(" Visitors")
+    before, after = cut(0, start - 1), cut(end + 1, len(DOCUMENT))
+    joined = join_neighbours(cut(start, end), before, after, wanted_chars=95)
+    assert joined.text == DOCUMENT[start : at(" 员工")]
+    joined = join_neighbours(cut(start, end), before, None, wanted_chars=95)
+    assert joined.text == DOCUMENT[:end]
+
+
+def test_long_passage_of_whole_sentences_stays_as_it_is() -> None:
+    start, end = at("It closes"), at(" Visitors")
+    passage = cut(start, end)
+    around = cut(0, start - 1), cut(end + 1, len(DOCUMENT))
+    assert join_neighbours(passage, *around, wanted_chars=5) == passage
+
+
+def test_overlapping_neighbours_are_not_doubled() -> None:
+    passage = cut(at("It closes"), at("front"))
+    joined = join_neighbours(
+        passage, cut(0, 40), cut(at("Visitors"), len(DOCUMENT)), wanted_chars=0
+    )
+    assert joined.text == DOCUMENT[at("It closes") : at(" 员工")]
+
+
+def test_neighbour_that_does_not_fit_is_left_out() -> None:
+    passage = cut(at("It closes"), at("front"))
+    far = cut(at("病假"), len(DOCUMENT))
+    differing = Fragment("X" * 30, passage.end - 10, passage.end + 20)
+    inexact = Fragment("and so on", passage.end, passage.end + 50)
+    for neighbour in (far, differing, inexact):
+        assert join_neighbours(passage, None, neighbour, wanted_chars=500) == passage
+
+
+def test_endless_sentence_adds_a_bounded_rest_of_whole_words() -> None:
+    words = "word " * 400
+    passage = Fragment(words[600:1000], 600, 1000)
+    joined = join_neighbours(
+        passage, Fragment(words[:600], 0, 600), Fragment(words[1000:], 1000, 2000), wanted_chars=0
+    )
+    assert joined.text == words[joined.start : joined.end]
+    assert len(joined.text) <= 400 + 2 * 160
+    assert joined.text.startswith("word")
+    assert joined.text.endswith("word")
+
+
+@given(
+    st.text(alphabet="aB。. \n中", min_size=3, max_size=120),
+    st.lists(st.integers(0, 120), min_size=6, max_size=6),
+    st.integers(0, 150),
+)
+def test_joined_text_is_what_stands_in_the_document(
+    document: str, places: list[int], wanted: int
+) -> None:
+    """Whatever the ranges, characters stay where they are and the passage stays whole."""
+    bounds = sorted(min(place, len(document)) for place in places)
+    passage = Fragment(document[bounds[1] : bounds[4]], bounds[1], bounds[4])
+    before = Fragment(document[bounds[0] : bounds[2]], bounds[0], bounds[2])
+    after = Fragment(document[bounds[3] : bounds[5]], bounds[3], bounds[5])
+    joined = join_neighbours(passage, before, after, wanted_chars=wanted)
+    assert joined.text == document[joined.start : joined.end]
+    assert joined.start <= passage.start
+    assert joined.end >= passage.end

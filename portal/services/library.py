@@ -23,6 +23,7 @@ from portal.store import chunks as chunk_store
 from portal.store import documents as document_store
 from portal.store import files as file_store
 from portal.store import jobs as job_store
+from portal.store import outdated_chunks
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.scripts import is_invisible
@@ -75,6 +76,12 @@ def list_documents(
         return document_store.list_documents(
             session, person, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
         )
+
+
+def list_domains(services: Services, person: Person) -> list[str]:
+    """The domains of all documents that a person may see, in order."""
+    with services.database.begin() as session:
+        return document_store.list_domains(session, person)
 
 
 def list_trash(services: Services, person: Person) -> tuple[DocumentSummary, ...]:
@@ -192,6 +199,8 @@ def change_document(
         row = _editable(session, person, document_id, deleted=False)
         if title is not None:
             row.title = check_title(title)
+            # Passages are found by their document's title too.
+            outdated_chunks.mark_outdated(session, document_id)
         if domain is not None:
             row.domain = check_domain(domain)
         if visibility is not None:

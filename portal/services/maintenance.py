@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from portal.services import Services, setup
+from portal.services import Services, calibrating, model_builds, reanalysis, setup
 from portal.store import jobs as job_store
 from portal.store import tokens as token_store
 
@@ -14,14 +14,20 @@ log = structlog.get_logger(__name__)
 
 # An ended token is remembered this long, so that a copied refresh token is still recognised.
 _TOKEN_MEMORY = timedelta(days=30)
+# A share of the time between two rounds: searches and ingestion come first.
+_REANALYSIS_S = 10.0
 
 
 def run(services: Services) -> None:
-    """Requeue jobs that the queue lost, forget tokens that ended long ago, and see that the
-    keyword index still answers: after a restart of the server an early one falls silent."""
+    """Requeue jobs and builds that the queue lost, forget tokens that ended long ago, and see that
+    the keyword index still answers: after a restart of the server an early one falls silent.
+    A model without constants of confidence gets them. What an older analyser made of the passages is made anew bit by bit."""
     setup.heal_keyword_index(services)
+    model_builds.requeue_lost(services)
     with services.database.begin() as session:
         for job_id in job_store.unfinished_without_queue_entry(session):
             log.warning("job_requeued", job_id=str(job_id))
             job_store.enqueue(session, job_id)
         token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)
+    calibrating.fit_if_due(services)
+    reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)

@@ -1,0 +1,175 @@
+"""Another spelling of a question: "did you mean", from the words of the person's own passages.
+
+A word is doubted when no passage that counts for this person holds it, and corrected only to one
+that such a passage does hold: what stands in documents of others, or in those that are switched
+off, is neither taken for known nor proposed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from portal.domain.people import Person
+from portal.domain.search import Correction
+from portal.store import vocabulary
+from portal.store.query_filters import pattern
+from portal.store.session import Session
+from portal.store.word_counts import Evidence, visible_matches
+from portal.text.analyser import query_terms, tsquery_and, tsquery_or
+from portal.text.folding import fold, in_script_of
+from portal.text.spelling import (
+    LONG_HAN_WORD,
+    Suspect,
+    Word,
+    edits,
+    in_the_manner_of,
+    lookup_keys,
+    most_edits,
+    suspects_of,
+)
+
+# A longer question is no typing: it was pasted, and says enough without its odd words.
+_MOST_SUSPECTS = 24
+# How many replacements are looked up in the passages, for each doubtful word.
+_MOST_TRIED = 8
+_MOST_COUNTED = 30
+_MOST_IN_CONTEXT = 80
+
+
+def correct(
+    session: Session, person: Person, conversation_id: UUID | None, parsed_text: str
+) -> Correction | None:
+    """The question with unknown words replaced by the nearest known ones; None where there is
+    nothing to replace. The keyword index is not needed."""
+    suspects = suspects_of(parsed_text)[:_MOST_SUSPECTS]
+    suspects = _unknown(session, person, conversation_id, suspects)
+    candidates = _candidates(session, suspects)
+    chosen = _chosen(session, person, conversation_id, candidates)
+    if not chosen:
+        return None
+    replaced: list[tuple[str, str]] = []
+    corrected, done = "", 0
+    for suspect, word in _apart(chosen):
+        typed = parsed_text[suspect.start : suspect.end]
+        new = _written(parsed_text, typed, suspect, word)
+        corrected += parsed_text[done : suspect.start] + new
+        done = suspect.end
+        if (typed, new) not in replaced:
+            replaced.append((typed, new))
+    corrected += parsed_text[done:]
+    return Correction(corrected, query_terms(corrected), tuple(replaced))
+
+
+def _unknown(
+    session: Session, person: Person, conversation_id: UUID | None, suspects: Sequence[Suspect]
+) -> list[Suspect]:
+    """Those that no passage of this person's holds."""
+    wanted = {suspect: _standing(suspect) for suspect in suspects}
+    seen = visible_matches(session, person, conversation_id, wanted)
+    return [suspect for suspect in suspects if suspect not in seen]
+
+
+def _standing(suspect: Suspect) -> Evidence:
+    """That a word stands in a passage. A Chinese one may be cut otherwise there."""
+    if not suspect.is_han:
+        return Evidence(tsquery_or((suspect.term,)))
+    parts = tsquery_and(query_terms(suspect.word))
+    return Evidence(f"{tsquery_or((suspect.term,))} | ({parts})", pattern(suspect.word))
+
+
+def _candidates(session: Session, suspects: Sequence[Suspect]) -> dict[Suspect, list[Word]]:
+    """Words of the vocabulary that each may be a slip of, nearest first."""
+    sought: dict[str, list[Suspect]] = defaultdict(list)
+    for suspect in suspects:
+        for key in lookup_keys(suspect.word):
+            sought[key].append(suspect)
+    found: dict[Suspect, set[Word]] = defaultdict(set)
+    for key, word in vocabulary.find_by_keys(session, sought):
+        for suspect in sought[key]:
+            found[suspect].add(word)
+    far = [suspect.word for suspect in suspects if most_edits(suspect.word) > 1]
+    similar = vocabulary.find_similar(session, far)
+    for suspect in suspects:
+        found[suspect].update(similar.get(suspect.word, ()))
+    return {suspect: _nearest(suspect, words) for suspect, words in found.items()}
+
+
+def _nearest(suspect: Suspect, words: Iterable[Word]) -> list[Word]:
+    most = most_edits(suspect.word)
+    ranked = sorted(
+        (distance, word.word[0] != suspect.word[0], word)
+        for word in words
+        if word.term != suspect.term
+        and 0 < (distance := edits(suspect.word, word.word, most)) <= most
+    )
+    return [word for _, _, word in ranked]
+
+
+def _chosen(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    candidates: dict[Suspect, list[Word]],
+) -> dict[Suspect, Word]:
+    """For each the best candidate that this person's passages bear out: the nearest, and of
+    those the one that most passages have."""
+    wanted: dict[tuple[Suspect, tuple[Word, ...]], Evidence] = {}
+    for suspect, words in candidates.items():
+        if suspect.is_han and words:
+            if _is_guesswork(suspect, words):
+                continue
+            wanted[suspect, tuple(words)] = _evidence_in_context(suspect, words)
+            continue
+        for word in words[:_MOST_TRIED]:
+            wanted[suspect, (word,)] = Evidence(tsquery_and(word.term.split()))
+    found = visible_matches(session, person, conversation_id, wanted, most=_MOST_COUNTED)
+    choices: dict[Suspect, list[tuple[int, bool, int, Word]]] = defaultdict(list)
+    for (suspect, tried), strings in found.items():
+        counted = Counter("".join(fold(string).text.split()) for string in strings)
+        for word in tried:
+            if count := counted[word.word if suspect.is_han else ""]:
+                begins_otherwise = word.word[0] != suspect.word[0]
+                distance = edits(suspect.word, word.word, most_edits(suspect.word))
+                choices[suspect].append((distance, begins_otherwise, -count, word))
+    return {suspect: min(options)[-1] for suspect, options in choices.items()}
+
+
+def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:
+    """Whether too many words are near a short Chinese one that nothing stands beside."""
+    has_context = suspect.before or suspect.after or len(suspect.word) >= LONG_HAN_WORD
+    return len(words) > (_MOST_IN_CONTEXT if has_context else _MOST_TRIED)
+
+
+def _evidence_in_context(suspect: Suspect, words: Iterable[Word]) -> Evidence:
+    """That one of these words stands in a passage, beside the same characters as in the question
+    where there are any. One character of two is too little to know a Chinese word by."""
+    terms = " | ".join(f"({tsquery_and(word.term.split())})" for word in words)
+    either = "(?:" + "|".join(pattern(word.word) for word in words) + ")"
+    if len(suspect.word) >= LONG_HAN_WORD or not (suspect.before or suspect.after):
+        return Evidence(terms, either)
+    sides = []
+    if suspect.before:
+        sides.append(f"(?<={pattern(suspect.before)}){either}")
+    if suspect.after:
+        sides.append(f"{either}(?={pattern(suspect.after)})")
+    beside = (query_terms(side) for side in (suspect.before, suspect.after) if side)
+    neighbours = " | ".join(f"({tsquery_and(each)})" for each in beside)
+    return Evidence(f"({terms}) & ({neighbours})", "|".join(sides))
+
+
+def _apart(chosen: dict[Suspect, Word]) -> list[tuple[Suspect, Word]]:
+    """Replacements that do not overlap, in the order of the text: the longest first come, since
+    the more characters agree, the likelier it is."""
+    taken: list[tuple[Suspect, Word]] = []
+    for suspect, word in sorted(chosen.items(), key=lambda item: -len(item[0].word)):
+        if all(suspect.end <= other.start or other.end <= suspect.start for other, _ in taken):
+            taken.append((suspect, word))
+    return sorted(taken, key=lambda pair: pair[0].start)
+
+
+def _written(question: str, typed: str, suspect: Suspect, word: Word) -> str:
+    if suspect.is_han:
+        return in_script_of(question, word.surface)
+    return in_the_manner_of(typed, word.surface)

@@ -1,0 +1,132 @@
+"""The words of the corpus, to correct misspelt questions by.
+
+The table knows every word of every passage, whoever may see it: nothing of it may reach a person
+that `word_counts` has not found among what that person may see and has switched on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, delete, select, text
+from sqlalchemy.orm import Session
+
+from portal.store.models import VocabularyRow
+from portal.text.spelling import Word, stored_keys, words_of
+
+TRIGRAM_INDEX = "ix_vocabulary_word_trgm"
+# Words to choose from for each that is misspelt; the nearest come first.
+_MOST_CANDIDATES = 40
+_LEAST_SIMILARITY = 0.3
+
+
+def ensure_trigram_index(connection: Connection) -> bool:
+    """Make the index that finds words with several slips; False where pg_trgm is missing."""
+    has_trigrams = text("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")
+    if connection.execute(has_trigrams).scalar() is None:
+        return False
+    connection.execute(
+        text(
+            f"CREATE INDEX IF NOT EXISTS {TRIGRAM_INDEX} ON vocabulary"
+            " USING gin (word gin_trgm_ops)"
+        )
+    )
+    return True
+
+
+def add_words(session: Session, texts: Iterable[str]) -> None:
+    """Remember the words of passages that are stored in the same transaction."""
+    found: dict[str, Word] = {}
+    for passage in texts:
+        found |= words_of(passage)
+    known = set(
+        session.scalars(select(VocabularyRow.word).where(VocabularyRow.word.in_(list(found))))
+    )
+    # In order, so that two workers with words in common wait for each other at most in turn.
+    new = [found[word] for word in sorted(found.keys() - known)]
+    session.execute(
+        text(
+            """
+            INSERT INTO vocabulary (word, surface, term, keys)
+            SELECT word, surface, term, string_to_array(keys, ' ')
+            FROM unnest(CAST(:words AS text[]), CAST(:surfaces AS text[]),
+                        CAST(:terms AS text[]), CAST(:keys AS text[]))
+                AS new (word, surface, term, keys)
+            ON CONFLICT DO NOTHING
+            """
+        ),
+        {
+            "words": [word.word for word in new],
+            "surfaces": [word.surface for word in new],
+            "terms": [word.term for word in new],
+            "keys": [" ".join(stored_keys(word.word)) for word in new],
+        },
+    )
+
+
+def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None) -> list[str]:
+    """The terms of a document's passages but those of one job, to ask `forget_unused` about once
+    they are gone."""
+    query = """
+        SELECT DISTINCT unnest(tsvector_to_array(terms_vector)) FROM document_chunks
+        WHERE document_id = :document_id AND job_id IS DISTINCT FROM :job_id
+    """
+    return list(session.scalars(text(query), {"document_id": document_id, "job_id": job_id}))
+
+
+def forget_unused(session: Session, terms: Sequence[str]) -> None:
+    """Forget words of these terms that no passage has any more: nothing of an erased text stays."""
+    if not terms:
+        return
+    unused = text(
+        """
+        string_to_array(term, ' ') && CAST(:terms AS text[]) AND NOT EXISTS (
+            SELECT FROM document_chunks c
+            WHERE c.terms_vector @@ plainto_tsquery('simple', vocabulary.term)
+        )
+        """
+    ).bindparams(terms=list(terms))
+    session.execute(delete(VocabularyRow).where(unused))
+
+
+def find_by_keys(session: Session, keys: Collection[str]) -> list[tuple[str, Word]]:
+    """Words that have one of these keys, each with that key."""
+    if not keys:
+        return []
+    query = """
+        SELECT wanted.key, word, surface, term
+        FROM unnest(CAST(:keys AS text[])) AS wanted (key)
+        JOIN vocabulary ON keys @> ARRAY[wanted.key]
+    """
+    rows = session.execute(text(query), {"keys": sorted(keys)})
+    return [(key, Word(*word)) for key, *word in rows]
+
+
+def find_similar(session: Session, words: Sequence[str]) -> dict[str, list[Word]]:
+    """For each word those that share trigrams with it, most alike first; none without pg_trgm."""
+    if not words or not _prepare_trigrams(session):
+        return {}
+    query = """
+        SELECT typed, near.word, near.surface, near.term
+        FROM unnest(CAST(:words AS text[])) AS typed
+        CROSS JOIN LATERAL (
+            SELECT word, surface, term, similarity(word, typed) FROM vocabulary
+            WHERE word % typed ORDER BY similarity(word, typed) DESC, word LIMIT :most
+        ) near
+    """
+    found: dict[str, list[Word]] = {}
+    binds = {"words": list(words), "most": _MOST_CANDIDATES}
+    for typed, *word in session.execute(text(query), binds):
+        found.setdefault(typed, []).append(Word(*word))
+    return found
+
+
+def _prepare_trigrams(session: Session) -> bool:
+    """Set how alike words must be, for this transaction; False where there is no index."""
+    query = """
+        SELECT to_regclass(:name) IS NOT NULL,
+               set_config('pg_trgm.similarity_threshold', :least, true)
+    """
+    binds = {"name": TRIGRAM_INDEX, "least": str(_LEAST_SIMILARITY)}
+    return bool(session.execute(text(query), binds).one()[0])

@@ -1,0 +1,76 @@
+"""A new analyser reaches what is stored already, bit by bit, while the portal serves."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from portal.services import library, maintenance, reanalysis
+from portal.text.analyser import ANALYSER_VERSION, index_terms
+from tests.conftest import Portal
+
+
+@pytest.fixture
+def aged(portal: Portal) -> Portal:
+    """Seven documents whose terms an analyser made that knew no Chinese and no stems."""
+    for number in range(7):
+        portal.add(f"員工每年有十五天帶薪年假。Running number{number}.", name=f"年假{number}.txt")
+    change(portal, "UPDATE document_chunks SET terms = lower(content), analyser_version = 1")
+    change(portal, "DELETE FROM vocabulary")
+    return portal
+
+
+def change(portal: Portal, statement: str) -> None:
+    with portal.services.database.begin() as session:
+        session.execute(text(statement))
+
+
+def ask(portal: Portal, statement: str, **binds: object) -> list[object]:
+    with portal.services.database.begin() as session:
+        return list(session.scalars(text(statement), binds))
+
+
+def found(portal: Portal, term: str) -> int:
+    query = "SELECT c.id FROM document_chunks c WHERE c.terms_vector @@ to_tsquery('simple', :term)"
+    return len(ask(portal, query, term=term))
+
+
+def outdated(portal: Portal) -> int:
+    query = "SELECT id FROM document_chunks WHERE analyser_version < :version"
+    return len(ask(portal, query, version=ANALYSER_VERSION))
+
+
+def test_old_passages_are_found_again_batch_by_batch(aged: Portal) -> None:
+    assert (found(aged, "员工"), found(aged, "run")) == (0, 0)
+    progress = list(reanalysis.reanalyse(aged.services, batch_size=3))
+    assert [(each.done, each.left) for each in progress] == [(3, 4), (6, 1), (7, 0)]
+    assert (found(aged, "员工"), found(aged, "run")) == (7, 7)
+    assert {"员工", "running"} <= set(ask(aged, "SELECT word FROM vocabulary"))
+    assert list(reanalysis.reanalyse(aged.services)) == []
+
+
+def test_what_is_interrupted_goes_on_where_it_stopped(aged: Portal) -> None:
+    next(reanalysis.reanalyse(aged.services, batch_size=2))
+    assert outdated(aged) == 5
+    assert found(aged, "员工") == 2
+    reanalysis.reanalyse_for(aged.services, seconds=0, batch_size=2)
+    assert outdated(aged) == 3
+    maintenance.run(aged.services)
+    assert outdated(aged) == 0
+    terms = ask(aged, "SELECT terms FROM document_chunks ORDER BY terms LIMIT 1")
+    assert terms == [index_terms("年假0\n員工每年有十五天帶薪年假。Running number0.")]
+
+
+def test_only_one_process_at_a_time_does_it(aged: Portal) -> None:
+    with aged.services.database.begin() as session:
+        session.execute(text("SELECT pg_advisory_xact_lock(7316003)"))
+        assert list(reanalysis.reanalyse(aged.services)) == []
+    assert list(reanalysis.reanalyse(aged.services))[-1].left == 0
+
+
+def test_a_new_title_is_found_after_it_too(portal: Portal) -> None:
+    document = portal.add("Nothing of note.", name="old.txt")
+    library.change_document(portal.services, portal.admin, document.id, title="差旅報銷")
+    reanalysis.reanalyse_for(portal.services, seconds=5)
+    assert found(portal, "报销") == 1
+    assert found(portal, "old") == 0

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -20,7 +20,11 @@ import structlog
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from portal.database.extensions import FIRST_DURABLE_PG_TEXTSEARCH, pg_textsearch_version
+from portal.database.extensions import (
+    FIRST_DURABLE_PG_TEXTSEARCH,
+    pg_textsearch_version,
+    read_extensions,
+)
 
 INDEX = "ix_document_chunks_bm25"
 TABLE = "document_chunks"
@@ -74,8 +78,28 @@ class Probe:
         return least <= self.counted <= most
 
 
-def ensure_index(connection: Connection, *, k1: float = 1.2, b: float = 0.75) -> bool:
-    """Make the index where pg_textsearch is, anew when k1 or b changed. True when it is there.
+@dataclass(frozen=True)
+class Parameters:
+    """How BM25 weighs: `k1` how soon repeated words stop counting, `b` how much long passages are
+    held back. PostgreSQL keeps them with the index, in these words."""
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    @property
+    def options(self) -> set[str]:
+        return {f"k1={self.k1:g}", f"b={self.b:g}"}
+
+    @property
+    def assignments(self) -> str:
+        return f"k1 = {self.k1:g}, b = {self.b:g}"
+
+
+DEFAULTS = Parameters()
+
+
+def ensure_index(connection: Connection, parameters: Parameters = DEFAULTS) -> bool:
+    """Make the index where pg_textsearch is and the index is not. True when it is there.
 
     Never clone a database that has this index (CREATE DATABASE ... TEMPLATE): pg_textsearch 1.0.0
     knows an index by its OID alone, clones share it, and each then reads the other's pages. Clone
@@ -83,25 +107,20 @@ def ensure_index(connection: Connection, *, k1: float = 1.2, b: float = 0.75) ->
     """
     if pg_textsearch_version(connection) is None:
         return False
-    wanted = {"text_config=simple", f"k1={k1:g}", f"b={b:g}"}
-    query = text("SELECT reloptions FROM pg_class WHERE oid = to_regclass(:name)")
-    options = connection.execute(query, {"name": INDEX}).scalar()
-    if options is not None and wanted <= set(options):
-        return True
-    connection.execute(text(f"DROP INDEX IF EXISTS {INDEX}"))
-    connection.execute(
-        text(
-            f"CREATE INDEX {INDEX} ON {TABLE} USING bm25 (terms)"
-            f" WITH (text_config = 'simple', k1 = {k1:g}, b = {b:g})"
-        )
-    )
+    if not _is_usable(connection):
+        _create(connection, parameters, concurrently=False)
     return True
 
 
-def rebuild_after_start(engine: Engine) -> Bm25State:
-    """Rebuild the index if it has not been since the server started, or counts passages that are
-    not there. Processes that start together do it once: the others wait and find it done."""
+def rebuild_after_start(engine: Engine, parameters: Parameters | None = None) -> Bm25State:
+    """Rebuild the index if it has other parameters, has not been rebuilt since the server started,
+    or counts passages that are not there. Processes that start together do it once: the others
+    wait and find it done."""
     with _alone(engine) as connection:
+        if parameters is not None and not parameters.options <= _options(connection):
+            log.info("keyword index gets new parameters", **asdict(parameters))
+            connection.execute(text(f"ALTER INDEX {INDEX} SET ({parameters.assignments})"))
+            return _rebuild(connection, concurrently=True)
         state = read_state(connection)
         if not state.needs_guard:
             return state
@@ -115,16 +134,26 @@ def rebuild_after_start(engine: Engine) -> Bm25State:
         return state
 
 
-def heal(engine: Engine) -> Bm25State:
-    """Rebuild the index if the server has restarted or the index does not answer, and say so.
-    Searches go on meanwhile. Cheap when all is well: call it on a timer."""
+def heal(engine: Engine, parameters: Parameters = DEFAULTS) -> Bm25State:
+    """Bring the index back if it is gone, the server has restarted or it does not answer, and say
+    so; `absent` where the server has no pg_textsearch to offer. Searches go on meanwhile. Cheap
+    when all is well: call it on a timer."""
     with engine.connect() as connection:
         state = read_state(connection)
-        if state.state == "absent" or _is_well(connection, state):
+        if state.state != "absent" and _is_well(connection, state):
+            return state
+        if state.state == "absent" and not _is_available(connection):
             return state
     with _alone(engine) as connection:
-        if _is_well(connection, state):
+        if pg_textsearch_version(connection) is None and not _restore_extension(connection):
+            return Bm25State("absent")
+        if not _is_usable(connection):
+            log.warning("keyword index is gone; making it anew", index=INDEX)
+            _create(connection, parameters, concurrently=True)
             return read_state(connection)
+        state = read_state(connection)
+        if _is_well(connection, state):
+            return state
         _remember(connection, "stale")
         log.warning("keyword index does not answer as it should; rebuilding it", index=INDEX)
         state = _rebuild(connection, concurrently=True)
@@ -161,8 +190,7 @@ def probe(connection: Connection) -> Probe:
 def read_state(connection: Connection) -> Bm25State:
     """How the index stands, from what the last rebuild left and the server's start."""
     version = pg_textsearch_version(connection)
-    exists = text("SELECT to_regclass(:name) IS NOT NULL")
-    if version is None or not connection.execute(exists, {"name": INDEX}).scalar_one():
+    if version is None or not _is_usable(connection):
         return Bm25State("absent")
     spelled = ".".join(str(part) for part in version)
     if version >= FIRST_DURABLE_PG_TEXTSEARCH:
@@ -179,7 +207,67 @@ def read_state(connection: Connection) -> Bm25State:
 
 def _is_well(connection: Connection, state: Bm25State) -> bool:
     started = not state.needs_guard or _is_rebuilt_since_start(connection)
-    return started and probe(connection).answers
+    try:
+        with _savepoint(connection):
+            return started and probe(connection).answers
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise
+        return False  # A damaged file answers with an error.
+
+
+def _savepoint(connection: Connection) -> AbstractContextManager[object]:
+    """What a failing statement does not undo; without a transaction there is nothing to undo."""
+    options = connection.get_execution_options()
+    if options.get("isolation_level") == "AUTOCOMMIT":
+        return nullcontext()
+    return connection.begin_nested()
+
+
+def _is_usable(connection: Connection) -> bool:
+    """Whether the index is there and whole: one whose building broke off is not."""
+    query = text(
+        """
+        SELECT i.indisvalid AND a.amname = 'bm25'
+          FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+         WHERE i.indexrelid = to_regclass(:name)
+        """
+    )
+    return bool(connection.execute(query, {"name": INDEX}).scalar())
+
+
+def _options(connection: Connection) -> set[str]:
+    query = text("SELECT reloptions FROM pg_class WHERE oid = to_regclass(:name)")
+    return set(connection.execute(query, {"name": INDEX}).scalar() or ())
+
+
+def _create(connection: Connection, parameters: Parameters, *, concurrently: bool) -> None:
+    connection.execute(text(f"DROP INDEX IF EXISTS {INDEX}"))
+    how = "CONCURRENTLY " if concurrently else ""
+    connection.execute(
+        text(
+            f"CREATE INDEX {how}{INDEX} ON {TABLE} USING bm25 (terms)"
+            f" WITH (text_config = 'simple', {parameters.assignments})"
+        )
+    )
+    rows = connection.execute(text(f"SELECT count(*) FROM {TABLE}")).scalar_one()
+    _remember(connection, "ready", row_count=rows)
+
+
+def _is_available(connection: Connection) -> bool:
+    """Whether the server could give the extension to this database, or has."""
+    return read_extensions(connection)["pg_textsearch"].available is not None
+
+
+def _restore_extension(connection: Connection) -> bool:
+    """Install the extension again; False where we may not, or the server does not preload it."""
+    try:
+        connection.execute(text("CREATE EXTENSION IF NOT EXISTS pg_textsearch"))
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise
+        return False
+    return True
 
 
 @contextmanager
@@ -229,10 +317,11 @@ def _remember(connection: Connection, state: State, row_count: int | None = None
             f"""
             INSERT INTO bm25_index_state
                    (index_name, server_started_at, rebuilt_at, row_count, state)
-            VALUES (:name, ({_SERVER_STARTED_AT}),
+            VALUES (:name, CASE WHEN :state = 'ready' THEN ({_SERVER_STARTED_AT}) END,
                     CASE WHEN :state = 'ready' THEN now() END, :row_count, :state)
             ON CONFLICT (index_name) DO UPDATE
-               SET server_started_at = excluded.server_started_at,
+               SET server_started_at = coalesce(
+                       excluded.server_started_at, bm25_index_state.server_started_at),
                    rebuilt_at = coalesce(excluded.rebuilt_at, bm25_index_state.rebuilt_at),
                    row_count = coalesce(excluded.row_count, bm25_index_state.row_count),
                    state = excluded.state
@@ -261,7 +350,7 @@ def _term_of_newest_chunk(connection: Connection) -> str | None:
 def _counted(connection: Connection) -> int | None:
     """How many passages the index knows of; None where we may not ask."""
     try:
-        with connection.begin_nested():
+        with _savepoint(connection):
             query = text("SELECT bm25_summarize_index(:name)")
             summary = connection.execute(query, {"name": INDEX}).scalar_one()
     except DBAPIError:

@@ -123,7 +123,7 @@ def _lacks_of_extensions(extensions: dict[str, Extension]) -> list[Lack]:
             )
         )
     costs = {
-        "pg_trgm": "fuzzy search does not correct spelling",
+        "pg_trgm": "fuzzy search corrects words with one slip only",
         "unaccent": "accents count when words are compared",
     }
     for name, cost in costs.items():

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 import pytest
@@ -169,14 +170,85 @@ def test_the_probe_notices_passages_that_are_not_counted(
     assert answers(engine)
 
 
-def test_new_parameters_remake_the_index(engine: Engine) -> None:
+def test_new_parameters_rebuild_the_index_while_others_write(engine: Engine) -> None:
+    before = search(engine, "罕见")
+    parameters = bm25.Parameters(k1=2.0, b=0.5)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: [add(engine, range(n, n + 10)) for n in range(301, 401, 10)])
+        state = bm25.rebuild_after_start(engine, parameters)
+        writing.result()
+    assert state.state == "ready"
+    after = search(engine, "罕见")
+    assert len(after) == 8
+    assert after[0] != before[0]
     with engine.begin() as connection:
-        bm25.ensure_index(connection, k1=2.0, b=0.5)
-        options = connection.execute(
-            text("SELECT reloptions FROM pg_class WHERE relname = :name"), {"name": bm25.INDEX}
+        connection.execute(text(f"DROP INDEX {bm25.INDEX}"))
+        bm25.ensure_index(connection, parameters)
+    assert search(engine, "罕见") == after, "as an index that was made with them"
+    assert bm25.rebuild_after_start(engine, parameters).rebuilt_at == remade_at(engine)
+
+
+def remade_at(engine: Engine) -> object:
+    with engine.connect() as connection:
+        return bm25.read_state(connection).rebuilt_at
+
+
+BROKEN = {
+    "index dropped": f"DROP INDEX {bm25.INDEX}",
+    "extension dropped": "DROP EXTENSION pg_textsearch CASCADE",
+    "extension dropped and back": "DROP EXTENSION pg_textsearch CASCADE;"
+    " CREATE EXTENSION pg_textsearch",
+    "index left half-built": f"UPDATE pg_index SET indisvalid = false"
+    f" WHERE indexrelid = '{bm25.INDEX}'::regclass",
+    "another kind of index": f"DROP INDEX {bm25.INDEX};"
+    f" CREATE INDEX {bm25.INDEX} ON document_chunks (id)",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_an_index_that_somebody_broke_is_made_anew(engine: Engine, how: str) -> None:
+    before = search(engine, "罕见")
+    with engine.begin() as connection:
+        connection.execute(text(BROKEN[how]))
+    with engine.connect() as connection:
+        assert bm25.read_state(connection).state == "absent"
+    state = bm25.heal(engine, bm25.DEFAULTS)
+    assert state.state == "ready"
+    assert search(engine, "罕见") == before
+    assert bm25.heal(engine).rebuilt_at == state.rebuilt_at
+
+
+def test_a_damaged_index_is_rebuilt(own_server: EmbeddedPostgres, engine: Engine) -> None:
+    before = search(engine, "罕见")
+    with engine.connect() as connection:
+        path = connection.execute(
+            text("SELECT current_setting('data_directory') || '/' || pg_relation_filepath(:name)"),
+            {"name": bm25.INDEX},
         ).scalar_one()
-    assert {"k1=2", "b=0.5"} <= set(options)
-    assert len(search(engine, "罕见")) == 6
+    engine.dispose()
+    own_server.stop()
+    file = Path(path)
+    file.write_bytes(b"\x5a" * file.stat().st_size)
+    own_server.start()
+    assert bm25.heal(engine).state == "ready"
+    assert search(engine, "罕见") == before
+
+
+def test_inserts_that_were_rolled_back_are_noticed_at_the_next_start(engine: Engine) -> None:
+    bm25.heal(engine)
+    with engine.connect() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO document_chunks (id, terms)"
+                " SELECT g, '共同 罕见' FROM generate_series(1000, 1400) g"
+            )
+        )
+        connection.rollback()
+    with engine.connect() as connection:
+        assert not bm25.probe(connection).is_exact
+    bm25.rebuild_after_start(engine)
+    with engine.connect() as connection:
+        assert bm25.probe(connection).is_exact
 
 
 def test_an_empty_table_is_no_fault(engine: Engine) -> None:

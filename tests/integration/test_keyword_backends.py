@@ -1,0 +1,105 @@
+"""Whatever ranks words, searches obey the same rules and say what they did without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+from structlog.testing import capture_logs
+
+from portal.domain.documents import Visibility
+from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
+from portal.services import Services, accounts, searching, setup
+from portal.store import keyword_index
+from tests.conftest import Portal
+
+LIBRARY = {
+    "年假规定.txt": "员工每年有十五天带薪年假。病假需要医生证明。",
+    "handbook.md": "The office closes at six. Visitors must sign in at the front desk.",
+    "draft.txt": "A draft about the office and its front door.",
+}
+
+
+@pytest.fixture
+def open_portal(make_services: Callable[..., Services]) -> Callable[[str], Portal]:
+    def make(backend: str) -> Portal:
+        services = make_services(search={"keyword_backend": backend})
+        accounts.ensure_first_administrator(services)
+        portal = Portal(services, accounts.find_person(services, "admin"))
+        for name, content in LIBRARY.items():
+            portal.add(content, name=name)
+        return portal
+
+    return make
+
+
+def ask(portal: Portal, query: str, **wishes: object) -> SearchOutcome:
+    return searching.search(portal.services, portal.admin, SearchRequest(query, **wishes))
+
+
+def titles(outcome: SearchOutcome) -> list[str]:
+    return [hit.title for hit in outcome.hits]
+
+
+@pytest.mark.parametrize("backend", ["pg_textsearch", "tsvector"])
+def test_words_rank_and_operators_narrow_with_every_backend(
+    open_portal: Callable[[str], Portal], backend: str
+) -> None:
+    portal = open_portal(backend)
+    words = {"mode": SearchMode.KEYWORD}
+    assert titles(ask(portal, "年假有几天", **words)) == ["年假规定"]
+    assert titles(ask(portal, "帶薪年假", **words)) == ["年假规定"]
+    assert set(titles(ask(portal, "office", **words))) == {"handbook", "draft"}
+    assert titles(ask(portal, "office -draft", **words)) == ["handbook"]
+    assert titles(ask(portal, '"front desk" office', **words)) == ["handbook"]
+    assert titles(ask(portal, "office type:txt", **words)) == ["draft"]
+    assert titles(ask(portal, "office title:hand")) == ["handbook"]
+    assert titles(ask(portal, "zebra", **words)) == []
+    outcome = ask(portal, "office")
+    assert outcome.search_method is SearchMode.HYBRID
+    assert not outcome.degraded
+
+
+@pytest.mark.parametrize("backend", ["pg_textsearch", "tsvector", "off"])
+def test_foreign_passages_stay_hidden_with_every_backend(
+    open_portal: Callable[[str], Portal], backend: str
+) -> None:
+    portal = open_portal(backend)
+    owner = portal.person("owner")
+    portal.add("office secrets", name="secret.txt", owner=owner, visibility=Visibility.PRIVATE)
+    other = portal.person("other")
+    for query in ("office secrets", '"office secrets"', "title:secret secrets"):
+        outcome = searching.search(portal.services, other, SearchRequest(query))
+        assert "secret" not in titles(outcome)
+
+
+def test_without_a_backend_meaning_answers_and_operators_still_narrow(
+    open_portal: Callable[[str], Portal],
+) -> None:
+    portal = open_portal("off")
+    outcome = ask(portal, "office -draft")
+    assert "handbook" in titles(outcome)
+    assert "draft" not in titles(outcome)
+    assert outcome.search_method is SearchMode.VECTOR
+    assert searching.KEYWORD_UNAVAILABLE in outcome.degraded
+
+
+def test_a_lost_index_is_told_once_and_its_return_too(
+    open_portal: Callable[[str], Portal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())
+    portal = open_portal("auto")
+    with portal.services.database.begin() as session:
+        session.execute(text(f"DROP INDEX {keyword_index.BM25_INDEX}"))
+    with capture_logs() as logs:
+        for _ in range(3):
+            assert searching.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
+        setup.heal_keyword_index(portal.services)
+        for _ in range(3):
+            assert not ask(portal, "office").degraded
+    told = [entry["event"] for entry in logs if entry["event"].startswith("keyword search is")]
+    assert told == [
+        "keyword search is off, searches go by meaning alone",
+        "keyword search is back",
+    ]

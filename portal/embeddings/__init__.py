@@ -26,7 +26,12 @@ def _hashing(settings: EmbeddingSettings) -> Embedder:
 def _sentence_transformers(settings: EmbeddingSettings) -> Embedder:
     from portal.embeddings.sentence_transformers import SentenceTransformersEmbedder
 
-    return SentenceTransformersEmbedder(model=settings.model, dimensions=settings.dimensions)
+    return SentenceTransformersEmbedder(
+        model=settings.model,
+        dimensions=settings.dimensions,
+        query_prefix=settings.query_prefix,
+        timeout_s=settings.timeout_s,
+    )
 
 
 def _openai(settings: EmbeddingSettings) -> Embedder:
@@ -37,6 +42,7 @@ def _openai(settings: EmbeddingSettings) -> Embedder:
         dimensions=settings.dimensions,
         api_base=settings.api_base,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        query_prefix=settings.query_prefix,
         timeout_s=settings.timeout_s,
     )
 
@@ -52,6 +58,8 @@ PROVIDERS: dict[str, Callable[[EmbeddingSettings], Embedder]] = {
 def create_embedder(settings: EmbeddingSettings) -> Embedder:
     """The model that the settings name, with a memory for questions.
 
-    Raises EmbedderUnavailable, with the remedy, when it cannot be used on this machine.
+    Nothing is loaded and nobody is asked yet, so a model that cannot be used stops no process
+    from starting: embedding raises EmbedderUnavailable then, with the remedy. Only a bundled
+    model that does not exist is refused here.
     """
     return CachedQueries(PROVIDERS[settings.provider](settings))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
+import numpy as np
 
 from portal.domain.embedding import Vector
 from portal.embeddings.breaker import CircuitBreaker
+from portal.embeddings.endpoint import Answer, AnswerTooLarge, Endpoint
+from portal.embeddings.prefixes import prefixes
 from portal.embeddings.validation import validated
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.text.normalise import clean
@@ -30,11 +36,14 @@ _LONGEST_WAIT_S = 30.0
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 # About 8,000 tokens, the protocol's usual limit, of the densest script.
 _MAX_CHARACTERS = 6000
+# 16,000 numbers as JSON are about 350 kB; the rest of an answer is small.
+_MAX_BYTES = 256 * 1024
+_MAX_BYTES_A_TEXT = 512 * 1024
 
 
 class OpenAIEmbedder:
-    """Vectors over HTTP. Questions get one attempt within `timeout_s` and an answer at once while
-    the endpoint is known to be down; passages are retried with growing pauses.
+    """Vectors over HTTP. A question gets one attempt within `timeout_s` in all, and an answer at
+    once while the endpoint is known to be down; passages are retried with growing pauses.
     """
 
     def __init__(
@@ -44,6 +53,7 @@ class OpenAIEmbedder:
         dimensions: int | None = None,
         api_base: str | None = None,
         api_key: str | None = None,
+        query_prefix: str | None = None,
         timeout_s: float = 2.0,
         breaker: CircuitBreaker | None = None,
         sleep: Callable[[float], None] = time.sleep,
@@ -51,13 +61,12 @@ class OpenAIEmbedder:
         self._model = model or DEFAULT_MODEL
         self._asked_dimensions = dimensions
         self._dimensions = dimensions or KNOWN_DIMENSIONS.get(self._model)
+        self._question, self._passage = prefixes(self._model, question=query_prefix)
         self._timeout_s = timeout_s
         self._breaker = breaker or CircuitBreaker()
         self._sleep = sleep
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = httpx.Client(
-            base_url=(api_base or DEFAULT_API_BASE).rstrip("/") + "/", headers=headers
-        )
+        self._key = (api_key or "").strip()
+        self._endpoint = Endpoint(api_base or DEFAULT_API_BASE, headers=_headers(self._key))
 
     @property
     def name(self) -> str:
@@ -66,10 +75,11 @@ class OpenAIEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Known from the settings or the model; else the endpoint is asked once."""
-        if self._dimensions is None:
-            self._dimensions = len(self._request(["dimensions"], _PASSAGES_TIMEOUT_S)[0])
-        return self._dimensions
+        """Known from the settings or the model; else the endpoint is asked, as with a question.
+
+        Raises EmbedderUnavailable, InvalidEmbedding.
+        """
+        return self._dimensions or len(self.embed_query("dimensions"))
 
     def embed_query(self, text: str) -> Vector:
         remaining_s = self._breaker.remaining_s()
@@ -79,27 +89,33 @@ class OpenAIEmbedder:
                 "more seconds"
             )
         try:
-            vectors = self._request([_capped(text)], self._timeout_s)
-        except EmbedderUnavailable:
+            vectors = self._request([_capped(self._question, text)], self._timeout_s)
+            vector: Vector = self._checked(vectors, 1)[0]
+        except (EmbedderUnavailable, InvalidEmbedding):
             self._breaker.failed()
             raise
         self._breaker.succeeded()
-        vector: Vector = self._checked(vectors, 1)[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vector:
+        if not texts:
+            return np.empty((0, self._dimensions or 0), dtype=np.float32)
         vectors: list[Any] = []
         for start in range(0, len(texts), _BATCH):
-            batch = [_capped(text) for text in texts[start : start + _BATCH]]
+            batch = [_capped(self._passage, text) for text in texts[start : start + _BATCH]]
             vectors += self._patiently(batch)
         return self._checked(vectors, len(texts))
 
+    def close(self) -> None:
+        """End the connections to the endpoint."""
+        self._endpoint.close()
+
     def _checked(self, vectors: list[Any], count: int) -> Vector:
-        dimensions = self._dimensions or (len(vectors[0]) if vectors else 0)
+        dimensions = self._dimensions or _length(vectors[0])
         try:
             checked = validated(vectors, dimensions=dimensions, count=count)
         except InvalidEmbedding as error:
-            # A wrong length is a wrong setting: say which.
+            # A wrong length is a wrong setting: say of which model.
             raise InvalidEmbedding(reason=f"“{self._model}”: {error.params['reason']}") from error
         self._dimensions = dimensions
         return checked
@@ -120,30 +136,50 @@ class OpenAIEmbedder:
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._asked_dimensions is not None:
             body["dimensions"] = self._asked_dimensions
+        answer = self._ask(body, timeout_s, _MAX_BYTES + len(texts) * _MAX_BYTES_A_TEXT)
+        self._require_success(answer)
+        return _vectors(answer, len(texts))
+
+    def _ask(self, body: dict[str, Any], timeout_s: float, max_bytes: int) -> Answer:
+        address = self._endpoint.base_url
         try:
-            response = _within(timeout_s, self._http, body)
-        except httpx.TimeoutException as error:
+            return self._endpoint.post("embeddings", body, timeout_s=timeout_s, max_bytes=max_bytes)
+        except TimeoutError as error:
             raise _WorthRetrying(f"its endpoint took more than {timeout_s:g} seconds") from error
+        except AnswerTooLarge as error:
+            raise InvalidEmbedding(
+                reason=f"the endpoint answered with more than {max_bytes // 1024} kB"
+            ) from error
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise EmbedderUnavailable(
+                reason=f"“{address}” is no address of an endpoint. Set PORTAL_EMBEDDING__API_BASE "
+                "to one that begins with http:// or https://"
+            ) from error
         except httpx.HTTPError as error:
             raise _WorthRetrying(
-                f"its endpoint {self._http.base_url} cannot be reached ({error}). Check "
+                f"its endpoint {httpx.URL(address)!s} cannot be reached ({error}). Check "
                 "PORTAL_EMBEDDING__API_BASE"
             ) from error
-        if response.status_code in _RETRIED:
-            pause = response.headers.get("retry-after", "")
-            raise _WorthRetrying(
-                f"its endpoint answered {response.status_code}",
-                pause_s=float(pause) if pause.isdecimal() else 0.0,
-            )
-        if not response.is_success:
-            raise EmbedderUnavailable(
-                reason=f"its endpoint answered {response.status_code}: {response.text[:200]}. "
-                "Check PORTAL_EMBEDDING__MODEL, __API_KEY and __API_BASE"
-            )
-        return _vectors(response, len(texts))
 
-    def close(self) -> None:
-        self._http.close()
+    def _require_success(self, answer: Answer) -> None:
+        if answer.status in _RETRIED:
+            raise _WorthRetrying(
+                f"its endpoint answered {answer.status}",
+                pause_s=_seconds(answer.headers.get("retry-after", "")),
+            )
+        if httpx.codes.is_redirect(answer.status):
+            raise EmbedderUnavailable(
+                reason=f"its endpoint redirects to {answer.headers.get('location', 'nowhere')}, "
+                "and the key is not sent after it. Set PORTAL_EMBEDDING__API_BASE to the address "
+                "that answers"
+            )
+        if not httpx.codes.is_success(answer.status):
+            said = " ".join(answer.text.split())
+            said = said.replace(self._key, "…")[:200] if self._key else said[:200]
+            raise EmbedderUnavailable(
+                reason=f"its endpoint answered {answer.status}: {said}. "
+                "Check PORTAL_EMBEDDING__MODEL, __API_KEY, __API_BASE and __DIMENSIONS"
+            )
 
 
 class _WorthRetrying(EmbedderUnavailable):
@@ -154,41 +190,51 @@ class _WorthRetrying(EmbedderUnavailable):
         self.pause_s = pause_s
 
 
-def _capped(text: str) -> str:
+def _headers(key: str) -> dict[str, str]:
+    # A key with other characters is none, and the client would quote it when it complains.
+    return {"Authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
+
+
+def _capped(prefix: str, text: str) -> str:
     # The protocol refuses empty input.
-    return clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS] or " "
+    return prefix + clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS] or " "
 
 
-def _within(timeout_s: float, http: httpx.Client, body: dict[str, Any]) -> httpx.Response:
-    """The response, read whole within `timeout_s` in all: httpx counts each read anew, so that
-    an endpoint that trickles could hold a search for minutes."""
-    deadline = time.monotonic() + timeout_s
-    request = http.build_request("POST", "embeddings", json=body, timeout=timeout_s)
-    response = http.send(request, stream=True)
+def _seconds(retry_after: str) -> float:
+    """Seconds to wait by a Retry-After header, which holds seconds or a date; 0 for neither."""
     try:
-        parts = []
-        for part in response.iter_bytes():
-            parts.append(part)
-            if time.monotonic() > deadline:
-                raise httpx.ReadTimeout("the answer came too slowly", request=request)
-    finally:
-        response.close()
-    return httpx.Response(
-        response.status_code,
-        headers={k: v for k, v in response.headers.items() if k.lower() != "content-encoding"},
-        content=b"".join(parts),
-        request=request,
-    )
-
-
-def _vectors(response: httpx.Response, count: int) -> list[Any]:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
     try:
-        rows = sorted(response.json()["data"], key=lambda row: row.get("index", 0))
+        date = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def _length(vector: Any) -> int:
+    return len(vector) if isinstance(vector, list) else 0
+
+
+def _vectors(answer: Answer, count: int) -> list[Any]:
+    """The vectors in the order of the input, which `index` tells."""
+    try:
+        rows = json.loads(answer.content)["data"]
+        indexes = [row.get("index", place) for place, row in enumerate(rows)]
         vectors = [row["embedding"] for row in rows]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        kind = answer.headers.get("content-type", "").split(";")[0] or "something"
         raise InvalidEmbedding(
-            reason="the endpoint's answer is not what OpenAI's protocol says"
+            reason=f"the endpoint's answer ({kind}) is not what OpenAI's protocol says. Does "
+            "PORTAL_EMBEDDING__API_BASE lead to the API, such as https://host/v1?"
         ) from error
     if len(vectors) != count:
         raise InvalidEmbedding(reason=f"asked for {count} vectors, got {len(vectors)}")
-    return vectors
+    by_index = dict(zip(map(str, indexes), vectors, strict=True))
+    if by_index.keys() != {str(place) for place in range(count)}:
+        raise InvalidEmbedding(
+            reason="the endpoint does not say which vector belongs to which text"
+        )
+    return [by_index[str(place)] for place in range(count)]

@@ -4,92 +4,89 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from portal.domain.embedding import Vector
+from portal.embeddings.loading import BackgroundLoad
+from portal.embeddings.prefixes import prefixes
 from portal.embeddings.validation import validated
 from portal.errors import EmbedderUnavailable
 from portal.text.normalise import clean
 
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
 _BATCH = 32
-
-# What a model was trained to see before a question and before a passage. The first family whose
-# name occurs in the model's name counts; other models bring their prompts or need none.
-PREFIXES: tuple[tuple[str, str, str], ...] = (
-    ("bge-m3", "", ""),
-    ("-zh", "为这个句子生成表示以用于检索相关文章：", ""),
-    ("bge-", "Represent this sentence for searching relevant passages: ", ""),
-    ("e5-", "query: ", "passage: "),
-)
-
-
-def prefixes(model: str) -> tuple[str, str]:
-    """Prefix of questions and prefix of passages for a model, by its name."""
-    name = model.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].lower()
-    for family, question, passage in PREFIXES:
-        if family == "-zh" and "bge-" not in name:
-            continue
-        if family in name:
-            return question, passage
-    return "", ""
+# Models read 512 tokens at most; the rest would only keep the tokenizer busy.
+_MAX_CHARACTERS = 6000
+# A start waits this long for a model; one that is being downloaded may come later.
+_START_PATIENCE_S = 30.0
 
 
 class SentenceTransformersEmbedder:
-    """A local model, loaded once at the start so that what is wrong is said there."""
+    """A local model, loaded in the background at first use. Safe for threads, which take turns.
 
-    def __init__(self, *, model: str | None = None, dimensions: int | None = None) -> None:
+    A question waits `timeout_s` seconds at most until the model is there. One that does not load
+    is looked for again after a minute, so that a model that is put into place is found without a
+    restart. `clock` is monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        dimensions: int | None = None,
+        query_prefix: str | None = None,
+        timeout_s: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._model_name = model or DEFAULT_MODEL
-        self._question, self._passage = prefixes(self._model_name)
-        self._model = _load(self._model_name)
-        self._lock = threading.Lock()
-        got = _dimensions(self._model)
-        if dimensions is not None and dimensions != got:
-            raise EmbedderUnavailable(
-                reason=f"“{self._model_name}” gives {got} dimensions, not {dimensions}. Set "
-                f"PORTAL_EMBEDDING__DIMENSIONS={got} or leave it out"
-            )
-        self._dimensions = got
+        self._asked_dimensions = dimensions
+        self._question, self._passage = prefixes(self._model_name, question=query_prefix)
+        self._timeout_s = timeout_s
+        self._encoding = threading.Lock()
+        self._loading = BackgroundLoad(self._load, clock=clock)
 
     @property
     def name(self) -> str:
         # A model taken from a directory is the same model wherever the directory is.
-        return Path(self._model_name).name if _is_path(self._model_name) else self._model_name
+        is_path = _is_path(self._model_name)
+        return Path(self._model_name).expanduser().name if is_path else self._model_name
 
     @property
     def dimensions(self) -> int:
-        return self._dimensions
+        """As the model says, which is loaded for it. Raises EmbedderUnavailable."""
+        return _dimensions(self._loading.get(wait_s=_START_PATIENCE_S))
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self._embed([self._question + clean(text)])[0]
+        model = self._loading.get(wait_s=self._timeout_s)
+        vector: Vector = self._embed(model, [_capped(self._question, text)])[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vector:
-        return self._embed([self._passage + clean(text) for text in texts])
+        return self._embed(self._loading.get(), [_capped(self._passage, text) for text in texts])
 
-    def _embed(self, texts: list[str]) -> Vector:
-        if not texts:
-            return validated([], dimensions=self._dimensions, count=0)
-        with self._lock:  # The tokenizer's truncation settings are shared and not thread-safe.
-            vectors = self._model.encode(
+    def _embed(self, model: Any, texts: list[str]) -> Vector:
+        with self._encoding:  # The tokenizer's truncation settings are shared, not thread-safe.
+            vectors = texts and model.encode(
                 texts, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False
             )
-        return validated(vectors, dimensions=self._dimensions, count=len(texts))
+        return validated(vectors, dimensions=_dimensions(model), count=len(texts))
+
+    def _load(self) -> Any:
+        model = load_model(self._model_name)
+        got = _dimensions(model)
+        if self._asked_dimensions not in {None, got}:
+            raise EmbedderUnavailable(
+                reason=f"“{self._model_name}” gives {got} dimensions, not "
+                f"{self._asked_dimensions}. Set PORTAL_EMBEDDING__DIMENSIONS={got} or leave it out"
+            )
+        return model
 
 
-def _is_path(model: str) -> bool:
-    return Path(model).expanduser().is_dir()
-
-
-def _dimensions(model: Any) -> int:
-    # Renamed in sentence-transformers 5.
-    measure = getattr(model, "get_embedding_dimension", None)
-    return int((measure or model.get_sentence_embedding_dimension)())
-
-
-def _load(model: str) -> Any:
+def load_model(model: str) -> Any:
+    """The library's own object. Raises EmbedderUnavailable, with the remedy."""
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
@@ -97,16 +94,45 @@ def _load(model: str) -> Any:
             reason="the package sentence-transformers is not installed. Run "
             "`./run setup --local`, or `pip install -r requirements/local.txt`"
         ) from error
-    source = str(Path(model).expanduser()) if _is_path(model) else model
-    # The cache first: a machine without a network would otherwise wait for the hub to time out.
-    # The library raises many kinds of errors for "not in the cache".
-    with contextlib.suppress(Exception):
-        return SentenceTransformer(source, device="cpu", local_files_only=True)
     try:
-        return SentenceTransformer(source, device="cpu")
+        if _is_path(model):
+            return SentenceTransformer(
+                str(Path(model).expanduser()), device="cpu", local_files_only=True
+            )
+        # The cache first: a machine without a network would otherwise wait for the hub to time
+        # out. The library raises many kinds of errors for "not in the cache".
+        with contextlib.suppress(Exception):
+            return SentenceTransformer(model, device="cpu", local_files_only=True)
+        return SentenceTransformer(model, device="cpu")
     except Exception as error:
-        raise EmbedderUnavailable(
-            reason=f"the model “{model}” is neither a directory, nor in the cache, nor can it be "
-            "downloaded. Copy it to this machine and set PORTAL_EMBEDDING__MODEL to its "
-            f"directory ({type(error).__name__}: {error})"
-        ) from error
+        raise EmbedderUnavailable(reason=_reason(model, error)) from error
+
+
+def _reason(model: str, error: Exception) -> str:
+    path = Path(model).expanduser()
+    if not _is_path(model):
+        what = f"the model “{model}” is neither in the cache, nor can it be downloaded"
+    elif not path.is_dir():
+        what = f"there is no directory “{path}”"
+    else:
+        what = f"the directory “{path}” holds no model that can be loaded"
+    return (
+        f"{what}. Copy the model to this machine and set PORTAL_EMBEDDING__MODEL to its "
+        f"directory ({type(error).__name__}: {' '.join(str(error).split())[:300]})"
+    )
+
+
+def _is_path(model: str) -> bool:
+    """Whether a directory is meant, there or not: names on the hub are ``owner/model``."""
+    path = Path(model).expanduser()
+    return path.is_dir() or path.is_absolute() or model.startswith(".")
+
+
+def _capped(prefix: str, text: str) -> str:
+    return prefix + clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS]
+
+
+def _dimensions(model: Any) -> int:
+    # Renamed in sentence-transformers 5.
+    measure = getattr(model, "get_embedding_dimension", None)
+    return int((measure or model.get_sentence_embedding_dimension)())

@@ -19,7 +19,7 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
     """
     try:
         array = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidEmbedding(
             reason="it is not a list of equally long lists of numbers"
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from portal.embeddings.cached import has_failed
 from portal.services import Services
 from portal.store import health as health_store
 from portal.store import keyword_index
@@ -42,13 +43,26 @@ def check_vector_store(services: Services) -> dict[str, Any]:
         index_state = health_store.read_bm25_state(session)
     enabled = services.settings.vector_store_enabled
     missing = counts["missing_embeddings"]
+    model_failed = has_failed(services.embedder)
     return {
-        "status": "ok" if enabled and not missing else "degraded" if enabled else "disabled",
+        "status": _status(enabled=enabled, is_whole=not missing and not model_failed),
         "enabled": enabled,
         "extensions": extensions,
         "keyword_backend": keywords.backend.value,
         "keyword_index": index_state,
-        "embedding_model": services.embedder.name,
+        "embedding_model": _serving(models) or services.embedder.name,
+        "embedder": "unavailable" if model_failed else "ok",
+        "reranker": services.reranker.name if services.reranker else None,
         "models": models,
         "counts": counts,
     }
+
+
+def _status(*, enabled: bool, is_whole: bool) -> str:
+    if not enabled:
+        return "disabled"
+    return "ok" if is_whole else "degraded"
+
+
+def _serving(models: list[dict[str, Any]]) -> str | None:
+    return next((model["name"] for model in models if model["status"] == "active"), None)

@@ -4,8 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from portal.embeddings.cached import CachedQueries
+from portal.embeddings.cached import CachedQueries, has_failed
 from portal.embeddings.hashing import HashingEmbedder
+from portal.errors import EmbedderUnavailable
 
 
 class Counting(HashingEmbedder):
@@ -44,3 +45,27 @@ def test_many_threads_get_right_vectors():
         found = list(threads.map(cached.embed_query, texts))
     plain = HashingEmbedder()
     assert all((v == plain.embed_query(t)).all() for v, t in zip(found, texts, strict=True))
+
+
+def test_it_is_known_whether_the_model_answered_when_last_asked():
+    class Moody(HashingEmbedder):
+        error = None
+
+        def embed_query(self, text):
+            if self.error:
+                raise self.error
+            return super().embed_query(text)
+
+    model = Moody()
+    cached = CachedQueries(model)
+    assert not has_failed(cached)
+    cached.embed_query("a")
+    model.error = EmbedderUnavailable(reason="down")
+    with pytest.raises(EmbedderUnavailable):
+        cached.embed_query("b")
+    assert has_failed(cached)
+    cached.embed_query("a")
+    assert has_failed(cached), "a remembered vector says nothing of the model"
+    model.error = None
+    cached.embed_query("b")
+    assert not has_failed(cached)

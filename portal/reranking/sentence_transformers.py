@@ -1,0 +1,113 @@
+"""Cross-encoders of the sentence-transformers library, from a path, the cache, or the hub."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from portal.errors import RerankerUnavailable
+from portal.settings import DEFAULT_RERANKER
+from portal.text.normalise import clean
+
+# Between batches the clock is looked at, so that a run that is late soon frees the processor.
+_BATCH = 4
+_MAX_TOKENS = 512
+_MAX_CHARACTERS = 2000
+# Looking for a model in vain takes seconds; each question would pay for them.
+_LOAD_AGAIN_AFTER_S = 60.0
+
+
+class CrossEncoderReranker:
+    """A local model, loaded at first use. Safe for threads, which take turns."""
+
+    def __init__(self, *, model: str | None = None) -> None:
+        self._name = model or DEFAULT_RERANKER
+        self._lock = threading.Lock()
+        self._model: Any = None
+        self._failure = ""
+        self._again_at = 0.0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def load(self) -> None:
+        with self._lock:
+            self._loaded()
+
+    def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+        ends_at = time.monotonic() + deadline_s
+        pairs = [(_capped(query), _capped(passage)) for passage in passages]
+        found: list[float] = []
+        with self._lock:
+            model = self._loaded()
+            for start in range(0, len(pairs), _BATCH):
+                if time.monotonic() > ends_at:
+                    raise RerankerUnavailable(reason=f"it took more than {deadline_s:g} seconds")
+                batch = pairs[start : start + _BATCH]
+                found += model.predict(batch, batch_size=_BATCH, show_progress_bar=False).tolist()
+        return found
+
+    def _loaded(self) -> Any:
+        if self._model is not None:
+            return self._model
+        if self._failure and time.monotonic() < self._again_at:
+            raise RerankerUnavailable(reason=self._failure)
+        try:
+            self._model = _load(self._name)
+        except RerankerUnavailable as error:
+            self._failure = error.params["reason"]
+            self._again_at = time.monotonic() + _LOAD_AGAIN_AFTER_S
+            raise
+        return self._model
+
+
+def _capped(text: str) -> str:
+    return clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS]
+
+
+def _load(name: str) -> Any:
+    try:
+        from sentence_transformers import CrossEncoder
+    except ImportError as error:
+        raise RerankerUnavailable(
+            reason="the package sentence-transformers is not installed. Run "
+            "`./run setup --local`, or set PORTAL_RERANK__PROVIDER=off"
+        ) from error
+    path = Path(name).expanduser()
+    source = str(path) if path.is_dir() else name
+    model = None
+    # The cache first: a machine without a network would otherwise wait for the hub to time out.
+    # The library raises many kinds of errors for "not in the cache".
+    with contextlib.suppress(Exception):
+        model = CrossEncoder(source, device="cpu", max_length=_MAX_TOKENS, local_files_only=True)
+    try:
+        model = model or CrossEncoder(source, device="cpu", max_length=_MAX_TOKENS)
+    except Exception as error:
+        raise RerankerUnavailable(
+            reason=f"the model “{name}” is neither a directory with a cross-encoder, nor in the "
+            "cache, nor can it be downloaded. Copy one to this machine and set "
+            f"PORTAL_RERANK__MODEL to its directory ({type(error).__name__}: {error})"
+        ) from error
+    return _checked(model, name)
+
+
+def _checked(model: Any, name: str) -> Any:
+    """Refuse what loads and cannot rank. A model that was trained to make vectors gets a head of
+    random weights from the library, and a classifier of several labels has no one score."""
+    architectures = getattr(model.config, "architectures", None) or []
+    makes_vectors = bool(architectures) and not any(
+        "ForSequenceClassification" in kind or "ForCausalLM" in kind for kind in architectures
+    )
+    labels = getattr(model, "num_labels", 1)
+    if makes_vectors or labels != 1:
+        what = f"it tells {labels} labels apart" if labels != 1 else "it only makes vectors"
+        raise RerankerUnavailable(
+            reason=f"the model “{name}” is no reranker: {what}. Set PORTAL_RERANK__MODEL to a "
+            "cross-encoder with a single score"
+        )
+    return model

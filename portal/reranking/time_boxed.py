@@ -1,0 +1,108 @@
+"""A reranker that answers in time or not at all."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from portal.domain.reranking import Reranker
+from portal.errors import RerankerUnavailable
+
+# A model that is late for every question would add its whole timeout to every search.
+MOST_FAILURES = 3
+REST_S = 30.0
+
+
+class _Call(threading.Thread):
+    """One run of the model. A daemon, so that a run that hangs does not keep the process alive."""
+
+    def __init__(self, score: Callable[[], list[float]], *, ends_at: float) -> None:
+        super().__init__(name="reranker", daemon=True)
+        self.ends_at = ends_at
+        self.finished = threading.Event()
+        self.found: list[float] | None = None
+        self.error: BaseException | None = None
+        self._score = score
+
+    def run(self) -> None:
+        try:
+            self.found = self._score()
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            self.error = error
+        finally:
+            self.finished.set()
+
+
+class TimeBoxed:
+    """Runs a reranker in a thread and leaves it when its time is over. Safe for threads.
+
+    One call runs at a time. Others wait for it as long as they have time themselves, but not for
+    one that is overdue: while that hangs they fail at once. After `MOST_FAILURES` failures in a
+    row the model rests for `REST_S` seconds.
+    """
+
+    def __init__(self, reranker: Reranker, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reranker = reranker
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._running: _Call | None = None
+        self._failures = 0
+        self._rests_until = 0.0
+
+    @property
+    def name(self) -> str:
+        return self._reranker.name
+
+    def load(self) -> None:
+        self._reranker.load()
+
+    def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+        ends_at = self._clock() + deadline_s
+        call = self._begin(query, passages, ends_at)
+        if not call.finished.wait(max(0.0, ends_at - self._clock())):
+            self._note_failure()
+            raise RerankerUnavailable(reason=f"it took more than {deadline_s:g} seconds")
+        if call.error is not None:
+            self._note_failure()
+            if isinstance(call.error, RerankerUnavailable):
+                raise call.error
+            raise RerankerUnavailable(
+                reason=f"it failed ({type(call.error).__name__}: {call.error})"
+            ) from call.error
+        self._failures = 0
+        return call.found or []
+
+    def _begin(self, query: str, passages: Sequence[str], ends_at: float) -> _Call:
+        while True:
+            with self._turn:
+                running = self._running
+                if running is None or running.finished.is_set():
+                    return self._start(query, passages, ends_at)
+            self._wait_for(running, ends_at)
+
+    def _start(self, query: str, passages: Sequence[str], ends_at: float) -> _Call:
+        rest_s = self._rests_until - self._clock()
+        if rest_s > 0:
+            raise RerankerUnavailable(
+                reason=f"it failed repeatedly and is left alone for {rest_s:.0f} more seconds"
+            )
+        left_s = max(0.0, ends_at - self._clock())
+        call = _Call(
+            lambda: self._reranker.scores(query, passages, deadline_s=left_s), ends_at=ends_at
+        )
+        self._running = call
+        call.start()
+        return call
+
+    def _wait_for(self, running: _Call, ends_at: float) -> None:
+        now = self._clock()
+        if now >= running.ends_at:
+            raise RerankerUnavailable(reason="it still works on an earlier question")
+        if not running.finished.wait(max(0.0, min(running.ends_at, ends_at) - now)):
+            raise RerankerUnavailable(reason="it is busy with other questions")
+
+    def _note_failure(self) -> None:
+        self._failures += 1
+        if self._failures >= MOST_FAILURES:
+            self._rests_until = self._clock() + REST_S

@@ -1,0 +1,126 @@
+"""A reranker never costs a search more than its time, nor a process more than one thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from portal.domain.reranking import Reranker
+from portal.errors import RerankerUnavailable
+from portal.reranking import PROVIDERS, create_reranker
+from portal.reranking.time_boxed import MOST_FAILURES, REST_S, TimeBoxed
+from portal.settings import RerankSettings
+
+
+class Lengths:
+    """Longer passages are better; waits for `gate` first, and counts who is inside."""
+
+    name = "lengths"
+
+    def __init__(self):
+        self.gate = threading.Event()
+        self.gate.set()
+        self.calls = 0
+        self.error = None
+
+    def load(self):
+        pass
+
+    def scores(self, query, passages, *, deadline_s):
+        self.calls += 1
+        self.gate.wait(20)
+        if self.error:
+            raise self.error
+        return [float(len(passage)) for passage in passages]
+
+
+@pytest.fixture
+def model():
+    model = Lengths()
+    yield model
+    model.gate.set()
+
+
+def threads_of_rerankers():
+    return [thread for thread in threading.enumerate() if thread.name == "reranker"]
+
+
+def test_scores_come_back_in_input_order(model):
+    assert TimeBoxed(model).scores("q", ["aa", "a", "aaa"], deadline_s=5) == [2, 1, 3]
+
+
+def test_late_model_is_left_after_its_time(model):
+    model.gate.clear()
+    started = time.monotonic()
+    with pytest.raises(RerankerUnavailable, match=r"more than 0\.2 seconds"):
+        TimeBoxed(model).scores("q", ["a"], deadline_s=0.2)
+    assert time.monotonic() - started < 1
+
+
+def test_while_one_call_hangs_others_are_refused_at_once_and_no_threads_pile_up(model):
+    boxed = TimeBoxed(model)
+    model.gate.clear()
+    before = len(threads_of_rerankers())
+    with pytest.raises(RerankerUnavailable):
+        boxed.scores("q", ["a"], deadline_s=0.05)
+    started = time.monotonic()
+    for _ in range(20):
+        with pytest.raises(RerankerUnavailable, match="still works on an earlier question"):
+            boxed.scores("q", ["a"], deadline_s=5)
+    assert time.monotonic() - started < 1
+    assert model.calls == 1
+    assert len(threads_of_rerankers()) == before + 1
+    [hanging] = threads_of_rerankers()[before:]
+    model.gate.set()
+    hanging.join(10)
+    assert boxed.scores("q", ["a"], deadline_s=5) == [1]
+
+
+def test_calls_at_the_same_time_take_turns(model):
+    boxed = TimeBoxed(model)
+    texts = [["x" * n, "y"] for n in range(1, 30)]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda pair: boxed.scores("q", pair, deadline_s=20), texts))
+    assert found == [[float(n), 1.0] for n in range(1, 30)]
+
+
+def test_who_has_less_time_than_the_call_before_it_does_not_wait_longer(model):
+    boxed = TimeBoxed(model)
+    model.gate.clear()
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(boxed.scores, "q", ["a"], deadline_s=20)
+        while not model.calls:
+            time.sleep(0.001)  # Until the other thread is inside the model.
+        with pytest.raises(RerankerUnavailable, match="busy"):
+            boxed.scores("q", ["a"], deadline_s=0.05)
+        model.gate.set()
+        assert first.result() == [1]
+
+
+def test_model_that_fails_again_and_again_rests_and_then_gets_another_chance(model):
+    now = [100.0]
+    boxed = TimeBoxed(model, clock=lambda: now[0])
+    model.error = ValueError("no such tensor")
+    for _ in range(MOST_FAILURES):
+        with pytest.raises(RerankerUnavailable, match="ValueError: no such tensor"):
+            boxed.scores("q", ["a"], deadline_s=5)
+    with pytest.raises(RerankerUnavailable, match="left alone for 30 more seconds"):
+        boxed.scores("q", ["a"], deadline_s=5)
+    assert model.calls == MOST_FAILURES
+    now[0] += REST_S + 1
+    model.error = None
+    assert boxed.scores("q", ["a"], deadline_s=5) == [1]
+
+
+def test_re_ranking_is_off_unless_it_is_asked_for():
+    assert create_reranker(RerankSettings()) is None
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_makes_a_reranker_without_loading_anything(provider):
+    reranker = create_reranker(RerankSettings(provider=provider, model="/nowhere/at-all"))
+    assert isinstance(reranker, Reranker)
+    assert reranker.name == "/nowhere/at-all"

@@ -9,6 +9,8 @@ from uuid import UUID
 
 MAX_QUERY_CHARACTERS = 4096
 MAX_RESULTS = 100
+# A result's confidence is judged against this many of the passages nearest to the question.
+NEAREST_COMPARED = 31
 
 
 class SearchMode(StrEnum):

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from portal.domain.embedding import Embedder
+from portal.domain.reranking import Reranker
 from portal.embeddings.calibration import Calibration
 from portal.settings import Settings
+from portal.store.enabled_sets import EnabledSets
 from portal.store.session import Database
 
 
@@ -22,3 +24,5 @@ class Services:
     embedder: Embedder
     calibration: Calibration
     secret_key: str = field(repr=False)
+    reranker: Reranker | None = None
+    enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from portal.domain.people import Person
-from portal.domain.search import Fusion
+from portal.domain.search import Fusion, Normalisation
 from portal.errors import Forbidden, InvalidInput
 from portal.services import Services
 from portal.store import config as config_store
@@ -22,6 +22,7 @@ class DynamicConfig(BaseModel):
     semantic_weight: float = Field(0.7, ge=0, le=1)
     bm25_weight: float = Field(0.3, ge=0, le=1)
     fusion: Fusion = Fusion.WEIGHTED
+    normalisation: Normalisation = Normalisation.CALIBRATED
     rrf_k: int = Field(60, ge=1, le=1000)
     top_n: int = Field(5, ge=1, le=100)
     confidence_threshold: float = Field(0.5, ge=0, le=1)
@@ -30,13 +31,25 @@ class DynamicConfig(BaseModel):
 
 
 def read(session: Session) -> DynamicConfig:
+    """The values in force."""
+    return from_stored(config_store.read_all(session))
+
+
+def from_stored(stored: dict[str, Any]) -> DynamicConfig:
     """The values in force. A stored value that no longer fits is passed over, not served."""
-    stored = config_store.read_all(session)
     try:
         return DynamicConfig(**stored)
     except ValidationError as error:
         wrong = {str(item["loc"][0]) for item in error.errors()}
         return DynamicConfig(**{key: value for key, value in stored.items() if key not in wrong})
+
+
+def show(services: Services, person: Person) -> DynamicConfig:
+    """The values in force. Administrators only."""
+    if not person.is_admin:
+        raise Forbidden
+    with services.database.begin() as session:
+        return read(session)
 
 
 def change(services: Services, person: Person, values: dict[str, Any]) -> DynamicConfig:

@@ -1,25 +1,29 @@
-"""Searching: a question in, passages with scores and a calibrated confidence out."""
+"""Searching: a question in, passages with scores and a calibrated confidence out.
+
+A search reads what is in force (`_Prepared`), embeds the question outside any transaction, runs
+one statement (`store.search`), and makes of its rows what a person reads (`search_results`). What
+fails on the way is left out and named in `degraded`: one broken index stops no one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 
 import structlog
 
 from portal.domain.people import Person
 from portal.domain.search import (
+    Correction,
     KeywordBackend,
-    SearchHit,
     SearchMode,
     SearchOutcome,
     SearchRequest,
-    Span,
     Weights,
 )
 from portal.embeddings.calibration import QueryStatistics
-from portal.embeddings.confidence import Evidence
+from portal.embeddings.loaded import LoadedModel
 from portal.errors import (
     EmbedderUnavailable,
     InvalidEmbedding,
@@ -27,65 +31,98 @@ from portal.errors import (
     Unavailable,
     VectorStoreDisabled,
 )
-from portal.services import Services, dynamic_config
+from portal.services import Services, dynamic_config, models, search_results, spelling
 from portal.services.dynamic_config import DynamicConfig
-from portal.store import conversations as conversation_store
-from portal.store import embedding_models, keyword_index
+from portal.services.search_results import Ran
+from portal.store import embedding_models
+from portal.store.embedding_models import RegisteredModel
+from portal.store.enabled_sets import Scope
 from portal.store.keyword_index import KeywordState
+from portal.store.query_filters import narrowing
 from portal.store.search import (
     Candidate,
     KeywordQuery,
-    Scope,
+    Limits,
+    PassageSearch,
+    Ranking,
     StatementFailed,
+    Trace,
     VectorQuery,
-    find_passages,
-    source_of,
-    tune,
 )
+from portal.store.search_context import read_context
 from portal.store.session import Session
 from portal.text.analyser import query_terms, tsquery_or
-from portal.text.excerpt import best_excerpt
+from portal.text.query_syntax import ParsedQuery, parse_query, respell
 from portal.text.scripts import has_visible_text
 
 log = structlog.get_logger(__name__)
 
-EXCERPT_CHARACTERS = 320
-# What each leg offers to the fusion: with fewer, good passages that both legs rank middling lose.
-LEAST_CANDIDATES = 50
-# Confidence compares a passage with its rivals; fewer than these say too little.
-LEAST_EVIDENCE = 10
+# What each leg offers to the fusion. Good passages that both legs rank middling need depth, and
+# the same depth for whatever number of results keeps their order the same as it grows.
+_CANDIDATES = 100
+# Results beyond those wanted: near-identical ones among them are shown as one, and confidence
+# compares a passage with its rivals.
+_SPARE_RESULTS = 10
+
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
 VECTOR_UNAVAILABLE = "vector_unavailable"
 MODEL_NOT_INDEXED = "model_not_indexed"
+PHRASE_NOT_FOUND = "phrase_not_found"
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _Prepared:
     """A request with everything filled in that it left to the configuration."""
 
     request: SearchRequest
+    person: Person
+    parsed: ParsedQuery
     config: DynamicConfig
-    terms: tuple[str, ...]
-    statistics: QueryStatistics | None
-    degraded: tuple[str, ...]
-    chunk_count: int
+    keywords: KeywordState
+    model: RegisteredModel | None
+    correction: Correction | None
+    loaded: LoadedModel | None = None
+    statistics: QueryStatistics | None = None
+    degraded: tuple[str, ...] = ()
+    milliseconds: dict[str, float] = field(default_factory=dict)
 
     @property
-    def threshold(self) -> float:
-        return self.request.threshold or 0.0
+    def terms(self) -> tuple[str, ...]:
+        if self.correction is not None and self.correction.is_applied:
+            return self.correction.terms
+        return query_terms(self.parsed.text)
 
     @property
     def limit(self) -> int:
         return self.request.top_n or self.config.top_n
 
-    @property
-    def leg_limit(self) -> int:
-        return max(LEAST_CANDIDATES, 2 * self.limit)
+    def ranking(self) -> Ranking:
+        request, config = self.request, self.config
+        # Within one domain there is none to prefer.
+        domain = None if request.domain is not None else self.person.preferred_domain
+        return Ranking(
+            fusion=request.fusion or config.fusion,
+            normalisation=request.normalisation or config.normalisation,
+            weights=request.weights or Weights(config.semantic_weight, config.bm25_weight),
+            rrf_k=config.rrf_k,
+            preferred_domain=domain,
+            boost=config.domain_boost,
+        )
 
-    @property
-    def weights(self) -> Weights:
-        return self.request.weights or Weights(
-            vector=self.config.semantic_weight, text=self.config.bm25_weight
+    def limits(self, *, least: int) -> Limits:
+        limit = max(self.limit + _SPARE_RESULTS, least)
+        return Limits(
+            limit=limit,
+            leg_limit=max(_CANDIDATES, 2 * self.limit, limit),
+            threshold=self.request.threshold or 0.0,
+        )
+
+    def scope(self, *, phrases: bool) -> Scope:
+        parsed = self.parsed if phrases else replace(self.parsed, phrases=())
+        return Scope(
+            self.person,
+            self.request.conversation_id,
+            narrowing(parsed, domain=self.request.domain),
         )
 
 
@@ -96,248 +133,229 @@ def search(services: Services, person: Person, request: SearchRequest) -> Search
     for and the model does not answer, VectorStoreDisabled. A leg that fails is left out and named
     in `degraded`.
     """
-    if not has_visible_text(request.query):
-        return SearchOutcome(request.query, (), 0, request.mode)
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
-    statistics, degraded = _embed(services, request)
-    with services.database.begin() as session:
-        _check_conversation(session, person, request)
-        keywords = keyword_index.read_state(
-            session, wanted=services.settings.search.keyword_backend
-        )
-        plan = _Plan(
-            request=request,
-            config=dynamic_config.read(session),
-            terms=query_terms(request.query),
-            statistics=statistics,
-            degraded=degraded,
-            chunk_count=keywords.chunk_count,
-        )
-    return _run(services, person, plan, keywords)
-
-
-def _check_conversation(session: Session, person: Person, request: SearchRequest) -> None:
-    if request.conversation_id is None:
-        return
-    if not conversation_store.belongs_to(session, request.conversation_id, person.id):
-        raise NotFound
-
-
-def _embed(
-    services: Services, request: SearchRequest
-) -> tuple[QueryStatistics | None, tuple[str, ...]]:
-    """The question's vector with what is known of it, or None and why there is none."""
-    if request.mode is SearchMode.KEYWORD:
-        return None, ()
+    parsed = parse_query(request.query)
+    if not has_visible_text(parsed.text):
+        return SearchOutcome(request.query, (), 0, request.mode)
+    prepared = _prepare(services, person, request, parsed)
     try:
-        vector = services.embedder.embed_query(request.query)
+        return _run(services, prepared)
+    except _ModelGone:
+        # Dropped by an administrator in this very moment; the next one serves.
+        return _run(services, _prepare(services, person, request, parsed))
+
+
+class _ModelGone(Exception):
+    """The model that the question was embedded with serves no more."""
+
+
+# --- what is in force, and the question's vector --------------------------------------------------
+
+
+def _prepare(
+    services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
+) -> _Prepared:
+    started = perf_counter()
+    with services.database.begin() as session:
+        context = read_context(
+            session,
+            person.id,
+            request.conversation_id,
+            keyword_backend=services.settings.search.keyword_backend,
+        )
+        if request.conversation_id is not None and not context.has_conversation:
+            raise NotFound
+        prepared = _Prepared(
+            request=request,
+            person=person,
+            parsed=parsed,
+            config=dynamic_config.from_stored(context.config),
+            keywords=context.keywords,
+            model=context.model,
+            correction=_correct(session, person, request, parsed),
+        )
+    prepared.milliseconds["configuration"] = _since(started)
+    started = perf_counter()
+    prepared = _embed(services, prepared)
+    prepared.milliseconds["embedding"] = _since(started)
+    return prepared
+
+
+def _since(started: float) -> float:
+    return round((perf_counter() - started) * 1000, 3)
+
+
+def _correct(
+    session: Session, person: Person, request: SearchRequest, parsed: ParsedQuery
+) -> Correction | None:
+    """The spelling to search for, when asked to look for the nearest words."""
+    if not request.fuzzy or request.mode is SearchMode.VECTOR:
+        return None
+    found = _respelt(session, person, request, parsed)
+    return replace(found, is_applied=True) if found else None
+
+
+def _respelt(
+    session: Session, person: Person, request: SearchRequest, parsed: ParsedQuery
+) -> Correction | None:
+    """The whole question in another spelling, its operators as they were."""
+    found = spelling.correct(session, person, request.conversation_id, parsed.text)
+    return replace(found, query=respell(request.query, found.replaced)) if found else None
+
+
+def _embed(services: Services, prepared: _Prepared) -> _Prepared:
+    """With the question's vector and what is known of it, or with why there is none."""
+    if prepared.request.mode is SearchMode.KEYWORD:
+        return prepared
+    if prepared.model is None:
+        return replace(prepared, degraded=(MODEL_NOT_INDEXED,))
+    try:
+        loaded = models.loaded(services, prepared.model)
+        vector = loaded.embedder.embed_query(prepared.parsed.text)
     except (EmbedderUnavailable, InvalidEmbedding) as error:
-        if request.mode is SearchMode.VECTOR:
+        if prepared.request.mode is SearchMode.VECTOR:
             raise
         log.warning("query_not_embedded", code=error.code)
-        return None, (EmbedderUnavailable.code,)
-    return services.calibration.query_statistics(vector, request.query), ()
+        return replace(prepared, degraded=(EmbedderUnavailable.code,))
+    statistics = loaded.calibration.query_statistics(vector, prepared.parsed.text)
+    return replace(prepared, loaded=loaded, statistics=statistics)
 
 
-def _run(services: Services, person: Person, plan: _Plan, keywords: KeywordState) -> SearchOutcome:
-    """Run both legs; if that fails, each alone, so that one broken index stops no one."""
-    vector_query, keyword_query, degraded = _queries(services, plan, keywords)
-    attempts: list[tuple[VectorQuery | None, KeywordQuery | None, tuple[str, ...]]]
-    attempts = [(vector_query, keyword_query, ())]
-    if vector_query is not None and keyword_query is not None:
-        attempts.append((vector_query, None, (KEYWORD_UNAVAILABLE,)))
-        attempts.append((None, keyword_query, (VECTOR_UNAVAILABLE,)))
+# --- the legs, and what to do when one fails ------------------------------------------------------
+
+
+def _run(services: Services, prepared: _Prepared) -> SearchOutcome:
+    vector, keywords = _vector_query(prepared), _keyword_query(services, prepared)
+    degraded = prepared.degraded
+    if (
+        prepared.request.mode is not SearchMode.VECTOR
+        and prepared.keywords.backend is KeywordBackend.OFF
+    ):
+        degraded += (KEYWORD_UNAVAILABLE,)
     failure: StatementFailed | None = None
-    for vector, words, lost in attempts:
-        if vector is None and words is None:
-            break
+    for attempt in _attempts(vector, keywords):
         try:
-            candidates = _find(services, person, plan, vector, words)
+            return _outcome(services, prepared, attempt, degraded)
         except StatementFailed as error:
             log.warning("search_leg_failed", error_type=type(error.__cause__).__name__)
+            if attempt.vector is not None:
+                _check_model(services, attempt.vector.model)
             failure = error
-            continue
-        return _outcome(services, plan, candidates, (vector, words), (*degraded, *lost))
     if failure is not None:
         raise Unavailable from failure
-    return _outcome(services, plan, [], (vector_query, keyword_query), degraded)
+    return search_results.nothing(prepared.request, degraded)
 
 
-def _queries(
-    services: Services, plan: _Plan, state: KeywordState
-) -> tuple[VectorQuery | None, KeywordQuery | None, tuple[str, ...]]:
-    """What each leg is asked, and what the search has to do without."""
-    degraded = plan.degraded
-    vector: VectorQuery | None = None
-    keywords: KeywordQuery | None = None
-    if plan.statistics is not None:
-        vector = _vector_query(services, plan, plan.statistics)
-        degraded += () if vector else (MODEL_NOT_INDEXED,)
-    if plan.request.mode is not SearchMode.VECTOR:
-        keywords = _keyword_query(services, plan, state)
-        if state.backend is KeywordBackend.OFF:
-            degraded += (KEYWORD_UNAVAILABLE,)
-    return vector, keywords, degraded
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What to ask the store, and what that does without."""
+
+    vector: VectorQuery | None
+    keywords: KeywordQuery | None
+    without: tuple[str, ...] = ()
 
 
-def _vector_query(
-    services: Services, plan: _Plan, statistics: QueryStatistics
-) -> VectorQuery | None:
-    """None until some document was embedded with this model: vectors of two never mix."""
+def _attempts(vector: VectorQuery | None, keywords: KeywordQuery | None) -> Iterator[_Attempt]:
+    """Both legs; where that fails each alone, so that one broken index stops no one."""
+    if vector is not None or keywords is not None:
+        yield _Attempt(vector, keywords)
+    if vector is not None and keywords is not None:
+        yield _Attempt(vector, None, (KEYWORD_UNAVAILABLE,))
+        yield _Attempt(None, keywords, (VECTOR_UNAVAILABLE,))
+
+
+def _check_model(services: Services, model: RegisteredModel) -> None:
+    """Whether a failed statement is owed to a switch of models."""
     with services.database.begin() as session:
-        model = embedding_models.find_model(session, services.embedder.name)
-    if model is None:
+        active = embedding_models.find_active(session)
+    if active is not None and active.id != model.id:
+        raise _ModelGone
+
+
+def _vector_query(prepared: _Prepared) -> VectorQuery | None:
+    if prepared.statistics is None or prepared.model is None:
         return None
+    statistics = prepared.statistics
     # "By meaning" alone means the model's own cosine; hybrid corrects the question's vector for
     # the language it is asked in (docs/retrieval-quality.md).
-    is_hybrid = plan.request.mode is SearchMode.HYBRID
-    search_vector = statistics.search_vector if is_hybrid else statistics.vector
+    is_hybrid = prepared.request.mode is SearchMode.HYBRID
+    plain, corrected = statistics.vector.tolist(), statistics.search_vector.tolist()
     return VectorQuery(
-        model=model,
-        search_vector=search_vector.tolist(),
-        plain_vector=statistics.vector.tolist(),
-        corrected_vector=statistics.search_vector.tolist(),
+        model=prepared.model,
+        search_vector=corrected if is_hybrid else plain,
+        plain_vector=plain,
+        corrected_vector=corrected,
         is_corrected=is_hybrid,
         likeness_low=statistics.v_lo,
         likeness_width=statistics.v_width,
     )
 
 
-def _keyword_query(services: Services, plan: _Plan, state: KeywordState) -> KeywordQuery | None:
+def _keyword_query(services: Services, prepared: _Prepared) -> KeywordQuery | None:
     """None without a backend or without a word: an empty query would match every row."""
-    if not plan.terms or state.backend is KeywordBackend.OFF:
+    backend, terms = prepared.keywords.backend, prepared.terms
+    if prepared.request.mode is SearchMode.VECTOR or backend is KeywordBackend.OFF or not terms:
         return None
-    if state.backend is KeywordBackend.TSVECTOR:
-        return KeywordQuery(state.backend, tsquery_or(plan.terms), text_floor=0.0)
-    floor = services.calibration.text_floor(len(plan.terms), plan.chunk_count)
-    return KeywordQuery(state.backend, " ".join(plan.terms), text_floor=floor)
-
-
-def _find(
-    services: Services,
-    person: Person,
-    plan: _Plan,
-    vector: VectorQuery | None,
-    keywords: KeywordQuery | None,
-) -> list[Candidate]:
-    settings = services.settings.search
-    with services.database.begin() as session:
-        tune(
-            session,
-            ef_search=settings.hnsw.ef_search,
-            leg_limit=plan.leg_limit,
-            timeout_s=settings.statement_timeout_s,
-        )
-        return find_passages(
-            session,
-            Scope(person, plan.request.conversation_id, plan.request.domain),
-            vector=vector,
-            keywords=keywords,
-            fusion=plan.request.fusion or plan.config.fusion,
-            weights=plan.weights,
-            rrf_k=plan.config.rrf_k,
-            limit=max(plan.limit, LEAST_EVIDENCE),
-            leg_limit=plan.leg_limit,
-            threshold=plan.threshold,
-        )
+    if backend is KeywordBackend.TSVECTOR:
+        return KeywordQuery(backend, terms, tsquery_or(terms), text_floor=0.0)
+    floor = services.calibration.text_floor(len(terms), prepared.keywords.chunk_count)
+    return KeywordQuery(backend, terms, " ".join(terms), text_floor=floor)
 
 
 def _outcome(
-    services: Services,
-    plan: _Plan,
-    candidates: Sequence[Candidate],
-    ran: tuple[VectorQuery | None, KeywordQuery | None],
-    degraded: tuple[str, ...],
+    services: Services, prepared: _Prepared, attempt: _Attempt, degraded: tuple[str, ...]
 ) -> SearchOutcome:
-    confidences = _confidences(services, plan, candidates, has_bm25=_is_bm25(ran[1]))
-    low_below = plan.config.confidence_threshold
-    hits = tuple(
-        _hit(plan, candidate, confidence, is_low=confidence < low_below)
-        for candidate, confidence in list(zip(candidates, confidences, strict=True))[: plan.limit]
-        if candidate.score >= plan.threshold
-    )
-    return SearchOutcome(
-        query=plan.request.query,
-        hits=hits,
-        total_count=candidates[0].candidate_count if candidates else 0,
-        search_method=_method(plan, ran),
+    """What one attempt finds, made ready to be read."""
+    degraded += attempt.without
+    candidates, trace = _find(services, prepared, attempt, phrases=True)
+    if not candidates and prepared.parsed.phrases:
+        candidates, trace = _find(services, prepared, attempt, phrases=False)
+        degraded += (PHRASE_NOT_FOUND,) if candidates else ()
+    trace.milliseconds = prepared.milliseconds | trace.milliseconds
+    ran = Ran(
+        request=prepared.request,
+        parsed=prepared.parsed,
+        terms=prepared.terms,
+        config=prepared.config,
+        limit=prepared.limit,
+        ranking=prepared.ranking(),
+        loaded=prepared.loaded,
+        statistics=prepared.statistics,
+        vector=attempt.vector,
+        keywords=attempt.keywords,
+        correction=prepared.correction or _suggestion(services, prepared, attempt, candidates),
         degraded=degraded,
-        off_topic=bool(hits) and all(hit.low_confidence for hit in hits),
-        explanation=_explanation(plan, candidates, ran) if plan.request.explain else None,
+        trace=trace,
     )
+    return search_results.outcome(services, ran, candidates)
 
 
-def _confidences(
-    services: Services, plan: _Plan, candidates: Sequence[Candidate], *, has_bm25: bool
-) -> list[float]:
-    """The calibrated chance of each candidate to be relevant, whatever the fusion."""
-    evidence = [
-        Evidence(
-            document=candidate.document_id,
-            language=candidate.language,
-            cosine=candidate.cosine,
-            corrected=candidate.likeness,
-            keyword=candidate.bm25 if has_bm25 else None,
+def _find(
+    services: Services, prepared: _Prepared, attempt: _Attempt, *, phrases: bool
+) -> tuple[list[Candidate], Trace]:
+    settings = services.settings
+    least = settings.rerank.candidates if services.reranker is not None else 0
+    with services.database.begin() as session:
+        passages = PassageSearch(
+            session,
+            prepared.scope(phrases=phrases),
+            vector=attempt.vector,
+            keywords=attempt.keywords,
+            ranking=prepared.ranking(),
+            limits=prepared.limits(least=least),
+            total_chunks=prepared.keywords.chunk_count,
+            settings=settings.search,
+            enabled_sets=services.enabled_sets,
         )
-        for candidate in candidates
-    ]
-    scale = services.calibration.text_scale(len(plan.terms), plan.chunk_count)
-    return services.calibration.confidences(plan.statistics, evidence, scale)
+        return passages.run(explain=prepared.request.explain), passages.trace
 
 
-def _explanation(
-    plan: _Plan,
-    candidates: Sequence[Candidate],
-    ran: tuple[VectorQuery | None, KeywordQuery | None],
-) -> dict[str, Any]:
-    """How the search ran, for whoever asked to have it explained."""
-    vector, keywords = ran
-    return {
-        "plan": "join",
-        "fusion": (plan.request.fusion or plan.config.fusion).value,
-        "weights": {"vector": plan.weights.vector, "text": plan.weights.text},
-        "candidates_a_leg": plan.leg_limit,
-        "candidates": candidates[0].candidate_count if candidates else 0,
-        "embedding_model": vector.model.name if vector else None,
-        "keyword_backend": keywords.backend.value if keywords else None,
-        "terms": list(plan.terms),
-    }
-
-
-def _is_bm25(keywords: KeywordQuery | None) -> bool:
-    """Confidence was fitted to BM25; cover density is on another scale and says nothing to it."""
-    return keywords is not None and keywords.backend is KeywordBackend.PG_TEXTSEARCH
-
-
-def _method(plan: _Plan, ran: tuple[VectorQuery | None, KeywordQuery | None]) -> SearchMode:
-    vector, keywords = ran
-    if plan.request.mode is not SearchMode.HYBRID:
-        return plan.request.mode
-    if vector is None:
-        return SearchMode.KEYWORD
-    # A question without a single word to look up was still answered by both legs' rules; a
-    # server without a keyword index was not.
-    return SearchMode.VECTOR if keywords is None and plan.terms else SearchMode.HYBRID
-
-
-def _hit(plan: _Plan, candidate: Candidate, confidence: float, *, is_low: bool) -> SearchHit:
-    excerpt = best_excerpt(candidate.content, plan.terms, EXCERPT_CHARACTERS)
-    return SearchHit(
-        document_id=candidate.document_id,
-        chunk_id=candidate.chunk_id,
-        title=candidate.title,
-        excerpt=excerpt.text,
-        highlights=tuple(Span(start, end) for start, end in excerpt.spans),
-        page=candidate.page,
-        heading=candidate.heading,
-        score=candidate.score,
-        vector_score=candidate.cosine,
-        text_score=candidate.text_score,
-        confidence=confidence,
-        low_confidence=is_low,
-        source=source_of(candidate),
-        media_type=candidate.media_type,
-        char_start=candidate.char_start,
-        char_end=candidate.char_end,
-    )
+def _suggestion(
+    services: Services, prepared: _Prepared, attempt: _Attempt, candidates: list[Candidate]
+) -> Correction | None:
+    """Another spelling to offer, where no word of the question was found at all."""
+    if attempt.keywords is None or (candidates and candidates[0].text_count):
+        return None
+    with services.database.begin() as session:
+        return _respelt(session, prepared.person, prepared.request, prepared.parsed)

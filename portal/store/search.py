@@ -1,14 +1,11 @@
-"""Hybrid search in one statement: two legs, fused, joined to their documents.
-
-Each leg is a derived table with its own ORDER BY and LIMIT, because an index cannot order by a
-column of a common table expression. The rule of who may see what stands inside both legs, before
-their LIMIT: filtering afterwards would lose results to documents that are switched off.
-"""
+"""The search of passages: what counts, which way to look, one statement, its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 from uuid import UUID
 
@@ -16,13 +13,32 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from portal.domain.people import Person
-from portal.domain.search import Fusion, KeywordBackend, SearchMode, Weights
-from portal.store.documents import portal_collection_id
+from portal.domain.search import Fusion, KeywordBackend, Normalisation, SearchMode, Weights
+from portal.settings import SearchSettings
+from portal.store import keyword_candidates
 from portal.store.embedding_models import RegisteredModel
-from portal.store.fusion import FUSIONS, KEYWORD_ONLY, TEXT_SCORE, VECTOR_ONLY, VECTOR_PART
-from portal.store.keyword_index import BM25_INDEX
-from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+from portal.store.enabled_sets import (
+    EnabledSet,
+    EnabledSets,
+    Scope,
+    Versions,
+    count_enabled,
+    list_chunks,
+    read_versions,
+)
+from portal.store.fusion import FUSIONS, KEYWORD_ONLY, VECTOR_ONLY, VECTOR_PART
+from portal.store.keyword_candidates import Bm25Shape
+from portal.store.search_statement import (
+    KeywordLeg,
+    KeywordPlan,
+    Shape,
+    VectorLeg,
+    VectorPlan,
+    leg_statement,
+    statement,
+)
+from portal.store.selection import selection_binds
+from portal.store.vector_index import scan_settings
 
 
 class StatementFailed(Exception):
@@ -47,35 +63,53 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True)
 class KeywordQuery:
-    """What the keyword leg looks for: `words` as the backend takes them."""
+    """What the keyword leg looks for. `words` are the question as the backend takes it."""
 
     backend: KeywordBackend
+    terms: Sequence[str]
     words: str
     text_floor: float
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Who asks, and what they narrow the search to."""
+class Ranking:
+    """How the two legs become one order. Passages of `preferred_domain` score higher by `boost`,
+    a share of the whole range of scores."""
 
-    person: Person
-    conversation_id: UUID | None = None
-    domain: str | None = None
+    fusion: Fusion
+    normalisation: Normalisation
+    weights: Weights
+    rrf_k: int
+    preferred_domain: str | None = None
+    boost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`limit` passages are wanted, each leg offers `leg_limit`; `threshold` is for counting."""
+
+    limit: int
+    leg_limit: int
+    threshold: float
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A passage with its scores; the `best_…` and `mean_…` are over all candidates."""
+    """A passage with its scores; the counts, `best_bm25` and `nearest`, the likeness of the
+    `NEAREST_COMPARED` first of the vector leg, are over all candidates."""
 
     chunk_id: UUID
     document_id: UUID
     title: str
     media_type: str
     domain: str | None
+    job_id: UUID
     content: str
+    terms: str
     language: str
     page: int | None
     heading: str | None
+    chunk_index: int
     char_start: int
     char_end: int
     cosine: float | None
@@ -84,221 +118,271 @@ class Candidate:
     text_score: float
     vector_rank: int | None
     text_rank: int | None
+    boost: float
+    document_chunks: int
     score: float
     best_bm25: float
     candidate_count: int
+    vector_count: int
+    text_count: int
+    nearest: list[float] | None
 
 
-_DOCUMENTS = f"""
-    JOIN documents d ON d.current_job_id = {{leg}}.job_id
-    {SELECTION_JOINS}
-    WHERE d.collection_id = :collection_id AND {SELECTION_WHERE} {{narrowed}}
-"""
+@dataclass(slots=True)
+class Trace:
+    """How a search ran: the plan of each leg, what is switched on, milliseconds a step."""
+
+    vector_plan: VectorPlan | None = None
+    keyword_plan: KeywordPlan | None = None
+    enabled: EnabledSet | None = None
+    total_chunks: int = 0
+    milliseconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self.milliseconds[step] = round((perf_counter() - started) * 1000, 3)
 
 
-def _vector_leg(model: RegisteredModel, narrowed: str) -> str:
-    distance = (
-        f"CAST(e.embedding AS halfvec({model.dimensions}))"
-        f" <=> CAST(:search_vector AS halfvec({model.dimensions}))"
-    )
-    return f"""
-        SELECT chunk_id, row_number() OVER (ORDER BY distance, chunk_id) AS vector_rank,
-               CAST(NULL AS bigint) AS text_rank, CAST(NULL AS float8) AS bm25
-        FROM (
-            SELECT e.chunk_id, {distance} AS distance
-            FROM {model.partition} e
-            {_DOCUMENTS.format(leg="e", narrowed=narrowed)}
-            ORDER BY {distance}
-            LIMIT :leg_limit
-        ) nearest
-    """
-
-
-def _bm25_leg(narrowed: str) -> str:
-    # Scores are negative and better is lower; 0 is no match. The words stand twice, as two
-    # parameters: with one, the extension's fast path is not taken and every row is rescored.
-    return f"""
-        SELECT chunk_id, CAST(NULL AS bigint) AS vector_rank,
-               row_number() OVER (ORDER BY distance, chunk_id) AS text_rank, -distance AS bm25
-        FROM (
-            SELECT c.id AS chunk_id, c.terms <@> to_bm25query(:words, '{BM25_INDEX}') AS distance
-            FROM document_chunks c
-            {_DOCUMENTS.format(leg="c", narrowed=narrowed)}
-            ORDER BY c.terms <@> to_bm25query(:words_again, '{BM25_INDEX}')
-            LIMIT :leg_limit
-        ) best
-        WHERE distance < 0
-    """
-
-
-def _tsvector_leg(narrowed: str) -> str:
-    return f"""
-        SELECT chunk_id, CAST(NULL AS bigint) AS vector_rank,
-               row_number() OVER (ORDER BY rank DESC, chunk_id) AS text_rank, rank AS bm25
-        FROM (
-            SELECT c.id AS chunk_id,
-                   CAST(
-                       ts_rank_cd(c.terms_vector, to_tsquery('simple', :words), 1) AS float8
-                   ) AS rank
-            FROM document_chunks c
-            {_DOCUMENTS.format(leg="c", narrowed=narrowed)}
-              AND c.terms_vector @@ to_tsquery('simple', :words)
-            ORDER BY rank DESC, c.id
-            LIMIT :leg_limit
-        ) best
-    """
-
-
-def _keyword_leg(backend: KeywordBackend, narrowed: str) -> str:
-    leg = {KeywordBackend.PG_TEXTSEARCH: _bm25_leg, KeywordBackend.TSVECTOR: _tsvector_leg}
-    return leg[backend](narrowed)
-
-
-def _statement(legs: Sequence[str], model: RegisteredModel | None, fused: str) -> str:
-    """Legs to candidates, candidates to scores, scores to the best passages."""
-    if model is None:
-        vectors, cosine, likeness = "", "CAST(NULL AS float8)", "CAST(NULL AS float8)"
-    else:
-        # The legs' order comes from the index's half precision; scores come from the full vector,
-        # so that what only the keyword leg found gets its true cosine too.
-        vectors = f"LEFT JOIN {model.partition} e ON e.chunk_id = found.chunk_id"
-        cosine = "1 - (e.embedding <=> CAST(:plain_vector AS vector))"
-        likeness = "1 - (e.embedding <=> CAST(:corrected_vector AS vector))"
-    return f"""
-        SELECT k.chunk_id, d.id AS document_id, d.title, d.media_type, d.domain,
-               c.content, c.language, c.page, c.heading, c.char_start, c.char_end,
-               k.cosine, k.likeness, k.bm25, k.text_score, k.vector_rank, k.text_rank,
-               k.score, k.best_bm25, k.candidate_count
-        FROM (
-            SELECT *, count(*) FILTER (WHERE score >= :threshold) OVER () AS candidate_count
-            FROM (
-              SELECT *, LEAST(1, GREATEST(0, fused)) AS score
-              FROM (
-                SELECT *, {fused} AS fused
-                FROM (
-                    SELECT *, {TEXT_SCORE} AS text_score
-                    FROM (
-                        SELECT found.chunk_id, found.vector_rank, found.text_rank, found.bm25,
-                               max(found.bm25) OVER () AS best_bm25,
-                               {cosine} AS cosine, {likeness} AS likeness
-                        FROM (
-                            SELECT chunk_id, min(vector_rank) AS vector_rank,
-                                   min(text_rank) AS text_rank, COALESCE(max(bm25), 0) AS bm25
-                            FROM ({" UNION ALL ".join(f"({leg})" for leg in legs)}) legs
-                            GROUP BY chunk_id
-                        ) found
-                        {vectors}
-                    ) measured
-                ) scored
-              ) ranked
-            ) clamped
-            ORDER BY fused DESC, cosine DESC NULLS LAST, chunk_id
-            LIMIT :limit
-        ) k
-        JOIN document_chunks c ON c.id = k.chunk_id
-        JOIN documents d ON d.id = c.document_id
-        ORDER BY k.fused DESC, k.cosine DESC NULLS LAST, k.chunk_id
-    """
-
-
-def find_passages(
-    session: Session,
-    scope: Scope,
-    *,
-    vector: VectorQuery | None,
-    keywords: KeywordQuery | None,
-    fusion: Fusion,
-    weights: Weights,
-    rrf_k: int,
-    limit: int,
-    leg_limit: int,
-    threshold: float,
-) -> list[Candidate]:
-    """The best passages for a question among what this person may see and has switched on.
+class PassageSearch:
+    """One search in one transaction. Made anew for each; `trace` tells how it went.
 
     At least one of `vector` and `keywords` is given; with one, its own score orders the results.
-    `candidate_count` counts those that score `threshold` or more; the rows are not cut by it,
-    because confidence is judged among the best, whatever their score.
     """
-    narrowed = "AND d.domain = :domain" if scope.domain is not None else ""
-    legs: list[str] = []
-    binds: dict[str, Any] = selection_binds(scope.person, scope.conversation_id)
-    binds["collection_id"] = portal_collection_id(session)
-    binds |= {"limit": limit, "leg_limit": leg_limit, "text_floor": 0.0, "threshold": threshold}
-    if scope.domain is not None:
-        binds["domain"] = scope.domain
-    if vector is not None:
-        legs.append(_vector_leg(vector.model, narrowed))
-        binds |= {
-            "search_vector": _literal(vector.search_vector),
-            "plain_vector": _literal(vector.plain_vector),
-            "corrected_vector": _literal(vector.corrected_vector),
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        *,
+        vector: VectorQuery | None,
+        keywords: KeywordQuery | None,
+        ranking: Ranking,
+        limits: Limits,
+        total_chunks: int,
+        settings: SearchSettings,
+        enabled_sets: EnabledSets,
+    ) -> None:
+        self._session = session
+        self._scope = scope
+        self._vector = vector
+        self._keywords = keywords
+        self._ranking = ranking
+        self._limits = limits
+        self._settings = settings
+        self._enabled_sets = enabled_sets
+        self.trace = Trace(total_chunks=total_chunks)
+
+    def run(self, *, explain: bool = False) -> list[Candidate]:
+        """The best passages among what this person may see and has switched on.
+
+        `candidate_count` counts those that score `threshold` or more; the rows are not cut by it,
+        because confidence is judged among the best, whatever their score. With `explain` each leg
+        is run once more, alone, to time it. Raises StatementFailed.
+        """
+        try:
+            return self._run(explain=explain)
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise
+            raise StatementFailed from error
+
+    def _run(self, *, explain: bool) -> list[Candidate]:
+        with self.trace.timed("selection"):
+            versions = read_versions(self._session, self._scope, self._planner_settings())
+            enabled = self._enabled(versions)
+        if not enabled.document_count:
+            return []
+        self._choose_plans(enabled)
+        shape = self._shape(enabled)
+        binds = self._binds(versions, enabled)
+        if shape.takes_keyword_selection:
+            with self.trace.timed("keyword_selection"):
+                binds |= self._keyword_selection(enabled)
+        with self.trace.timed("statement"):
+            rows = self._execute(shape, binds).mappings().all()
+        if explain:
+            self._time_legs(shape, binds)
+        return [Candidate(**row) for row in rows]
+
+    # --- what counts, and the way to look ---------------------------------------------------------
+
+    def _planner_settings(self) -> Mapping[str, str]:
+        """What the statements of this transaction run with."""
+        factor = self._vector.model.candidate_factor if self._vector else 1
+        return scan_settings(self._settings, self._limits.leg_limit * factor) | {
+            # A generic plan would rescore every row in the keyword leg.
+            "plan_cache_mode": "force_custom_plan",
+            # The planner cannot know how many rows of an ordered scan are needed, and prefers to
+            # join everything and sort.
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "statement_timeout": str(int(self._settings.statement_timeout_s * 1000)),
         }
-    if keywords is not None:
-        legs.append(_keyword_leg(keywords.backend, narrowed))
-        binds |= {"words": keywords.words, "text_floor": keywords.text_floor}
-        if keywords.backend is KeywordBackend.PG_TEXTSEARCH:
-            binds["words_again"] = keywords.words
-    fused = _fused(vector, keywords, fusion)
-    if vector is not None:
-        binds |= _fusion_binds(fused, vector, weights, rrf_k)
-    statement = _statement(legs, vector.model if vector else None, fused)
-    try:
-        rows = session.execute(text(statement), binds).mappings().all()
-    except DBAPIError as error:
-        if error.connection_invalidated:
-            raise
-        raise StatementFailed from error
-    return [Candidate(**row) for row in rows]
+
+    def _enabled(self, versions: Versions) -> EnabledSet:
+        """What is switched on and fits; named when it is little enough to be compared whole."""
+        scope, most = self._scope, self._most_compared()
+
+        def compute() -> EnabledSet:
+            with _free_planner(self._session):
+                return count_enabled(self._session, scope, versions, most=most)
+
+        enabled = self._enabled_sets.get(scope, versions, compute)
+        if scope.narrowing.chunks and enabled.document_count:
+            with _free_planner(self._session):
+                fitting = list_chunks(self._session, scope, versions, most=most)
+            # Too many to name: conditions on the text then stand in the legs.
+            enabled = fitting if fitting.ids is not None else enabled
+        self.trace.enabled = enabled
+        return enabled
+
+    def _most_compared(self) -> int:
+        """Comparing all of a few is faster than passing over most of many, and misses nothing."""
+        plan = self._settings.plan
+        few = min(plan.exact_chunks, int(plan.exact_share * self.trace.total_chunks))
+        return max(plan.exact_always_chunks, few)
+
+    def _choose_plans(self, enabled: EnabledSet) -> None:
+        is_exact, trace = enabled.ids is not None, self.trace
+        if self._vector is not None:
+            trace.vector_plan = VectorPlan.EXACT if is_exact else VectorPlan.INDEX
+        if self._keywords is not None:
+            # The index of words passes over much of a small corpus as fast as not.
+            share = enabled.chunk_count / max(trace.total_chunks, 1)
+            is_narrow = enabled.of_chunks or share < self._settings.plan.exact_share
+            is_selection = is_exact and is_narrow
+            trace.keyword_plan = KeywordPlan.SELECTION if is_selection else KeywordPlan.INDEX
+
+    def _keyword_selection(self, enabled: EnabledSet) -> dict[str, Any]:
+        """The keyword leg's hits of a narrow selection, for the statement to take up."""
+        keywords = self._keywords
+        found = keyword_candidates.best_of_selection(
+            self._session,
+            keywords.terms if keywords else (),
+            enabled,
+            shape=Bm25Shape(self._settings.bm25_k1, self._settings.bm25_b),
+            total_chunks=self.trace.total_chunks,
+            limit=self._limits.leg_limit,
+            enough=self._limits.limit,
+        )
+        return keyword_candidates.as_arrays(found)
+
+    # --- the statement ----------------------------------------------------------------------------
+
+    def _shape(self, enabled: EnabledSet) -> Shape:
+        vector = keyword = None
+        if self._vector is not None and self.trace.vector_plan is not None:
+            vector = VectorLeg.of(
+                self._vector.model, self.trace.vector_plan, of_chunks=enabled.of_chunks
+            )
+        if self._keywords is not None and self.trace.keyword_plan is not None:
+            keyword = KeywordLeg(
+                self._keywords.backend, self.trace.keyword_plan, of_chunks=enabled.of_chunks
+            )
+        narrowing = self._scope.narrowing
+        return Shape(
+            vector=vector,
+            keyword=keyword,
+            fused=self._fused(),
+            documents=narrowing.documents,
+            chunks=narrowing.chunks,
+            has_boost=self._ranking.boost > 0 and self._ranking.preferred_domain is not None,
+        )
+
+    def _fused(self) -> str:
+        """The expression that orders the candidates."""
+        if self._vector is None:
+            return KEYWORD_ONLY
+        if self._keywords is not None:
+            return FUSIONS[self._ranking.fusion, self._ranking.normalisation]
+        return VECTOR_PART if self._vector.is_corrected else VECTOR_ONLY
+
+    def _binds(self, versions: Versions, enabled: EnabledSet) -> dict[str, Any]:
+        """Values for all binds that some shape of the statement has."""
+        limits, ranking = self._limits, self._ranking
+        binds: dict[str, Any] = selection_binds(self._scope.person, self._scope.conversation_id)
+        binds |= self._scope.narrowing.binds
+        binds |= {
+            "collection_id": versions.collection_id,
+            "enabled_ids": enabled.ids,
+            "limit": limits.limit,
+            "leg_limit": limits.leg_limit,
+            "threshold": limits.threshold,
+            "text_floor": 0.0,
+            "rrf_k": ranking.rrf_k,
+            "vector_weight": ranking.weights.vector,
+            "text_weight": ranking.weights.text,
+            "preferred_domain": ranking.preferred_domain,
+            "boost": ranking.boost * self._range(),
+        }
+        if self._vector is not None:
+            binds |= _vector_binds(self._vector)
+        if self._keywords is not None:
+            words = self._keywords.words
+            binds |= {"words": words, "words_again": words}
+            binds["text_floor"] = self._keywords.text_floor
+        return binds
+
+    def _range(self) -> float:
+        """How far apart scores can lie, on the scale of whatever orders."""
+        fused = self._fused()
+        if fused == FUSIONS[Fusion.RRF, self._ranking.normalisation]:
+            return 2 / (self._ranking.rrf_k + 1)
+        if fused == VECTOR_ONLY and self._vector is not None:
+            return min(1.0, self._vector.likeness_width)
+        return 1.0
+
+    def _execute(self, shape: Shape, binds: Mapping[str, Any], *, leg: bool = False) -> Any:
+        clause = (leg_statement if leg else statement)(shape)
+        # The driver refuses values for binds that the statement has not.
+        wanted = clause._bindparams  # noqa: SLF001 - the only way to ask a text() for them
+        return self._session.execute(clause, {name: binds[name] for name in wanted})
+
+    def _time_legs(self, shape: Shape, binds: Mapping[str, Any]) -> None:
+        for step, leg in (
+            ("vector_leg", replace(shape, keyword=None)),
+            ("keyword_leg", replace(shape, vector=None)),
+        ):
+            if leg.vector is None and leg.keyword is None:
+                continue
+            with self.trace.timed(step):
+                self._execute(leg, binds, leg=True).scalar()
 
 
-def _fused(vector: VectorQuery | None, keywords: KeywordQuery | None, fusion: Fusion) -> str:
-    """The expression that orders the candidates."""
-    if vector is None:
-        return KEYWORD_ONLY
-    if keywords is not None:
-        return FUSIONS[fusion]
-    return VECTOR_PART if vector.is_corrected else VECTOR_ONLY
+@contextmanager
+def _free_planner(session: Session) -> Iterator[None]:
+    """Let the planner join as it likes: going through all documents is another matter than
+    joining the few rows of an ordered scan."""
+    for value in ("on", "off"):
+        session.execute(
+            text(
+                "SELECT set_config('enable_hashjoin', :value, true),"
+                " set_config('enable_mergejoin', :value, true)"
+            ),
+            {"value": value},
+        )
+        if value == "on":
+            yield
 
 
-def _fusion_binds(fused: str, vector: VectorQuery, weights: Weights, rrf_k: int) -> dict[str, Any]:
-    """Values for the binds that the expression has; the driver refuses any that it has not."""
-    binds = {
-        "rrf_k": rrf_k,
-        "vector_weight": weights.vector,
-        "text_weight": weights.text,
-        "likeness_low": vector.likeness_low,
-        "likeness_width": vector.likeness_width,
+def _vector_binds(vector: VectorQuery) -> dict[str, str]:
+    plain, corrected = _literal(vector.plain_vector), _literal(vector.corrected_vector)
+    is_corrected = vector.search_vector is vector.corrected_vector
+    return {
+        "search_vector": corrected if is_corrected else _literal(vector.search_vector),
+        "plain_vector": plain,
+        "corrected_vector": corrected,
+        "likeness_low": vector.likeness_low,  # type: ignore[dict-item]
+        "likeness_width": vector.likeness_width,  # type: ignore[dict-item]
     }
-    return {name: value for name, value in binds.items() if f":{name}" in fused}
 
 
 def _literal(vector: Sequence[float]) -> str:
     return "[" + ",".join(map(str, vector)) + "]"
-
-
-def tune(session: Session, *, ef_search: int, leg_limit: int, timeout_s: float) -> None:
-    """Set what the next statement of this transaction runs with.
-
-    `ef_search` below the LIMIT would cut results short; the iterative scan goes on when the
-    selection refuses what the index offers; a generic plan would rescore every row.
-    """
-    session.execute(
-        text(
-            """
-            SELECT set_config('hnsw.ef_search', :ef_search, true),
-                   set_config('hnsw.iterative_scan', 'relaxed_order', true),
-                   set_config('plan_cache_mode', 'force_custom_plan', true),
-                   set_config('enable_hashjoin', 'off', true),
-                   set_config('enable_mergejoin', 'off', true),
-                   set_config('statement_timeout', :timeout_ms, true)
-            """
-        ),
-        {
-            "ef_search": str(min(1000, max(ef_search, leg_limit))),
-            "timeout_ms": str(int(timeout_s * 1000)),
-        },
-    )
 
 
 def source_of(candidate: Candidate) -> SearchMode:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from portal.store.models.accounts import InvitationRow, TokenRow, UserRow
 from portal.store.models.base import Base
-from portal.store.models.chunks import ChunkEmbeddingRow, DocumentChunkRow, EmbeddingModelRow
+from portal.store.models.chunks import (
+    ChunkEmbeddingRow,
+    DocumentChunkRow,
+    EmbeddingModelRow,
+    VocabularyRow,
+)
 from portal.store.models.conversations import (
     Bm25IndexStateRow,
     CitationRow,
@@ -50,5 +55,6 @@ __all__ = [
     "TokenRow",
     "UserDocumentDefaultRow",
     "UserRow",
+    "VocabularyRow",
     "metadata",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, Text, func, text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, LargeBinary, Text, func, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -21,6 +21,8 @@ class UserRow(Base):
     is_admin: Mapped[bool] = mapped_column(server_default=text("false"))
     language: Mapped[str | None] = mapped_column(Text)
     preferred_domain: Mapped[str | None] = mapped_column(Text)
+    # Written by a trigger: the transaction that last changed this person's defaults.
+    selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[CreatedAt]
     disabled_at: Mapped[datetime | None]
     last_seen_at: Mapped[datetime | None]

@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 from sqlalchemy.orm import Mapped, mapped_column
 
 from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
@@ -71,7 +71,23 @@ class DocumentChunkRow(Base):
             postgresql_ops={"metadata": "jsonb_path_ops"},
         ),
         Index("ix_document_chunks_created_at", "created_at", postgresql_using="brin"),
+        Index("ix_document_chunks_analyser_version", "analyser_version"),
     )
+
+
+class VocabularyRow(Base):
+    """A word that some passage has or had, folded and as it was first written, with the term
+    (or several, parted by spaces) that finds it and the keys that its misspellings share
+    (portal.text.spelling)."""
+
+    __tablename__ = "vocabulary"
+
+    word: Mapped[str] = mapped_column(Text, primary_key=True)
+    surface: Mapped[str] = mapped_column(Text)
+    term: Mapped[str] = mapped_column(Text)
+    keys: Mapped[list[str]] = mapped_column(ARRAY(Text))
+
+    __table_args__ = (Index("ix_vocabulary_keys", "keys", postgresql_using="gin"),)
 
 
 class EmbeddingModelRow(Base):
@@ -83,14 +99,38 @@ class EmbeddingModelRow(Base):
     name: Mapped[str] = mapped_column(Text, unique=True)
     provider: Mapped[str] = mapped_column(Text)
     dimensions: Mapped[int]
+    # What the provider needs to load it again, such as a directory; never a secret.
+    options: Mapped[JsonObject]
+    # How the partition's index stands: searches order by the very expression it is built on.
+    index_method: Mapped[str] = mapped_column(Text, server_default=text("'hnsw'"))
+    vector_type: Mapped[str] = mapped_column(Text, server_default=text("'halfvec'"))
     status: Mapped[str] = mapped_column(Text, server_default=text("'building'"))
+    # Whether every passage surely has a vector; else that must be counted.
+    is_complete: Mapped[bool] = mapped_column(server_default=text("false"))
     calibration: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     created_at: Mapped[CreatedAt]
     activated_at: Mapped[datetime | None]
+    retired_at: Mapped[datetime | None]
+    # The build in hand, for whoever watches it.
+    stage: Mapped[str | None] = mapped_column(Text)
+    done_count: Mapped[int] = mapped_column(server_default=text("0"))
+    total_count: Mapped[int] = mapped_column(server_default=text("0"))
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    noted_at: Mapped[datetime | None]
+    # The last comparison with the model that served then.
+    comparison: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
 
     __table_args__ = (
         CheckConstraint("dimensions BETWEEN 1 AND 16000", name="dimensions_range"),
-        CheckConstraint("status IN ('building', 'active', 'retired')", name="status_known"),
+        CheckConstraint(
+            "status IN ('building', 'ready', 'active', 'retired')", name="status_known"
+        ),
+        CheckConstraint("index_method IN ('hnsw', 'ivfflat')", name="index_method_known"),
+        CheckConstraint("vector_type IN ('halfvec', 'vector', 'bit')", name="vector_type_known"),
+        CheckConstraint(
+            "stage IN ('queued', 'embedding', 'indexing', 'comparing', 'failed')",
+            name="stage_known",
+        ),
     )
 
 
@@ -111,7 +151,8 @@ class ChunkEmbeddingRow(Base):
     embedding: Mapped[Any] = mapped_column(Vector())
 
     __table_args__ = (
-        Index("ix_chunk_embeddings_document_id", "document_id"),
+        # A few documents out of many are compared one by one, found by their job.
+        Index("ix_chunk_embeddings_job_id", "job_id"),
         # Deleting a chunk looks its vectors up by chunk alone.
         Index("ix_chunk_embeddings_chunk_id", "chunk_id"),
         {"postgresql_partition_by": "LIST (model_id)"},

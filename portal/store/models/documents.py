@@ -33,6 +33,8 @@ class CollectionRow(Base):
         ForeignKey("embedding_models.id", ondelete="RESTRICT")
     )
     distance: Mapped[str] = mapped_column(Text, server_default=text("'cosine'"))
+    # Written by a trigger: the transaction that last changed who sees which chunks.
+    documents_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     attributes: Mapped[JsonObject] = mapped_column("metadata")
     created_at: Mapped[CreatedAt]
 
@@ -82,6 +84,8 @@ class DocumentRow(Base):
     current_job_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("jobs.id", ondelete="SET NULL", use_alter=True)
     )
+    # Written by a trigger whenever current_job_id is: what plans of searches are chosen by.
+    chunk_count: Mapped[int] = mapped_column(server_default=text("0"))
     created_at: Mapped[CreatedAt]
     updated_at: Mapped[CreatedAt]
     deleted_at: Mapped[datetime | None]

@@ -1,0 +1,161 @@
+"""What a person has switched on, computed once and kept until something changes.
+
+Going through the documents takes milliseconds at ten thousand of them, a search hardly more. What
+was found is therefore kept in the process, under versions that triggers write in the very
+transaction that toggles, trashes, publishes or changes who may see a document (migration 0002):
+the next search of any process reads other versions and computes anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import Lock
+from uuid import UUID
+
+from cachetools import LRUCache
+from sqlalchemy import TextClause, text
+from sqlalchemy.orm import Session
+
+from portal.domain.people import Person
+from portal.store.query_filters import Narrowing
+from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+
+_CACHE_BYTES = 32 * 1024 * 1024
+_ENTRY_BYTES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who asks, in which conversation, and what they narrow the search to."""
+
+    person: Person
+    conversation_id: UUID | None = None
+    narrowing: Narrowing = field(default_factory=Narrowing)
+
+    def key(self) -> Hashable:
+        """What tells apart two scopes whose documents may differ."""
+        binds = tuple(sorted((name, str(value)) for name, value in self.narrowing.binds.items()))
+        person = self.person
+        return person.id, person.is_admin, self.conversation_id, self.narrowing.documents, binds
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What an enabled set depends on; equal versions mean an equal set."""
+
+    collection_id: UUID
+    documents: int
+    defaults: int
+    overrides: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledSet:
+    """How much counts for a person. `ids` names it as a PostgreSQL array, of jobs or, with
+    `of_chunks`, of chunks; None when there are more chunks than were to be named."""
+
+    document_count: int
+    chunk_count: int
+    ids: str | None
+    of_chunks: bool = False
+
+
+class EnabledSets:
+    """A process's memory of enabled sets, least recently used go first. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: LRUCache[Hashable, tuple[Versions, EnabledSet]] = LRUCache(
+            _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].ids or "")
+        )
+
+    def get(
+        self, scope: Scope, versions: Versions, compute: Callable[[], EnabledSet]
+    ) -> EnabledSet:
+        """The set of these versions: as kept, or computed now."""
+        key = scope.key()
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None and kept[0] == versions:
+            return kept[1]
+        found = compute()
+        with self._lock:
+            # One that alone is larger than the cache is not kept.
+            if _ENTRY_BYTES + len(found.ids or "") <= _CACHE_BYTES:
+                self._kept[key] = (versions, found)
+        return found
+
+
+_VERSIONS = """
+    SELECT c.id AS collection_id, c.documents_version AS documents,
+           COALESCE(u.selection_version, 0) AS defaults,
+           COALESCE(v.selection_version, 0) AS overrides {settings}
+    FROM collections c
+    LEFT JOIN users u ON u.id = :person_id
+    LEFT JOIN conversations v ON v.id = :conversation_id
+    WHERE c.name = 'portal'
+"""
+
+
+@lru_cache(maxsize=8)
+def _versions_statement(names: tuple[str, ...]) -> TextClause:
+    settings = "".join(f", set_config('{name}', :s{i}, true)" for i, name in enumerate(names))
+    return text(_VERSIONS.format(settings=settings))
+
+
+def read_versions(session: Session, scope: Scope, settings: Mapping[str, str]) -> Versions:
+    """The versions as they are now; on the same way the transaction gets `settings`.
+
+    Read before the set itself: a change in between then makes the set look older than it is, and
+    the next search computes it anew.
+    """
+    binds: dict[str, object] = {"person_id": scope.person.id}
+    binds["conversation_id"] = scope.conversation_id
+    binds |= {f"s{place}": value for place, value in enumerate(settings.values())}
+    row = session.execute(_versions_statement(tuple(settings)), binds).one()
+    return Versions(*row[:4])
+
+
+def count_enabled(session: Session, scope: Scope, versions: Versions, *, most: int) -> EnabledSet:
+    """The documents that count, named by their jobs when they have at most `most` chunks."""
+    statement = f"""
+        SELECT count(*), COALESCE(sum(d.chunk_count), 0),
+               CASE WHEN COALESCE(sum(d.chunk_count), 0) <= :most
+                    THEN CAST(COALESCE(array_agg(d.current_job_id), '{{}}') AS text) END
+        FROM documents d {SELECTION_JOINS}
+        WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
+          AND {SELECTION_WHERE} {scope.narrowing.documents}
+    """
+    binds = _binds(scope, versions, scope.narrowing.documents) | {"most": most}
+    document_count, chunk_count, ids = session.execute(text(statement), binds).one()
+    return EnabledSet(document_count, int(chunk_count), ids)
+
+
+def list_chunks(session: Session, scope: Scope, versions: Versions, *, most: int) -> EnabledSet:
+    """The chunks that count and fulfil what the question demands of their text; `ids` is None when
+    there are more than `most`."""
+    narrowing = scope.narrowing
+    conditions = f"{narrowing.documents} {narrowing.chunks}"
+    statement = f"""
+        SELECT count(DISTINCT document_id), count(*),
+               CASE WHEN count(*) <= :most THEN CAST(COALESCE(array_agg(id), '{{}}') AS text) END
+        FROM (
+            SELECT c.id, c.document_id
+            FROM document_chunks c
+            JOIN documents d ON d.current_job_id = c.job_id {SELECTION_JOINS}
+            WHERE d.collection_id = :collection_id AND {SELECTION_WHERE} {conditions}
+            LIMIT :most + 1
+        ) fitting
+    """
+    binds = _binds(scope, versions, conditions) | {"most": most}
+    document_count, chunk_count, ids = session.execute(text(statement), binds).one()
+    return EnabledSet(document_count, chunk_count, ids, of_chunks=True)
+
+
+def _binds(scope: Scope, versions: Versions, conditions: str) -> dict[str, object]:
+    binds = selection_binds(scope.person, scope.conversation_id)
+    binds |= {"collection_id": versions.collection_id}
+    # The driver refuses values for binds that the statement has not.
+    return binds | {k: v for k, v in scope.narrowing.binds.items() if f":{k}" in conditions}

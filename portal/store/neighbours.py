@@ -1,0 +1,47 @@
+"""What stands before and after a passage in its document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import Uuid, bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Session
+
+from portal.text.joining import Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The passages around one, None at the ends of a section."""
+
+    before: Fragment | None = None
+    after: Fragment | None = None
+
+
+# Passages under another heading are about something else. The unique key (job_id, chunk_index)
+# finds each neighbour.
+_NEIGHBOURS = text(
+    """
+    SELECT c.id, n.chunk_index < c.chunk_index AS is_before, n.content, n.char_start, n.char_end
+    FROM document_chunks c
+    JOIN document_chunks n
+      ON n.job_id = c.job_id AND n.chunk_index IN (c.chunk_index - 1, c.chunk_index + 1)
+     AND n.heading IS NOT DISTINCT FROM c.heading
+    WHERE c.id = ANY(:chunk_ids)
+    """
+).bindparams(bindparam("chunk_ids", type_=ARRAY(Uuid)))
+
+
+def neighbours(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbours]:
+    """For each passage those before and after it under the same heading, in one statement."""
+    before: dict[UUID, Fragment] = {}
+    after: dict[UUID, Fragment] = {}
+    for row in session.execute(_NEIGHBOURS, {"chunk_ids": list(chunk_ids)}):
+        side = before if row.is_before else after
+        side[row.id] = Fragment(row.content, row.char_start, row.char_end)
+    return {
+        chunk_id: Neighbours(before.get(chunk_id), after.get(chunk_id)) for chunk_id in chunk_ids
+    }

@@ -1,0 +1,268 @@
+"""Hybrid search in one statement: two legs, fused, joined to their documents.
+
+Each leg is a derived table with its own ORDER BY and LIMIT, because an index cannot order by a
+column of a common table expression. What a person may see stands inside both legs, before their
+LIMIT: filtering afterwards would lose results to documents that are switched off. The rule stands
+once more where the winners are joined to their documents: a leg that reads a kept set (see
+`enabled_sets`) must not show what was switched off in this very moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from sqlalchemy import TextClause, text
+
+from portal.domain.search import NEAREST_COMPARED, KeywordBackend
+from portal.store.embedding_models import RegisteredModel
+from portal.store.fusion import TEXT_SCORE
+from portal.store.keyword_index import BM25_INDEX
+from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE
+
+
+class VectorPlan(StrEnum):
+    """`index`: near vectors in order, those that count are kept. `exact`: every vector that counts
+    is compared."""
+
+    INDEX = "index"
+    EXACT = "exact"
+
+
+class KeywordPlan(StrEnum):
+    """`index`: best chunks in order, those that count are kept. `selection`: what counts was looked
+    up before (`keyword_candidates`)."""
+
+    INDEX = "index"
+    SELECTION = "selection"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorLeg:
+    """`of_chunks` tells what the enabled set of an exact plan names."""
+
+    partition: str
+    order: str
+    distance: str
+    candidate_factor: int
+    plan: VectorPlan
+    of_chunks: bool = False
+
+    @classmethod
+    def of(cls, model: RegisteredModel, plan: VectorPlan, *, of_chunks: bool) -> VectorLeg:
+        return cls(
+            partition=model.partition,
+            order=model.order_expression("e", "search_vector"),
+            distance=model.exact_distance("e", "search_vector"),
+            candidate_factor=model.candidate_factor,
+            plan=plan,
+            of_chunks=of_chunks,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordLeg:
+    backend: KeywordBackend
+    plan: KeywordPlan
+    of_chunks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """All that decides the statement's text. `documents` and `chunks` are further conditions on d
+    and c, `fused` is the expression that orders, `has_boost` lifts a preferred domain."""
+
+    vector: VectorLeg | None
+    keyword: KeywordLeg | None
+    fused: str
+    documents: str = ""
+    chunks: str = ""
+    has_boost: bool = False
+
+    @property
+    def takes_keyword_selection(self) -> bool:
+        """Whether the keyword leg takes up what was looked up before."""
+        leg = self.keyword
+        return (
+            leg is not None
+            and leg.plan is KeywordPlan.SELECTION
+            and leg.backend is KeywordBackend.PG_TEXTSEARCH
+        )
+
+
+@lru_cache(maxsize=256)
+def statement(shape: Shape) -> TextClause:
+    """Legs to candidates, candidates to scores, scores to the best passages."""
+    legs = " UNION ALL ".join(f"({leg})" for leg in _legs(shape))
+    return text(f"""
+        SELECT k.chunk_id, d.id AS document_id, d.title, d.media_type, d.domain, c.job_id,
+               c.content, c.terms, c.language, c.page, c.heading, c.chunk_index, c.char_start,
+               c.char_end, k.cosine, k.likeness, k.bm25, k.text_score, k.vector_rank, k.text_rank,
+               k.boost,
+               d.chunk_count AS document_chunks,
+               k.score, k.best_bm25, k.candidate_count, k.vector_count, k.text_count, k.nearest
+        FROM (
+            SELECT *, count(*) FILTER (WHERE score >= :threshold) OVER () AS candidate_count,
+                   count(vector_rank) OVER () AS vector_count,
+                   count(text_rank) OVER () AS text_count,
+                   array_agg(likeness) FILTER (WHERE vector_rank <= {NEAREST_COMPARED})
+                       OVER () AS nearest
+            FROM (
+              SELECT *, LEAST(1, GREATEST(0, fused)) AS score
+              FROM (
+                SELECT *, {shape.fused} + boost AS fused
+                FROM (
+                    SELECT *, {TEXT_SCORE} AS text_score
+                    FROM ({_measured(shape, legs)}) measured
+                ) scored
+              ) ranked
+            ) clamped
+            ORDER BY fused DESC, cosine DESC NULLS LAST, chunk_id
+            LIMIT :limit
+        ) k
+        JOIN document_chunks c ON c.id = k.chunk_id
+        JOIN documents d ON d.id = c.document_id AND d.current_job_id = c.job_id
+        {SELECTION_JOINS}
+        WHERE {SELECTION_WHERE}
+        ORDER BY k.fused DESC, k.cosine DESC NULLS LAST, k.chunk_id
+    """)
+
+
+@lru_cache(maxsize=256)
+def leg_statement(shape: Shape) -> TextClause:
+    """One leg alone, counted: what it costs, for whoever wants it explained."""
+    (leg,) = _legs(shape)
+    return text(f"SELECT count(*) FROM ({leg}) leg")
+
+
+def _legs(shape: Shape) -> list[str]:
+    legs = []
+    if shape.vector is not None:
+        legs.append(_vector_leg(shape.vector, shape))
+    if shape.keyword is not None:
+        legs.append(_keyword_leg(shape.keyword, shape))
+    return legs
+
+
+def _measured(shape: Shape, legs: str) -> str:
+    """The candidates of both legs, each once, with what either says of it."""
+    vectors, cosine, likeness = "", "CAST(NULL AS float8)", "CAST(NULL AS float8)"
+    if shape.vector is not None:
+        # The legs' order comes from the index's shortened vectors; scores come from the full one,
+        # so that what only the keyword leg found gets its true cosine too.
+        vectors = f"LEFT JOIN {shape.vector.partition} e ON e.chunk_id = found.chunk_id"
+        cosine = "1 - (e.embedding <=> CAST(:plain_vector AS vector))"
+        likeness = "1 - (e.embedding <=> CAST(:corrected_vector AS vector))"
+    boost, preferred = "CAST(0 AS float8)", ""
+    if shape.has_boost:
+        boost = "CASE WHEN p.domain = :preferred_domain THEN CAST(:boost AS float8) ELSE 0 END"
+        preferred = "JOIN documents p ON p.id = found.document_id"
+    return f"""
+        SELECT found.chunk_id, found.vector_rank, found.text_rank, found.bm25,
+               max(found.bm25) OVER () AS best_bm25, {boost} AS boost,
+               {cosine} AS cosine, {likeness} AS likeness
+        FROM (
+            SELECT chunk_id, (array_agg(document_id))[1] AS document_id,
+                   min(vector_rank) AS vector_rank, min(text_rank) AS text_rank,
+                   COALESCE(max(bm25), 0) AS bm25
+            FROM ({legs}) legs
+            GROUP BY chunk_id
+        ) found
+        {vectors} {preferred}
+    """
+
+
+# --- the legs -------------------------------------------------------------------------------------
+
+
+def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
+    """Joins and conditions that keep only what counts for the person. The join is by the job
+    alone: with a second column the planner thinks so few rows pass that it leaves the index."""
+    passages = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
+    return f"""
+        JOIN documents d ON d.current_job_id = {leg}.job_id
+        {passages} {SELECTION_JOINS}
+        WHERE d.collection_id = :collection_id AND {SELECTION_WHERE}
+          {shape.documents} {shape.chunks}
+    """
+
+
+def _vector_leg(leg: VectorLeg, shape: Shape) -> str:
+    if leg.plan is VectorPlan.EXACT:
+        key = "chunk_id" if leg.of_chunks else "job_id"
+        nearest = f"""
+            SELECT e.chunk_id, e.document_id, {leg.distance} AS distance
+            FROM {leg.partition} e
+            WHERE e.{key} = ANY(CAST(:enabled_ids AS uuid[]))
+            ORDER BY distance
+            LIMIT :leg_limit
+        """
+    else:
+        counting = _counting("e", shape, chunks=bool(shape.chunks))
+        is_rough = leg.candidate_factor > 1
+        nearest = f"""
+            SELECT e.chunk_id, e.document_id,
+                   {leg.distance if is_rough else leg.order} AS distance
+            FROM {leg.partition} e {counting}
+            ORDER BY {leg.order}
+            LIMIT :leg_limit * {leg.candidate_factor}
+        """
+        if is_rough:
+            nearest = f"SELECT * FROM ({nearest}) rough ORDER BY distance LIMIT :leg_limit"
+    return f"""
+        SELECT chunk_id, document_id,
+               row_number() OVER (ORDER BY distance, chunk_id) AS vector_rank,
+               CAST(NULL AS bigint) AS text_rank, CAST(NULL AS float8) AS bm25
+        FROM ({nearest}) nearest
+    """
+
+
+def _keyword_leg(leg: KeywordLeg, shape: Shape) -> str:
+    if leg.backend is KeywordBackend.TSVECTOR:
+        best = _best_by_tsvector(leg, shape)
+    elif shape.takes_keyword_selection:
+        best = """
+            SELECT * FROM unnest(
+                CAST(:keyword_chunks AS uuid[]), CAST(:keyword_documents AS uuid[]),
+                CAST(:keyword_scores AS float8[])
+            ) AS given(chunk_id, document_id, bm25)
+        """
+    else:
+        best = _best_by_bm25(shape)
+    return f"""
+        SELECT chunk_id, document_id, CAST(NULL AS bigint) AS vector_rank,
+               row_number() OVER (ORDER BY bm25 DESC, chunk_id) AS text_rank, bm25
+        FROM ({best}) best
+        WHERE bm25 > 0
+    """
+
+
+def _best_by_bm25(shape: Shape) -> str:
+    # Scores are negative and better is lower; 0 is no match. The words stand twice, as two
+    # parameters, and the score as it is: otherwise the extension's fast path is not taken, and
+    # every row is rescored, a third of a millisecond each.
+    return f"""
+        SELECT chunk_id, document_id, -distance AS bm25
+        FROM (
+            SELECT c.id AS chunk_id, c.document_id,
+                   c.terms <@> to_bm25query(:words, '{BM25_INDEX}') AS distance
+            FROM document_chunks c {_counting("c", shape, chunks=False)}
+            ORDER BY c.terms <@> to_bm25query(:words_again, '{BM25_INDEX}')
+            LIMIT :leg_limit
+        ) nearest
+    """
+
+
+def _best_by_tsvector(leg: KeywordLeg, shape: Shape) -> str:
+    rank = "CAST(ts_rank_cd(c.terms_vector, to_tsquery('simple', :words), 1) AS float8)"
+    counting = _counting("c", shape, chunks=False)
+    if leg.plan is KeywordPlan.SELECTION:
+        key = "id" if leg.of_chunks else "job_id"
+        counting = f"WHERE c.{key} = ANY(CAST(:enabled_ids AS uuid[]))"
+    return f"""
+        SELECT c.id AS chunk_id, c.document_id, {rank} AS bm25
+        FROM document_chunks c {counting} AND c.terms_vector @@ to_tsquery('simple', :words)
+        ORDER BY bm25 DESC, c.id
+        LIMIT :leg_limit
+    """

@@ -1,0 +1,225 @@
+"""What a search does beyond ranking: operators, copies, neighbours, preferences, its account."""
+
+from __future__ import annotations
+
+import dataclasses
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.search import Fusion, Normalisation, SearchMode, SearchOutcome, SearchRequest
+from portal.errors import NotFound
+from portal.services import models, searching
+from portal.store.embedding_models import find_active
+from portal.store.search_statement import KeywordPlan, VectorPlan
+from portal.text.analyser import index_terms
+from tests.conftest import Portal
+
+SECTION = "Expenses above 200 euros need the approval of the head of department before the trip. "
+
+
+def search(portal: Portal, query: str, **wishes) -> SearchOutcome:
+    return searching.search(portal.services, portal.admin, SearchRequest(query=query, **wishes))
+
+
+def titles(outcome: SearchOutcome) -> list[str]:
+    return [hit.title for hit in outcome.hits]
+
+
+@pytest.fixture
+def handbook(portal: Portal) -> Portal:
+    portal.add("Annual leave is fifteen days. Leave must be asked for in time.", name="leave.txt")
+    portal.add("Sick leave needs a note from a doctor. 病假需要医生证明。", name="sick.md")
+    portal.add("機器學習是人工智慧的一個分支，用資料訓練模型。", name="机器学习.txt")
+    return portal
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('leave "fifteen days"', {"leave"}),
+        ("leave -doctor title:leave", {"leave"}),
+        ("leave -doctor -模型", {"leave"}),
+        ("leave type:md", {"sick"}),
+        ("leave title:sick", {"sick"}),
+        ("模型 title:機器", {"机器学习"}),
+        ("「机器学习」", {"机器学习"}),
+    ],
+)
+@pytest.mark.parametrize("mode", list(SearchMode))
+def test_operators_narrow_every_leg(
+    handbook: Portal, query: str, expected: set[str], mode: SearchMode
+) -> None:
+    assert set(titles(search(handbook, query, mode=mode))) == expected
+
+
+def test_a_phrase_that_stands_nowhere_is_passed_over_and_said(handbook: Portal) -> None:
+    outcome = search(handbook, 'leave "sixteen days"')
+    assert "leave" in titles(outcome)
+    assert searching.PHRASE_NOT_FOUND in outcome.degraded
+
+
+def test_only_exclusions_are_no_question(handbook: Portal) -> None:
+    assert not search(handbook, "-doctor").hits
+
+
+def test_copies_stand_once(portal: Portal) -> None:
+    portal.add(SECTION * 3, name="travel.txt")
+    portal.add("  " + SECTION.upper() * 3, name="travel (copy).txt")
+    portal.add(SECTION.replace("200", "300") * 3, name="travel old.txt")
+    outcome = search(portal, "Who approves expenses?")
+    assert sorted(hit.duplicate_count for hit in outcome.hits) == [0, 1]
+    assert len(outcome.hits) == 2
+
+
+def test_short_passages_are_shown_with_their_neighbours(portal: Portal) -> None:
+    sentences = [f"Door {word} is kept shut at night. " for word in ("one", "two", "three")]
+    document = portal.add("".join(sentences), name="doors.txt")
+    _store_apart(portal, document.id, sentences)
+    hit = search(portal, "door two", mode=SearchMode.KEYWORD).hits[0]
+    assert hit.excerpt == "".join(sentences).strip()
+    assert (hit.char_start, hit.char_end) == (len(sentences[0]), len("".join(sentences[:2])))
+
+
+def _store_apart(portal: Portal, document_id: UUID, contents: list[str]) -> None:
+    """The document's text in passages of our own, as programs store them."""
+    rows, start = [], 0
+    for index, content in enumerate(contents):
+        rows.append({"i": index, "c": content, "t": index_terms(content), "s": start})
+        start += len(content)
+    with portal.services.database.begin() as session:
+        session.execute(
+            text("UPDATE document_chunks SET chunk_index = 99 WHERE document_id = :d"),
+            {"d": document_id},
+        )
+        session.execute(
+            text(
+                "INSERT INTO document_chunks (job_id, document_id, collection_id, chunk_index,"
+                " content, terms, char_start, char_end)"
+                " SELECT job_id, document_id, collection_id, :i, :c, :t, :s, :s + length(:c)"
+                " FROM document_chunks WHERE document_id = :d AND chunk_index = 99"
+            ),
+            [row | {"d": document_id} for row in rows],
+        )
+        session.execute(
+            text("DELETE FROM document_chunks WHERE document_id = :d AND chunk_index = 99"),
+            {"d": document_id},
+        )
+        session.execute(
+            text("UPDATE documents SET current_job_id = current_job_id WHERE id = :d"),
+            {"d": document_id},
+        )
+
+
+def test_preferred_domain_comes_first_among_equals(portal: Portal) -> None:
+    portal.add("The deadline for this report is Friday at noon.", name="a.txt", domain="law")
+    portal.add("Friday at noon is the deadline for this report.", name="b.txt", domain="finance")
+    person = dataclasses.replace(portal.admin, preferred_domain="finance")
+    request = SearchRequest(query="report deadline Friday noon")
+    plain = searching.search(portal.services, portal.admin, request).hits
+    for domain, title in (("finance", "b"), ("law", "a")):
+        person = dataclasses.replace(portal.admin, preferred_domain=domain)
+        hits = searching.search(portal.services, person, request).hits
+        assert hits[0].title == title
+        assert {hit.title for hit in hits} == {hit.title for hit in plain}
+
+
+def test_the_boost_of_a_domain_is_bounded(portal: Portal) -> None:
+    portal.add("Invoices are paid within thirty days of receipt.", name="pay.txt", domain="law")
+    portal.add("The canteen opens at noon and serves soup.", name="soup.txt", domain="finance")
+    person = dataclasses.replace(portal.admin, preferred_domain="finance")
+    for fusion in Fusion:
+        request = SearchRequest(query="When are invoices paid after receipt?", fusion=fusion)
+        assert searching.search(portal.services, person, request).hits[0].title == "pay"
+
+
+@pytest.mark.parametrize("normalisation", list(Normalisation))
+@pytest.mark.parametrize("fusion", list(Fusion))
+def test_every_fusion_finds_the_answer_first(
+    handbook: Portal, fusion: Fusion, normalisation: Normalisation
+) -> None:
+    outcome = search(
+        handbook, "fifteen days annual leave", fusion=fusion, normalisation=normalisation
+    )
+    assert outcome.hits[0].title == "leave"
+    assert all(0 <= hit.score <= 1 for hit in outcome.hits)
+
+
+def test_explanation_has_plans_counts_and_times_of_each_leg(handbook: Portal) -> None:
+    explanation = search(handbook, "annual leave", explain=True).explanation
+    assert explanation is not None
+    assert explanation["plan"] == {"vector": VectorPlan.EXACT, "keyword": KeywordPlan.INDEX}
+    assert explanation["counts"]["enabled_documents"] == 3
+    assert explanation["counts"]["vector_leg"] == 3
+    assert explanation["counts"]["keyword_leg"] >= 1
+    for step in ("configuration", "embedding", "selection", "statement", "vector_leg",
+                 "keyword_leg", "results"):  # fmt: skip
+        assert explanation["milliseconds"][step] > 0
+    assert explanation["embedding_model"] == handbook.services.embedder.name
+
+
+def test_matched_words_and_ranks_tell_why(handbook: Portal) -> None:
+    hit = search(handbook, "leave of fifteen days", explain=True).hits[0]
+    assert {"leave", "fifteen", "days"} <= {word.lower() for word in hit.matched_words}
+    assert hit.text_rank == 1
+    assert hit.vector_rank is not None
+
+
+def test_misspelt_words_are_offered_and_on_request_searched_for(handbook: Portal) -> None:
+    offered = search(handbook, "dokctor", mode=SearchMode.KEYWORD)
+    assert not offered.hits
+    assert offered.correction is not None
+    assert not offered.correction.is_applied
+    applied = search(handbook, "dokctor", mode=SearchMode.KEYWORD, fuzzy=True)
+    assert titles(applied) == ["sick"]
+    assert applied.correction is not None
+    assert applied.correction.is_applied
+    assert applied.correction.replaced == (("dokctor", "doctor"),)
+
+
+def test_foreign_conversation_is_as_if_it_were_not(handbook: Portal) -> None:
+    other = handbook.person("other")
+    with handbook.services.database.begin() as session:
+        conversation = session.scalar(
+            text("INSERT INTO conversations (user_id) VALUES (:u) RETURNING id"), {"u": other.id}
+        )
+    with pytest.raises(NotFound):
+        search(handbook, "leave", conversation_id=conversation)
+
+
+def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
+    handbook: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question is embedded, then the model's partition is gone and another serves."""
+    real, asked = models.loaded, []
+
+    def switch(services, registered):
+        asked.append(registered.name)
+        if len(asked) == 1:
+            with services.database.begin() as session:
+                # What a switch and a drop leave, in one blow.
+                session.execute(
+                    text(
+                        "INSERT INTO embedding_models (name, provider, dimensions, status)"
+                        " SELECT 'next', provider, dimensions, 'active' FROM embedding_models"
+                    )
+                )
+                session.execute(
+                    text(
+                        "UPDATE collections SET embedding_model_id ="
+                        " (SELECT id FROM embedding_models WHERE name = 'next')"
+                    )
+                )
+                session.execute(text(f"ALTER TABLE {registered.partition} RENAME TO aside"))
+                new = session.scalar(text("SELECT max(id) FROM embedding_models"))
+                session.execute(text(f"CREATE VIEW chunk_embeddings_m{new} AS SELECT * FROM aside"))
+        return real(services, before if registered.name == "next" else registered)
+
+    with handbook.services.database.begin() as session:
+        before = find_active(session)
+    monkeypatch.setattr(models, "loaded", switch)
+    outcome = search(handbook, "annual leave")
+    assert asked[-1] == "next"
+    assert outcome.hits[0].title == "leave"
+    assert not outcome.degraded

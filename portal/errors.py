@@ -5,12 +5,12 @@
     PortalError
     ├── InvalidInput 422          ├── NotSignedIn 401        ├── Unavailable 503
     │   ├── EmptyFile             │   ├── WrongCredentials   │   ├── EmbedderUnavailable
-    │   ├── EncryptedPdf          │   └── InvalidToken       │   ├── VectorStoreDisabled
-    │   ├── BrokenPdf             ├── Forbidden 403          │   └── DatabaseUnavailable
-    │   ├── NoTextInPdf           ├── NotFound 404           ├── StorageFull 507
-    │   ├── UndecodableText       ├── Conflict 409           ├── ServerSetup (command line only)
-    │   ├── ExtractionTimedOut    ├── TooLarge 413           └── InvalidEmbedding 502
-    │   ├── ExtractionTooLarge    ├── UnsupportedFormat 415
+    │   ├── EncryptedPdf          │   └── InvalidToken       │   ├── RerankerUnavailable
+    │   ├── BrokenPdf             ├── Forbidden 403          │   ├── VectorStoreDisabled
+    │   ├── NoTextInPdf           ├── NotFound 404           │   └── DatabaseUnavailable
+    │   ├── UndecodableText       ├── Conflict 409           ├── StorageFull 507
+    │   ├── ExtractionTimedOut    ├── TooLarge 413           ├── ServerSetup (command line only)
+    │   ├── ExtractionTooLarge    ├── UnsupportedFormat 415  └── InvalidEmbedding 502
     │   ├── WeakPassword          └── MalformedRequest 400
     │   └── InvalidSetting
 
@@ -82,6 +82,12 @@ class NotFound(PortalError):
 class NoSuchAccount(NotFound):
     code = "no_such_account"
     message = N_("There is no open account “%(name)s”. Make it first: portal user create NAME.")
+
+
+class NoSuchModel(NotFound):
+    code = "no_such_model"
+    message = N_("There is no embedding model “%(name)s”. The command `portal models` lists those "
+                 "that are there; `portal reindex --model NAME` builds another.")  # fmt: skip
 
 
 class MethodNotAllowed(PortalError):
@@ -213,6 +219,11 @@ class Unavailable(PortalError):
 class EmbedderUnavailable(Unavailable):
     code = "embedder_unavailable"
     message = N_("The embedding model cannot be used: %(reason)s.")
+
+
+class RerankerUnavailable(Unavailable):
+    code = "reranker_unavailable"
+    message = N_("The re-ranking model cannot be used: %(reason)s.")
 
 
 class VectorStoreDisabled(Unavailable):

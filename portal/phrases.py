@@ -14,6 +14,7 @@ from typing import Any
 from flask_babel import gettext
 
 from portal.domain.documents import Failure
+from portal.domain.explaining import Absence, WhyNot
 from portal.errors import MESSAGES, N_, PortalError
 
 TEMPLATES = (
@@ -63,6 +64,70 @@ TEMPLATES = (
     N_("the cursor is not one of ours"),
     N_("it holds an invisible NUL character"),
     N_("the JSON is nested too deeply"),
+    # What cannot be done with an embedding model.
+    N_("“%(name)s” serves already"),
+    N_("“%(name)s” serves; switch to another model first"),
+    N_("“%(name)s” is being built; wait for it, or stop what builds it"),
+    N_("“%(name)s” is registered with %(dimensions)s dimensions; drop it first"),
+    N_("%(missing)s passages have no vector by “%(name)s” yet; build it to its end first"),
+    N_("there is no model to go back to"),
+    N_("a vector has 8 to 16000 dimensions"),
+    N_("there is no question whose answer is stored here"),
+    N_("line %(number)s of %(file)s is no question: %(error)s"),
+    N_("“%(name)s” is no model that this page can build"),
+    # Why an embedding model, or one that ranks again, gives nothing.
+    N_("its endpoint failed repeatedly and is left alone for %(seconds)s more seconds"),
+    N_("it failed repeatedly and is left alone for %(seconds)s more seconds"),
+    N_("its endpoint took more than %(seconds)s seconds"),
+    N_("it is still being loaded"),
+    N_(
+        "its endpoint answered %(status)s: %(said)s. "
+        "Check PORTAL_EMBEDDING__MODEL, __API_KEY, __API_BASE and __DIMENSIONS"
+    ),
+    N_("its endpoint answered %(status)s"),
+    N_(
+        "its endpoint redirects to %(address)s, and the key is not sent after it. "
+        "Set PORTAL_EMBEDDING__API_BASE to the address that answers"
+    ),
+    N_("its endpoint %(address)s cannot be reached (%(error)s). Check PORTAL_EMBEDDING__API_BASE"),
+    N_(
+        "“%(address)s” is no address of an endpoint. Set PORTAL_EMBEDDING__API_BASE to one that "
+        "begins with http:// or https://"
+    ),
+    N_(
+        "the package sentence-transformers is not installed. Run `./run setup --local`, "
+        "or `pip install -r requirements/local.txt`"
+    ),
+    N_(
+        "there is no directory “%(path)s”. Copy the model to this machine and set "
+        "PORTAL_EMBEDDING__MODEL to its directory (%(error)s)"
+    ),
+    N_(
+        "the directory “%(path)s” holds no model that can be loaded. Copy the model to this "
+        "machine and set PORTAL_EMBEDDING__MODEL to its directory (%(error)s)"
+    ),
+    N_(
+        "the model “%(name)s” is neither in the cache, nor can it be downloaded. Copy the model "
+        "to this machine and set PORTAL_EMBEDDING__MODEL to its directory (%(error)s)"
+    ),
+    N_(
+        "“%(name)s” gives %(got)s dimensions, not %(asked)s. Set "
+        "PORTAL_EMBEDDING__DIMENSIONS=%(got_again)s or leave it out"
+    ),
+    N_(
+        "the bundled model “%(name)s” does not load (%(error)s). Install the locked requirements "
+        "again, or choose another PORTAL_EMBEDDING__PROVIDER"
+    ),
+    # What is wrong with a vector.
+    N_("“%(name)s”: expected %(count)s × %(dimensions)s numbers, got %(got)s"),
+    N_("“%(name)s”: some of its numbers are not finite"),
+    N_(
+        "the endpoint's answer (%(kind)s) is not what OpenAI's protocol says. Does "
+        "PORTAL_EMBEDDING__API_BASE lead to the API, such as https://host/v1?"
+    ),
+    N_("asked for %(count)s vectors, got %(got)s"),
+    N_("the endpoint does not say which vector belongs to which text"),
+    N_("the endpoint answered with more than %(limit)s kB"),
     # What is known of a document's text.
     N_("%(empty)s of %(all)s pages have no text (pictures?): %(numbers)s"),
 )
@@ -115,3 +180,70 @@ def failure_message(failure: Failure) -> str:
     except (KeyError, TypeError, ValueError):
         # A document that failed under an older version may lack a value that the words want.
         return str(gettext(PortalError.message))
+
+
+ABSENCES = {
+    Absence.IN_TRASH: N_("“%(title)s” is in the trash. Restore it to find it again."),
+    Absence.NOT_READY: N_(
+        "“%(title)s” is still being prepared. It is found as soon as it is ready."
+    ),
+    Absence.OFF_IN_CONVERSATION: N_(
+        "“%(title)s” is switched off in this conversation. Switch it on there to search it."
+    ),
+    Absence.OFF_BY_DEFAULT: N_("You have switched “%(title)s” off. Switch it on to search it."),
+    Absence.NO_EMBEDDING_YET: N_(
+        "“%(title)s” has no vectors of the current embedding model yet. They are made in the "
+        "background; until then it is found by its words alone."
+    ),
+    Absence.BELOW_THRESHOLD: N_(
+        "The best passage of “%(title)s” scores %(score)s, and the search leaves out what scores "
+        "below %(threshold)s. Lower the threshold to see it."
+    ),
+    Absence.DUPLICATE_OF: N_(
+        "“%(title)s” says the same as “%(other)s”, which stands for both as result %(rank)s."
+    ),
+    Absence.RANKED: N_(
+        "“%(title)s” was searched. Its best passage comes at place %(rank)s, and the first "
+        "%(shown)s are shown. Show more, or ask more exactly."
+    ),
+    Absence.NO_WORD_IN_COMMON: N_(
+        "“%(title)s” holds none of the words of the question. Use other words, or search by "
+        "meaning too."
+    ),
+    Absence.IN_RESULTS: N_("“%(title)s” is among the results, at place %(rank)s."),
+}
+FAILED_FILTERS = {
+    "domain": N_(
+        "The search is narrowed to the domain “%(operand)s”, and “%(title)s” is not in it."
+    ),
+    "type": N_("The search is narrowed to the type %(operand)s, and “%(title)s” is of another."),
+    "title": N_("The search wants “%(operand)s” in the title, and “%(title)s” does not have it."),
+    "phrase": N_("No passage of “%(title)s” holds the words “%(operand)s” in just this order."),
+    "word": N_("Every passage of “%(title)s” mentions “%(operand)s”, which the search leaves out."),
+    "together": N_(
+        "No single passage of “%(title)s” meets all the conditions of the search together. "
+        "Take one of them away."
+    ),
+}
+HAS_FAILED = N_("“%(title)s” has no text to search, because reading it failed.")
+RANKED_BEYOND = N_(
+    "“%(title)s” was searched, but is not among the first %(beyond)s passages. Ask in other words."
+)
+
+
+def absence_message(why: WhyNot) -> str:
+    """Why a document is not among the results and what to do, in the reader's language."""
+    words: dict[str, Any] = {"title": why.title, "rank": why.rank, "shown": why.shown_count}
+    template = ABSENCES.get(why.reason, RANKED_BEYOND)
+    if why.failed_filter is not None:
+        template = FAILED_FILTERS[why.failed_filter.kind]
+        words["operand"] = why.failed_filter.operand
+    elif why.failure is not None:
+        return f"{gettext(HAS_FAILED) % words} {failure_message(why.failure)}"
+    elif why.reason is Absence.RANKED and why.rank is None:
+        template, words["beyond"] = RANKED_BEYOND, why.ranked_beyond
+    elif why.duplicate_of is not None:
+        words["other"] = why.duplicate_of.title
+    elif why.threshold is not None and why.score is not None:
+        words |= {"score": f"{why.score:.2f}", "threshold": f"{why.threshold:.2f}"}
+    return str(gettext(template)) % words

@@ -14,6 +14,7 @@ from portal.api.knowledge_schemas import (
     IDEMPOTENCY_HEADER,
     UPLOAD_BODY,
     ContentResponse,
+    CorrectionModel,
     DeleteQuery,
     DocumentDetailModel,
     DocumentListResponse,
@@ -25,6 +26,8 @@ from portal.api.knowledge_schemas import (
     SearchResponse,
     UploadedModel,
     UploadResponse,
+    WhyQuery,
+    WhyResponse,
 )
 from portal.api.schemas import error_responses
 from portal.domain.documents import (
@@ -40,8 +43,8 @@ from portal.domain.search import (
     Weights,
 )
 from portal.errors import InvalidInput, MalformedRequest
-from portal.phrases import failure_message
-from portal.services import idempotency, library, searching, uploads
+from portal.phrases import absence_message, failure_message
+from portal.services import explaining, idempotency, library, searching, uploads
 from portal.services.uploads import UploadReceipt
 
 blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag="Knowledge")
@@ -69,10 +72,12 @@ def search(json_data: SearchBody) -> SearchResponse:
             top_n=json_data.top_n,
             mode=json_data.mode,
             fusion=json_data.fusion,
+            normalisation=json_data.normalisation,
             weights=Weights(weights.vector, weights.text) if weights else None,
             domain=json_data.domain,
             conversation_id=json_data.conversation_id,
             threshold=json_data.threshold,
+            fuzzy=json_data.fuzzy,
             explain=json_data.explain,
         ),
     )
@@ -82,6 +87,9 @@ def search(json_data: SearchBody) -> SearchResponse:
         total_count=outcome.total_count,
         search_method=outcome.search_method,
         degraded=list(outcome.degraded),
+        correction=CorrectionModel.model_validate(outcome.correction)
+        if outcome.correction
+        else None,
         off_topic=outcome.off_topic,
         explanation=outcome.explanation,
     )
@@ -102,9 +110,35 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
         confidence=hit.confidence,
         low_confidence=hit.low_confidence,
         source=hit.source,
+        vector_rank=hit.vector_rank,
+        text_rank=hit.text_rank,
+        rerank_score=hit.rerank_score,
+        matched_words=list(hit.matched_words),
+        duplicate_count=hit.duplicate_count,
         url=f"/documents/{hit.document_id}?chunk={hit.chunk_id}&q={quote(query[:200], safe='')}"
         f"#chunk-{hit.chunk_id}",
     )
+
+
+@blueprint.get("/search/why")
+@blueprint.input(WhyQuery, location="query")
+@blueprint.output(WhyResponse)
+@blueprint.doc(
+    summary="Why a document is not among the results",
+    description="The one reason, and the real rank of a document that is searched. Takes what "
+    "the search takes; a document that one may not see is not found.",
+    security="bearer",
+    responses=error_responses(400, 401, 404, 422, 429, 503),
+)
+def why_not(query_data: WhyQuery) -> WhyResponse:
+    if not query_data.query.strip():
+        raise InvalidInput(reason="query")
+    wishes = query_data.model_dump(exclude={"document_id"})
+    answer = explaining.why_not(
+        context.services(), context.person(), SearchRequest(**wishes), query_data.document_id
+    )
+    values = {name: getattr(answer, name) for name in WhyResponse.model_fields if name != "message"}
+    return WhyResponse.model_validate(values | {"message": absence_message(answer)})
 
 
 _TYPES = {media_type.short: media_type for media_type in MediaType}

@@ -9,7 +9,14 @@ from pydantic import AwareDatetime, Field
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents import DocumentStatus, MediaType, Visibility
-from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, Fusion, SearchMode
+from portal.domain.explaining import Absence
+from portal.domain.search import (
+    MAX_QUERY_CHARACTERS,
+    MAX_RESULTS,
+    Fusion,
+    Normalisation,
+    SearchMode,
+)
 
 Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
@@ -26,11 +33,17 @@ class SearchBody(RequestModel):
     top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="unset: the configured 5")
     mode: SearchMode = SearchMode.HYBRID
     fusion: Fusion | None = Field(None, description="unset: the configured one")
+    normalisation: Normalisation | None = Field(
+        None, description="how weighted fusion brings both scores to one scale; unset: configured"
+    )
     weights: WeightsModel | None = Field(None, description="unset: the configured 0.7 and 0.3")
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
     threshold: float | None = Field(
         None, ge=0, le=1, allow_inf_nan=False, description="leave out what scores below"
+    )
+    fuzzy: bool = Field(
+        False, description="search for likely spellings of words that stand in no document"
     )
     explain: bool = Field(False, description="say which plan ran and how long each leg took")
 
@@ -49,7 +62,18 @@ class ResultModel(ResponseModel):
     confidence: float = Field(description="calibrated chance that the passage is relevant")
     low_confidence: bool
     source: SearchMode
+    vector_rank: int | None = Field(description="place by meaning, from 1; null: not found by it")
+    text_rank: int | None = Field(description="place by words, from 1; null: not found by them")
+    rerank_score: float | None = Field(description="of the re-ranking model, where one ran")
+    matched_words: list[str] = Field(description="words of the question as the passage has them")
+    duplicate_count: int = Field(description="near-identical passages that this one stands for")
     url: str = Field(description="opens the document at the passage")
+
+
+class CorrectionModel(ResponseModel):
+    query: str = Field(description="the whole question as it would read")
+    replaced: list[tuple[str, str]] = Field(description="[as asked, as corrected]")
+    is_applied: bool = Field(description="whether it was searched for, or is a suggestion")
 
 
 class SearchResponse(ResponseModel):
@@ -58,8 +82,49 @@ class SearchResponse(ResponseModel):
     total_count: int
     search_method: SearchMode
     degraded: list[str] = Field(description="what the search did without")
+    correction: CorrectionModel | None = Field(None, description="another spelling of the query")
     off_topic: bool = Field(description="nothing found looks like an answer")
     explanation: dict[str, Any] | None = None
+
+
+class WhyQuery(RequestModel):
+    query: CleanText = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)
+    document_id: UUID
+    conversation_id: UUID | None = None
+    mode: SearchMode = SearchMode.HYBRID
+    fusion: Fusion | None = None
+    normalisation: Normalisation | None = None
+    domain: CleanText | None = Field(None, max_length=100)
+    threshold: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
+    fuzzy: bool = False
+    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS)
+
+
+class FailedFilterModel(ResponseModel):
+    kind: Literal["domain", "type", "title", "phrase", "word", "together"]
+    operand: str
+
+
+class OtherDocumentModel(ResponseModel):
+    id: UUID
+    title: str
+    rank: int
+
+
+class WhyResponse(ResponseModel):
+    document_id: UUID
+    title: str
+    reason: Absence = Field(description="the one reason; `in_results`: it is there, at `rank`")
+    message: str = Field(description="what it is and what to do, in the reader's language")
+    rank: int | None = Field(description="place of its best passage among all, from 1")
+    ranked_beyond: int | None = Field(description="with `ranked`, it comes after so many")
+    shown_count: int | None = Field(description="how many results the search gives")
+    score: float | None
+    threshold: float | None
+    chunk_id: UUID | None = Field(description="its best passage, where it is ranked")
+    status: DocumentStatus | None = Field(description="with `not_ready`")
+    failed_filter: FailedFilterModel | None = Field(description="with `excluded_by_filter`")
+    duplicate_of: OtherDocumentModel | None = Field(description="the result that says the same")
 
 
 class FailureModel(ResponseModel):

@@ -1,0 +1,69 @@
+"""Why a document is not among the results of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from portal.domain.documents import DocumentStatus, Failure
+
+
+class Absence(StrEnum):
+    """The reasons, in order: of several that hold, the first is told."""
+
+    IN_TRASH = "in_trash"
+    NOT_READY = "not_ready"
+    OFF_IN_CONVERSATION = "off_in_conversation"
+    OFF_BY_DEFAULT = "off_by_default"
+    EXCLUDED_BY_FILTER = "excluded_by_filter"
+    NO_EMBEDDING_YET = "no_embedding_yet"
+    BELOW_THRESHOLD = "below_threshold"
+    DUPLICATE_OF = "duplicate_of"
+    RANKED = "ranked"
+    NO_WORD_IN_COMMON = "no_word_in_common"
+    # It is there: no absence at all.
+    IN_RESULTS = "in_results"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFilter:
+    """What the search was narrowed by and the document is not: `kind` is ``domain``, ``type``,
+    ``title``, ``phrase``, ``word`` (one that must not occur) or ``together``, when no one passage
+    passes all of several."""
+
+    kind: str
+    operand: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherDocument:
+    """A result that says the same, at place `rank`, from 1."""
+
+    id: UUID
+    title: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """The one reason; what goes with each stands in the fields of its name, else None.
+
+    `rank` is the place of the document's best passage among all passages of the search, from 1;
+    with ``ranked`` and no `rank` it comes after the first `ranked_beyond`. `shown_count` is how
+    many results the search gives.
+    """
+
+    document_id: UUID
+    title: str
+    reason: Absence
+    rank: int | None = None
+    ranked_beyond: int | None = None
+    shown_count: int | None = None
+    score: float | None = None
+    threshold: float | None = None
+    chunk_id: UUID | None = None
+    status: DocumentStatus | None = None
+    failure: Failure | None = None
+    failed_filter: FailedFilter | None = None
+    duplicate_of: OtherDocument | None = None

@@ -25,6 +25,7 @@ from portal.errors import (
     WrongCredentials,
 )
 from portal.services import Services
+from portal.services.library import check_domain
 from portal.store import accounts as account_store
 from portal.store import tokens as token_store
 from portal.store.models import UserRow
@@ -147,11 +148,13 @@ def set_language(services: Services, person: Person, language: str | None) -> No
 
 
 def set_preferred_domain(services: Services, person: Person, domain: str | None) -> None:
-    """Keep the domain whose documents this person's searches prefer."""
+    """Keep the domain whose documents this person's searches prefer; none prefers none. Raises
+    InvalidInput."""
+    domain = check_domain(domain)
     with services.database.begin() as session:
         row = account_store.get_user(session, person.id)
         if row is not None:
-            row.preferred_domain = (domain or "").strip()[:200] or None
+            row.preferred_domain = domain
 
 
 def require_admin(person: Person) -> None:

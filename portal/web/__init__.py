@@ -10,6 +10,8 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from portal.web import (
     account,
     admin,
+    admin_models,
+    admin_search,
     assets,
     documents,
     errors,
@@ -38,6 +40,8 @@ BLUEPRINTS = (
     trash.blueprint,
     account.blueprint,
     admin.blueprint,
+    admin_models.blueprint,
+    admin_search.blueprint,
 )
 
 

@@ -1,4 +1,4 @@
-"""A person's own account: language, theme, password, personal access tokens."""
+"""A person's own account: language, theme, preferred domain, password, personal access tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 from portal import context
 from portal.errors import InvalidInput, PortalError, WrongCredentials
 from portal.phrases import error_message
-from portal.services import accounts, sessions
+from portal.services import accounts, library, sessions
 from portal.web.layout import remember
 from portal.web.sign_in import PasswordsDiffer, start_session
 
@@ -47,6 +47,17 @@ def change_password() -> Answer:
     return response
 
 
+@blueprint.post("/domain")
+def set_preferred_domain() -> Answer:
+    domain = request.form.get("domain", "")
+    try:
+        accounts.set_preferred_domain(context.services(), context.person(), domain)
+    except InvalidInput as error:
+        return _page(domain_error=error_message(error), domain=domain), error.status
+    remember(gettext("Your preferred domain is saved."), kind="success")
+    return redirect(url_for("account.show") + "#domain", code=303)
+
+
 @blueprint.post("/tokens")
 def create_token() -> Answer:
     days = request.form.get("days", "")
@@ -77,6 +88,9 @@ def _page(**more: Any) -> str:
         "tokens": sessions.list_personal_tokens(services, person),
         "token_days": TOKEN_DAYS,
         "person": person,
+        "domain": person.preferred_domain or "",
+        "domains": library.list_domains(services, person),
+        "domain_error": None,
         "password_error": None,
         "token_error": None,
         "new_token": None,

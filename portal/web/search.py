@@ -1,15 +1,18 @@
-"""Search: a question, what was found, and why each result is there."""
+"""Search: a question, what was found, why each result is there, and why a document is not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from portal import context
+from portal.domain.documents import DocumentFilter, DocumentSummary
+from portal.domain.explaining import WhyNot
 from portal.domain.search import (
     MAX_RESULTS,
     SearchMode,
@@ -17,11 +20,13 @@ from portal.domain.search import (
     SearchRequest,
 )
 from portal.errors import N_, NotSignedIn, PortalError
-from portal.phrases import error_message
-from portal.services import searching
+from portal.phrases import absence_message, error_message
+from portal.services import explaining, library, searching
+from portal.web import explanations
 from portal.web.layout import wants_fragment
 
 RESULTS_A_STEP = 10
+MOST_TITLES = 8
 
 MODE_WORDS = {
     SearchMode.HYBRID: N_("Words and meaning"),
@@ -46,13 +51,37 @@ class Question:
     mode: SearchMode
     domain: str
     count: int
+    is_fuzzy: bool
 
     def arguments(self, **changes: Any) -> dict[str, Any]:
         """The address of this search, shortest form; `changes` replace single values."""
         given = {"q": self.text, "mode": self.mode.value, "domain": self.domain, "n": self.count}
+        given["fuzzy"] = "1" if self.is_fuzzy else ""
         given |= changes
-        plain = {"mode": SearchMode.HYBRID.value, "domain": "", "n": RESULTS_A_STEP}
+        plain = {"mode": SearchMode.HYBRID.value, "domain": "", "n": RESULTS_A_STEP, "fuzzy": ""}
         return {name: value for name, value in given.items() if plain.get(name) != value}
+
+    @property
+    def request(self) -> SearchRequest:
+        return SearchRequest(
+            query=self.text,
+            top_n=self.count,
+            mode=self.mode,
+            domain=self.domain or None,
+            fuzzy=self.is_fuzzy,
+            explain=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Absentee:
+    """What is known of a document that someone misses: documents that it may be, or the answer."""
+
+    title: str
+    matches: tuple[DocumentSummary, ...] = ()
+    why: WhyNot | None = None
+    message: str | None = None
+    error: str | None = None
 
 
 @blueprint.get("/search")
@@ -62,19 +91,16 @@ def show() -> Answer:
     error: str | None = None
     if question.text:
         try:
-            outcome = _ask(question)
+            outcome = searching.search(context.services(), context.person(), question.request)
         except NotSignedIn:
             raise
         except PortalError as problem:
             error, status = error_message(problem), problem.status
-    values = {
-        "question": question,
-        "outcome": outcome,
-        "error": error,
-        "modes": MODE_WORDS,
-        "more_count": min(question.count + RESULTS_A_STEP, MAX_RESULTS),
-        "max_query_characters": MOST_QUESTION_CHARACTERS,
-    }
+    values = {**_values(question), "outcome": outcome, "error": error}
+    if outcome is not None:
+        values["notices"] = explanations.degraded_notices(outcome.degraded)
+        values["blend"] = explanations.blend(outcome.explanation)
+        values["explanation_tables"] = explanations.tables(outcome.explanation or {})
     if not wants_fragment("search-results"):
         return render_template("pages/search.html", **values), status
     response = make_response(render_template("fragments/search/_results.html", **values), status)
@@ -82,15 +108,58 @@ def show() -> Answer:
     return response
 
 
-def _ask(question: Question) -> SearchOutcome:
-    request_ = SearchRequest(
-        query=question.text,
-        top_n=question.count,
-        mode=question.mode,
-        domain=question.domain or None,
-        explain=True,
+@blueprint.get("/search/why")
+def show_why_not() -> Answer:
+    """Why a document, named by a part of its title or chosen by its id, is not in the results."""
+    question = _question()
+    values = {**_values(question), "absentee": _absentee(question)}
+    is_fragment = wants_fragment("why-not")
+    name = "fragments/search/_why_not.html" if is_fragment else "pages/search_why.html"
+    return render_template(name, **values)
+
+
+def _values(question: Question) -> dict[str, Any]:
+    return {
+        "question": question,
+        "modes": MODE_WORDS,
+        "more_count": min(question.count + RESULTS_A_STEP, MAX_RESULTS),
+        "most_results": MAX_RESULTS,
+        "max_query_characters": MOST_QUESTION_CHARACTERS,
+        "absentee": None,
+    }
+
+
+def _absentee(question: Question) -> Absentee:
+    title = request.args.get("title", "").strip()
+    chosen = _as_uuid(request.args.get("document", ""))
+    matches: tuple[DocumentSummary, ...] = ()
+    if chosen is None and title:
+        matches = _titled(title)
+        chosen = matches[0].id if len(matches) == 1 else None
+    if chosen is None or not question.text:
+        return Absentee(title, matches)
+    try:
+        services, person = context.services(), context.person()
+        why = explaining.why_not(services, person, question.request, chosen)
+    except NotSignedIn:
+        raise
+    except PortalError as problem:
+        return Absentee(title, error=error_message(problem))
+    return Absentee(title or why.title, why=why, message=absence_message(why))
+
+
+def _titled(title: str) -> tuple[DocumentSummary, ...]:
+    """Documents with these words in their title, those with just this title alone first; what
+    lies in the trash is among them where the person may restore it."""
+    services, person = context.services(), context.person()
+    page = library.list_documents(
+        services, person, filters=DocumentFilter(title_contains=title), limit=MOST_TITLES
     )
-    return searching.search(context.services(), context.person(), request_)
+    wanted = title.casefold()
+    trashed = [d for d in library.list_trash(services, person) if wanted in d.title.casefold()]
+    found = (*page.items, *trashed)
+    exact = tuple(document for document in found if document.title.casefold() == wanted)
+    return exact if len(exact) == 1 else found[:MOST_TITLES]
 
 
 def _question() -> Question:
@@ -100,8 +169,16 @@ def _question() -> Question:
         mode=SearchMode(mode) if mode in set(SearchMode) else SearchMode.HYBRID,
         domain=request.args.get("domain", "").strip(),
         count=min(max(int(count), 1), MAX_RESULTS) if _is_small_number(count) else RESULTS_A_STEP,
+        is_fuzzy=request.args.get("fuzzy") == "1",
     )
 
 
 def _is_small_number(text: str) -> bool:
     return text.isdecimal() and len(text) < 5  # noqa: PLR2004 - digits
+
+
+def _as_uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,131 @@
+"""The search page explains itself: why a result is there, and why a document is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.conftest import PASSWORD, OpenPortal
+from e2e.pages.portal import PortalPages
+from e2e.pages.search import SearchPage
+
+pytestmark = pytest.mark.e2e
+
+ORCHARD = (
+    "# Orchard rules\n\nThe quince trees are pruned in February, before the sap rises, by hand."
+)
+GARDEN = "# 花园规定\n\n玫瑰每年三月修剪一次，由园丁负责，剪下的枝条送去堆肥。"
+
+
+def library_of(portal: PortalPages, folder: Path, mark: str) -> tuple[str, str, str]:
+    """Titles of a document, of its copy and of one about something else, ready to be searched."""
+    portal.sign_in("admin", PASSWORD)
+    paths = [folder / f"{name} {mark}.md" for name in ("orchard", "orchard copy", "花园")]
+    # Each run's own word keeps runs of the same portal apart.
+    for path, text in zip(paths, (ORCHARD, ORCHARD + "\n", GARDEN), strict=True):
+        path.write_text(f"{text}\n\n{mark}", encoding="utf-8")
+    portal.upload(*paths)
+    titles = tuple(path.stem for path in paths)
+    portal.wait_until_ready(titles)
+    return titles[0], titles[1], titles[2]
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["js", "no-js"])
+def test_results_and_missing_documents_are_explained(
+    open_portal: OpenPortal, tmp_path: Path, javascript: bool
+) -> None:
+    mark = f"explained{'js' if javascript else 'plain'}"
+    portal = open_portal("en", javascript=javascript)
+    orchard, copy, garden = library_of(portal, tmp_path, mark)
+    search = SearchPage(portal.page).ask(f"When are the quince trees pruned {mark}?")
+
+    standing = search.results.filter(has=portal.page.get_by_test_id("duplicates")).first
+    expect(standing).to_contain_text("near-identical passage")
+    shown = orchard if search.result(orchard).count() else copy
+    why = search.explain(shown)
+    expect(why.get_by_test_id("why-vector")).to_contain_text("place")
+    expect(why.get_by_test_id("why-text")).to_contain_text("place")
+    expect(why.get_by_test_id("matched-words")).to_contain_text("quince")
+    expect(search.open_explanation()).to_contain_text("Embedding model")
+
+    hidden = copy if shown == orchard else orchard
+    expect(search.ask_why_not(hidden)).to_have_attribute("data-reason", "duplicate_of")
+    search.ask(f"pruned title:{mark}")
+    expect(search.ask_why_not(garden)).to_have_attribute("data-reason", "in_results")
+    search.ask(f"quince -{mark}")
+    expect(search.ask_why_not(garden)).to_have_attribute("data-reason", "excluded_by_filter")
+    portal.delete(garden)
+    search.ask(f"quince {mark}")
+    answer = search.ask_why_not(garden)
+    expect(answer).to_have_attribute("data-reason", "in_trash")
+    expect(answer.get_by_role("link")).to_have_attribute("href", "/trash")
+    assert portal.console_errors == []
+
+
+def test_search_settings_count_from_the_next_search_on(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal("en")
+    library_of(portal, tmp_path, "settings")
+    page = portal.page
+    page.goto("/admin")
+    page.get_by_test_id("search-settings").click()
+    page.get_by_label("Fusion").select_option("rrf")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_test_id("notification")).to_contain_text("saved")
+    search = SearchPage(page).ask("quince trees settings")
+    expect(search.open_explanation()).to_contain_text("reciprocal ranks")
+    page.goto("/admin/search")
+    page.get_by_role("button", name="Restore the defaults").click()
+    expect(page.get_by_label("Fusion")).to_have_value("weighted")
+
+
+def test_preferred_domain_is_kept_with_the_account(open_portal: OpenPortal) -> None:
+    portal = open_portal("zh-CN")
+    portal.sign_in("admin", PASSWORD)
+    for domain in ("园艺", ""):
+        portal.page.goto("/account")
+        box = portal.page.get_by_test_id("preferred-domain")
+        box.fill(domain)
+        box.press("Enter")
+        expect(portal.page.get_by_test_id("notification")).to_be_visible()
+        expect(portal.page.get_by_test_id("preferred-domain")).to_have_value(domain)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["zh-CN", "en"])
+def test_explanations_and_settings_are_accessible_and_fit_a_phone(
+    open_portal: OpenPortal,
+    assert_accessible: Callable[[Page], None],
+    tmp_path: Path,
+    language: str,
+    scheme: str,
+) -> None:
+    mark = f"axe{language[:2]}{scheme}"
+    portal = open_portal(language, color_scheme=scheme, viewport={"width": 360, "height": 800})
+    orchard, _, garden = library_of(portal, tmp_path, mark)
+    page = portal.page
+    search = SearchPage(page).ask(f"玫瑰什么时候修剪？{mark}")
+    search.explain(garden)
+    search.open_explanation()
+    page.get_by_test_id("search-help").locator("summary").click()
+    search.ask_why_not(orchard)
+    check_page(page, assert_accessible)
+    page.goto("/search/why?q=quince&title=orchard")
+    check_page(page, assert_accessible)
+    page.goto("/account")
+    check_page(page, assert_accessible)
+    page.goto("/admin/search")
+    page.get_by_test_id("search-settings-form").evaluate("form => { form.noValidate = true }")
+    page.locator("[name=top_n]").fill("500")
+    page.locator("[name=top_n]").press("Enter")
+    expect(page.get_by_test_id("field-error")).to_be_visible()
+    check_page(page, assert_accessible)
+
+
+def check_page(page: Page, assert_accessible: Callable[[Page], None]) -> None:
+    assert_accessible(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

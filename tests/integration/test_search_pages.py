@@ -1,0 +1,193 @@
+"""The search page, the preferred domain and the search settings, as a browser without scripts
+uses them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from uuid import UUID
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from portal.domain.documents import Visibility
+from portal.domain.people import Person
+from portal.domain.search import Correction, SearchOutcome
+from portal.services import accounts, dynamic_config, library, searching
+from tests.conftest import Portal
+
+OFFICE = "The office closes at six. Visitors must sign in at the front desk."
+FRAGMENT = {"HX-Request": "true", "HX-Target": "why-not"}
+SETTINGS = "/admin/search"
+
+
+@pytest.fixture
+def office(portal: Portal) -> UUID:
+    return portal.add(OFFICE, name="handbook.md", domain="house").id
+
+
+def text_of(answer: TestResponse) -> str:
+    """What a reader sees, in one line."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", answer.get_data(as_text=True))).split())
+
+
+def headers(portal: Portal, person: Person | None = None, language: str = "en") -> dict[str, str]:
+    return portal.headers(person) | {"Accept-Language": language}
+
+
+def test_result_says_why_it_is_there(client: FlaskClient, portal: Portal, office: UUID) -> None:
+    answer = client.get("/search?q=office+visitors", headers=headers(portal))
+    words = text_of(answer)
+    assert answer.status_code == 200
+    for said in ("Why is this here?", "By meaning", "cosine", "By words", "Confidence"):
+        assert said in words
+    assert "weighted scores" in words
+    assert "How this search ran" in words
+
+
+def test_document_is_explained_by_its_title(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
+    address = "/search/why?q=office+-visitors&title=handbook"
+    for more in ({}, FRAGMENT):
+        answer = client.get(address, headers=headers(portal) | more)
+        assert answer.status_code == 200
+        assert 'data-reason="excluded_by_filter"' in answer.get_data(as_text=True)
+        assert "Every passage of “handbook” mentions “visitors”" in text_of(answer)
+        assert ("<html" in answer.get_data(as_text=True)) is not bool(more)
+
+
+def test_of_several_documents_one_is_chosen(client: FlaskClient, portal: Portal) -> None:
+    for name in ("plan a.txt", "plan b.txt", "plan.txt"):
+        portal.add(OFFICE + name, name=name)
+    several = client.get("/search/why?q=office&title=plan+", headers=headers(portal))
+    assert "data-reason" in several.get_data(as_text=True)  # Just this title: the one.
+    several = client.get("/search/why?q=office&title=pla", headers=headers(portal))
+    links = re.findall(r'href="(/search/why[^"]+)"', several.get_data(as_text=True))
+    assert len(links) == 3
+    chosen = client.get(unescape(links[0]), headers=headers(portal))
+    assert 'data-reason="in_results"' in chosen.get_data(as_text=True)
+
+
+def test_foreign_document_is_no_answer_by_title_or_id(client: FlaskClient, portal: Portal) -> None:
+    owner, other = portal.person("owner"), portal.person("other")
+    private = portal.add(OFFICE, name="secret.txt", owner=owner, visibility=Visibility.PRIVATE)
+    by_title = client.get("/search/why?q=office&title=secret", headers=headers(portal, other))
+    assert "There is no document with “secret” in its title" in text_of(by_title)
+    for document_id in (private.id, UUID(int=0)):
+        address = f"/search/why?q=office&document={document_id}"
+        answer = client.get(address, headers=headers(portal, other))
+        assert "There is nothing here, or nothing that you may see." in text_of(answer)
+        assert "secret" not in text_of(answer)
+
+
+def test_trash_is_named_with_its_link(client: FlaskClient, portal: Portal, office: UUID) -> None:
+    library.delete_document(portal.services, portal.admin, office)
+    answer = client.get("/search/why?q=office&title=handbook", headers=headers(portal))
+    assert 'data-reason="in_trash"' in answer.get_data(as_text=True)
+    assert 'href="/trash"' in answer.get_data(as_text=True)
+
+
+@pytest.mark.parametrize("is_applied", [True, False])
+def test_correction_is_told_and_undone_by_a_link(
+    client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch, is_applied: bool
+) -> None:
+    found = Correction("<office>", ("office",), (("ofice", "<office>"),), is_applied)
+
+    def search(*_arguments: object) -> SearchOutcome:
+        return SearchOutcome("<ofice>", (), 0, "hybrid", ("keyword_slow",), correction=found)
+
+    monkeypatch.setattr(searching, "search", search)
+    answer = client.get("/search?q=<ofice>&fuzzy=1", headers=headers(portal))
+    page, words = answer.get_data(as_text=True), text_of(answer)
+    assert "<office>" not in page
+    assert "took too long" in words
+    if is_applied:
+        assert "Results for <office> ." in words
+        assert 'href="/search?q=%3Cofice%3E"' in page
+    else:
+        assert "Did you mean <office> ?" in words
+        assert 'href="/search?q=%3Coffice%3E&amp;fuzzy=1"' in page
+
+
+def test_preferred_domain_is_kept_and_taken_away(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
+    portal.add(OFFICE + " 2", name="x.txt", domain="hidden", visibility=Visibility.PRIVATE)
+    reader = portal.person("reader")
+    page = client.get("/account", headers=headers(portal, reader)).get_data(as_text=True)
+    assert '<option value="house">' in page
+    assert "hidden" not in page.split('id="known-domains"')[1].split("</datalist>")[0]
+    for given, kept in ((" house ", "house"), ("", None)):
+        answer = client.post(
+            "/account/domain", data={"domain": given}, headers=portal.headers(reader)
+        )
+        assert answer.status_code == 303
+        assert accounts.find_person(portal.services, "reader").preferred_domain == kept
+    answer = client.post(
+        "/account/domain", data={"domain": "x" * 101}, headers=headers(portal, reader)
+    )
+    assert answer.status_code == 422
+    assert "a domain has at most 100 characters" in text_of(answer)
+
+
+def test_search_settings_are_changed_and_count_at_once(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
+    page = text_of(client.get(SETTINGS, headers=headers(portal)))
+    assert "Takes a whole number from 1 to 100. Default: 5." in page
+    given = {"top_n": "7", "fusion": "rrf", "semantic_weight": "0.25", "bm25_weight": "0.75"}
+    assert client.post(SETTINGS, data=given, headers=headers(portal)).status_code == 303
+    config = dynamic_config.show(portal.services, portal.admin)
+    assert (config.top_n, config.fusion, config.semantic_weight) == (7, "rrf", 0.25)
+    asked = {"query": "office", "explain": True}
+    found = client.post("/api/knowledge/search", json=asked, headers=portal.headers()).json
+    assert found["explanation"]["fusion"] == "rrf"
+    answer = client.post(SETTINGS, data={"action": "defaults"}, headers=headers(portal))
+    assert answer.status_code == 303
+    assert dynamic_config.show(portal.services, portal.admin) == dynamic_config.DynamicConfig()
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({"top_n": "0", "rrf_k": "60"}, {"top_n"}),
+        ({"top_n": "five"}, {"top_n"}),
+        ({"rrf_k": "", "fusion": "magic"}, {"rrf_k", "fusion"}),
+        ({"confidence_threshold": "nan"}, {"confidence_threshold"}),
+        ({"semantic_weight": "0", "bm25_weight": "0"}, {"semantic_weight", "bm25_weight"}),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_wrong_settings_are_marked_and_nothing_is_saved(
+    client: FlaskClient, portal: Portal, given: dict[str, str], wrong: set[str], language: str
+) -> None:
+    answer = client.post(
+        SETTINGS, data={"domain_boost": "0.1", **given}, headers=headers(portal, language=language)
+    )
+    assert answer.status_code == 422
+    page = answer.get_data(as_text=True)
+    assert set(re.findall(r'data-field="(\w+)"', page)) == wrong
+    assert dynamic_config.show(portal.services, portal.admin) == dynamic_config.DynamicConfig()
+    for value in given.values():
+        assert f'value="{value}"' in page or value == "magic"
+
+
+def test_search_settings_are_for_administrators(client: FlaskClient, portal: Portal) -> None:
+    reader = portal.person("reader")
+    for call in (client.get, client.post):
+        request: Callable[..., TestResponse] = call
+        assert request(SETTINGS, headers=portal.headers(reader)).status_code == 403
+
+
+def test_misspelt_word_is_corrected_on_the_page(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
+    suggested = client.get("/search?q=vistors", headers=headers(portal)).get_data(as_text=True)
+    assert 'data-applied="false"' in suggested
+    assert 'href="/search?q=visitors"' in suggested
+    applied = client.get("/search?q=vistors&fuzzy=1", headers=headers(portal))
+    assert "Results for visitors ." in text_of(applied)
+    assert "handbook" in text_of(applied)

@@ -1,0 +1,101 @@
+"""How a search ran is told in words, also where the words are not known yet."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+from flask_babel import force_locale
+
+from portal.domain.explaining import Absence, FailedFilter, OtherDocument, WhyNot
+from portal.phrases import ABSENCES, FAILED_FILTERS, absence_message
+from portal.web import admin_search, explanations
+
+DOCUMENT = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize("locale", ["en", "zh_Hans_CN"])
+def test_each_code_has_its_sentence_and_an_unknown_one_is_named(app: Flask, locale: str) -> None:
+    codes = [*explanations.DEGRADED_WORDS, "of_another_version"]
+    with app.test_request_context(), force_locale(locale):
+        notices = explanations.degraded_notices([*codes, codes[0]])
+    assert len(set(notices)) == len(notices) == len(codes)
+    assert "of_another_version" in notices[-1]
+    assert all(code not in notice for code, notice in zip(codes[:-1], notices, strict=False))
+
+
+def test_weights_are_told_as_shares_of_their_sum(app: Flask) -> None:
+    explained = {"fusion": "weighted", "weights": {"vector": 0.2, "text": 0.6}}
+    with app.test_request_context(), force_locale("en"):
+        blend = explanations.blend(explained)
+        assert blend == explanations.Blend("weighted scores", 25, 75)
+        assert explanations.blend({"fusion": "rrf", "weights": {"vector": 1, "text": 1}}) == (
+            explanations.Blend("reciprocal ranks")
+        )
+        assert explanations.blend(None) is explanations.blend({"fusion": "new"}) is None
+
+
+def test_explanation_puts_the_legs_side_by_side(app: Flask) -> None:
+    explained = {
+        "plan": {"vector": "exact", "keyword": None},
+        "fusion": "weighted",
+        "weights": {"vector": 0.7, "text": 0.3},
+        "counts": {"enabled_chunks": 1200, "vector_leg": 50, "keyword_leg": 7},
+        "milliseconds": {"statement": 3.14159, "a_new_step": 1, "vector_leg": 2.5},
+        "terms": ["年假", "leave"],
+        "a_new_key": "as it is",
+    }
+    with app.test_request_context(), force_locale("en"):
+        search, legs, steps = explanations.tables(explained)
+        assert explanations.tables({}) == []
+    assert search.rows == (
+        ("Fusion", "weighted scores"),
+        ("Passages switched on", "1,200"),
+        ("Words looked up", "年假, leave"),
+        ("a new key", "as it is"),
+    )
+    assert legs.columns == ("By meaning", "By words")
+    assert legs.rows == (
+        ("Plan", "each one compared", "–"),
+        ("Weight", "0.7", "0.3"),
+        ("Found", "50", "7"),
+        ("Time (ms)", "2.5", "–"),
+    )
+    assert steps.rows == (("Searching", "3.142"), ("a new step", "1"))
+
+
+@pytest.mark.parametrize("locale", ["en", "zh_Hans_CN"])
+def test_every_reason_has_its_words(app: Flask, locale: str) -> None:
+    details = {
+        Absence.EXCLUDED_BY_FILTER: {"failed_filter": FailedFilter("word", "草案")},
+        Absence.DUPLICATE_OF: {"duplicate_of": OtherDocument(DOCUMENT, "副本", 2)},
+        Absence.BELOW_THRESHOLD: {"score": 0.314, "threshold": 0.5},
+    }
+    messages = set()
+    with app.test_request_context(), force_locale(locale):
+        for reason in Absence:
+            why = WhyNot(
+                DOCUMENT, "100% 合同", reason, rank=57, shown_count=10, **details.get(reason, {})
+            )
+            messages.add(absence_message(why))
+        messages |= {
+            absence_message(
+                WhyNot(
+                    DOCUMENT,
+                    "合同",
+                    Absence.EXCLUDED_BY_FILTER,
+                    failed_filter=FailedFilter(kind, "x"),
+                )
+            )
+            for kind in FAILED_FILTERS
+        }
+        beyond = absence_message(WhyNot(DOCUMENT, "合同", Absence.RANKED, ranked_beyond=1000))
+    assert "1000" in beyond
+    assert len(messages) == len(Absence) + len(FAILED_FILTERS)
+    assert all("%(" not in message and "合同" in message for message in messages)
+    assert set(ABSENCES) | {Absence.EXCLUDED_BY_FILTER} == set(Absence)
+
+
+def test_every_search_setting_has_its_words() -> None:
+    from portal.services.dynamic_config import DynamicConfig
+
+    assert set(admin_search.WORDS) == set(DynamicConfig.model_fields)

@@ -30,6 +30,7 @@ DEFAULT_MODELS = {
     "openai": "text-embedding-3-small",
     "hashing": "hashing-384",
 }
+DEFAULT_RERANKER = "cross-encoder/mmarco-mMiniLMv2-L12-H384-v1"
 
 
 class Section(BaseModel):
@@ -44,16 +45,37 @@ class EmbeddingSettings(Section):
     )
     model: str | None = Field(None, description="the provider's model; unset: the provider's own")
     dimensions: int | None = Field(
-        None, ge=8, le=4000, description="length of a vector; unset: what the model gives"
+        None, ge=8, le=16000, description="length of a vector; unset: what the model gives"
     )
     api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
     api_key: SecretStr | None = Field(None, description="its key")
+    query_prefix: str | None = Field(
+        None, description="what goes before a question; unset: what the model was trained with"
+    )
     timeout_s: float = Field(2.0, gt=0, le=60, description="patience for a question's vector")
     threads: int = Field(0, ge=0, le=64, description="threads of a local model; 0: by the cores")
+    batch_size: int = Field(
+        50, ge=1, le=1000, description="passages embedded and stored at once, all or none"
+    )
 
     @property
     def model_name(self) -> str:
         return self.model or DEFAULT_MODELS[self.provider]
+
+
+class RerankSettings(Section):
+    """Whether a second model looks again at the best of what was found."""
+
+    provider: Literal["off", "sentence-transformers"] = Field(
+        "off", description="what re-ranks; needs the extra `local`"
+    )
+    model: str | None = Field(
+        None, description="name or directory of a cross-encoder; unset: the provider's own"
+    )
+    candidates: int = Field(20, ge=2, le=100, description="passages that are looked at again")
+    timeout_s: float = Field(
+        1.0, gt=0, le=60, description="patience; after it results stay in the order of fusion"
+    )
 
 
 class ChatSettings(Section):
@@ -74,6 +96,31 @@ class HnswSettings(Section):
     m: int = Field(16, ge=2, le=100, description="links a node")
     ef_construction: int = Field(64, ge=4, le=1000, description="candidates while building")
     ef_search: int = Field(80, ge=1, le=1000, description="candidates while searching")
+    max_scan_tuples: int = Field(
+        20_000, ge=1, le=2_000_000_000, description="most vectors visited when many are filtered"
+    )
+
+
+class IvfflatSettings(Section):
+    """The lists that find near vectors, for where a graph takes too long to build."""
+
+    lists: int = Field(0, ge=0, le=32768, description="lists; 0: one for each thousand passages")
+    probes: int = Field(20, ge=1, le=32768, description="lists visited while searching")
+
+
+class PlanSettings(Section):
+    """When a search compares every passage that is switched on, instead of asking the index and
+    passing over what it finds switched off."""
+
+    exact_always_chunks: int = Field(
+        2_000, ge=0, description="so few passages are always compared one by one"
+    )
+    exact_chunks: int = Field(
+        20_000, ge=0, description="most passages compared one by one, where few are on"
+    )
+    exact_share: float = Field(
+        0.2, ge=0, le=1, description="share of all passages below which few are on"
+    )
 
 
 class SearchSettings(Section):
@@ -84,7 +131,15 @@ class SearchSettings(Section):
     )
     bm25_k1: float = Field(1.2, ge=0, le=10, description="how soon repeated words stop counting")
     bm25_b: float = Field(0.75, ge=0, le=1, description="how much long passages are held back")
+    index: Literal["hnsw", "ivfflat"] = Field("hnsw", description="what finds near vectors")
+    vector_type: Literal["halfvec", "vector", "bit"] = Field(
+        "halfvec",
+        description="what the index keeps of a vector: half or full precision, or signs alone. "
+        "Over 2000 dimensions `vector` becomes `halfvec`, over 4000 both become `bit`",
+    )
     hnsw: HnswSettings = HnswSettings()
+    ivfflat: IvfflatSettings = IvfflatSettings()
+    plan: PlanSettings = PlanSettings()
     statement_timeout_s: float = Field(10.0, gt=0, le=600, description="patience for one search")
 
 
@@ -174,6 +229,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least")
     database_pool_size: int = Field(10, ge=1, le=200, description="connections a process keeps")
     embedding: EmbeddingSettings = EmbeddingSettings()
+    rerank: RerankSettings = RerankSettings()
     chat: ChatSettings = ChatSettings()
     search: SearchSettings = SearchSettings()
     jwt: JwtSettings = JwtSettings()

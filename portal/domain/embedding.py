@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Which model made the vectors that are kept under `name`, and how it is loaded again.
+
+    `options` are the provider's own: ``model`` (its name or directory there), ``dimensions`` (as
+    asked of it), ``api_base``. They hold no secret, for they are stored.
+    """
+
+    provider: str
+    name: str
+    dimensions: int
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @runtime_checkable

@@ -1,0 +1,63 @@
+"""Models beside the configured one, loaded when they are asked for: while the portal goes from one
+model to another, a process embeds with both."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cachetools import LRUCache
+
+from portal.domain.embedding import Embedder
+from portal.embeddings import create_embedder
+from portal.embeddings.calibration import Calibration
+from portal.embeddings.eventual import EventualCalibration
+from portal.settings import EmbeddingSettings
+
+# One serves, one is built, one is kept to go back to.
+MAX_MODELS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """An embedding model that is ready to use, and what its cosines mean."""
+
+    embedder: Embedder
+    calibration: Calibration
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A model's place, held while the model is made: those who want the same wait for it, and
+    nobody else does."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    model: LoadedModel | None = None
+
+
+class LoadedModels:
+    """A bounded memory of models, safe for threads. A model that does not load stays in it: its
+    provider tries again by itself after a while, and says why until then."""
+
+    def __init__(self, *, max_models: int = MAX_MODELS) -> None:
+        self._slots: LRUCache[str, _Slot] = LRUCache(maxsize=max_models)
+        self._lock = threading.Lock()
+
+    def get(self, settings: EmbeddingSettings, cache_dir: Path) -> LoadedModel:
+        """The model that the settings name; the first time takes seconds, until its calibration
+        is there or known to come later. Raises EmbedderUnavailable when there is none."""
+        # The text of the settings shows no secret, and tells apart all that changes vectors.
+        slot = self._slot(f"{settings!r} {cache_dir}")
+        with slot.lock:
+            if slot.model is None:
+                embedder = create_embedder(settings)
+                slot.model = LoadedModel(embedder, EventualCalibration(embedder, cache_dir))
+            return slot.model
+
+    def _slot(self, key: str) -> _Slot:
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is None:
+                slot = self._slots[key] = _Slot()
+            return slot

@@ -1,0 +1,229 @@
+"""Embedding models: how one is named, registered and loaded, and whose vectors passages get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from portal.domain.embedding import Embedder, ModelSource, Vector
+from portal.embeddings import PROVIDERS, create_embedder
+from portal.embeddings.loaded import LoadedModel, LoadedModels
+from portal.errors import (
+    Conflict,
+    EmbedderUnavailable,
+    InvalidEmbedding,
+    InvalidInput,
+    NoSuchModel,
+)
+from portal.services import Services
+from portal.settings import EmbeddingSettings
+from portal.store import embedding_models, model_switch
+from portal.store.embedding_models import RegisteredModel
+from portal.store.session import Session
+
+log = structlog.get_logger(__name__)
+
+_LOADED = LoadedModels()
+
+
+def loaded(services: Services, registered: RegisteredModel) -> LoadedModel:
+    """The model behind a registration, from this process's memory or loaded now.
+
+    Raises EmbedderUnavailable, with the remedy, when this machine cannot load it.
+    """
+    if registered.name == services.embedder.name:
+        found = LoadedModel(services.embedder, services.calibration)
+    else:
+        settings = settings_for(services, registered.source)
+        found = _LOADED.get(settings, services.settings.data_dir / "cache")
+    found.calibration.adopt(registered.calibration)
+    return found
+
+
+def source_of(
+    settings: EmbeddingSettings, embedder: Embedder, *, dimensions: int | None = None
+) -> ModelSource:
+    """How a model that was made from these settings is loaded again. `dimensions`, where they are
+    known, save asking an endpoint."""
+    options: dict[str, Any] = {}
+    if settings.provider == "sentence-transformers" and settings.model:
+        path = Path(settings.model).expanduser()
+        options = {"model": str(path.resolve()) if path.is_dir() else settings.model}
+    elif settings.provider == "openai":
+        options = {
+            "model": settings.model_name,
+            "dimensions": settings.dimensions,
+            "api_base": settings.api_base,
+        }
+    length = dimensions or embedder.dimensions
+    return ModelSource(settings.provider, embedder.name, length, options)
+
+
+def settings_for(services: Services, source: ModelSource) -> EmbeddingSettings:
+    """The settings with which a provider gives this very model, under this very name."""
+    configured, options = services.settings.embedding, source.options
+    asked = source.dimensions if source.provider == "hashing" else options.get("dimensions")
+    api_base = options.get("api_base", configured.api_base)
+    return configured.model_copy(
+        update={
+            "provider": source.provider,
+            "model": options.get("model", source.name),
+            "dimensions": asked,
+            "api_base": api_base,
+            # The key is for the endpoint that it was set for, and goes to no other.
+            "api_key": configured.api_key if api_base == configured.api_base else None,
+        }
+    )
+
+
+def named_settings(services: Services, spec: str) -> EmbeddingSettings:
+    """The settings of a model that a person names: `provider`, `provider:model`,
+    `provider:model@dimensions`, or the directory of a sentence-transformers model.
+
+    Raises NoSuchModel when it is none of these, InvalidInput.
+    """
+    configured = services.settings.embedding
+    if spec and Path(spec).expanduser().is_dir():
+        spec = f"sentence-transformers:{spec}"
+    provider, _, name = spec.partition(":")
+    if provider not in PROVIDERS:
+        raise NoSuchModel(name=spec)
+    if not name and provider == configured.provider:
+        return configured
+    model, _, asked = name.rpartition("@")
+    has_dimensions = bool(model) and asked.isdecimal()
+    values = configured.model_dump() | {
+        "provider": provider,
+        "model": (model if has_dimensions else name) or None,
+        "dimensions": int(asked) if has_dimensions else None,
+    }
+    try:
+        return EmbeddingSettings(**values)
+    except ValidationError as error:
+        raise InvalidInput(reason="a vector has 8 to 16000 dimensions") from error
+
+
+def find(services: Services, name: str) -> RegisteredModel:
+    """Raises NoSuchModel."""
+    with services.database.begin() as session:
+        return require(session, name)
+
+
+def require(session: Session, name: str) -> RegisteredModel:
+    model = embedding_models.find_model(session, name)
+    if model is None:
+        raise NoSuchModel(name=name)
+    return model
+
+
+def ensure_serving(services: Services) -> RegisteredModel:
+    """The model that serves. Where none does, or one that the settings chose before and nothing
+    was embedded with, the configured one is registered and serves from now on."""
+    with services.database.begin() as session:
+        active = embedding_models.find_active(session)
+        if active is not None and not _gives_way(session, services, active):
+            return active
+    source = source_of(services.settings.embedding, services.embedder)
+    return model_switch.patiently(
+        services.database, lambda session: _adopt(session, services, source)
+    )
+
+
+def _gives_way(session: Session, services: Services, active: RegisteredModel) -> bool:
+    name = services.embedder.name
+    if active.name == name or embedding_models.find_model(session, name) is not None:
+        return False
+    return model_switch.is_untried(session, active)
+
+
+def _adopt(session: Session, services: Services, source: ModelSource) -> RegisteredModel:
+    embedding_models.lock_registry(session)
+    active = embedding_models.find_active(session)
+    if active is not None and _gives_way(session, services, active):
+        model_switch.drop_model(session, active)
+    embedding_models.ensure_model(session, source, services.settings.search)
+    serving = embedding_models.find_active(session)
+    if serving is None:
+        # Registered before, to be built, when nothing served.
+        serving = require(session, source.name)
+        model_switch.serve_by(session, serving)
+    return serving
+
+
+def refresh_registration(services: Services) -> RegisteredModel:
+    """`ensure_serving`, and note how the configured model is loaded now, where it is kept: a
+    directory may have moved, an endpoint have a new address."""
+    active = ensure_serving(services)
+    configured = services.settings.embedding
+    with services.database.begin() as session:
+        known = embedding_models.find_model(session, services.embedder.name)
+        if known is not None:
+            is_remote = configured.provider == "openai"
+            length = known.dimensions if is_remote else None
+            source = source_of(configured, services.embedder, dimensions=length)
+            embedding_models.ensure_model(session, source, services.settings.search)
+    if known is None:
+        log.warning(
+            "configured_model_does_not_serve",
+            configured=services.embedder.name,
+            serving=active.name,
+            remedy="portal reindex --model, then portal models switch",
+        )
+    return active
+
+
+def register(services: Services, spec: str) -> RegisteredModel:
+    """The model that `spec` names, made ready to be built: the name of one that is kept, or what
+    `named_settings` reads.
+
+    Raises NoSuchModel, InvalidInput, EmbedderUnavailable with the remedy, Conflict.
+    """
+    with services.database.begin() as session:
+        known = embedding_models.find_model(session, spec)
+    if known is not None:
+        return known
+    settings = named_settings(services, spec)
+    source = source_of(settings, create_embedder(settings))
+
+    def add(session: Session) -> RegisteredModel:
+        try:
+            return embedding_models.ensure_model(session, source, services.settings.search)
+        except ValueError as error:
+            registered = require(session, source.name).dimensions
+            reason = f"“{source.name}” is registered with {registered} dimensions; drop it first"
+            raise Conflict(reason=reason) from error
+
+    return model_switch.patiently(services.database, add)
+
+
+def embed_for_all(
+    services: Services, texts: Sequence[str], known: Mapping[int, Vector | None]
+) -> dict[int, Vector | None]:
+    """Vectors (len(texts), dimensions) by every model that is kept, by its id, beside those that
+    are `known`: of a document that is added while a model is built or kept to go back to, none
+    may lack them.
+
+    None where one that does not serve gives none; that is mended by building it again. Raises
+    EmbedderUnavailable or InvalidEmbedding when the one that serves gives none.
+    """
+    active = ensure_serving(services)
+    with services.database.begin() as session:
+        kept = embedding_models.list_models(session)
+    vectors = {
+        id_: vectors for id_, vectors in known.items() if vectors is not None or id_ != active.id
+    }
+    for model in kept:
+        if model.id in vectors:
+            continue
+        try:
+            vectors[model.id] = loaded(services, model).embedder.embed_passages(texts)
+        except (EmbedderUnavailable, InvalidEmbedding) as error:
+            if model.id == active.id:
+                raise
+            log.warning("model_left_behind", model=model.name, code=error.code)
+            vectors[model.id] = None
+    return vectors

@@ -1,0 +1,150 @@
+"""Every kind of vector index: built as the settings say, used by searches, rebuilt beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.search import SearchMode, SearchRequest
+from portal.services import Services, model_builds, model_switch, models, searching
+from portal.store import embedding_models, vector_index
+from portal.store.embedding_models import RegisteredModel
+from portal.store.vector_index import IndexShape
+from tests.conftest import Portal
+
+WORDS = ("coral", "tea", "bread", "lamp", "train", "heron", "violin", "granite", "cedar", "kiln")
+
+
+def fill(portal: Portal) -> None:
+    for number, word in enumerate(WORDS):
+        portal.add(f"Note {number} is about {word} and {WORDS[number - 1]}.", name=f"{word}.txt")
+
+
+def serving(portal: Portal) -> RegisteredModel:
+    with portal.services.database.begin() as session:
+        model = embedding_models.find_active(session)
+    assert model
+    return model
+
+
+def indexes(portal: Portal) -> list[vector_index.StandingIndex]:
+    with portal.services.database.begin() as session:
+        return vector_index.standing_indexes(session, serving(portal).partition)
+
+
+def plan(portal: Portal, model: RegisteredModel) -> str:
+    """How the server would look for the nearest vectors, were the table large."""
+    zeros = "[" + ",".join(["1"] * model.dimensions) + "]"
+    with portal.services.database.begin() as session:
+        session.execute(text("SET LOCAL enable_seqscan = off"))
+        rows = session.execute(
+            text(
+                f"EXPLAIN SELECT e.chunk_id FROM {model.partition} e"
+                f" ORDER BY {model.order_expression('e', 'vector')} LIMIT 5"
+            ),
+            {"vector": zeros},
+        )
+        return "\n".join(rows.scalars())
+
+
+@pytest.mark.parametrize("method", ["hnsw", "ivfflat"])
+@pytest.mark.parametrize("vector_type", ["halfvec", "vector", "bit"])
+def test_index_is_built_used_and_right(
+    portal: Portal, make_services: Callable[..., Services], method: str, vector_type: str
+) -> None:
+    portal = Portal(
+        make_services(search={"index": method, "vector_type": vector_type}), portal.admin
+    )
+    fill(portal)
+    # The template's model has an index of the default kind; this puts the wanted one in its place.
+    list(model_builds.backfill(portal.services))
+    (index,) = indexes(portal)
+    assert (index.method, index.is_valid) == (method, True)
+    model = serving(portal)
+    assert model.shape == IndexShape.of(method, vector_type)
+    assert f"Index Scan using {index.name}" in plan(portal, model)
+    for word in WORDS:
+        request = SearchRequest(word, mode=SearchMode.VECTOR)
+        titles = [h.title for h in searching.search(portal.services, portal.admin, request).hits]
+        assert word in titles[:2]
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "wanted", "got"),
+    [
+        (2000, "vector", "vector"),
+        (2001, "vector", "halfvec"),
+        (4000, "halfvec", "halfvec"),
+        (4001, "halfvec", "bit"),
+        (4001, "vector", "bit"),
+        (384, "bit", "bit"),
+    ],
+)
+def test_long_vectors_get_the_nearest_type_that_can_be_indexed(
+    services: Services, dimensions: int, wanted: str, got: str
+) -> None:
+    search = services.settings.search.model_copy(update={"vector_type": wanted})
+    assert vector_index.shape_for(search, dimensions).vector_type == got
+
+
+@pytest.mark.parametrize("dimensions", [2500, 4500])
+def test_models_with_long_vectors_serve(portal: Portal, dimensions: int) -> None:
+    fill(portal)
+    name = models.register(portal.services, f"hashing:long@{dimensions}").name
+    list(model_builds.build(portal.services, name))
+    model_switch.switch(portal.services, name)
+    (index,) = indexes(portal)
+    assert f"Index Scan using {index.name}" in plan(portal, serving(portal))
+    for mode in (SearchMode.VECTOR, SearchMode.HYBRID):
+        found = searching.search(portal.services, portal.admin, SearchRequest("heron", mode=mode))
+        assert "heron" in [hit.title for hit in found.hits][:2]
+        assert found.degraded == ()
+
+
+def test_changed_parameters_rebuild_the_index_and_unchanged_ones_do_not(
+    portal: Portal, make_services: Callable[..., Services]
+) -> None:
+    fill(portal)
+
+    def index_id() -> object:
+        (index,) = indexes(portal)
+        with portal.services.database.begin() as session:
+            return session.scalar(text("SELECT to_regclass(:name)::oid"), {"name": index.name})
+
+    before = index_id()
+    list(model_builds.backfill(portal.services))
+    assert index_id() == before
+    changed = make_services(search={"hnsw": {"m": 24, "ef_construction": 20}})
+    list(model_builds.backfill(changed))
+    assert index_id() != before
+    (index,) = indexes(portal)
+    assert index.options == {"m": 24, "ef_construction": 48}  # pgvector takes no less than 2 m.
+
+
+def test_what_a_killed_index_build_left_is_removed(
+    portal: Portal, make_services: Callable[..., Services]
+) -> None:
+    fill(portal)
+    model = serving(portal)
+    with portal.services.database.begin() as session:
+        name = f"{vector_index.index_name(model.partition, 'hnsw')}_new"
+        search = portal.services.settings.search
+        statement = vector_index.create_statement(
+            model.partition, model.shape, model.dimensions, search, name=name
+        )
+        session.execute(text(statement))
+        session.execute(
+            text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass(:name)"),
+            {"name": name},
+        )
+    list(model_builds.backfill(make_services(search={"hnsw": {"m": 24}})))
+    (index,) = indexes(portal)
+    assert index.options["m"] == 24
+
+
+def test_scan_settings_never_cut_results_short(services: Services) -> None:
+    search = services.settings.search
+    assert vector_index.scan_settings(search, 200)["hnsw.ef_search"] == "200"
+    assert vector_index.scan_settings(search, 1)["hnsw.ef_search"] == str(search.hnsw.ef_search)

@@ -1,0 +1,70 @@
+"""Models beside the configured one: made once, kept within bounds, waited for by those who want
+them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from portal.embeddings import loaded
+from portal.embeddings.hashing import HashingEmbedder
+from portal.embeddings.loaded import LoadedModels
+from portal.errors import EmbedderUnavailable
+from portal.settings import EmbeddingSettings
+
+
+def settings(dimensions: int = 64, **more: object) -> EmbeddingSettings:
+    return EmbeddingSettings(provider="hashing", dimensions=dimensions, **more)
+
+
+def test_the_same_settings_give_the_same_model(tmp_path: Path) -> None:
+    models = LoadedModels()
+    first = models.get(settings(), tmp_path)
+    assert models.get(settings(), tmp_path) is first
+    assert first.embedder.name == "hashing-64"
+    assert first.calibration.ready
+    assert models.get(settings(96), tmp_path).embedder.dimensions == 96
+
+
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    models = LoadedModels(max_models=2)
+    first = models.get(settings(8), tmp_path)
+    for dimensions in (16, 24):
+        models.get(settings(dimensions), tmp_path)
+    assert models.get(settings(8), tmp_path) is not first
+
+
+def test_model_that_does_not_exist_is_refused_each_time_with_the_remedy(tmp_path: Path) -> None:
+    models = LoadedModels()
+    for _ in range(2):
+        with pytest.raises(EmbedderUnavailable, match="no bundled model"):
+            models.get(EmbeddingSettings(provider="bundled", model="nothing"), tmp_path)
+
+
+def test_threads_that_want_one_model_share_it_and_others_do_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models, made, go_on = LoadedModels(), [], threading.Event()
+
+    def create(wanted: EmbeddingSettings) -> HashingEmbedder:
+        made.append(wanted.dimensions)
+        if wanted.dimensions == 64:
+            assert go_on.wait(10)
+        return HashingEmbedder(dimensions=wanted.dimensions or 8)
+
+    monkeypatch.setattr(loaded, "create_embedder", create)
+    got: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: got.append(models.get(settings(64), tmp_path)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    assert models.get(settings(96), tmp_path).embedder.dimensions == 96
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, got))) == 1
+    assert sorted(made) == [64, 96]

@@ -7,9 +7,10 @@ import secrets
 from pathlib import Path
 
 from portal.embeddings import create_embedder
-from portal.embeddings.calibration import Calibration
+from portal.embeddings.eventual import EventualCalibration
 from portal.errors import ServerSetup
 from portal.logs import configure_logs
+from portal.reranking import create_reranker
 from portal.services import Services
 from portal.settings import Settings, load_settings
 from portal.store.session import Database
@@ -33,8 +34,9 @@ def build_services(
         settings=settings,
         database=Database(url, pool_size=settings.database_pool_size),
         embedder=embedder,
-        calibration=Calibration.for_model(embedder, settings.data_dir / "cache"),
+        calibration=EventualCalibration(embedder, settings.data_dir / "cache"),
         secret_key=read_secret_key(settings),
+        reranker=create_reranker(settings.rerank),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from portal.errors import DatabaseUnavailable, PortalError
+from portal.errors import PortalError
 
 if TYPE_CHECKING:
     from portal.services import Services
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PORT = click.IntRange(0, 65535)
 COUNT = click.IntRange(1, 256)
+COUNT_A_BATCH = click.IntRange(1, 1000)
 _LONGEST_TOKEN_S = 10 * 365 * 86400
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -228,17 +229,95 @@ def import_documents(
     ctx.exit(1 if failed else 0)
 
 
-@main.command()
+@main.group(invoke_without_command=True)
 @click.pass_context
 def models(ctx: click.Context) -> None:
-    """List embedding models and what they hold."""
-    from portal.services import health
+    """List embedding models and what they hold; switch between them."""
+    if ctx.invoked_subcommand is None:
+        from portal.modelling import show_models
+        from portal.services import model_switch
 
-    state = health.check_vector_store(_services(ctx))
-    if state["status"] == "unavailable":
-        raise DatabaseUnavailable
-    for model in state["models"]:
-        click.echo(f"{model['name']}  {model['dimensions']}-d  {model['status']}")
+        show_models(model_switch.list_models(_services(ctx)))
+
+
+FORCE = click.option("--force", is_flag=True, help="Also when passages have no vector by it yet.")
+
+
+@models.command("switch")
+@click.argument("name")
+@FORCE
+@click.pass_context
+def switch_model(ctx: click.Context, name: str, force: bool) -> None:
+    """Let searches use a model that was built, from the next search on."""
+    from portal.modelling import show_switch
+    from portal.services import model_switch
+
+    show_switch(model_switch.switch(_services(ctx), name, force=force))
+
+
+@models.command("rollback")
+@FORCE
+@click.pass_context
+def rollback_model(ctx: click.Context, force: bool) -> None:
+    """Go back to the model that served before."""
+    from portal.modelling import show_switch
+    from portal.services import model_switch
+
+    show_switch(model_switch.rollback(_services(ctx), force=force))
+
+
+@models.command("drop")
+@click.argument("name")
+@click.confirmation_option("--yes", prompt="Erase the model with all its vectors?")
+@click.pass_context
+def drop_model(ctx: click.Context, name: str) -> None:
+    """Erase a model that does not serve, with its vectors."""
+    from portal.services import model_switch
+
+    model_switch.drop(_services(ctx), name)
+    click.echo(f"dropped {name}")
+
+
+@models.command("compare")
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--questions",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of question sets as ./run eval takes; else sentences of stored passages.",
+)
+@click.pass_context
+def compare_models(ctx: click.Context, first: str, second: str, questions: Path | None) -> None:
+    """Ask two models the same questions, and say what each finds."""
+    from portal.modelling import show_comparison
+    from portal.services import model_comparison
+
+    services = _services(ctx)
+    show_comparison(model_comparison.compare(services, first, second, questions_dir=questions))
+
+
+@main.command()
+@click.option(
+    "--model",
+    "spec",
+    help="A model of `portal models`, a provider, PROVIDER:MODEL[@DIMENSIONS], or a directory.",
+)
+@click.option("--switch", "and_switch", is_flag=True, help="Let it serve when it is built.")
+@click.option("--batch-size", type=COUNT_A_BATCH, help="Passages embedded and stored at once.")
+@click.pass_context
+def reindex(ctx: click.Context, spec: str | None, and_switch: bool, batch_size: int | None) -> None:
+    """Embed what has no vector yet, by a new model or by the one that serves, while searches go
+    on. Safe to stop and to repeat."""
+    from portal.modelling import show_progress, show_switch
+    from portal.services import model_builds, model_switch
+    from portal.services import models as model_service
+
+    services = _services(ctx)
+    serving = model_service.ensure_serving(services)
+    model = model_service.register(services, spec) if spec else serving
+    show_progress(model.name, model_builds.build(services, model.name, batch_size=batch_size))
+    if and_switch and model.id != serving.id:
+        show_switch(model_switch.switch(services, model.name))
 
 
 @main.command()

@@ -1,4 +1,5 @@
-"""The worker: takes ingestion jobs from the queue, and picks up what others dropped."""
+"""The worker: reads documents and builds models from the queue, and picks up what others
+dropped."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ import structlog
 from procrastinate import JobContext
 
 from portal.errors import PortalError, Unavailable
-from portal.services import Services, indexing, maintenance
+from portal.services import Services, indexing, maintenance, model_builds
 from portal.store import jobs as job_store
 from portal.store.jobs import INDEX_TASK, QUEUE_NAME
+from portal.store.model_builds import BUILD_QUEUE, BUILD_TASK
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +28,7 @@ _RETRY_WAIT_S = 10
 
 
 def create_queue(services: Services) -> procrastinate.App:
-    """The queue with our one task, on the portal's own database."""
+    """The queue with our tasks, on the portal's own database."""
     connector = procrastinate.PsycopgConnector(conninfo=services.database.conninfo)
     queue = procrastinate.App(connector=connector)
     retry = procrastinate.RetryStrategy(
@@ -38,6 +40,10 @@ def create_queue(services: Services) -> procrastinate.App:
     @queue.task(name=INDEX_TASK, queue=QUEUE_NAME, retry=retry, pass_context=True)
     def index_document(context: JobContext, job_id: str) -> None:
         _index(services, UUID(job_id), context.should_abort)
+
+    @queue.task(name=BUILD_TASK, queue=BUILD_QUEUE, pass_context=True)
+    def build_model(context: JobContext, name: str) -> None:
+        model_builds.build_slice(services, name, should_stop=context.should_abort)
 
     return queue
 
@@ -92,7 +98,7 @@ async def _run(services: Services, concurrency: int) -> None:
         ]
         try:
             await queue.run_worker_async(
-                queues=[QUEUE_NAME],
+                queues=[QUEUE_NAME, BUILD_QUEUE],
                 concurrency=concurrency,
                 wait=True,
                 delete_jobs="successful",

@@ -8,9 +8,10 @@ from typing import Any
 
 from portal.database import bm25, extensions
 from portal.database import health as server_health
-from portal.services import Services
-from portal.store import embedding_models
+from portal.errors import EmbedderUnavailable, InvalidEmbedding, RerankerUnavailable
+from portal.services import Services, models
 from portal.store import migrations as store_migrations
+from portal.store import vocabulary
 
 
 def prepare_database(services: Services, *, revision: str = "head") -> Iterator[str]:
@@ -31,8 +32,13 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     store_migrations.migrate(database.url)
     yield "keyword index"
     prepare_keyword_index(services)
+    prepare_vocabulary(services)
     yield f"embedding model {services.embedder.name}"
-    register_model(services)
+    try:
+        register_model(services)
+    except (EmbedderUnavailable, InvalidEmbedding) as error:
+        # It may be back before anyone needs it, and words are found without it.
+        yield f"{error} Until then search goes by words alone and no document can be indexed"
 
 
 def prepare_keyword_index(services: Services) -> None:
@@ -41,27 +47,32 @@ def prepare_keyword_index(services: Services) -> None:
     if settings.keyword_backend not in {"auto", "pg_textsearch"}:
         return
     with engine.begin() as connection:
-        has_index = bm25.ensure_index(connection, k1=settings.bm25_k1, b=settings.bm25_b)
+        has_index = bm25.ensure_index(connection, _bm25_parameters(services))
     if has_index:
-        bm25.rebuild_after_start(engine)
+        bm25.rebuild_after_start(engine, _bm25_parameters(services))
+
+
+def _bm25_parameters(services: Services) -> bm25.Parameters:
+    settings = services.settings.search
+    return bm25.Parameters(k1=settings.bm25_k1, b=settings.bm25_b)
+
+
+def prepare_vocabulary(services: Services) -> None:
+    """Make the index that finds misspelt words by their trigrams, where there is pg_trgm."""
+    with services.database.engine.begin() as connection:
+        vocabulary.ensure_trigram_index(connection)
 
 
 def heal_keyword_index(services: Services) -> None:
-    """See that the BM25 index answers, and rebuild it beside those who read and write if not."""
+    """See that the BM25 index is there and answers. If not, make it anew where the server can,
+    or rebuild it beside those who read and write."""
     if services.settings.search.keyword_backend in {"auto", "pg_textsearch"}:
-        bm25.heal(services.database.engine)
+        bm25.heal(services.database.engine, _bm25_parameters(services))
 
 
 def register_model(services: Services) -> None:
-    """Make the partition of the configured embedding model where it is missing."""
-    with services.database.begin() as session:
-        embedding_models.ensure_model(
-            session,
-            name=services.embedder.name,
-            provider=services.settings.embedding.provider,
-            dimensions=services.embedder.dimensions,
-            hnsw=services.settings.search.hnsw,
-        )
+    """Make the partition of the configured embedding model where no model serves yet."""
+    models.refresh_registration(services)
 
 
 def schema_differences(services: Services) -> list[object]:
@@ -87,8 +98,30 @@ def diagnose(services: Services) -> dict[str, Any]:
         "keyword_backend": report.keyword_backend,
         "bm25_state": report.bm25.state,
         "embedding_model": services.embedder.name,
-        "lacks": [asdict(lack) for lack in report.lacks],
+        "lacks": [asdict(lack) for lack in (*report.lacks, *_lacks_of_models(services))],
     }
+
+
+def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
+    """The models are asked here and now, which loads those of this machine."""
+    try:
+        services.embedder.embed_query("?")
+    except (EmbedderUnavailable, InvalidEmbedding) as error:
+        yield server_health.Lack(
+            what=f"the embedding model {services.embedder.name} cannot be used",
+            cost="search goes by words alone, and new documents cannot be indexed",
+            remedy=str(error.params["reason"]),
+        )
+    if services.reranker is None:
+        return
+    try:
+        services.reranker.load()
+    except RerankerUnavailable as error:
+        yield server_health.Lack(
+            what=f"the re-ranking model {services.reranker.name} cannot be used",
+            cost="results stay in the order of fusion",
+            remedy=str(error.params["reason"]),
+        )
 
 
 def report_lines(report: dict[str, Any]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from portal.domain.documents import (
 )
 from portal.domain.people import Person
 from portal.errors import MalformedRequest
-from portal.store import files
+from portal.store import files, vocabulary
 from portal.store.models import (
     CitationRow,
     CollectionRow,
@@ -183,6 +183,24 @@ def _read_cursor(cursor: str) -> tuple[datetime, UUID]:
         raise MalformedRequest(reason="the cursor is not one of ours") from error
 
 
+def list_domains(session: Session, person: Person) -> list[str]:
+    """Domains of documents that a person may see, in order."""
+    return list(
+        session.scalars(
+            select(DocumentRow.domain)
+            .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+            .where(
+                CollectionRow.name == PORTAL_COLLECTION,
+                DocumentRow.deleted_at.is_(None),
+                DocumentRow.domain.is_not(None),
+                visible_to(person),
+            )
+            .distinct()
+            .order_by(DocumentRow.domain)
+        )
+    )
+
+
 def list_trash(session: Session, person: Person) -> tuple[DocumentSummary, ...]:
     """Deleted documents that a person may restore, latest first."""
     statement = _summaries(person).where(DocumentRow.deleted_at.is_not(None))
@@ -306,6 +324,7 @@ def set_status(
 
 def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
     """Make one ingestion the searchable one and drop the chunks of those before it."""
+    terms = vocabulary.terms_of_other_jobs(session, document_id, job_id)
     session.execute(
         update(DocumentRow)
         .where(DocumentRow.id == document_id)
@@ -321,13 +340,16 @@ def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
             DocumentChunkRow.document_id == document_id, DocumentChunkRow.job_id != job_id
         )
     )
+    vocabulary.forget_unused(session, terms)
 
 
 def purge(session: Session, document_id: UUID) -> None:
     """Erase text, chunks, vectors and files; title, hash and dates stay for old citations."""
+    terms = vocabulary.terms_of_other_jobs(session, document_id, None)
     files.delete_files_of(session, document_id)
     session.execute(delete(JobRow).where(JobRow.document_id == document_id))
     session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.document_id == document_id))
+    vocabulary.forget_unused(session, terms)
     session.execute(
         update(CitationRow)
         .where(CitationRow.document_id == document_id)

@@ -81,6 +81,29 @@ def test_doctor_and_models_speak_of_this_database(run) -> None:
     assert "hashing" in run("models").stdout
 
 
+def test_models_are_built_compared_switched_and_dropped(run, portal: Portal) -> None:
+    portal.add("Divers must not touch the coral.", name="coral.txt")
+    built = run("reindex", "--model", "hashing:words@64", "--batch-size", "1")
+    assert built.exit_code == 0
+    assert "1 passages have a vector" in built.stderr
+    listed = run("models").stdout
+    assert "hashing-384" in listed
+    assert "ready" in listed
+    assert "hit@10" in run("models", "compare", "hashing-384", "words").stdout
+    assert "words serves instead of hashing-384" in run("models", "switch", "words").stdout
+    assert "to roll back to" in run("models").stdout
+    assert "hashing-384 serves" in run("models", "rollback").stdout
+    again = run("reindex", "--model", "words", "--switch")
+    assert "words serves" in again.stdout
+    refused = run("models", "drop", "words", "--yes")
+    assert refused.exit_code == 1
+    assert "serves" in refused.stderr
+    assert run("models", "drop", "hashing-384", "--yes").exit_code == 0
+    assert "hashing-384" not in run("models").stdout
+    assert run("reindex", "--model", "nothing").exit_code == 1
+    assert run("reindex").exit_code == 0
+
+
 def test_migrate_is_safe_to_repeat(run) -> None:
     assert run("migrate").exit_code == 0
     assert run("migrate", "--check").exit_code == 0

@@ -1,0 +1,188 @@
+"""Building a model's vectors beside those that serve, in batches that can be cut off anywhere.
+
+What is there is what the partition holds: whoever goes on, after whatever end, begins with the
+first chunk that has no vector.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+import structlog
+
+from portal.domain.documents import Failure
+from portal.errors import Conflict, NoSuchModel, PortalError
+from portal.services import Services, model_comparison, models
+from portal.store import embedding_models, model_switch
+from portal.store import model_builds as build_store
+from portal.store.embedding_models import RegisteredModel
+
+log = structlog.get_logger(__name__)
+
+# A worker turns to what else waits after this long, and goes on later.
+SLICE_S = 20.0
+
+Stage = Literal["embedding", "indexing", "comparing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build is: `done` of `total` passages have a vector."""
+
+    stage: Stage
+    done: int
+    total: int
+
+
+class Paused(Exception):
+    """The build stopped between two batches; what it stored is kept."""
+
+
+def backfill(
+    services: Services,
+    *,
+    batch_size: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Generator[Progress]:
+    """Embed what the model that serves has no vectors of, after a restored backup for example,
+    and build its index anew when the settings for it have changed. Raises as `build`."""
+    active = models.ensure_serving(services)
+    yield from build(services, active.name, batch_size=batch_size, should_stop=should_stop)
+
+
+def build(
+    services: Services,
+    name: str,
+    *,
+    batch_size: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Generator[Progress]:
+    """Bring a model up to date while searches go on: every passage embedded, `batch_size` at a
+    time, each batch whole or not at all; then its index; then how it compares to the model that
+    serves. Safe to repeat.
+
+    Raises NoSuchModel, Conflict when it is being built elsewhere, Paused when `should_stop` says
+    so, EmbedderUnavailable and InvalidEmbedding.
+    """
+    model = models.find(services, name)
+    with build_store.building(services.database.engine, model) as connection:
+        if connection is None:
+            raise Conflict(reason=f"“{name}” is being built; wait for it, or stop what builds it")
+        try:
+            yield from _fill(services, model, batch_size, should_stop)
+            yield Progress("indexing", *_note(services, model, "indexing"))
+            build_store.bring_index_up_to_date(
+                services.database, connection, model, services.settings.search
+            )
+            yield Progress("comparing", *_note(services, model, "comparing"))
+            model_comparison.compare_with_serving(services, model)
+        except PortalError as error:
+            _note(services, model, "failed", Failure(error.code, error.params))
+            raise
+        except (GeneratorExit, KeyboardInterrupt):
+            # Whoever asked for it wants no more: no worker goes on with it by itself.
+            _note(services, model, None)
+            raise
+        _finish(services, model)
+
+
+def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool]) -> None:
+    """Build for some seconds, and queue what is left: a worker has documents to read as well."""
+    ends_at = time.monotonic() + SLICE_S
+    try:
+        for _ in build(
+            services, name, should_stop=lambda: should_stop() or time.monotonic() > ends_at
+        ):
+            pass
+    except Paused:
+        with services.database.begin() as session:
+            build_store.enqueue_build(session, models.find(services, name))
+    except NoSuchModel:
+        log.info("model_gone", model=name)
+    except Conflict:
+        log.info("model_built_elsewhere", model=name)
+    except PortalError as error:
+        # It stands with the model, where the administrator looks.
+        log.warning("model_build_failed", model=name, code=error.code)
+
+
+def requeue_lost(services: Services) -> None:
+    """Queue builds that began and that nothing goes on with: their worker or their queue entry
+    is gone."""
+    with services.database.begin() as session:
+        for model in build_store.unfinished_without_queue_entry(session):
+            log.warning("model_build_requeued", model=model.name)
+            build_store.enqueue_build(session, model)
+
+
+def _fill(
+    services: Services,
+    model: RegisteredModel,
+    batch_size: int | None,
+    should_stop: Callable[[], bool],
+) -> Iterator[Progress]:
+    """Embed passages until none is missing. Several passes: some may be added behind the first."""
+    size = batch_size or services.settings.embedding.batch_size
+    done, total = _note(services, model, "embedding")
+    yield Progress("embedding", done, total)
+    while done < total:
+        after: UUID | None = None
+        while added := _fill_batch(services, model, after, size, should_stop):
+            after, count = added
+            done = min(total, done + count)
+            with services.database.begin() as session:
+                build_store.note_progress(session, model, "embedding", done=done, total=total)
+            yield Progress("embedding", done, total)
+        done, total = _note(services, model, "embedding")
+
+
+def _fill_batch(
+    services: Services,
+    model: RegisteredModel,
+    after: UUID | None,
+    size: int,
+    should_stop: Callable[[], bool],
+) -> tuple[UUID, int] | None:
+    """Embed the next passages after one: the last one's id and how many; None at the end."""
+    with services.database.begin() as session:
+        chunks = build_store.missing_chunks(session, model, after=after, limit=size)
+    if not chunks:
+        return None
+    if should_stop():
+        raise Paused
+    # Embedding is slow and must not hold a transaction open.
+    embedder = models.loaded(services, model).embedder
+    vectors = embedder.embed_passages([chunk.content for chunk in chunks])
+    with services.database.begin() as session:
+        added = build_store.add_missing(session, model, chunks, vectors)
+    return chunks[-1].id, added
+
+
+def _note(
+    services: Services, model: RegisteredModel, stage: str | None, failure: Failure | None = None
+) -> tuple[int, int]:
+    """Note the stage of a build; how many passages have a vector, of how many."""
+    with services.database.begin() as session:
+        coverage = model_switch.coverage(session, model)
+        done, total = coverage.chunks - coverage.missing, coverage.chunks
+        build_store.note_progress(session, model, stage, done=done, total=total, failure=failure)
+    return done, total
+
+
+def _finish(services: Services, model: RegisteredModel) -> None:
+    with services.database.begin() as session:
+        # Held while it is counted: whoever falls behind from now on notes it after this.
+        embedding_models.lock_registry(session)
+        known = embedding_models.find_model(session, model.name)
+        if known is None:
+            return
+        coverage = model_switch.coverage(session, known)
+        embedding_models.set_complete(session, known, is_complete=not coverage.missing)
+        done = coverage.chunks - coverage.missing
+        build_store.note_progress(session, known, None, done=done, total=coverage.chunks)
+        if known.status == "building":
+            build_store.set_status(session, known, "ready")

@@ -1,0 +1,112 @@
+"""The administrator's page of embedding models, with and without HTMX."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from flask.testing import FlaskClient
+
+from portal.services import model_builds, model_switch, models
+from portal.store import model_builds as build_store
+from tests.conftest import Portal
+
+OLD, NEW = "hashing-384", "words"
+
+
+class Pages:
+    """A signed-in administrator's browser."""
+
+    def __init__(self, client: FlaskClient, portal: Portal) -> None:
+        self.client, self.headers = client, portal.headers()
+
+    def get(self, path: str, **headers: str) -> str:
+        answer = self.client.get(path, headers=self.headers | headers)
+        assert answer.status_code == 200
+        return answer.get_data(as_text=True)
+
+    def post(self, path: str, **form: str) -> str:
+        """What the next page says after a form."""
+        answer = self.client.post(path, data=form, headers=self.headers)
+        assert answer.status_code == 303
+        return self.get(answer.headers["Location"])
+
+
+@pytest.fixture
+def pages(client: FlaskClient, portal: Portal) -> Pages:
+    portal.add("Divers must not touch the coral.", name="coral.txt")
+    return Pages(client, portal)
+
+
+def built(portal: Portal) -> None:
+    model = models.register(portal.services, f"hashing:{NEW}@64")
+    list(model_builds.build(portal.services, model.name))
+
+
+def test_build_from_the_page_shows_how_far_it_is(pages: Pages, portal: Portal) -> None:
+    page = pages.post("/admin/models/build", name=f"hashing:{NEW}@64")
+    assert 'data-testid="build-stage"' in page
+    assert re.search(r'hx-trigger="every \d+s"', page)
+    fragment = pages.get("/admin/models", **{"HX-Request": "true", "HX-Target": "model-list"})
+    assert fragment.lstrip().startswith("<section")
+    model_builds.build_slice(portal.services, NEW, should_stop=lambda: False)
+    page = pages.get("/admin/models")
+    assert 'data-testid="build-stage"' not in page
+    assert "hx-trigger" not in page.partition('id="model-list"')[2].partition(">")[0]
+    assert 'data-testid="comparison"' in page
+
+
+def test_switch_roll_back_and_drop_from_the_page(pages: Pages, portal: Portal) -> None:
+    built(portal)
+    assert NEW in pages.post("/admin/models/switch", name=NEW)
+    assert serving(portal) == NEW
+    assert 'data-testid="roll-back"' in pages.get("/admin/models")
+    pages.post("/admin/models/rollback")
+    assert serving(portal) == OLD
+    assert "confirm-drop" in pages.get(f"/admin/models/drop?name={NEW}")
+    pages.post("/admin/models/drop", name=NEW)
+    assert NEW not in {s.model.name for s in model_switch.list_models(portal.services)}
+
+
+def test_what_cannot_be_done_is_said_on_the_page(pages: Pages, portal: Portal) -> None:
+    for path, name, words in (
+        ("build", "/etc", "no model that this page can build"),
+        ("build", "nothing", "There is no embedding model"),
+        ("switch", OLD, "serves already"),
+        ("rollback", "", "no model to go back to"),
+        ("drop", OLD, "switch to another model first"),
+    ):
+        page = pages.post(f"/admin/models/{path}", name=name)
+        assert words in page, path
+        assert 'data-kind="error"' in page
+
+
+def test_failure_of_a_build_is_told_in_words(pages: Pages, portal: Portal) -> None:
+    from portal.domain.documents import Failure
+
+    model = models.register(portal.services, f"hashing:{NEW}@64")
+    with portal.services.database.begin() as session:
+        failure = Failure("embedder_unavailable", {"reason": "the endpoint sleeps"})
+        build_store.note_progress(session, model, "failed", failure=failure)
+    assert "the endpoint sleeps" in pages.get("/admin/models")
+
+
+def test_page_speaks_chinese(pages: Pages, portal: Portal) -> None:
+    built(portal)
+    page = pages.get("/admin/models", **{"Accept-Language": "zh-CN"})
+    assert "嵌入模型" in page
+    for english in ("Embedding models", "Switch to it", "Serves searches", "Found first"):
+        assert english not in page
+
+
+def test_only_administrators_see_models(client: FlaskClient, portal: Portal) -> None:
+    headers = portal.headers(portal.person("ada"))
+    for path in ("/admin/models", f"/admin/models/drop?name={OLD}"):
+        assert client.get(path, headers=headers).status_code == 403
+    for path in ("build", "switch", "rollback", "drop"):
+        answer = client.post(f"/admin/models/{path}", data={"name": OLD}, headers=headers)
+        assert answer.status_code == 403
+
+
+def serving(portal: Portal) -> str:
+    return models.ensure_serving(portal.services).name

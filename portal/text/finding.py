@@ -29,8 +29,8 @@ _LONGEST_RUN = 200
 def find_terms(text: str, terms: Collection[str]) -> list[Token]:
     """Tokens of the text whose term is one of `terms`, in the order of their start.
 
-    The same as picking them from `analyse(text)`, but that Chinese words are found wherever they
-    stand, even where they are cut differently among their neighbours.
+    The same as picking them from `analyse(text)`, but that Chinese words of two characters and more
+    are found wherever they stand, even where they are cut differently among their neighbours.
     """
     wanted = frozenset(terms)
     if not wanted:
@@ -47,13 +47,21 @@ def find_terms(text: str, terms: Collection[str]) -> list[Token]:
 
 
 def _han(prepared: NormalisedText, wanted: Collection[str]) -> Iterator[tuple[str, int, int]]:
+    single = {term for term in wanted if len(term) == 1}
     for term in wanted:
-        if not _HAN_ONLY.fullmatch(term):
+        if term in single or not _HAN_ONLY.fullmatch(term):
             continue
         start = prepared.text.find(term)
         while start >= 0:
             yield term, start, start + len(term)
             start = prepared.text.find(term, start + len(term))
+    # A single character is part of many words that mean something else: here the cut decides.
+    for run in _HAN_ONLY.finditer(prepared.text) if single else ():
+        if single.isdisjoint(run.group()):
+            continue
+        for term, start, end in folded_terms(run.group()):
+            if term in single:
+                yield term, run.start() + start, run.start() + end
 
 
 def _others(prepared: NormalisedText, wanted: frozenset[str]) -> Iterator[tuple[str, int, int]]:

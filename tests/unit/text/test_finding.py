@@ -49,5 +49,12 @@ def test_found_in_order_with_places_in_the_original() -> None:
     assert [text[token.start : token.end] for token in found] == ["ﬁnance", "財務", "FINANCE"]
 
 
+def test_single_characters_are_found_where_they_are_words() -> None:
+    text = "病假期间每年有假三天，年假另算。"
+    found = find_terms(text, ("假", "年"))
+    picked = [token for token in analyse(text) if token.term in {"假", "年"}]
+    assert found == picked
+
+
 def test_no_terms_find_nothing() -> None:
     assert find_terms("anything", ()) == []

@@ -267,7 +267,8 @@ class PassageSearch:
             shape=Bm25Shape(self._settings.bm25_k1, self._settings.bm25_b),
             total_chunks=self.trace.total_chunks,
             limit=self._limits.leg_limit,
-            enough=self._limits.limit,
+            # Not by how many results are wanted, or the order of the first would depend on it.
+            enough=self._limits.leg_limit // 2,
         )
         return keyword_candidates.as_arrays(found)
 

@@ -14,21 +14,24 @@ The measurements are in docs/retrieval-quality.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from portal.domain.embedding import Embedder, Vector
+from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings import background as backgrounds
 from portal.embeddings.background import Background
 from portal.embeddings.confidence import (
-    RIVALS,
     Evidence,
     Features,
+    LeadScale,
+    Source,
     Weighings,
+    field_level,
     keyword_features,
     lead_features,
     load_weighings,
@@ -53,8 +56,7 @@ class QueryStatistics:
 
     `vector` is the plain question, `search_vector` the corrected one, both of unit length; a
     passage's cosine x to the latter becomes the vector part of the fused score as
-    (x - v_lo) / v_width. `means` and `deviations` are of plain cosines, a language; `rivals` are
-    the best corrected cosines of the background.
+    (x - v_lo) / v_width. `rivals` are the best corrected cosines of the background.
     """
 
     language: str
@@ -62,9 +64,6 @@ class QueryStatistics:
     search_vector: Vector
     v_lo: float
     v_width: float
-    means: dict[str, float]
-    deviations: dict[str, float]
-    corrected_deviation: float
     rivals: tuple[float, ...]
 
 
@@ -86,6 +85,7 @@ class Calibration:
         norm = float(np.linalg.norm(axis))
         self._axis: Vector = axis / norm if norm > _SMALLEST_NORM else np.zeros_like(axis)
         self._width = WIDTH_IN_DEVIATIONS * self._typical_deviation(background)
+        self._deviations = self._deviations_by_language(background)
 
     @classmethod
     def for_model(cls, embedder: Embedder, cache_dir: Path | None = None) -> Calibration:
@@ -104,9 +104,33 @@ class Calibration:
         return self._background is not None
 
     @property
+    def source(self) -> Source:
+        """Where the constants of confidence come from."""
+        return self._weighings.source
+
+    def background_questions(self) -> list[tuple[str, Vector]]:
+        """Questions about nothing in particular, with their vectors; none without a background."""
+        if self._background is None:
+            return []
+        return [
+            (text, vector)
+            for name, vectors in self._background.questions.items()
+            for text, vector in zip(backgrounds.texts(name, "questions"), vectors, strict=True)
+        ]
+
+    def adopt(self, constants: Mapping[str, Any] | None) -> None:
+        """Use what `corpus_fit` made of the stored passages, unless there are constants that were
+        fitted for this very model. Cheap when they are in use already."""
+        if not constants or self.fitted:
+            return
+        scale = LeadScale.stored(constants)
+        if scale != self._weighings.scale:
+            self._weighings = replace(self._weighings, scale=scale, source="corpus")
+
+    @property
     def fitted(self) -> bool:
-        """Whether the constants of confidence were fitted for this very model."""
-        return self._weighings.fitted
+        """Whether they were fitted for this very model, on question sets."""
+        return self.source == "fitted"
 
     @staticmethod
     def text_scale(terms: int, passages: int) -> float:
@@ -129,8 +153,6 @@ class Calibration:
         if norm < _SMALLEST_NORM:  # A question that is nothing but what all questions share.
             corrected, norm = query_vector, 1.0
         search_vector = cast(Vector, (corrected / norm).astype(np.float32))
-        cosines = {name: p @ query_vector for name, p in self._background.passages.items()}
-        cosines["other"] = np.concatenate(list(cosines.values()))
         against = self._pooled @ search_vector
         return QueryStatistics(
             language=language,
@@ -138,44 +160,45 @@ class Calibration:
             search_vector=search_vector,
             v_lo=float(against.mean()),
             v_width=self._width / norm,
-            means={name: float(values.mean()) for name, values in cosines.items()},
-            deviations={name: _spread(values) for name, values in cosines.items()},
-            corrected_deviation=_spread(against),
-            rivals=tuple(float(value) for value in np.sort(against)[::-1][:RIVALS]),
+            rivals=tuple(float(value) for value in np.sort(against)[::-1][:NEAREST_COMPARED]),
         )
 
     def features(
-        self, statistics: QueryStatistics | None, evidence: Sequence[Evidence], text_scale: float
+        self,
+        statistics: QueryStatistics | None,
+        evidence: Sequence[Evidence],
+        text_scale: float,
+        nearest: Sequence[float] | None = None,
     ) -> list[dict[str, float]]:
-        """Features of each passage; `evidence` should hold at least the ten best of a search.
-        `statistics` are None when the question has no vector."""
+        """Features of each passage. `nearest` are the corrected cosines of the `NEAREST_COMPARED`
+        passages nearest to the question, without them those of `evidence`. `statistics` are None
+        when the question has no vector."""
         found = keyword_features(evidence, text_scale)
         if statistics is None or self._background is None:
             return found
-        leads = lead_features(evidence, statistics.rivals, statistics.corrected_deviation)
-        for one, features, lead in zip(evidence, found, leads, strict=True):
-            if one.cosine is not None and lead:
-                mean, deviation = (
-                    table.get(one.language, table["other"])
-                    for table in (statistics.means, statistics.deviations)
-                )
-                features.update(lead | {"meaning": (one.cosine - mean) / deviation})
-        return found
+        if nearest is None:
+            nearest = [one.corrected for one in evidence if one.corrected is not None]
+        level = field_level(nearest, statistics.rivals)
+        leads = lead_features(evidence, level, self._deviations)
+        return [words | lead for words, lead in zip(found, leads, strict=True)]
 
     def confidence(self, features: Features, *, same_language: bool = True) -> float:
         """Chance in [0, 1] that a passage with these features is relevant."""
         return self._weighings.confidence(features, same_language=same_language)
 
     def confidences(
-        self, statistics: QueryStatistics | None, evidence: Sequence[Evidence], text_scale: float
+        self,
+        statistics: QueryStatistics | None,
+        evidence: Sequence[Evidence],
+        text_scale: float,
+        nearest: Sequence[float] | None = None,
     ) -> list[float]:
         """Chance of each passage; see `features`."""
         language = statistics.language if statistics else None
+        features = self.features(statistics, evidence, text_scale, nearest)
         return [
-            self.confidence(features, same_language=language in {None, one.language})
-            for one, features in zip(
-                evidence, self.features(statistics, evidence, text_scale), strict=True
-            )
+            self.confidence(one_features, same_language=language in {None, one.language})
+            for one, one_features in zip(evidence, features, strict=True)
         ]
 
     def _corrected(self, query_vector: Vector, language: str) -> Vector:
@@ -190,21 +213,29 @@ class Calibration:
         ]
         return max(float(np.mean(spreads)), _SMALLEST_NORM)
 
-
-def _spread(values: Vector) -> float:
-    return max(float(values.std()), _SMALLEST_NORM)
+    def _deviations_by_language(self, background: Background) -> dict[str, float]:
+        """How far corrected cosines to unrelated passages of a language usually spread."""
+        questions = np.vstack(
+            [
+                self._corrected(question, language)
+                for language, questions in background.questions.items()
+                for question in questions
+            ]
+        )
+        questions /= np.maximum(np.linalg.norm(questions, axis=1, keepdims=True), _SMALLEST_NORM)
+        found = {
+            name: max(float((passages @ questions.T).std(axis=0).mean()), _SMALLEST_NORM)
+            for name, passages in background.passages.items()
+        }
+        return found | {"other": float(np.mean(list(found.values())))}
 
 
 def _uncorrected(query_vector: Vector, language: str) -> QueryStatistics:
-    names = (*backgrounds.LANGUAGES, "other")
     return QueryStatistics(
         language=language,
         vector=query_vector,
         search_vector=query_vector,
         v_lo=0.0,
         v_width=1.0,
-        means=dict.fromkeys(names, 0.0),
-        deviations=dict.fromkeys(names, 1.0),
-        corrected_deviation=1.0,
         rivals=(),
     )

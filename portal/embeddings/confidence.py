@@ -1,9 +1,9 @@
 """The chance that a passage answers the question, from evidence that fusion does not decide.
 
-Three small logistic models, by what there is to go on: both legs, meaning alone, words alone.
-Their features are in units of the question's own background, so that they carry over from one
-language and one corpus to another; `eval/fit_confidence.py` fits the constants and reports how
-well they hold on sets that they were not fitted on.
+Small logistic models, by what there is to go on: words and meaning, meaning alone, words alone.
+Their features are in units that carry over from one language and one corpus to another;
+`eval/fit_confidence.py` fits the constants and reports how well they hold where they were not
+fitted.
 """
 
 from __future__ import annotations
@@ -13,23 +13,39 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-# Rivals that a result is compared with: the mean of this many best ones, and the best.
-RIVALS = 9
+from portal.domain.search import NEAREST_COMPARED
+
+# What a result stands out from: the mean of these ranks, from 1, among the passages nearest to the
+# question and the background. The first ranks are left out, for passages on the same subject as a
+# right answer are near, too; the background makes the mean mean something from one passage on.
+FIELD_RANKS = (11, NEAREST_COMPARED)
+
+# The models and what each needs to know, the best first.
+FEATURES: dict[str, tuple[str, ...]] = {
+    "both": ("lead", "behind", "words", "coverage"),
+    "covered": ("lead", "behind", "coverage"),
+    "vector": ("lead", "behind"),
+    "text": ("words", "coverage", "words_behind"),
+    "coverage": ("coverage",),
+}
 
 CONSTANTS = Path(__file__).parent / "constants.json"
 
 Features = Mapping[str, float]
+# Fitted on question sets for this very model, fitted on the stored passages, or another model's.
+Source = Literal["fitted", "corpus", "borrowed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What search found out about one passage. `corrected` is the cosine to the search vector,
-    `keyword` the BM25 score; None where that leg did not run, 0 where it did not find it.
-    Passages of one `document` are no rivals of each other.
+    `keyword` the BM25 score, 0 where that leg did not find it, `coverage` the share of the
+    question's words that the passage has; None is unknown. Passages of one `document` do not
+    compete with each other.
     """
 
     document: Hashable
@@ -37,6 +53,7 @@ class Evidence:
     cosine: float | None = None
     corrected: float | None = None
     keyword: float | None = None
+    coverage: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,70 +69,128 @@ class Weighing:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighings:
-    """One model a kind of evidence. `fitted` is False where they were borrowed from another
-    embedding model."""
+class LeadScale:
+    """Brings a model's leads to the scale of the model whose constants are used."""
 
-    both: Weighing
-    vector: Weighing
-    text: Weighing
-    fitted: bool
+    factor: float = 1.0
+    shift: float = 0.0
+
+    @classmethod
+    def stored(cls, constants: Mapping[str, Any]) -> LeadScale:
+        """As `corpus_fit` stores it."""
+        lead = constants["lead"]
+        return cls(factor=float(lead["factor"]), shift=float(lead["shift"]))
+
+    def applied(self, features: Features) -> Features:
+        if "lead" not in features:
+            return features
+        lead, behind = features["lead"], features["behind"]
+        return {
+            **features,
+            "lead": lead * self.factor + self.shift,
+            "behind": behind * self.factor,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Weighings:
+    """The models of `FEATURES`, and where their constants come from."""
+
+    models: Mapping[str, Weighing]
+    source: Source
+    scale: LeadScale = LeadScale()
 
     def confidence(self, features: Features, *, same_language: bool = True) -> float:
-        """Chance in [0, 1] that a passage with these features is relevant."""
-        if "meaning" not in features:
-            return self.text.chance(features) if "words" in features else 0.0
-        if "words" not in features:
-            return self.vector.chance(features)
-        both = self.both.chance(features)
+        """Chance in [0, 1] that a passage with these features is relevant; 0 without any."""
+        features = self.scale.applied(features)
+        best = self._chance(features, self.models)
+        if same_language or "lead" not in features:
+            return best
         # Across languages shared words are rare, so their absence says nothing; a code or a name
         # that both have still counts.
-        return both if same_language else max(both, self.vector.chance(features))
+        return max(best, self.models["vector"].chance(features))
+
+    @staticmethod
+    def _chance(features: Features, models: Mapping[str, Weighing]) -> float:
+        for kind, names in FEATURES.items():
+            if all(name in features for name in names):
+                return models[kind].chance(features)
+        return 0.0
+
+
+def coverage(terms: Sequence[str], passage_terms: str) -> float:
+    """Share of a question's terms that stand in a passage, given as it is indexed."""
+    if not terms:
+        return 0.0
+    found = set(passage_terms.split())
+    return sum(term in found for term in terms) / len(terms)
 
 
 def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[dict[str, float]]:
-    """`words`: root of the BM25 score in units of `text_scale`; `words_lead`: over the best rival
-    in the same units."""
+    """`words`: root of the BM25 score in units of `text_scale`; `words_behind`: how far the best
+    other document is ahead, in the same units; `coverage`."""
     found: list[dict[str, float]] = []
     for one in evidence:
-        if one.keyword is None:
-            found.append({})
-            continue
-        rivals = [e.keyword for e in evidence if e.document != one.document and e.keyword]
-        words = max(0.0, one.keyword) / text_scale
-        lead = words - max(rivals, default=0.0) / text_scale
-        found.append({"words": math.sqrt(words), "words_lead": lead})
+        features = {} if one.coverage is None else {"coverage": one.coverage}
+        if one.keyword is not None:
+            best = _best_other(evidence, one, [e.keyword for e in evidence])
+            features["words"] = math.sqrt(max(0.0, one.keyword) / text_scale)
+            features["words_behind"] = max(0.0, best - one.keyword) / text_scale
+        found.append(features)
     return found
 
 
 def lead_features(
-    evidence: Sequence[Evidence], background: Sequence[float], deviation: float
+    evidence: Sequence[Evidence], level: float, deviations: Mapping[str, float]
 ) -> list[dict[str, float]]:
-    """`lead`: corrected cosine over the mean of the best rivals; `lead_best`: over the best one;
-    in deviations of the background, whose passages are rivals too, so that both mean something
-    from the first document on."""
+    """`lead`: corrected cosine over the `level` of what is near to this question anyway; `behind`:
+    how far the best other document is ahead. Both in deviations of unrelated text in the passage's
+    language."""
     found: list[dict[str, float]] = []
     for one in evidence:
         if one.corrected is None:
             found.append({})
             continue
-        others = [
-            e.corrected for e in evidence if e.document != one.document and e.corrected is not None
-        ]
-        rivals = sorted([*others, *background], reverse=True)[:RIVALS]
-        lead, lead_best = one.corrected - float(np.mean(rivals)), one.corrected - rivals[0]
-        found.append({"lead": lead / deviation, "lead_best": lead_best / deviation})
+        deviation = deviations.get(one.language, deviations["other"])
+        best = _best_other(evidence, one, [e.corrected for e in evidence])
+        found.append(
+            {
+                "lead": (one.corrected - level) / deviation,
+                "behind": max(0.0, best - one.corrected) / deviation,
+            }
+        )
     return found
+
+
+def field_level(nearest: Sequence[float], background: Sequence[float]) -> float:
+    """The corrected cosine that a question reaches without an answer: see `FIELD_RANKS`. `nearest`
+    are those of the passages nearest to the question, `background` the best of the background; in
+    any order."""
+    pool = np.sort(np.concatenate([nearest, background]))[::-1]
+    first, last = FIELD_RANKS
+    return float(pool[first - 1 : last].mean()) if len(pool) >= first else float(pool.min())
 
 
 def load_weighings(model: str) -> Weighings:
     """The constants fitted for a model; those of the bundled one, marked so, where it has none."""
     fitted: dict[str, Any] = json.loads(CONSTANTS.read_text(encoding="utf-8"))["models"]
     constants = fitted.get(model) or next(iter(fitted.values()))
-    parts = {
-        kind: Weighing(
-            weights=dict(constants[kind]["weights"]), constant=constants[kind]["constant"]
-        )
-        for kind in ("both", "vector", "text")
-    }
-    return Weighings(**parts, fitted=model in fitted)
+    return Weighings(
+        models={
+            kind: Weighing(dict(constants[kind]["weights"]), constants[kind]["constant"])
+            for kind in FEATURES
+        },
+        source="fitted" if model in fitted else "borrowed",
+    )
+
+
+def _best_other(
+    evidence: Sequence[Evidence], one: Evidence, values: Sequence[float | None]
+) -> float:
+    """The best value of the other documents; minus infinity without one."""
+    others = (
+        value
+        for e, value in zip(evidence, values, strict=True)
+        if value is not None and e.document != one.document
+    )
+    return max(others, default=-math.inf)

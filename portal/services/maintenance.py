@@ -21,7 +21,8 @@ _REANALYSIS_S = 10.0
 def run(services: Services) -> None:
     """Requeue jobs and builds that the queue lost, forget tokens that ended long ago, and see that
     the keyword index still answers: after a restart of the server an early one falls silent.
-    A model without constants of confidence gets them. What an older analyser made of the passages is made anew bit by bit."""
+    A model without constants of confidence gets them. What an older analyser made of the passages
+    is made anew bit by bit."""
     setup.heal_keyword_index(services)
     model_builds.requeue_lost(services)
     with services.database.begin() as session:

@@ -6,7 +6,13 @@ import pytest
 from portal.embeddings import background as backgrounds
 from portal.embeddings.bundled import E5, BundledEmbedder
 from portal.embeddings.calibration import Calibration
-from portal.embeddings.confidence import Evidence
+from portal.embeddings.confidence import (
+    FEATURES,
+    Evidence,
+    coverage,
+    field_level,
+    load_weighings,
+)
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 
@@ -35,7 +41,7 @@ def test_background_of_the_bundled_model_is_shipped_for_the_texts_as_they_are(mo
     monkeypatch.setattr(backgrounds, "embed", refuse)
     calibration = Calibration.for_model(BundledEmbedder(name=E5))
     assert calibration.ready
-    assert calibration.fitted
+    assert calibration.source == "fitted"
 
 
 def test_background_has_as_many_texts_in_both_languages():
@@ -48,7 +54,7 @@ def test_background_has_as_many_texts_in_both_languages():
 def test_other_models_background_is_embedded_once_and_kept(tmp_path, monkeypatch):
     first = Calibration.for_model(HashingEmbedder(), tmp_path)
     assert first.ready
-    assert not first.fitted
+    assert first.source == "borrowed"
     monkeypatch.setattr(backgrounds, "embed", None)
     assert Calibration.for_model(HashingEmbedder(), tmp_path).ready
 
@@ -105,9 +111,9 @@ def _confidences(bundled, question, passages, words):
         Evidence(
             document=place,
             language="zh" if "。" in text else "en",
-            cosine=float(vectors[place] @ statistics.vector),
             corrected=float(vectors[place] @ statistics.search_vector),
             keyword=words[place],
+            coverage=1.0 if words[place] else 0.0,
         )
         for place, text in enumerate(passages)
     ]
@@ -122,26 +128,79 @@ def test_first_document_of_a_corpus_is_already_told_from_an_answer_to_nothing(bu
 
 
 def test_answer_in_another_language_is_not_held_down_by_the_words_it_cannot_share(bundled):
-    [across] = _confidences(bundled, "图书馆几点关门？", [ANSWER_EN], [0.0])
-    [wrong] = _confidences(bundled, "图书馆几点关门？", [OTHER_EN], [0.0])
-    assert across > 0.5 > wrong
+    question, weighings = "图书馆几点关门？", load_weighings(E5)
+    [across] = _confidences(bundled, question, [ANSWER_EN], [0.0])
+    [wrong] = _confidences(bundled, question, [OTHER_EN], [0.0])
+    [as_if_shared] = _confidences(bundled, question, [ANSWER_EN + "。"], [0.0])
+    assert weighings.source == "fitted"
+    assert across > 5 * wrong
+    assert across > 5 * as_if_shared
 
 
 def test_passages_of_one_document_do_not_lower_each_other():
     calibration = Calibration.for_model(HashingEmbedder())
-    evidence = [Evidence("a", "en", keyword=9.0), Evidence("a", "en", keyword=8.9)]
-    rivals = [Evidence("a", "en", keyword=9.0), Evidence("b", "en", keyword=8.9)]
-    alone, with_rival = (calibration.confidences(None, e, 10.0)[0] for e in (evidence, rivals))
-    assert alone > with_rival
+
+    def second(document):
+        evidence = [
+            Evidence("a", "en", keyword=9.0, coverage=0.6),
+            Evidence(document, "en", keyword=7.0, coverage=0.6),
+        ]
+        return calibration.confidences(None, evidence, 10.0)[1]
+
+    assert second("a") > second("b")
 
 
-def test_confidence_without_a_vector_grows_with_the_share_of_words():
+@pytest.mark.parametrize("keyword", [True, False], ids=["bm25", "words alone"])
+def test_confidence_without_a_vector_grows_with_the_share_of_words(keyword):
     calibration = Calibration.for_model(HashingEmbedder())
     low, high = (
-        calibration.confidences(None, [Evidence("a", "en", keyword=score)], 10.0)[0]
-        for score in (1.0, 8.0)
+        calibration.confidences(
+            None,
+            [Evidence("a", "en", keyword=10 * share if keyword else None, coverage=share)],
+            10.0,
+        )[0]
+        for share in (0.1, 0.8)
     )
     assert low < 0.5 < high
+
+
+def test_more_evidence_never_lowers_confidence():
+    weighings = load_weighings(E5)
+    usual = {"lead": 2.0, "behind": 0.5, "words": 0.5, "coverage": 0.5, "words_behind": 0.1}
+    for name, value in usual.items():
+        better = usual | {name: value + (-0.1 if name.endswith("behind") else 0.1)}
+        for kind, names in FEATURES.items():
+            if name in names:
+                kept = {each: better[each] for each in names}
+                before = {each: usual[each] for each in names}
+                assert weighings.confidence(kept) > weighings.confidence(before), (kind, name)
+
+
+def test_level_of_the_field_needs_no_corpus_and_leaves_out_what_is_nearest():
+    background = [0.1] * 31
+    assert field_level([], background) == pytest.approx(0.1)
+    # Ten passages on the right subject are not what a result stands out from.
+    assert field_level([0.9] * 10, background) == pytest.approx(0.1)
+    assert field_level([0.9] * 10 + [0.5] * 21, background) == pytest.approx(0.5)
+
+
+def test_confidence_does_not_depend_on_how_many_results_are_returned():
+    embedder = HashingEmbedder()
+    calibration = Calibration.for_model(embedder)
+    texts = backgrounds.texts("en", "passages")[:20]
+    vectors = embedder.embed_passages(texts)
+    statistics = calibration.query_statistics(embedder.embed_query(texts[0][:40]), texts[0][:40])
+    likeness = sorted((float(v @ statistics.search_vector) for v in vectors), reverse=True)
+    evidence = [Evidence(place, "en", corrected=value) for place, value in enumerate(likeness)]
+    few, many = (
+        calibration.confidences(statistics, evidence[:count], 1.0, likeness)[0] for count in (2, 20)
+    )
+    assert few == pytest.approx(many)
+
+
+def test_share_of_words():
+    assert coverage(["a", "b", "c", "d"], "d a x") == pytest.approx(0.5)
+    assert coverage([], "a") == 0
 
 
 def test_no_evidence_is_no_confidence():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eval.measures import calibration_error, ndcg, quality
+from eval.measures import auroc, calibration_error, ndcg, quality
 from eval.reference import Bm25, candidates, fuse_reference, rrf_reference, text_scores
 
 
@@ -60,3 +60,11 @@ def test_quality_is_the_mean_over_questions():
 def test_honest_chances_have_no_calibration_error():
     assert calibration_error([0.25] * 4, [1, 0, 0, 0]) == pytest.approx(0)
     assert calibration_error([0.95] * 4, [0, 0, 0, 0]) == pytest.approx(0.95)
+
+
+def test_weights_change_what_calibration_error_counts():
+    assert calibration_error([0.95, 0.05], [0, 0], weights=[0, 1]) == pytest.approx(0.05)
+
+
+def test_auroc_counts_pairs_in_order_and_ties_half():
+    assert auroc([3.0, 2.0], [1.0, 2.0]) == pytest.approx(3.5 / 4)

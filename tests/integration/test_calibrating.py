@@ -1,0 +1,40 @@
+"""A model without constants of confidence gets them from what is stored."""
+
+from __future__ import annotations
+
+from portal.domain.search import SearchRequest
+from portal.embeddings import background as backgrounds
+from portal.services import calibrating, searching
+from portal.store import embedding_models, model_samples
+from tests.conftest import Portal
+
+
+def constants_said(portal: Portal) -> str:
+    outcome = searching.search(
+        portal.services, portal.admin, SearchRequest(query="tides", explain=True)
+    )
+    assert outcome.explanation is not None
+    return outcome.explanation["confidence_constants"]
+
+
+def test_constants_are_borrowed_until_there_is_enough_to_fit_them_to(portal: Portal) -> None:
+    passages = backgrounds.texts("en", "passages")
+    portal.add(passages[0], name="first.txt")
+    calibrating.fit_if_due(portal.services)
+    assert constants_said(portal) == "borrowed"
+    for place, passage in enumerate(passages[1:51]):
+        portal.add(passage, name=f"{place}.txt")
+    calibrating.fit_if_due(portal.services)
+    assert constants_said(portal) == "corpus"
+    with portal.services.database.begin() as session:
+        model = embedding_models.find_active(session)
+        assert model is not None
+        kept = model_samples.read_constants(session, model)
+    assert kept is not None
+    assert kept["stored"] == kept["passages"] == 51
+    # Nothing new, nothing to do.
+    assert not calibrating.fit_model(portal.services, model)
+
+
+def test_nothing_stored_is_nothing_to_fit_to(portal: Portal) -> None:
+    calibrating.fit_if_due(portal.services)

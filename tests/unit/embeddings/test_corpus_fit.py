@@ -1,0 +1,68 @@
+"""Constants of confidence for a model that comes without."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from portal.embeddings import background as backgrounds
+from portal.embeddings import corpus_fit
+from portal.embeddings.bundled import E5
+from portal.embeddings.calibration import Calibration
+from portal.embeddings.confidence import Evidence, load_weighings
+from portal.embeddings.hashing import HashingEmbedder
+
+TEXTS = [
+    f"{one} {other}"
+    for one, other in zip(
+        backgrounds.texts("en", "passages"),
+        reversed(backgrounds.texts("en", "passages")),
+        strict=True,
+    )
+]
+
+
+@pytest.fixture
+def calibration():
+    return Calibration.for_model(HashingEmbedder())
+
+
+@pytest.fixture
+def constants(calibration):
+    vectors = HashingEmbedder().embed_passages(TEXTS)
+    return corpus_fit.fit(calibration, vectors, ["en"] * len(TEXTS))
+
+
+def test_too_few_passages_say_nothing_about_a_model(calibration):
+    few = HashingEmbedder().embed_passages(TEXTS[:49])
+    assert corpus_fit.fit(calibration, few, ["en"] * 49) is None
+
+
+def test_model_without_constants_takes_those_of_the_corpus_and_says_so(calibration, constants):
+    assert calibration.source == "borrowed"
+    calibration.adopt(constants)
+    assert calibration.source == "corpus"
+    assert not calibration.fitted
+
+
+def test_constants_of_the_corpus_bring_leads_to_the_usual_scale(calibration, constants):
+    """The same lead means more by a model whose unrelated results stand out less."""
+    statistics = calibration.query_statistics(HashingEmbedder().embed_query("tides"), "tides")
+    evidence = [Evidence("a", "en", corrected=0.9)]
+    borrowed = calibration.confidences(statistics, evidence, 1.0)[0]
+    calibration.adopt(constants)
+    adopted = calibration.confidences(statistics, evidence, 1.0)[0]
+    factor = constants["lead"]["factor"]
+    assert np.sign(adopted - borrowed) in {np.sign(factor - 1), 0}
+
+
+def test_fitted_constants_are_not_replaced():
+    weighings = load_weighings(E5)
+    calibration = Calibration(background=None, weighings=weighings)
+    calibration.adopt({"lead": {"factor": 0.5, "shift": 0.0}})
+    assert calibration.source == "fitted"
+
+
+def test_nothing_stored_changes_nothing(calibration):
+    calibration.adopt(None)
+    assert calibration.source == "borrowed"

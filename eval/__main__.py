@@ -17,10 +17,8 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainin
 from rich.table import Table
 
 from eval import sets
-from eval.measures import Quality, calibration_error, quality
-from eval.sets import QuestionSet
-
-KEPT = Path("var") / "eval"
+from eval.remembered import KEPT, Remembered
+from eval.sets import BadSet, QuestionSet
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -28,7 +26,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="./run eval",
         description="Measure search on sets of questions: NAME.docs.jsonl and NAME.queries.jsonl.",
         epilog="The first run embeds every passage, which is slow; the vectors are kept in "
-        "var/eval. docs/retrieval-quality.md explains the table.",
+        "var/eval. docs/retrieval-quality.md explains the tables.",
     )
     parser.add_argument(
         "--data",
@@ -36,7 +34,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help=f"folder of sets; else ${sets.DATA_VARIABLE}, else a small own one",
     )
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets")
-    parser.add_argument("--limit", type=int, metavar="N", help="N questions a set")
+    parser.add_argument("--limit", type=_positive, metavar="N", help="N questions a set")
     parser.add_argument(
         "--mixed", action="store_true", help="all sets' passages in one corpus, not each alone"
     )
@@ -45,44 +43,61 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("has to be 1 or more")
+    return number
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     # Ended from outside, the scratch server has to stop and its directory to go as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console()
-    directory = sets.data_dir(options.data)
-    names = options.sets or sets.names(directory)
-    if not names or (missing := sorted(set(names) - set(sets.names(directory)))):
-        what = f"no set {', '.join(missing)}" if names else "no sets"
-        print(f"eval: there are {what} in {directory}", file=sys.stderr)
+    try:
+        known, chosen = read(options)
+    except BadSet as error:
+        print(f"eval: {error}", file=sys.stderr)
         return 1
-    chosen = [sets.load(directory, name, limit=options.limit) for name in names]
     corpora = [chosen] if options.mixed else [[one] for one in chosen]
     figures: dict[str, Any] = {}
     with ExitStack() as stack:
         database = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="portal-eval-")))
         progress = stack.enter_context(_progress(console))
         for corpus in corpora:
-            figures |= measure(corpus, database, options, progress)
-    console.print(_table(figures))
-    worse = [name for name, one in figures.items() if one["hybrid_below_best_leg"] > 0]
-    for name in worse:
-        below = figures[name]["hybrid_below_best_leg"]
-        console.print(f"{name}: hybrid is {below:.1f} below the better leg", style="yellow")
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+            figures |= measure(corpus, known, database, options, progress)
+            if options.json:  # What is there is kept, should the rest be cut off.
+                options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    report(console, figures)
     return 0
+
+
+def read(options: argparse.Namespace) -> tuple[list[QuestionSet], list[QuestionSet]]:
+    """All sets of the folder, whose questions are off topic in each other's passages, and those
+    to measure. Raises BadSet."""
+    directory = sets.data_dir(options.data)
+    names = sets.names(directory)
+    if missing := sorted(set(options.sets or ()) - set(names)):
+        there = ", ".join(names)
+        raise BadSet(f"there is no set {', '.join(missing)} in {directory}, but {there}")
+    known = [sets.load(directory, name) for name in names]
+    chosen = [
+        sets.load(directory, name, limit=options.limit)
+        for name in dict.fromkeys(options.sets or names)
+    ]
+    return known, chosen
 
 
 def measure(
     corpus: Sequence[QuestionSet],
+    known: Sequence[QuestionSet],
     database: Path,
     options: argparse.Namespace,
     progress: Progress,
 ) -> dict[str, Any]:
     """Figures of each set, over a corpus that holds the passages of all of them."""
     from eval.engine import METHODS, scratch_engine
-    from eval.remembered import RememberedPassages
+    from eval.evaluation import evaluate, off_topic_questions
     from portal.settings import load_settings
 
     settings = load_settings(data_dir=database, log_level="error")
@@ -90,43 +105,24 @@ def measure(
         embedding = settings.embedding.model_copy(update={"provider": options.provider})
         settings = settings.model_copy(update={"embedding": embedding})
     figures: dict[str, Any] = {}
-    with scratch_engine(
-        database, settings, lambda embedder: RememberedPassages(embedder, KEPT / "vectors.sqlite")
-    ) as engine:
+    with scratch_engine(database, settings, lambda embedder: Remembered(embedder, KEPT)) as engine:
         for one in corpus:
             task = progress.add_task(f"{one.name}: passages", total=len(one.passages))
             engine.add(one.passages, told=lambda task=task: progress.advance(task))  # type: ignore[misc]
         for one in corpus:
-            total = len(one.questions) * len(METHODS)
+            off_topic = off_topic_questions(one, corpus, known)
+            total = len(one.questions) * (len(METHODS) + 1) + len(off_topic)
             task = progress.add_task(f"{one.name}: questions", total=total)
-            rankings: dict[str, list[tuple[list[str], frozenset[str]]]] = {m: [] for m in METHODS}
-            stated: list[float] = []
-            right: list[bool] = []
-            for question in one.questions:
-                for method in METHODS:
-                    found, confidence = engine.rank(question.text, method)
-                    rankings[method].append((found, question.relevant))
-                    if method == "hybrid" and confidence is not None:
-                        stated.append(confidence)
-                        right.append(bool(found) and found[0] in question.relevant)
-                    progress.advance(task)
-            figures[one.name] = _figures(
-                {method: quality(pairs) for method, pairs in rankings.items()}, stated, right
-            )
+            figures[one.name] = {
+                "passages": sum(len(each.passages) for each in corpus),
+                **evaluate(
+                    engine,
+                    one,
+                    off_topic,
+                    lambda task=task: progress.advance(task),  # type: ignore[misc]
+                ),
+            }
     return figures
-
-
-def _figures(
-    by_method: dict[str, Quality], stated: list[float], right: list[bool]
-) -> dict[str, Any]:
-    better_leg = max(by_method["keyword"].ndcg_at_10, by_method["vector"].ndcg_at_10)
-    flagged = [one < 0.5 for one, is_right in zip(stated, right, strict=True) if is_right]
-    return {
-        "methods": {method: one.as_dict() for method, one in by_method.items()},
-        "hybrid_below_best_leg": round(max(0.0, better_leg - by_method["hybrid"].ndcg_at_10), 2),
-        "confidence_error_of_first": round(calibration_error(stated, right), 3),
-        "relevant_first_flagged_low": round(sum(flagged) / max(1, len(flagged)), 3),
-    }
 
 
 def _progress(console: Console) -> Progress:
@@ -139,20 +135,46 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _table(figures: dict[str, Any]) -> Table:
-    table = Table(title="nDCG@10 · hit@1 · hit@5, in percent")
+def report(console: Console, figures: dict[str, Any]) -> None:
+    """Both tables, and what is not as it should be."""
+    for measure_, title in (("ndcg_at_10", "nDCG@10"), ("hit_at_5", "hit@5")):
+        console.print(_quality_table(figures, measure_, title))
+    console.print(_confidence_table(figures))
+    for name, one in figures.items():
+        if (below := one["hybrid_below_best_leg"]) > 0:
+            console.print(f"{name}: hybrid is {below:.1f} below the better leg", style="yellow")
+
+
+def _quality_table(figures: dict[str, Any], measure_: str, title: str) -> Table:
+    table = Table(title=f"{title}, in percent")
     table.add_column("set")
     methods = list(next(iter(figures.values()))["methods"])
-    for method in methods:
-        table.add_column(method, justify="right")
-    table.add_column("flagged low", justify="right")
+    for heading in (*methods, "other script"):
+        table.add_column(heading, justify="right")
     for name, one in figures.items():
-        cells = [one["methods"][method] for method in methods]
+        other = one["other_script"]
         table.add_row(
             name,
-            *(f"{c['ndcg_at_10']:.1f} · {c['hit_at_1']:.1f} · {c['hit_at_5']:.1f}" for c in cells),
-            f"{100 * one['relevant_first_flagged_low']:.1f}%",
+            *(f"{one['methods'][method][measure_]:.1f}" for method in methods),
+            f"{other[measure_]:.1f}" if other else "–",
         )
+    return table
+
+
+def _confidence_table(figures: dict[str, Any]) -> Table:
+    table = Table(title="Confidence of the first result")
+    table.add_column("set")
+    columns = {
+        "calibration error": "error_of_first",
+        "right flagged low": "right_first_flagged_low",
+        "off-topic flagged low": "off_topic_first_flagged_low",
+        "AUROC": "auroc",
+    }
+    for heading in columns:
+        table.add_column(heading, justify="right")
+    for name, one in figures.items():
+        values = [one["confidence"][key] for key in columns.values()]
+        table.add_row(name, *("–" if value is None else f"{value:.3f}" for value in values))
     return table
 
 

@@ -6,7 +6,7 @@ import io
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -18,23 +18,40 @@ from portal.bootstrap import build_services
 from portal.database.embedded import borrowed
 from portal.domain.embedding import Embedder
 from portal.domain.people import Person
-from portal.domain.search import Fusion, SearchMode, SearchRequest
+from portal.domain.search import Fusion, Normalisation, SearchMode, SearchRequest
 from portal.services import Services, accounts, setup, uploads
 from portal.services.indexing import index_document
 from portal.services.searching import search
 from portal.settings import Settings
 
-# Modes and fusions that are measured, side by side.
-METHODS: dict[str, tuple[SearchMode, Fusion | None]] = {
-    "keyword": (SearchMode.KEYWORD, None),
-    "vector": (SearchMode.VECTOR, None),
-    "hybrid": (SearchMode.HYBRID, Fusion.WEIGHTED),
-    "hybrid rrf": (SearchMode.HYBRID, Fusion.RRF),
+Method = tuple[SearchMode, Fusion | None, Normalisation | None]
+
+# The fusion that the portal uses unless told otherwise; confidence is measured on it.
+DEFAULT = "calibrated"
+# Legs and fusions that are measured, side by side.
+METHODS: dict[str, Method] = {
+    "keyword": (SearchMode.KEYWORD, None, None),
+    "vector": (SearchMode.VECTOR, None, None),
+    **{
+        one.value: (SearchMode.HYBRID, Fusion.WEIGHTED, one)
+        for one in (Normalisation.RAW, Normalisation.MINMAX)
+    },
+    "rrf": (SearchMode.HYBRID, Fusion.RRF, None),
+    DEFAULT: (SearchMode.HYBRID, Fusion.WEIGHTED, Normalisation.CALIBRATED),
 }
 
 # Long passages are stored in pieces: more hits than documents are asked for.
 _HITS = 30
 _DOCUMENTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Ids of the best passages, each once, and what was said of the first."""
+
+    ids: tuple[str, ...]
+    confidence: float | None
+    off_topic: bool
 
 
 class Engine:
@@ -53,21 +70,25 @@ class Engine:
                 self._person,
                 stream=io.BytesIO(passage.text.encode()),
                 file_name=f"{passage.id}.txt",
-                title=passage.id,
+                title=passage.title or passage.id,
             )
             self._passages.setdefault(receipt.document.id, []).append(passage.id)
             if not receipt.is_duplicate and receipt.document.job_id is not None:
                 index_document(self._services, receipt.document.job_id)
             told()
 
-    def rank(self, question: str, method: str) -> tuple[list[str], float | None]:
-        """Ids of the best passages, each once, and the confidence of the first."""
-        mode, fusion = METHODS[method]
-        request = SearchRequest(query=question, mode=mode, fusion=fusion, top_n=_HITS)
-        hits = search(self._services, self._person, request).hits
-        documents = list(dict.fromkeys(hit.document_id for hit in hits))[:_DOCUMENTS]
-        ids = [passage for document in documents for passage in self._passages[document]]
-        return ids, hits[0].confidence if hits else None
+    def ask(self, question: str, method: str) -> Found:
+        mode, fusion, normalisation = METHODS[method]
+        request = SearchRequest(
+            query=question, mode=mode, fusion=fusion, normalisation=normalisation, top_n=_HITS
+        )
+        outcome = search(self._services, self._person, request)
+        documents = list(dict.fromkeys(hit.document_id for hit in outcome.hits))[:_DOCUMENTS]
+        return Found(
+            ids=tuple(passage for document in documents for passage in self._passages[document]),
+            confidence=outcome.hits[0].confidence if outcome.hits else None,
+            off_topic=outcome.off_topic,
+        )
 
 
 @contextmanager
@@ -80,6 +101,8 @@ def scratch_engine(
         name = f"eval_{secrets.token_hex(6)}"
         _execute(server_url, f"CREATE DATABASE {name}")
         try:
+            # Nothing in it has to outlive a crash, and every passage is several transactions.
+            _execute(server_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
             url = make_url(server_url).set(database=name).render_as_string(hide_password=False)
             services = build_services(settings, database_url=url)
             services = replace(services, embedder=wrap(services.embedder))

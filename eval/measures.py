@@ -17,6 +17,7 @@ class Quality:
     ndcg_at_10: float
     hit_at_1: float
     hit_at_5: float
+    recall_at_10: float
     questions: int
 
     def as_dict(self) -> dict[str, float]:
@@ -44,18 +45,33 @@ def quality(rankings: Iterable[tuple[Sequence[str], frozenset[str]]]) -> Quality
         ndcg_at_10=100 * sum(ndcg(found, relevant) for found, relevant in pairs) / count,
         hit_at_1=hit(1),
         hit_at_5=hit(5),
+        recall_at_10=100
+        * sum(len(relevant & set(found[:10])) / max(1, len(relevant)) for found, relevant in pairs)
+        / count,
         questions=len(pairs),
     )
 
 
-def calibration_error(chances: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int = 10) -> float:
+def calibration_error(
+    chances: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    bins: int = 10,
+    *,
+    weights: npt.ArrayLike | None = None,
+) -> float:
     """Expected calibration error: mean distance of stated and observed chance, over equal bins,
     weighted by how many fall into each (Naeini et al., AAAI 2015)."""
     stated, observed = np.asarray(chances, float), np.asarray(outcomes, float)
+    weighed = np.ones(len(stated)) if weights is None else np.asarray(weights, float)
     places = np.minimum((stated * bins).astype(int), bins - 1)
-    total = 0.0
-    for place in range(bins):
-        chosen = places == place
-        if chosen.any():
-            total += chosen.mean() * abs(stated[chosen].mean() - observed[chosen].mean())
-    return float(total)
+    distances = np.bincount(places, weights=weighed * (stated - observed), minlength=bins)
+    return float(np.abs(distances).sum() / max(weighed.sum(), 1e-12))
+
+
+def auroc(higher: npt.ArrayLike, lower: npt.ArrayLike) -> float:
+    """Chance that one of the `higher` scores exceeds one of the `lower` ones; ties count half."""
+    above, below = np.asarray(higher, float), np.sort(np.asarray(lower, float))
+    if not len(above) or not len(below):
+        return math.nan
+    ranks = np.searchsorted(below, above, "left") + np.searchsorted(below, above, "right")
+    return float(ranks.mean() / (2 * len(below)))

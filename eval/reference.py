@@ -83,6 +83,35 @@ def fuse_reference(
     return (vector_weight * vector_part + text_weight * text_part) / (vector_weight + text_weight)
 
 
+def raw_reference(
+    likeness: Floats,
+    keyword_scores: Floats,
+    *,
+    vector_weight: float = 0.7,
+    text_weight: float = 0.3,
+) -> Floats:
+    """Weighted fusion of the cosine as it is and BM25 relative to the best candidate."""
+    text_part = text_scores(keyword_scores, 0.0)
+    return (vector_weight * likeness + text_weight * text_part) / (vector_weight + text_weight)
+
+
+def minmax_reference(
+    likeness: Floats,
+    keyword_scores: Floats,
+    *,
+    vector_weight: float = 0.7,
+    text_weight: float = 0.3,
+) -> Floats:
+    """Weighted fusion of both between the least and the greatest of the candidates."""
+
+    def scaled(scores: Floats) -> Floats:
+        width = scores.max() - scores.min()
+        return (scores - scores.min()) / width if width > 0 else np.zeros_like(scores)
+
+    fused = vector_weight * scaled(likeness) + text_weight * scaled(keyword_scores)
+    return fused / (vector_weight + text_weight)
+
+
 def rrf_reference(likeness: Floats, keyword_scores: Floats, *, depth: int, k: int = 60) -> Floats:
     """Reciprocal rank fusion; ranks from 1, none beyond `depth` or without a keyword match."""
     fused = np.zeros(len(likeness))

@@ -1,4 +1,4 @@
-"""Reading question sets."""
+"""Reading question sets. What cannot be read is a `BadSet`, which names the file and the line."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ SHIPPED = Path(__file__).parent / "data" / "mini"
 
 _DOCUMENTS = ".docs.jsonl"
 _QUESTIONS = ".queries.jsonl"
+
+
+class BadSet(Exception):
+    """A folder or a file that is no question set, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +48,93 @@ def data_dir(chosen: Path | None = None) -> Path:
 
 
 def names(directory: Path) -> list[str]:
-    """Sets in the directory: those that have both files."""
-    return sorted(
+    """Sets in the directory: those that have both files. Raises BadSet when there is none."""
+    if not directory.is_dir():
+        raise BadSet(f"{directory} is no directory")
+    found = sorted(
         path.name.removesuffix(_QUESTIONS)
         for path in directory.glob(f"*{_QUESTIONS}")
         if path.with_name(path.name.replace(_QUESTIONS, _DOCUMENTS)).is_file()
     )
+    if not found:
+        raise BadSet(
+            f"there is no set in {directory}: a set is two files, NAME{_DOCUMENTS} and "
+            f"NAME{_QUESTIONS}"
+        )
+    return found
 
 
 def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet:
-    """One set; `limit` keeps that many questions, spread evenly, and every passage."""
+    """One set; `limit` keeps that many questions, spread evenly, and every passage. Questions
+    without a known answer are left out. Raises BadSet."""
     passages = tuple(
-        Passage(id=str(row["id"]), title=row.get("title") or "", text=row["text"])
+        Passage(id=_id(row), title=_string(row, "title", ""), text=_string(row, "text"))
         for row in _rows(directory / f"{name}{_DOCUMENTS}")
     )
     known = {passage.id for passage in passages}
+    if len(known) < len(passages):
+        raise BadSet(f"{name}{_DOCUMENTS}: {len(passages) - len(known)} ids stand there twice")
     questions = [
-        Question(id=str(row["id"]), text=row["text"], relevant=relevant)
+        Question(id=_id(row), text=_string(row, "text"), relevant=relevant)
         for row in _rows(directory / f"{name}{_QUESTIONS}")
         if (relevant := _relevant(row) & known)
     ]
+    if not questions:
+        raise BadSet(f"{name}{_QUESTIONS}: no question has a passage of the set in its `qrels`")
     if limit is not None and limit < len(questions):
         step = len(questions) / limit
         questions = [questions[int(place * step)] for place in range(limit)]
     return QuestionSet(name=name, passages=passages, questions=tuple(questions))
 
 
-def _relevant(row: dict[str, Any]) -> frozenset[str]:
+class _Row(dict[str, Any]):
+    """A line, and where it stands."""
+
+    def __init__(self, values: dict[str, Any], place: str) -> None:
+        super().__init__(values)
+        self.place = place
+
+
+def _relevant(row: _Row) -> frozenset[str]:
     judged = row.get("qrels") or {}
-    return frozenset(str(document) for document, grade in judged.items() if grade > 0)
+    if not isinstance(judged, dict):
+        raise BadSet(f"{row.place}: `qrels` has to map ids of passages to grades")
+    try:
+        return frozenset(str(document) for document, grade in judged.items() if float(grade) > 0)
+    except (TypeError, ValueError) as error:
+        raise BadSet(f"{row.place}: a grade in `qrels` is no number") from error
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.strip():
-                yield json.loads(line)
+def _id(row: _Row) -> str:
+    if not isinstance(row.get("id"), str | int):
+        raise BadSet(f"{row.place}: `id` is missing, or neither text nor a number")
+    return str(row["id"])
+
+
+def _string(row: _Row, name: str, default: str | None = None) -> str:
+    value = row.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str):
+        raise BadSet(f"{row.place}: `{name}` is missing or no text")
+    return value
+
+
+def _rows(path: Path) -> Iterator[_Row]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield _row(line, f"{path.name}, line {number}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSet(f"{path} cannot be read: {error}") from error
+
+
+def _row(line: str, place: str) -> _Row:
+    try:
+        values = json.loads(line)
+    except ValueError as error:
+        raise BadSet(f"{place}: no JSON ({error})") from error
+    if not isinstance(values, dict):
+        raise BadSet(f"{place}: no JSON object")
+    return _Row(values, place)

@@ -1,0 +1,137 @@
+"""One corpus asked the questions of its sets, in every way that a search can be run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import opencc
+
+from eval.engine import DEFAULT, METHODS, Engine, Found
+from eval.measures import auroc, calibration_error, quality
+from eval.sets import Question, QuestionSet
+
+# Questions without an answer in the corpus, from other sets.
+OFF_TOPIC_QUESTIONS = 100
+LOW = 0.5
+
+Told = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was found for a question that has an answer, or for one that has none."""
+
+    question: Question
+    found: Found
+    answerable: bool
+
+    @property
+    def is_right(self) -> bool:
+        return self.answerable and not self.question.relevant.isdisjoint(self.found.ids[:1])
+
+
+def off_topic_questions(
+    asked: QuestionSet, corpus: Sequence[QuestionSet], known: Sequence[QuestionSet]
+) -> list[Question]:
+    """Questions of the other `known` sets whose answers, and all under the same title, are not in
+    the corpus; spread evenly, the same ones each time."""
+    titles = {p.title or p.id for one in corpus for p in one.passages}
+    others = [
+        question
+        for one in known
+        if one.name != asked.name
+        for question in one.questions
+        if not titles & {p.title or p.id for p in one.passages if p.id in question.relevant}
+    ]
+    chosen = random.Random(asked.name)
+    return chosen.sample(others, min(OFF_TOPIC_QUESTIONS, len(others)))
+
+
+def other_script(question: str) -> str | None:
+    """A Chinese question in the other script; None where there is no difference."""
+    for name in ("s2t", "t2s"):
+        if (converted := _converter(name).convert(question)) != question:
+            return str(converted)
+    return None
+
+
+@cache
+def _converter(name: str) -> Any:
+    return opencc.OpenCC(name)
+
+
+def evaluate(
+    engine: Engine, asked: QuestionSet, off_topic: Sequence[Question], told: Told
+) -> dict[str, Any]:
+    """Figures of one set over what the engine holds: quality by each method, of Chinese questions
+    in the other script, and how honest confidence is."""
+    answers = {
+        method: [
+            (question, found) for question, found in _ask(engine, asked.questions, method, told)
+        ]
+        for method in METHODS
+    }
+    by_method = {
+        method: quality((found.ids, question.relevant) for question, found in pairs)
+        for method, pairs in answers.items()
+    }
+    better_leg = max(by_method[leg].ndcg_at_10 for leg in ("keyword", "vector"))
+    judged = [Asked(question, found, True) for question, found in answers[DEFAULT]]
+    judged += [Asked(q, found, False) for q, found in _ask(engine, off_topic, DEFAULT, told)]
+    return {
+        "methods": {method: one.as_dict() for method, one in by_method.items()},
+        "hybrid_below_best_leg": round(max(0.0, better_leg - by_method[DEFAULT].ndcg_at_10), 2),
+        "other_script": _other_script(engine, asked.questions, told),
+        "confidence": confidence_figures(judged),
+    }
+
+
+def _ask(
+    engine: Engine, questions: Iterable[Question], method: str, told: Told
+) -> Iterator[tuple[Question, Found]]:
+    for question in questions:
+        yield question, engine.ask(question.text, method)
+        told()
+
+
+def _other_script(
+    engine: Engine, questions: Sequence[Question], told: Told
+) -> dict[str, Any] | None:
+    """Quality of the questions that are written differently in the other Chinese script."""
+    pairs = []
+    for question in questions:
+        if (text := other_script(question.text)) is not None:
+            pairs.append((engine.ask(text, DEFAULT).ids, question.relevant))
+        told()
+    return quality(pairs).as_dict() if pairs else None
+
+
+def confidence_figures(judged: Sequence[Asked]) -> dict[str, Any]:
+    """Shares of first results; None where nothing can be said. Questions with and without an
+    answer count the same for the error of calibration."""
+    chances = np.array([one.found.confidence or 0.0 for one in judged])
+    right = np.array([one.is_right for one in judged], bool)
+    answerable = np.array([one.answerable for one in judged], bool)
+    flagged = np.array([one.found.off_topic or not one.found.ids for one in judged], bool)
+    counts = np.where(answerable, max(1, answerable.sum()), max(1, (~answerable).sum()))
+    unanswerable = bool((~answerable).any())
+    return {
+        "error_of_first": round(calibration_error(chances, right, weights=1 / counts), 3),
+        "right_first_flagged_low": _share(chances[right] < LOW),
+        "off_topic_first_flagged_low": _share(chances[~answerable] < LOW),
+        "right_first_called_off_topic": _share(flagged[right]),
+        "off_topic_called_so": _share(flagged[~answerable]),
+        "auroc": round(auroc(chances[right], chances[~answerable]), 3)
+        if unanswerable and right.any()
+        else None,
+        "off_topic_questions": int((~answerable).sum()),
+    }
+
+
+def _share(outcomes: Any) -> float | None:
+    return round(float(outcomes.mean()), 3) if len(outcomes) else None

@@ -1,0 +1,214 @@
+"""Questions asked of collections of passages, with and without an answer in them: what the
+constants of confidence are fitted to and judged by.
+
+Every set's questions are asked of its own passages and of every other set's, of parts of them from
+200 passages down to a single one, and of several sets' in one collection. Passages under the same
+title as an answer are hidden from questions whose answer is not there, since they might hold
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from eval import sets
+from eval.reference import Bm25, Floats, candidates, fuse_reference
+from portal.domain.embedding import Embedder, Vector
+from portal.domain.search import NEAREST_COMPARED
+from portal.embeddings.calibration import Calibration, QueryStatistics
+from portal.embeddings.confidence import Evidence, Weighings
+from portal.text.analyser import index_terms, query_terms
+from portal.text.language import detect_language
+
+DEPTH = 50
+SHOWN = 10  # Results that compete with each other.
+JUDGED = 5
+
+# Passages a collection and how many random ones of that size are asked.
+PARTS = {200: 2, 50: 4, 20: 6, 5: 12, 1: 24}
+QUESTIONS_A_PART = 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Material:
+    """All passages and questions, with what ranking needs; rows belong to the set in `set_of_…`."""
+
+    names: tuple[str, ...]
+    vectors: Vector
+    terms: list[list[str]]
+    languages: list[str]
+    titles: npt.NDArray[np.int64]
+    set_of_passage: npt.NDArray[np.int64]
+    query_terms: list[tuple[str, ...]]
+    statistics: list[QueryStatistics]
+    likeness: Floats
+    answers: list[frozenset[int]]
+    set_of_question: npt.NDArray[np.int64]
+
+    def passages_of(self, *names: str) -> npt.NDArray[np.int64]:
+        chosen = [self.names.index(name) for name in names]
+        return np.flatnonzero(np.isin(self.set_of_passage, chosen))
+
+    def questions_of(self, name: str) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(self.set_of_question == self.names.index(name))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Collection:
+    """Rows of passages, and what ranks their words; `part` is its kind."""
+
+    part: str
+    passages: npt.NDArray[np.int64]
+    bm25: Bm25
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A result among the first of a search, in a collection of the kind `part`."""
+
+    asked: str
+    part: str
+    answerable: bool
+    features: dict[str, float]
+    relevant: bool
+    first: bool
+    same_language: bool
+
+    def chance(self, weighings: Weighings) -> float:
+        return weighings.confidence(self.features, same_language=self.same_language)
+
+
+def prepare(embedder: Embedder, calibration: Calibration, directory: Path) -> Material:
+    """Read and embed every set of a directory."""
+    names = tuple(sets.names(directory))
+    loaded = [sets.load(directory, name) for name in names]
+    passages = [(place, p) for place, one in enumerate(loaded) for p in one.passages]
+    questions = [(place, q) for place, one in enumerate(loaded) for q in one.questions]
+    rows = {(place, p.id): row for row, (place, p) in enumerate(passages)}
+    titles: dict[str, int] = {}
+    vectors = embedder.embed_passages([p.text for _, p in passages])
+    statistics = [
+        calibration.query_statistics(embedder.embed_query(q.text), q.text) for _, q in questions
+    ]
+    return Material(
+        names=names,
+        vectors=vectors,
+        terms=[index_terms(p.text).split() for _, p in passages],
+        languages=[detect_language(p.text) for _, p in passages],
+        titles=np.array([titles.setdefault(p.title or p.id, len(titles)) for _, p in passages]),
+        set_of_passage=np.array([place for place, _ in passages]),
+        query_terms=[query_terms(q.text) for _, q in questions],
+        statistics=statistics,
+        likeness=np.stack([s.search_vector for s in statistics]).astype(float) @ vectors.T,
+        answers=[frozenset(rows[place, one] for one in q.relevant) for place, q in questions],
+        set_of_question=np.array([place for place, _ in questions]),
+    )
+
+
+def samples(material: Material, calibration: Calibration, *, seed: int = 0) -> list[Judged]:
+    """Judged results of all questions in all kinds of collections."""
+    rng = np.random.default_rng(seed)
+    found: list[Judged] = []
+    for part, asked, passages in _collections(material, rng):
+        collection = _Collection(part, passages, Bm25([material.terms[row] for row in passages]))
+        for question in asked:
+            found += _ask(material, calibration, int(question), collection)
+    return found
+
+
+def _collections(
+    material: Material, rng: np.random.Generator
+) -> Iterator[tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Kind of a collection, the questions that are asked of it, and its passages."""
+    every = np.arange(len(material.query_terms))
+    for name in material.names:
+        whole = material.passages_of(name)
+        yield "whole", every, whole
+        # Half of the subjects taken out: what is left looks like an answer and is none.
+        gone = rng.choice(titles := np.unique(material.titles[whole]), len(titles) // 2)
+        rest = whole[~np.isin(material.titles[whole], gone)]
+        own = [q for q in material.questions_of(name) if not material.answers[q] & set(rest)]
+        yield "subject gone", np.array(own, int), rest
+        for size, times in PARTS.items():
+            for _ in range(times):
+                passages = rng.choice(whole, min(size, len(whole)), replace=False)
+                there = set(passages.tolist())
+                own = [q for q in every if material.answers[q] & there][: 4 * QUESTIONS_A_PART]
+                other = rng.choice(every, QUESTIONS_A_PART, replace=False)
+                yield str(size), np.unique(np.concatenate([np.array(own, int), other])), passages
+    for pair in _mixtures(material):
+        asked = rng.choice(every, len(every) // 4, replace=False)
+        yield "mixed", asked, material.passages_of(*pair)
+
+
+def _mixtures(material: Material) -> Iterator[tuple[str, str]]:
+    """Pairs of sets in different languages that share no subject."""
+    for place, one in enumerate(material.names):
+        for other in material.names[place + 1 :]:
+            first, second = material.passages_of(one), material.passages_of(other)
+            shared = np.intersect1d(material.titles[first], material.titles[second])
+            if not len(shared) and material.languages[first[0]] != material.languages[second[0]]:
+                yield one, other
+
+
+def _ask(
+    material: Material,
+    calibration: Calibration,
+    question: int,
+    collection: _Collection,
+) -> list[Judged]:
+    statistics, terms = material.statistics[question], material.query_terms[question]
+    passages, bm25 = collection.passages, collection.bm25
+    words, likeness = bm25.scores(terms), material.likeness[question, passages]
+    answerable = not material.answers[question].isdisjoint(passages.tolist())
+    if not answerable:
+        about = material.titles[list(material.answers[question])]
+        shown = ~np.isin(material.titles[passages], about)
+        words, likeness, passages = words[shown], likeness[shown], passages[shown]
+        if not len(passages):
+            return []
+    places, seen = candidates(likeness, words, DEPTH)
+    fused = fuse_reference(
+        likeness[places],
+        seen[places],
+        v_lo=statistics.v_lo,
+        v_width=statistics.v_width,
+        text_floor=calibration.text_floor(len(terms), bm25.size),
+    )
+    best = [places[place] for place in np.argsort(-fused, kind="stable")[:SHOWN]]
+    evidence = [
+        Evidence(
+            document=place,
+            language=material.languages[passages[place]],
+            corrected=float(likeness[place]),
+            keyword=float(seen[place]),
+            coverage=_coverage(terms, material.terms[passages[place]]),
+        )
+        for place in best
+    ]
+    nearest = np.sort(likeness)[::-1][:NEAREST_COMPARED]
+    scale = calibration.text_scale(len(terms), bm25.size)
+    features = calibration.features(statistics, evidence, scale, nearest.tolist())
+    asked = material.names[material.set_of_question[question]]
+    return [
+        Judged(
+            asked=asked,
+            part=collection.part,
+            answerable=answerable,
+            features=features[rank],
+            relevant=int(passages[place]) in material.answers[question],
+            first=rank == 0,
+            same_language=evidence[rank].language == statistics.language,
+        )
+        for rank, place in enumerate(best[:JUDGED])
+    ]
+
+
+def _coverage(terms: Sequence[str], passage: Sequence[str]) -> float:
+    found = set(passage)
+    return sum(term in found for term in terms) / max(1, len(terms))

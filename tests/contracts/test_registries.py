@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from portal.domain.documents import MediaType
 from portal.domain.embedding import Embedder
-from portal.domain.search import Fusion
+from portal.domain.search import Fusion, Normalisation
 from portal.embeddings import create_embedder
 from portal.errors import MESSAGES, PortalError
 from portal.ingest.formats import EXTRACTORS
@@ -20,7 +22,7 @@ def test_every_media_type_has_an_extractor() -> None:
 
 
 def test_every_fusion_has_its_sql() -> None:
-    assert set(FUSIONS) == set(Fusion)
+    assert set(FUSIONS) == set(product(Fusion, Normalisation))
 
 
 @pytest.mark.parametrize("provider", ["bundled", "hashing"])

@@ -1,0 +1,142 @@
+"""Who may find what, told once more in plain Python: what searches are checked against.
+
+Nothing of `portal.store` is used here, and nothing of it may be: an oracle that shares code with
+what it judges shares its faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A person, as far as it matters for what they may find."""
+
+    id: UUID
+    is_admin: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage: its words in order, and whether it has a vector."""
+
+    id: UUID
+    words: tuple[str, ...]
+    has_vector: bool = True
+
+    def holds(self, phrase: tuple[str, ...]) -> bool:
+        starts = range(len(self.words) - len(phrase) + 1)
+        return any(self.words[start : start + len(phrase)] == phrase for start in starts)
+
+
+@dataclass(slots=True)
+class Document:
+    """A document; `chunks` are those of its published text, none before it has one."""
+
+    id: UUID
+    owner: UUID | None
+    is_shared: bool
+    title: str
+    type: str
+    domain: str | None
+    chunks: tuple[Chunk, ...] = ()
+    is_deleted: bool = False
+    is_purged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Words to look for and what narrows them; `phrase` are words that stand together."""
+
+    words: tuple[str, ...]
+    phrase: tuple[str, ...] = ()
+    excluded: str | None = None
+    title: str | None = None
+    type: str | None = None
+    domain: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The question as a person writes it; the domain is asked for apart."""
+        parts = [*self.words]
+        if self.phrase:
+            parts.append(f'"{" ".join(self.phrase)}"')
+        if self.excluded:
+            parts.append(f"-{self.excluded}")
+        if self.title:
+            parts.append(f"title:{self.title}")
+        if self.type:
+            parts.append(f"type:{self.type}")
+        return " ".join(parts)
+
+    def fits_document(self, document: Document) -> bool:
+        return (
+            (self.domain is None or document.domain == self.domain)
+            and (self.type is None or document.type == self.type)
+            and (self.title is None or self.title.lower() in document.title.lower())
+        )
+
+    def fits_chunk(self, chunk: Chunk) -> bool:
+        return chunk.holds(self.phrase) and self.excluded not in chunk.words
+
+    def matches(self, chunk: Chunk) -> bool:
+        """Whether a passage has any of the words, those of the phrase among them."""
+        return not {*self.words, *self.phrase}.isdisjoint(chunk.words)
+
+
+@dataclass(slots=True)
+class Library:
+    """The whole state: documents and every switch that somebody set."""
+
+    documents: dict[UUID, Document] = field(default_factory=dict)
+    defaults: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
+    overrides: dict[tuple[UUID, UUID], bool] = field(default_factory=dict)
+
+    def counts(self, asker: Asker, conversation: UUID | None, document: Document) -> bool:
+        """Whether what a document says may be found by this person, asking there."""
+        if document.is_deleted or document.is_purged:
+            return False
+        if not (document.is_shared or asker.is_admin or document.owner == asker.id):
+            return False
+        if conversation is not None and (conversation, document.id) in self.overrides:
+            return self.overrides[conversation, document.id]
+        return self.defaults.get((asker.id, document.id), True)
+
+    def allowed(self, asker: Asker, conversation: UUID | None) -> Iterator[tuple[Document, Chunk]]:
+        for document in self.documents.values():
+            if self.counts(asker, conversation, document):
+                for chunk in document.chunks:
+                    yield document, chunk
+
+    def answer(
+        self,
+        asker: Asker,
+        conversation: UUID | None,
+        question: Question,
+        mode: str,
+        *,
+        again_without_phrase: bool,
+    ) -> set[UUID]:
+        """The chunks that a search without a limit finds; where a phrase stands nowhere, it may
+        be looked for again as mere words."""
+        allowed = list(self.allowed(asker, conversation))
+        found = set(_found(allowed, question, mode))
+        if again_without_phrase and not found and question.phrase:
+            words = question.words + question.phrase
+            found = set(_found(allowed, replace(question, words=words, phrase=()), mode))
+        return found
+
+
+def _found(
+    allowed: Iterable[tuple[Document, Chunk]], question: Question, mode: str
+) -> Iterator[UUID]:
+    for document, chunk in allowed:
+        if not (question.fits_document(document) and question.fits_chunk(chunk)):
+            continue
+        by_meaning = mode in {"vector", "hybrid"} and chunk.has_vector
+        by_words = mode in {"keyword", "hybrid"} and question.matches(chunk)
+        if by_meaning or by_words:
+            yield chunk.id

@@ -43,6 +43,25 @@ EXCERPT_CHARACTERS = 320
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """Candidates in fused order, and for each the place of the first that says the same."""
+
+    candidates: Sequence[Candidate]
+    groups: Sequence[int]
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> Found:
+        return cls(
+            candidates, group_near_duplicates([candidate.content for candidate in candidates])
+        )
+
+    @property
+    def different(self) -> int:
+        """How many there are that are no copies of better ones."""
+        return len(set(self.groups))
+
+
+@dataclass(frozen=True, slots=True)
 class Ran:
     """A search that ran: what was asked, with what, and what it did without."""
 
@@ -76,11 +95,11 @@ def nothing(request: SearchRequest, degraded: tuple[str, ...]) -> SearchOutcome:
     return SearchOutcome(request.query, (), 0, request.mode, degraded=degraded)
 
 
-def outcome(services: Services, ran: Ran, candidates: Sequence[Candidate]) -> SearchOutcome:
-    """Hits from candidates in fused order."""
+def outcome(services: Services, ran: Ran, found: Found) -> SearchOutcome:
+    """Hits from what was found."""
     started = perf_counter()
-    threshold = ran.request.threshold or 0.0
-    results, without = _results(services, ran, candidates)
+    threshold, candidates = ran.request.threshold or 0.0, found.candidates
+    results, without = _results(services, ran, found)
     shown = [one for one in results if one.candidate.score >= threshold][: ran.limit]
     around = _neighbours(services, [one.candidate for one in shown])
     hits = tuple(_hit(ran, one, around.get(one.candidate.chunk_id)) for one in shown)
@@ -97,11 +116,9 @@ def outcome(services: Services, ran: Ran, candidates: Sequence[Candidate]) -> Se
     )
 
 
-def _results(
-    services: Services, ran: Ran, candidates: Sequence[Candidate]
-) -> tuple[list[_Result], tuple[str, ...]]:
+def _results(services: Services, ran: Ran, found: Found) -> tuple[list[_Result], tuple[str, ...]]:
     """Each text once, in the final order, and what was done without."""
-    groups = group_near_duplicates([candidate.content for candidate in candidates])
+    candidates, groups = found.candidates, found.groups
     places = [place for place, group in enumerate(groups) if place == group]
     kept = [candidates[place] for place in places]
     confidences = _confidences(services, ran, kept)

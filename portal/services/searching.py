@@ -7,7 +7,7 @@ fails on the way is left out and named in `degraded`: one broken index stops no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -33,7 +33,8 @@ from portal.errors import (
 )
 from portal.services import Services, dynamic_config, models, search_results, spelling
 from portal.services.dynamic_config import DynamicConfig
-from portal.services.search_results import Ran
+from portal.services.search_results import Found, Ran
+from portal.store import conversations as conversation_store
 from portal.store import embedding_models
 from portal.store.embedding_models import RegisteredModel
 from portal.store.enabled_sets import Scope
@@ -63,6 +64,9 @@ _CANDIDATES = 100
 # Results beyond those wanted: near-identical ones among them are shown as one, and confidence
 # compares a passage with its rivals.
 _SPARE_RESULTS = 10
+# Where copies fill the results nevertheless, so many more are asked for, up to the last number.
+_MORE = 8
+_MOST_SPARE = 1000
 
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
 VECTOR_UNAVAILABLE = "vector_unavailable"
@@ -109,8 +113,8 @@ class _Prepared:
             boost=config.domain_boost,
         )
 
-    def limits(self, *, least: int) -> Limits:
-        limit = max(self.limit + _SPARE_RESULTS, least)
+    def limits(self, *, least: int, spare: int) -> Limits:
+        limit = max(self.limit + spare, least)
         return Limits(
             limit=limit,
             leg_limit=max(_CANDIDATES, 2 * self.limit, limit),
@@ -137,13 +141,22 @@ def search(services: Services, person: Person, request: SearchRequest) -> Search
         raise VectorStoreDisabled
     parsed = parse_query(request.query)
     if not has_visible_text(parsed.text):
-        return SearchOutcome(request.query, (), 0, request.mode)
+        return _ask_nothing(services, person, request)
     prepared = _prepare(services, person, request, parsed)
     try:
         return _run(services, prepared)
     except _ModelGone:
         # Dropped by an administrator in this very moment; the next one serves.
         return _run(services, _prepare(services, person, request, parsed))
+
+
+def _ask_nothing(services: Services, person: Person, request: SearchRequest) -> SearchOutcome:
+    """A question without a visible character, or of nothing but exclusions."""
+    if request.conversation_id is not None:
+        with services.database.begin() as session:
+            if not conversation_store.belongs_to(session, request.conversation_id, person.id):
+                raise NotFound
+    return search_results.nothing(request, ())
 
 
 class _ModelGone(Exception):
@@ -308,10 +321,10 @@ def _outcome(
 ) -> SearchOutcome:
     """What one attempt finds, made ready to be read."""
     degraded += attempt.without
-    candidates, trace = _find(services, prepared, attempt, phrases=True)
-    if not candidates and prepared.parsed.phrases:
-        candidates, trace = _find(services, prepared, attempt, phrases=False)
-        degraded += (PHRASE_NOT_FOUND,) if candidates else ()
+    found, trace = _find(services, prepared, attempt, phrases=True)
+    if not found.candidates and prepared.parsed.phrases:
+        found, trace = _find(services, prepared, attempt, phrases=False)
+        degraded += (PHRASE_NOT_FOUND,) if found.candidates else ()
     trace.milliseconds = prepared.milliseconds | trace.milliseconds
     ran = Ran(
         request=prepared.request,
@@ -324,16 +337,31 @@ def _outcome(
         statistics=prepared.statistics,
         vector=attempt.vector,
         keywords=attempt.keywords,
-        correction=prepared.correction or _suggestion(services, prepared, attempt, candidates),
+        correction=prepared.correction
+        or _suggestion(services, prepared, attempt, found.candidates),
         degraded=degraded,
         trace=trace,
     )
-    return search_results.outcome(services, ran, candidates)
+    return search_results.outcome(services, ran, found)
 
 
 def _find(
     services: Services, prepared: _Prepared, attempt: _Attempt, *, phrases: bool
-) -> tuple[list[Candidate], Trace]:
+) -> tuple[Found, Trace]:
+    """Candidates enough to show as many different passages as are wanted, if there are."""
+    spare = _SPARE_RESULTS
+    while True:
+        passages, candidates = _find_once(services, prepared, attempt, phrases=phrases, spare=spare)
+        found = Found.of(candidates)
+        is_all = len(candidates) < passages.limits.limit
+        if is_all or spare > _MOST_SPARE or found.different >= prepared.limit:
+            return found, passages.trace
+        spare *= _MORE
+
+
+def _find_once(
+    services: Services, prepared: _Prepared, attempt: _Attempt, *, phrases: bool, spare: int
+) -> tuple[PassageSearch, list[Candidate]]:
     settings = services.settings
     least = settings.rerank.candidates if services.reranker is not None else 0
     with services.database.begin() as session:
@@ -343,16 +371,16 @@ def _find(
             vector=attempt.vector,
             keywords=attempt.keywords,
             ranking=prepared.ranking(),
-            limits=prepared.limits(least=least),
+            limits=prepared.limits(least=least, spare=spare),
             total_chunks=prepared.keywords.chunk_count,
             settings=settings.search,
             enabled_sets=services.enabled_sets,
         )
-        return passages.run(explain=prepared.request.explain), passages.trace
+        return passages, passages.run(explain=prepared.request.explain)
 
 
 def _suggestion(
-    services: Services, prepared: _Prepared, attempt: _Attempt, candidates: list[Candidate]
+    services: Services, prepared: _Prepared, attempt: _Attempt, candidates: Sequence[Candidate]
 ) -> Correction | None:
     """Another spelling to offer, where no word of the question was found at all."""
     if attempt.keywords is None or (candidates and candidates[0].text_count):

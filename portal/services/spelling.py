@@ -123,13 +123,16 @@ def _chosen(
             wanted[suspect, tuple(words)] = _evidence_in_context(suspect, words)
             continue
         for word in words[:_MOST_TRIED]:
-            wanted[suspect, (word,)] = Evidence(tsquery_and(word.term.split()))
+            # The very word, not another with its stem: that may stand in documents of others only.
+            wanted[suspect, (word,)] = Evidence(
+                tsquery_and(word.term.split()), pattern(word.surface)
+            )
     found = visible_matches(session, person, conversation_id, wanted, most=_MOST_COUNTED)
     choices: dict[Suspect, list[tuple[int, bool, int, Word]]] = defaultdict(list)
     for (suspect, tried), strings in found.items():
         counted = Counter("".join(fold(string).text.split()) for string in strings)
         for word in tried:
-            if count := counted[word.word if suspect.is_han else ""]:
+            if count := counted[word.word]:
                 begins_otherwise = word.word[0] != suspect.word[0]
                 distance = edits(suspect.word, word.word, most_edits(suspect.word))
                 choices[suspect].append((distance, begins_otherwise, -count, word))

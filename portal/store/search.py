@@ -171,7 +171,7 @@ class PassageSearch:
         self._vector = vector
         self._keywords = keywords
         self._ranking = ranking
-        self._limits = limits
+        self.limits = limits
         self._settings = settings
         self._enabled_sets = enabled_sets
         self.trace = Trace(total_chunks=total_chunks)
@@ -213,7 +213,7 @@ class PassageSearch:
     def _planner_settings(self) -> Mapping[str, str]:
         """What the statements of this transaction run with."""
         factor = self._vector.model.candidate_factor if self._vector else 1
-        return scan_settings(self._settings, self._limits.leg_limit * factor) | {
+        return scan_settings(self._settings, self.limits.leg_limit * factor) | {
             # A generic plan would rescore every row in the keyword leg.
             "plan_cache_mode": "force_custom_plan",
             # The planner cannot know how many rows of an ordered scan are needed, and prefers to
@@ -266,9 +266,9 @@ class PassageSearch:
             enabled,
             shape=Bm25Shape(self._settings.bm25_k1, self._settings.bm25_b),
             total_chunks=self.trace.total_chunks,
-            limit=self._limits.leg_limit,
+            limit=self.limits.leg_limit,
             # Not by how many results are wanted, or the order of the first would depend on it.
-            enough=self._limits.leg_limit // 2,
+            enough=self.limits.leg_limit // 2,
         )
         return keyword_candidates.as_arrays(found)
 
@@ -304,7 +304,9 @@ class PassageSearch:
 
     def _binds(self, versions: Versions, enabled: EnabledSet) -> dict[str, Any]:
         """Values for all binds that some shape of the statement has."""
-        limits, ranking = self._limits, self._ranking
+        limits, ranking = self.limits, self._ranking
+        # Only their ratio counts; the least and the greatest of numbers have sums and shares too.
+        heavier = max(ranking.weights.vector, ranking.weights.text) or 1.0
         binds: dict[str, Any] = selection_binds(self._scope.person, self._scope.conversation_id)
         binds |= self._scope.narrowing.binds
         binds |= {
@@ -315,8 +317,8 @@ class PassageSearch:
             "threshold": limits.threshold,
             "text_floor": 0.0,
             "rrf_k": ranking.rrf_k,
-            "vector_weight": ranking.weights.vector,
-            "text_weight": ranking.weights.text,
+            "vector_weight": ranking.weights.vector / heavier,
+            "text_weight": ranking.weights.text / heavier,
             "preferred_domain": ranking.preferred_domain,
             "boost": ranking.boost * self._range(),
         }

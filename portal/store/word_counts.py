@@ -19,8 +19,8 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What to look for in passages: what `query` matches (for `to_tsquery('simple', …)`) and, if
-    there is a `pattern`, this regular expression too."""
+    """What to look for in passages with their heading and title: what `query` matches (for
+    `to_tsquery('simple', …)`) and, if there is a `pattern`, this regular expression too."""
 
     query: str
     pattern: str | None = None
@@ -36,12 +36,15 @@ _MATCHES = f"""
         OFFSET 0
     ) wanted
     CROSS JOIN LATERAL (
-        SELECT COALESCE(substring(c.content FROM wanted.pattern), '') AS found
+        SELECT COALESCE(substring(whole.words FROM wanted.pattern), '') AS found
         FROM document_chunks c
         JOIN documents d ON d.current_job_id = c.job_id
+        CROSS JOIN LATERAL (
+            SELECT concat_ws(E'\\n', c.content, c.heading, d.title) AS words
+        ) whole
         {SELECTION_JOINS}
         WHERE c.terms_vector @@ wanted.query
-          AND (wanted.pattern IS NULL OR c.content ~ wanted.pattern)
+          AND (wanted.pattern IS NULL OR whole.words ~ wanted.pattern)
           AND d.collection_id = (SELECT id FROM collections WHERE name = :collection)
           AND {SELECTION_WHERE}
         LIMIT :most

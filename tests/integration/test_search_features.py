@@ -8,7 +8,14 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from portal.domain.search import Fusion, Normalisation, SearchMode, SearchOutcome, SearchRequest
+from portal.domain.search import (
+    Fusion,
+    Normalisation,
+    SearchMode,
+    SearchOutcome,
+    SearchRequest,
+    Weights,
+)
 from portal.errors import NotFound
 from portal.services import models, searching
 from portal.store.embedding_models import find_active
@@ -223,3 +230,23 @@ def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
     assert asked[-1] == "next"
     assert outcome.hits[0].title == "leave"
     assert not outcome.degraded
+
+
+def test_copies_do_not_crowd_out_what_differs(portal: Portal) -> None:
+    for number in range(30):
+        portal.add(SECTION * 2 + "\n" * number, name=f"copy{number}.txt")
+    portal.add("Expenses for trains are paid back within a week of the trip.", name="trains.txt")
+    portal.add("The approval of hotels is with the secretary.", name="hotels.txt")
+    for mode in SearchMode:
+        hits = search(portal, "Who gives approval of expenses?", mode=mode, top_n=3).hits
+        assert {"trains", "hotels"} < {hit.title for hit in hits}
+        assert max(hit.duplicate_count for hit in hits) == 29
+
+
+@pytest.mark.parametrize("weights", [(5e-324, 5e-324), (1e308, 1e308), (0, 5e-324)])
+def test_weights_count_by_their_ratio_however_small_or_large(
+    handbook: Portal, weights: tuple[float, float]
+) -> None:
+    outcome = search(handbook, "annual leave", weights=Weights(*weights))
+    assert not outcome.degraded
+    assert outcome.hits[0].title == "leave"

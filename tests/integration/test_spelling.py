@@ -138,3 +138,19 @@ def test_erased_text_leaves_no_words_behind(portal: Portal) -> None:
 def words(portal: Portal) -> set[str]:
     with portal.services.database.begin() as session:
         return set(session.scalars(text("SELECT word FROM vocabulary")))
+
+
+def test_another_form_of_a_known_word_is_not_taken_from_documents_of_others(portal: Portal) -> None:
+    alice, bob = portal.person("alice"), portal.person("bob")
+    portal.add("Relocation and dismissal.", owner=alice, visibility=Visibility.PRIVATE)
+    portal.add("Relocated dismissals.", name="b.txt", owner=bob, visibility=Visibility.PRIVATE)
+    for typed, own, foreign in (
+        ("relocatoin", "relocation", "relocated"),
+        ("dismisals", "dismissal", "dismissals"),
+    ):
+        with portal.services.database.begin() as session:
+            found = spelling.correct(session, alice, None, typed)
+        assert found is None or foreign not in found.query
+        with portal.services.database.begin() as session:
+            found = spelling.correct(session, bob, None, typed)
+        assert found is None or found.query != own

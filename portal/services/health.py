@@ -6,8 +6,8 @@ from typing import Any
 
 from portal.embeddings.cached import has_failed
 from portal.services import Services
+from portal.store import embedding_models, keyword_index, model_builds
 from portal.store import health as health_store
-from portal.store import keyword_index
 from portal.store.migrations import newest_revision
 
 
@@ -40,16 +40,19 @@ def check_vector_store(services: Services) -> dict[str, Any]:
         keywords = keyword_index.read_state(session, wanted=wanted)
         counts = health_store.read_counts(session)
         models = health_store.read_models(session)
+        serving = embedding_models.find_active(session)
+        has_index = serving is None or not model_builds.lacks_index(session, serving)
         index_state = health_store.read_bm25_state(session)
     enabled = services.settings.vector_store_enabled
     missing = counts["missing_embeddings"]
     model_failed = has_failed(services.embedder)
     return {
-        "status": _status(enabled=enabled, is_whole=not missing and not model_failed),
+        "status": _status(enabled=enabled, is_whole=not missing and not model_failed and has_index),
         "enabled": enabled,
         "extensions": extensions,
         "keyword_backend": keywords.backend.value,
         "keyword_index": index_state,
+        "vector_index": "ok" if has_index else "missing",
         "embedding_model": _serving(models) or services.embedder.name,
         "embedder": "unavailable" if model_failed else "ok",
         "reranker": services.reranker.name if services.reranker else None,

@@ -112,11 +112,19 @@ def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool
 
 def requeue_lost(services: Services) -> None:
     """Queue builds that began and that nothing goes on with: their worker or their queue entry
-    is gone."""
+    is gone. So too the index of the model that serves, where somebody dropped it."""
     with services.database.begin() as session:
         for model in build_store.unfinished_without_queue_entry(session):
             log.warning("model_build_requeued", model=model.name)
             build_store.enqueue_build(session, model)
+        serving = embedding_models.find_active(session)
+        if (
+            serving is not None
+            and build_store.lacks_index(session, serving)
+            and not build_store.is_queued(session, serving)
+        ):
+            log.warning("vector index is gone; making it anew", model=serving.name)
+            build_store.enqueue_build(session, serving)
 
 
 def _fill(

@@ -32,7 +32,10 @@ from portal.text.spelling import (
 
 # A longer question is no typing: it was pasted, and says enough without its odd words.
 _MOST_SUSPECTS = 24
-# How many replacements are looked up in the passages, for each doubtful word.
+# How many replacements are looked up in the passages, for each doubtful word: many, for words of
+# documents that the person may not see stand among them.
+_MOST_LOOKED_UP = 24
+# A short Chinese word without neighbours that is near more words than these may mean any of them.
 _MOST_TRIED = 8
 _MOST_COUNTED = 30
 _MOST_IN_CONTEXT = 80
@@ -122,7 +125,7 @@ def _chosen(
                 continue
             wanted[suspect, tuple(words)] = _evidence_in_context(suspect, words)
             continue
-        for word in words[:_MOST_TRIED]:
+        for word in words[:_MOST_LOOKED_UP]:
             # The very word, not another with its stem: that may stand in documents of others only.
             wanted[suspect, (word,)] = Evidence(
                 tsquery_and(word.term.split()), pattern(word.surface)

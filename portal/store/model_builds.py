@@ -22,7 +22,13 @@ from portal.store.embedding_models import RegisteredModel, list_models, lock_reg
 from portal.store.model_switch import IS_MISSING, PORTAL_CHUNKS, patiently, read_size
 from portal.store.models import EmbeddingModelRow
 from portal.store.session import Database
-from portal.store.vector_index import build_aside, is_current, replace, shape_for
+from portal.store.vector_index import (
+    build_aside,
+    is_current,
+    replace,
+    shape_for,
+    standing_indexes,
+)
 
 BUILD_QUEUE = "models"
 BUILD_TASK = "build_model"
@@ -149,6 +155,14 @@ def bring_index_up_to_date(
         )
 
     patiently(database, put_in_place)
+
+
+def lacks_index(session: Session, model: RegisteredModel) -> bool:
+    """Whether searches by a model go through all of its vectors, if it has any: an IVFFlat index
+    needs them to find its centres."""
+    if any(index.is_valid for index in standing_indexes(session, model.partition)):
+        return False
+    return bool(session.scalar(text(f"SELECT EXISTS (SELECT FROM {model.partition})")))
 
 
 def set_status(session: Session, model: RegisteredModel, status: str) -> None:

@@ -10,10 +10,12 @@ from sqlalchemy import text
 from portal.domain.embedding import Vector
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import Conflict, EmbedderUnavailable, InvalidInput, NoSuchModel
-from portal.services import library, model_builds, model_comparison, model_switch, models
+from portal.services import health, library, model_builds, model_comparison, model_switch, models
 from portal.services.model_switch import ModelSummary
 from portal.store import embedding_models
+from portal.store import model_builds as model_build_store
 from portal.store.model_builds import BUILD_QUEUE, building
+from portal.store.vector_index import standing_indexes
 from portal.worker import create_queue
 from tests.conftest import Portal
 
@@ -362,3 +364,22 @@ def test_a_slice_that_is_asked_to_stop_queues_the_rest(filled: Portal) -> None:
     model_builds.build_slice(filled.services, NEW, should_stop=lambda: True)
     queued = "SELECT args->>'name' FROM procrastinate_jobs WHERE queue_name = 'models'"
     assert rows(filled, queued) == [NEW]
+
+
+def test_a_vector_index_that_was_dropped_is_missed_and_made_anew(portal: Portal) -> None:
+    portal.add("Something to embed.")
+    services = portal.services
+    with services.database.begin() as session:
+        model = embedding_models.find_active(session)
+        (index,) = standing_indexes(session, model.partition)
+        session.execute(text(f"DROP INDEX {index.name}"))
+    assert health.check_vector_store(services)["vector_index"] == "missing"
+    assert health.check_vector_store(services)["status"] == "degraded"
+    model_builds.requeue_lost(services)
+    model_builds.requeue_lost(services)
+    with services.database.begin() as session:
+        assert model_build_store.is_queued(session, model)
+    model_builds.build_slice(services, model.name, should_stop=lambda: False)
+    with services.database.begin() as session:
+        assert [i.is_valid for i in standing_indexes(session, model.partition)] == [True]
+    assert health.check_vector_store(services)["vector_index"] == "ok"

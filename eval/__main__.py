@@ -20,6 +20,9 @@ from eval import sets
 from eval.remembered import KEPT, Remembered
 from eval.sets import BadSet, QuestionSet
 
+# More than any model reads of a passage.
+_NEVER_CUT_TOKENS = 8192
+
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
@@ -37,6 +40,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--limit", type=_positive, metavar="N", help="N questions a set")
     parser.add_argument(
         "--mixed", action="store_true", help="all sets' passages in one corpus, not each alone"
+    )
+    parser.add_argument(
+        "--whole", action="store_true", help="passages as they are, not cut as the portal would"
     )
     parser.add_argument("--provider", default=None, help="embedding provider, else as configured")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
@@ -104,6 +110,9 @@ def measure(
     if options.provider:
         embedding = settings.embedding.model_copy(update={"provider": options.provider})
         settings = settings.model_copy(update={"embedding": embedding})
+    if options.whole:
+        ingest = settings.ingest.model_copy(update={"chunk_tokens": _NEVER_CUT_TOKENS})
+        settings = settings.model_copy(update={"ingest": ingest})
     figures: dict[str, Any] = {}
     with scratch_engine(database, settings, lambda embedder: Remembered(embedder, KEPT)) as engine:
         for one in corpus:

@@ -12,8 +12,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -33,8 +42,20 @@ DEFAULT_MODELS = {
 DEFAULT_RERANKER = "cross-encoder/mmarco-mMiniLMv2-L12-H384-v1"
 
 
+def _http_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("an address that begins with http:// or https://")
+    return value
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("api_base", check_fields=False)
+    @classmethod
+    def _is_http_address(cls, value: str | None) -> str | None:
+        return value if value is None else _http_address(value)
 
 
 class EmbeddingSettings(Section):
@@ -267,7 +288,7 @@ def load_settings(**overrides: Any) -> Settings:
         first = error.errors()[0]
         path = tuple(str(part) for part in first["loc"])
         name = path[0] if path[0].isupper() else _environment_name(path)
-        secret = any(word in name for word in ("KEY", "PASSWORD", "URL"))
+        secret = name.endswith(("KEY", "PASSWORD", "URL"))
         got = "a value that is not shown" if secret else repr(first.get("input"))
         raise InvalidSetting(name=name, got=got, takes=_takes(first)) from None
 
@@ -275,7 +296,7 @@ def load_settings(**overrides: Any) -> Settings:
 def _takes(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return "no value: there is no such setting (docs/settings.md lists them)"
-    return str(error["msg"]).replace("Input should be ", "")
+    return str(error["msg"]).replace("Input should be ", "").replace("Value error, ", "")
 
 
 def _fields(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, FieldInfo]]:

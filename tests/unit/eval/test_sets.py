@@ -50,7 +50,11 @@ def test_questions_without_an_answer_in_the_set_are_left_out(tmp_path):
         (["[]"], [QUESTION], "one.docs.jsonl, line 1: no JSON object"),
         ([{"id": "p1"}], [QUESTION], "one.docs.jsonl, line 1: `text` is missing"),
         ([PASSAGE, PASSAGE], [QUESTION], "1 ids stand there twice"),
-        ([PASSAGE], [{"text": "?", "qrels": {"p1": 1}}], "one.queries.jsonl, line 1: `id` is missing"),
+        (
+            [PASSAGE],
+            [{"text": "?", "qrels": {"p1": 1}}],
+            "one.queries.jsonl, line 1: `id` is missing",
+        ),
         ([PASSAGE], [{"id": 1, "text": "?", "qrels": ["p1"]}], "`qrels` has to map"),
         ([PASSAGE], [{"id": 1, "text": "?", "qrels": {"p1": "x"}}], "is no number"),
         ([PASSAGE], [{"id": 1, "text": "?", "qrels": {}}], "no question has a passage"),

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import copy
+import io
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from bench.__main__ import parse
+from bench.plots import linear, logarithmic, write_plots
+from bench.report import print_tables, write_page
+
+TIMES = {"p50_ms": 2.0, "p95_ms": 4.5, "p99_ms": 120.4, "searches": 100}
+FIGURES: dict[str, Any] = {
+    "minutes": 1.5,
+    "load_before": 0.1,
+    "machine": {
+        "cpu": "a <fast> one",
+        "cores": 2,
+        "memory_gb": 8,
+        "python": "3.11",
+        "vector": "0.8",
+        "PostgreSQL": "18",
+        "shared_buffers": "1GB",
+        "package numpy": "2",
+        "package x": None,
+    },
+    "sizes": {
+        "10000": {
+            "documents": 2000,
+            "bare": {"bare vector index scan": TIMES, "bare BM25 index scan": TIMES},
+            "ratio_to_bare": {"100 %": 1.25, "1 %": 2.0},
+            "portal": [
+                {
+                    "profile": name,
+                    "percent": percent,
+                    "in_conversation": False,
+                    **{"passages": 9700, "vector_recall": 0.99, "hybrid_recall": 1.0} | TIMES,
+                    "switched_just_before": TIMES,
+                    "breakdown": {
+                        "plan": "join",
+                        "total_ms": 3,
+                        "python_ms": 1,
+                        "in_database_ms": 2,
+                        "statements": 2,
+                        "planning_ms": 0.5,
+                        "execution_ms": 1.2,
+                    },
+                }
+                for name, percent in (("100 %", 100.0), ("1 %", 1.0))
+            ],
+            "peers": [
+                {"engine": "Chroma", "kind": "vector", "profile": "1 %", "recall": 0.5} | TIMES
+            ],
+            "load": [
+                {"profiles": name, "clients": count, "searches_a_second": 100.0 * count} | TIMES
+                for name in ("100 %", "1 %")
+                for count in (1, 8)
+            ],
+        }
+    },
+}
+
+
+def test_tables_hold_every_figure() -> None:
+    written = io.StringIO()
+    console = Console(file=written, width=200)
+    print_tables(console, 10_000, FIGURES["sizes"]["10000"])
+    for expected in ("100 %", "9,700", "4.5", "120", "0.990", "1.2", "800, 4.5", "Chroma, vector"):
+        assert expected in written.getvalue()
+
+
+def test_only_what_stands_between_the_marks_of_the_page_is_renewed(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(
+        "# Prose\n\n<!-- bench: machine -->\nold\n<!-- /bench -->\nmore\n"
+        "<!-- bench: peers -->\n<!-- /bench -->\n"
+    )
+    write_page(FIGURES, page)
+    once = page.read_text()
+    assert once.startswith("# Prose\n")
+    assert "\nmore\n" in once
+    assert "old" not in once
+    assert "numpy 2" in once
+    assert "| 1 % | portal, hybrid | 2.0 | 4.5 | 1.000 |" in once
+    write_page(FIGURES, page)
+    assert page.read_text() == once
+
+
+def test_plots_are_well_formed_and_show_every_line(tmp_path: Path) -> None:
+    write_plots(FIGURES, tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {f"performance-{what}-10000.svg" for what in ("latency", "recall", "load")}
+    for path in tmp_path.iterdir():
+        root = ElementTree.parse(path).getroot()
+        assert root.get("aria-label")
+    lines = ElementTree.parse(tmp_path / "performance-latency-10000.svg").findall(".//{*}polyline")
+    assert len(lines) == 3
+
+
+def test_a_size_without_peers_has_no_lines_and_no_table_of_them(tmp_path: Path) -> None:
+    alone = copy.deepcopy(FIGURES)
+    alone["sizes"]["10000"]["peers"] = []
+    write_plots(alone, tmp_path)
+    assert "Chroma" not in (tmp_path / "performance-latency-10000.svg").read_text()
+    written = io.StringIO()
+    print_tables(Console(file=written), 10_000, alone["sizes"]["10000"])
+    assert "engine" not in written.getvalue()
+
+
+def test_scales_span_their_values() -> None:
+    scale = logarithmic(1.3, 180)
+    assert scale.ticks == (1, 2, 5, 10, 20, 50, 100, 200)
+    assert scale.place(1) == 0
+    assert scale.place(200) == pytest.approx(1)
+    assert linear(1.0).place(0.25) == 0.25
+
+
+def test_a_selectivity_that_no_corpus_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--selectivity", "100,33"])
+    assert "33" in capsys.readouterr().err
+    assert parse(["--quick"]).sizes == (10_000,)

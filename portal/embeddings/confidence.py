@@ -8,6 +8,7 @@ fitted.
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -130,12 +131,12 @@ def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[di
     """`words`: root of the BM25 score in units of `text_scale`; `words_behind`: how far the best
     other document is ahead, in the same units; `coverage`."""
     found: list[dict[str, float]] = []
+    best = _best_others(evidence, [one.keyword for one in evidence])
     for one in evidence:
         features = {} if one.coverage is None else {"coverage": one.coverage}
         if one.keyword is not None:
-            best = _best_other(evidence, one, [e.keyword for e in evidence])
             features["words"] = math.sqrt(max(0.0, one.keyword) / text_scale)
-            features["words_behind"] = max(0.0, best - one.keyword) / text_scale
+            features["words_behind"] = max(0.0, best[one.document] - one.keyword) / text_scale
         found.append(features)
     return found
 
@@ -147,16 +148,16 @@ def lead_features(
     how far the best other document is ahead. Both in deviations of unrelated text in the passage's
     language."""
     found: list[dict[str, float]] = []
+    best = _best_others(evidence, [one.corrected for one in evidence])
     for one in evidence:
         if one.corrected is None:
             found.append({})
             continue
         deviation = deviations.get(one.language, deviations["other"])
-        best = _best_other(evidence, one, [e.corrected for e in evidence])
         found.append(
             {
                 "lead": (one.corrected - level) / deviation,
-                "behind": max(0.0, best - one.corrected) / deviation,
+                "behind": max(0.0, best[one.document] - one.corrected) / deviation,
             }
         )
     return found
@@ -184,13 +185,15 @@ def load_weighings(model: str) -> Weighings:
     )
 
 
-def _best_other(
-    evidence: Sequence[Evidence], one: Evidence, values: Sequence[float | None]
-) -> float:
-    """The best value of the other documents; minus infinity without one."""
-    others = (
-        value
-        for e, value in zip(evidence, values, strict=True)
-        if value is not None and e.document != one.document
-    )
-    return max(others, default=-math.inf)
+def _best_others(
+    evidence: Sequence[Evidence], values: Sequence[float | None]
+) -> dict[Hashable, float]:
+    """For each document the best value of the others; minus infinity without one."""
+    best: dict[Hashable, float] = {}
+    for one, value in zip(evidence, values, strict=True):
+        if value is not None:
+            best[one.document] = max(value, best.get(one.document, -math.inf))
+    first, second = (*heapq.nlargest(2, best.values()), -math.inf, -math.inf)[:2]
+    others = {one.document: first for one in evidence}
+    # A document that has the first itself is compared with the second.
+    return others | {name: second for name, value in best.items() if value == first}

@@ -40,9 +40,12 @@ class KeywordPlan(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """`of_chunks` tells what the enabled set of an exact plan names."""
+    """`scans` are what the index is asked to order by, once each; `order` is the index's distance
+    and `distance` the exact one to what the leg looks for. `of_chunks` tells what the enabled set
+    of an exact plan names."""
 
     partition: str
+    scans: tuple[str, ...]
     order: str
     distance: str
     candidate_factor: int
@@ -50,9 +53,14 @@ class VectorLeg:
     of_chunks: bool = False
 
     @classmethod
-    def of(cls, model: RegisteredModel, plan: VectorPlan, *, of_chunks: bool) -> VectorLeg:
+    def of(
+        cls, model: RegisteredModel, plan: VectorPlan, *, scans: int, of_chunks: bool
+    ) -> VectorLeg:
         return cls(
             partition=model.partition,
+            scans=tuple(
+                model.order_expression("e", f"scan_vector_{number}") for number in range(scans)
+            ),
             order=model.order_expression("e", "search_vector"),
             distance=model.exact_distance("e", "search_vector"),
             candidate_factor=model.candidate_factor,
@@ -199,22 +207,37 @@ def _vector_leg(leg: VectorLeg, shape: Shape) -> str:
             LIMIT :leg_limit
         """
     else:
-        counting = _counting("e", shape, chunks=bool(shape.chunks))
-        is_rough = leg.candidate_factor > 1
-        nearest = f"""
-            SELECT e.chunk_id, e.document_id,
-                   {leg.distance if is_rough else leg.order} AS distance
-            FROM {leg.partition} e {counting}
-            ORDER BY {leg.order}
-            LIMIT :leg_limit * {leg.candidate_factor}
-        """
-        if is_rough:
-            nearest = f"SELECT * FROM ({nearest}) rough ORDER BY distance LIMIT :leg_limit"
+        nearest = _by_index(leg, shape)
     return f"""
         SELECT chunk_id, document_id,
                row_number() OVER (ORDER BY distance, chunk_id) AS vector_rank,
                CAST(NULL AS bigint) AS text_rank, CAST(NULL AS float8) AS bm25
         FROM ({nearest}) nearest
+    """
+
+
+def _by_index(leg: VectorLeg, shape: Shape) -> str:
+    """What the walks through the index bring together, nearest first."""
+    counting = _counting("e", shape, chunks=bool(shape.chunks))
+    # An index over signs alone orders so roughly that the full vectors have to.
+    distance = leg.distance if leg.candidate_factor > 1 else leg.order
+    walks = [
+        f"""
+        (SELECT e.chunk_id, e.document_id, {distance} AS distance
+         FROM {leg.partition} e {counting}
+         ORDER BY {scan}
+         LIMIT :scan_limit * {leg.candidate_factor})
+        """
+        for scan in leg.scans
+    ]
+    if len(walks) == 1 and leg.candidate_factor == 1:
+        return walks[0]
+    return f"""
+        SELECT chunk_id, (array_agg(document_id))[1] AS document_id, min(distance) AS distance
+        FROM ({" UNION ALL ".join(walks)}) walks
+        GROUP BY chunk_id
+        ORDER BY distance
+        LIMIT :leg_limit
     """
 
 

@@ -54,6 +54,7 @@ def find(
             else VectorQuery(
                 model=model,
                 search_vector=values,
+                scan_vectors=[values],
                 plain_vector=values,
                 corrected_vector=values,
                 is_corrected=False,

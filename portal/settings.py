@@ -43,9 +43,15 @@ DEFAULT_RERANKER = "cross-encoder/mmarco-mMiniLMv2-L12-H384-v1"
 
 
 def _http_address(value: str) -> str:
-    parts = urlsplit(value)
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("an address that begins with http:// or https://")
+    if "@" in parts.netloc:
+        # It is shown where the endpoint fails; a password in it would be too.
+        raise ValueError("an address without a name or password; a key goes to …__API_KEY")
     return value
 
 
@@ -288,7 +294,7 @@ def load_settings(**overrides: Any) -> Settings:
         first = error.errors()[0]
         path = tuple(str(part) for part in first["loc"])
         name = path[0] if path[0].isupper() else _environment_name(path)
-        secret = name.endswith(("KEY", "PASSWORD", "URL"))
+        secret = name.endswith(("KEY", "PASSWORD", "URL")) or "@" in str(first.get("input"))
         got = "a value that is not shown" if secret else repr(first.get("input"))
         raise InvalidSetting(name=name, got=got, takes=_takes(first)) from None
 

@@ -24,6 +24,9 @@ from portal.store.session import Session
 
 log = structlog.get_logger(__name__)
 
+# Longer than the names that hubs and endpoints give their models.
+_LONGEST_NAME = 200
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
@@ -67,13 +70,17 @@ def request_build(services: Services, spec: str) -> RegisteredModel:
     name = spec.partition(":")[2] or spec
     with services.database.begin() as session:
         known = embedding_models.find_model(session, spec) is not None
-    if not known and (Path(name).expanduser().exists() or name.startswith(("/", ".", "~"))):
+    if not known and (len(name) > _LONGEST_NAME or _is_path(name)):
         raise InvalidInput(reason=f"“{spec}” is no model that this page can build")
     model = models.register(services, spec)
     with services.database.begin() as session:
         build_store.note_progress(session, model, "queued")
         build_store.enqueue_build(session, model)
     return model
+
+
+def _is_path(name: str) -> bool:
+    return name.startswith(("/", ".", "~")) or Path(name).exists()
 
 
 def switch(services: Services, name: str, *, force: bool = False) -> Switched:

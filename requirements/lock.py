@@ -9,10 +9,11 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent
-LOCKS = ("core", "local", "ocr", "chroma", "mcp", "dev")
+LOCKS = ("core", "local", "ocr", "chroma", "mcp", "bench", "dev")
 MARK = "# source sha256: "
 
 # django-htmx is wanted for its static files only; these two come with Django.
@@ -26,6 +27,10 @@ NOT_LOCKED_WITH_TORCH = (
     *("nvidia-cusparselt-cu13", "nvidia-nccl-cu13", "nvidia-nvjitlink", "nvidia-nvshmem-cu13"),
     *("nvidia-nvtx", "triton"),
 )
+# langchain-postgres asks for pgvector below 0.4, and works with what the portal has.
+OVERRIDES = {"bench": ("pgvector",)}
+# Locks that are installed together hold the same versions of what they share.
+CONSTRAINED_BY = {"core": (), "bench": ("core", "chroma")}
 TORCH = "torch==2.13.0 \\\n"
 TORCH_BY_SYSTEM = """\
 torch==2.13.0+cpu ; sys_platform == 'linux' \\
@@ -62,12 +67,24 @@ def compile_lock(name: str, uv: str) -> None:
     command += ["--generate-hashes", "--no-header", "--no-annotate"]
     command += ["--no-emit-index-url", "--no-emit-find-links"]
     command += [part for package in left_out for part in ("--no-emit-package", package)]
-    if name != "core":
-        command += ["--constraint", str(REQUIREMENTS / "core.txt")]
-    subprocess.run([*command, str(REQUIREMENTS / f"{name}.in"), "-o", str(target)], check=True)
+    for other in CONSTRAINED_BY.get(name, ("core",)):
+        command += ["--constraint", str(REQUIREMENTS / f"{other}.txt")]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as overrides:
+        overrides.writelines(f"{_pin(package)}\n" for package in OVERRIDES.get(name, ()))
+        overrides.flush()
+        command += ["--override", overrides.name]
+        subprocess.run([*command, str(REQUIREMENTS / f"{name}.in"), "-o", str(target)], check=True)
     text = target.read_text(encoding="utf-8").replace(TORCH, TORCH_BY_SYSTEM)
     head = f"# Made by ./run lock from {name}.in; do not edit.\n{MARK}{source_hash(name)}\n\n"
     target.write_text(head + text, encoding="utf-8")
+
+
+def _pin(package: str) -> str:
+    """The core's own version of a package, as `name==version`."""
+    for line in (REQUIREMENTS / "core.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{package}=="):
+            return line.split(" ")[0]
+    raise LookupError(f"core.txt does not lock {package}")
 
 
 def main(arguments: list[str]) -> int:

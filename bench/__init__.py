@@ -1,0 +1,1 @@
+"""`./run bench`: latency, recall and throughput of the search engine, beside its peers."""

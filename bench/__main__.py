@@ -1,0 +1,154 @@
+"""`./run bench`: latency, recall and throughput of search, beside its peers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+
+from bench.corpus import DEFAULT_DATA_DIR, Corpus, open_corpus
+from bench.measure import Plan, measure
+from bench.plots import write_plots
+from bench.profiles import SHARES
+from bench.report import print_tables, write_page
+
+_PEERS_UP_TO = 50_000
+_PACKAGES = ("psycopg", "sqlalchemy", "pgvector", "numpy", "langchain-postgres", "chromadb")
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(","))
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./run bench",
+        description="Measure search on synthetic corpora, question embedding aside.",
+        epilog="Corpora are made once and kept in the data directory (about 4 GB for all sizes). "
+        "docs/performance.md explains the tables.",
+    )
+    parser.add_argument(
+        "--sizes", type=_numbers, default=(10_000, 50_000, 200_000), metavar="N,N",
+        help="passages in a corpus (10000,50000,200000)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--selectivity", type=_numbers, default=SHARES, metavar="P,P",
+        help="percent of the documents that are switched on: some of 100,50,10,1,0.1",
+    )  # fmt: skip
+    parser.add_argument("--clients", type=_numbers, default=(1, 8), metavar="N,N")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="time for each figure of latency or load (2)"
+    )
+    parser.add_argument(
+        "--peers", action=argparse.BooleanOptionalAction, default=True,
+        help=f"langchain-postgres and Chroma beside it, up to {_PEERS_UP_TO} passages",
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="10000 passages, short, no peers")
+    parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
+    parser.add_argument(
+        "--stale-ok", action="store_true",
+        help="take a kept corpus although the schema or the analyser changed since it was made",
+    )  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write SVG plots there")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="renew the tables of docs/performance.md there"
+    )
+    options = parser.parse_args(arguments)
+    if unknown := set(options.selectivity) - set(SHARES):
+        parser.error(f"--selectivity: {sorted(unknown)} are none of {SHARES}")
+    if options.quick:
+        options.sizes, options.seconds, options.peers = (10_000,), 1.0, False
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    # Ended from outside, the server has to stop as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    console = Console()
+    started = time.monotonic()
+    figures: dict[str, Any] = {"load_before": round(psutil.getloadavg()[0], 2), "sizes": {}}
+    for size in map(int, options.sizes):
+        _measure_size(options, size, figures)
+        print_tables(console, size, figures["sizes"][str(size)])
+        if options.json:  # After each size, so that an interrupted run leaves something.
+            options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    figures["minutes"] = round((time.monotonic() - started) / 60, 1)
+    if options.plots:
+        write_plots(figures, options.plots)
+    if options.page:
+        write_page(figures, options.page)
+    console.print(f"{figures['minutes']} minutes")
+    return 0
+
+
+def _measure_size(options: argparse.Namespace, size: int, figures: dict[str, Any]) -> None:
+    plan = Plan(
+        percents=tuple(options.selectivity),
+        clients=tuple(map(int, options.clients)),
+        seconds=options.seconds,
+        recall_questions=40 if options.quick else 100,
+        peers=options.peers and size <= _PEERS_UP_TO,
+    )
+
+    # Plain lines: a spinner would take its share of the processor while others are timed.
+    def tell(message: str) -> None:
+        print(f"{size}: {message}", file=sys.stderr, flush=True)
+
+    with open_corpus(size, options.data_dir, tell=tell, stale_ok=options.stale_ok) as corpus:
+        figures["machine"] = machine(corpus)
+        figures["sizes"][str(size)] = measure(corpus, options.data_dir.resolve(), plan, tell=tell)
+
+
+def machine(corpus: Corpus) -> dict[str, Any]:
+    """What the figures were measured on."""
+    with corpus.services.database.engine.connect() as connection:
+        rows = connection.exec_driver_sql(
+            """
+            SELECT 'PostgreSQL', current_setting('server_version')
+            UNION ALL SELECT extname, extversion FROM pg_extension
+             WHERE extname IN ('vector', 'pg_textsearch')
+            UNION ALL SELECT name, current_setting(name) FROM pg_settings
+             WHERE name IN ('shared_buffers', 'work_mem')
+            """
+        ).all()
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 2**30),
+        "python": platform.python_version(),
+        **{str(name): value for name, value in rows},
+        **{f"package {name}": _version(name) for name in _PACKAGES},
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

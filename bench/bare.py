@@ -1,0 +1,76 @@
+"""Bare index scans: what the server needs at the very least, with nothing of the portal around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from bench.corpus import Corpus, Question
+from bench.timing import Contender
+from bench.truth import candidates_a_leg
+from portal.store import embedding_models
+from portal.store.keyword_index import BM25_INDEX
+from portal.text.analyser import query_terms
+
+VECTOR_SCAN, BM25_SCAN = "bare vector index scan", "bare BM25 index scan"
+
+
+@contextmanager
+def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
+    """Each leg's index alone: as many passages as a leg offers, ids only, nothing selected."""
+    limit = candidates_a_leg(corpus)
+    services = corpus.services
+    with services.database.begin() as session:
+        model = embedding_models.find_model(session, services.embedder.name)
+    if model is None:
+        raise LookupError(services.embedder.name)
+    best = f"""
+        SELECT id, terms <@> to_bm25query(%s, '{BM25_INDEX}') FROM document_chunks
+        ORDER BY terms <@> to_bm25query(%s, '{BM25_INDEX}') LIMIT {limit}
+    """.encode()
+    # Literals are made beforehand: their making is not the server's.
+    vectors = {
+        question.text: f"[{','.join(map(str, corpus.search_vector(question).tolist()))}]"
+        for question in corpus.questions
+    }
+    words = {question.text: " ".join(query_terms(question.text)) for question in corpus.questions}
+    with psycopg.connect(
+        services.database.conninfo, autocommit=True, prepare_threshold=None
+    ) as connection:
+        ef_search = services.settings.search.hnsw.ef_search
+        connection.execute(f"SET hnsw.ef_search = {max(ef_search, limit)}".encode())
+        connection.execute("SET plan_cache_mode = force_custom_plan")
+        nearest = _nearest_statement(connection, model.partition, limit)
+
+        def scan_vectors(question: Question) -> int:
+            return len(connection.execute(nearest, [vectors[question.text]]).fetchall())
+
+        def scan_words(question: Question) -> int:
+            asked = words[question.text]
+            return len(connection.execute(best, [asked, asked]).fetchall())
+
+        yield {VECTOR_SCAN: Contender(scan_vectors), BM25_SCAN: Contender(scan_words)}
+
+
+def _nearest_statement(connection: psycopg.Connection, partition: str, limit: int) -> bytes:
+    """By what the index of the partition is really built on."""
+    row = connection.execute(
+        """
+        SELECT pg_get_indexdef(i.indexrelid, 1, true), format_type(a.atttypid, a.atttypmod)
+          FROM pg_index i
+          JOIN pg_class c ON c.oid = i.indexrelid
+          JOIN pg_am m ON m.oid = c.relam AND m.amname IN ('hnsw', 'ivfflat')
+          JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = 1
+         WHERE i.indrelid = %s::regclass
+        """,
+        [partition],
+    ).fetchone()
+    if row is None:
+        raise LookupError(f"{partition} has no vector index")
+    expression, kind = row
+    return f"""
+        SELECT chunk_id FROM {partition}
+        ORDER BY {expression} <=> CAST(%s AS {kind}) LIMIT {limit}
+    """.encode()

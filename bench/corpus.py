@@ -1,0 +1,347 @@
+"""A portal that holds a synthetic corpus, made once and kept: what is measured is what serves.
+
+python -m bench.corpus --size 50000 --data-dir var/bench
+
+with open_corpus(50_000, Path("var/bench")) as corpus:
+    profile = corpus.profile("10 %")
+    search(corpus.services, profile.person, profile.request(corpus.questions[0].text))
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from sqlalchemy.engine import make_url
+
+from bench import profiles as profile_store
+from bench.loading import CHUNK_IDS, DOCUMENT_IDS, Access, load
+from bench.profiles import Profile
+from bench.synthesis import Outline, make_ids, outline, write_all
+from portal.bootstrap import build_services
+from portal.database.embedded import borrowed
+from portal.database.lock import exclusive
+from portal.domain.embedding import Vector
+from portal.embeddings import background as backgrounds
+from portal.embeddings.calibration import Calibration
+from portal.services import Services, accounts, setup
+from portal.settings import DEFAULT_MODELS, load_settings
+from portal.store.migrations import MIGRATIONS_DIR
+from portal.text.analyser import ANALYSER_VERSION, index_terms
+
+DEFAULT_DATA_DIR = Path("var") / "bench"
+DIMENSIONS = 384
+_SEED = 20_261
+_SOURCES = ("texts.py", "vectors.py", "synthesis.py", "loading.py", "profiles.py")
+
+
+class PreparedQuestions:
+    """An embedder that knows its questions' vectors beforehand, so that no time goes there. It
+    bears the bundled model's name: shipped calibration fits the synthetic vectors."""
+
+    name = DEFAULT_MODELS["bundled"]
+    dimensions = DIMENSIONS
+
+    def __init__(self, vectors: dict[str, Vector]) -> None:
+        self._vectors = vectors
+
+    def embed_query(self, text: str) -> Vector:
+        """Raises KeyError for a question that was not prepared."""
+        return self._vectors[text]
+
+    def embed_passages(self, texts: Sequence[str]) -> Vector:
+        raise NotImplementedError("a prepared corpus brings its own vectors")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A question; `vector` (dim,) is the model's, `target` the chunk it was made from."""
+
+    text: str
+    vector: Vector
+    target: int
+
+
+class Corpus:
+    """An open corpus. Chunks and documents are counted in the order of `chunk_ids` and
+    `document_ids`."""
+
+    def __init__(self, services: Services, size: int, files: _Files) -> None:
+        self.services = services
+        self.size = size
+        self.questions = files.questions()
+        self.profiles = files.profiles()
+        self._files = files
+
+    @cached_property
+    def chunk_ids(self) -> list[UUID]:
+        return make_ids(_SEED, CHUNK_IDS, self.size)
+
+    @cached_property
+    def document_ids(self) -> list[UUID]:
+        return make_ids(_SEED, DOCUMENT_IDS, len(self.profiles[0].enabled))
+
+    @cached_property
+    def document_of(self) -> npt.NDArray[np.int64]:
+        """Each chunk's document (chunks,)."""
+        document_of: npt.NDArray[np.int64] = self._files.array("document_of")
+        return document_of
+
+    @cached_property
+    def vectors(self) -> Vector:
+        """Each chunk's vector (chunks, dim)."""
+        vectors: Vector = self._files.array("vectors")
+        return vectors
+
+    def profile(self, name: str) -> Profile:
+        """By name: "100 %", "50 %", "10 %", "1 %", "0.1 %", and with "in a conversation" added,
+        which has the same switches as overrides. Raises KeyError."""
+        return {profile.name: profile for profile in self.profiles}[name]
+
+    def allowed(self, profile: Profile) -> npt.NDArray[np.bool_]:
+        """Which chunks (chunks,) a search under the profile may return."""
+        allowed: npt.NDArray[np.bool_] = profile.enabled[self.document_of]
+        return allowed
+
+    def search_vector(self, question: Question, *, is_hybrid: bool = True) -> Vector:
+        """What the vector leg orders by: the corrected question in hybrid, else the plain one."""
+        if not is_hybrid:
+            return question.vector
+        calibration = self.services.calibration
+        return calibration.query_statistics(question.vector, question.text).search_vector
+
+    def exact_nearest(
+        self, vector: Vector, profile: Profile, k: int
+    ) -> tuple[npt.NDArray[np.int64], Vector]:
+        """The k nearest allowed chunks by brute force, best first, and their cosines."""
+        cosines = np.where(self.allowed(profile), self.vectors @ vector, -np.inf)
+        places = best_first(cosines, k)
+        return places, cosines[places]
+
+
+def best_first(scores: Vector, k: int) -> npt.NDArray[np.int64]:
+    """Where the k greatest scores stand, greatest first; infinitely low ones do not count."""
+    k = min(k, int(np.isfinite(scores).sum()))
+    if k == 0:
+        return np.array([], np.int64)
+    places = np.argpartition(-scores, k - 1)[:k]
+    return places[np.argsort(-scores[places], kind="stable")]
+
+
+@contextmanager
+def open_corpus(
+    size: int,
+    data_dir: Path = DEFAULT_DATA_DIR,
+    *,
+    tell: Callable[[str], None] = lambda _message: None,
+    stale_ok: bool = False,
+    **overrides: Any,
+) -> Iterator[Corpus]:
+    """The corpus of `size` chunks, made when the data directory has none that fits this code and
+    schema; with `stale_ok` any will do. `overrides` are settings. The server is started, or joined
+    where another process has it open."""
+    data_dir = data_dir.resolve()
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with borrowed(data_dir, tell=tell) as server_url:
+        files = _Files(data_dir, size)
+        url = make_url(server_url).set(database=files.database)
+        address = url.render_as_string(hide_password=False)
+        with exclusive(data_dir / f"corpus-{size}.lock"):
+            if not (files.is_current(stale_ok=stale_ok) and _exists(server_url, files.database)):
+                files.forget()
+                _make(server_url, address, files, tell, overrides)
+        corpus = attach(size, data_dir, address, **overrides)
+        try:
+            for _ in setup.prepare_database(corpus.services):
+                pass
+            yield corpus
+        finally:
+            corpus.services.database.dispose()
+
+
+def attach(size: int, data_dir: Path, database_url: str, **overrides: Any) -> Corpus:
+    """A corpus that another process holds open, for the processes of clients."""
+    files = _Files(data_dir, size)
+    return Corpus(_services(data_dir, database_url, files.questions(), overrides), size, files)
+
+
+def _services(
+    data_dir: Path,
+    url: str,
+    questions: tuple[Question, ...],
+    overrides: dict[str, Any],
+) -> Services:
+    values: dict[str, Any] = {
+        "data_dir": data_dir,
+        "log_level": "error",
+        "secret_key": "kept nowhere: nobody signs in to a benchmark",
+        "embedding": {"provider": "hashing"},
+    }
+    services = build_services(load_settings(**(values | overrides)), database_url=url)
+    embedder = PreparedQuestions({one.text: one.vector for one in questions})
+    return replace(services, embedder=embedder, calibration=Calibration.for_model(embedder))
+
+
+def _make(
+    server_url: str,
+    url: str,
+    files: _Files,
+    tell: Callable[[str], None],
+    overrides: dict[str, Any],
+) -> None:
+    started = time.monotonic()
+    fingerprint = _fingerprint()
+    tell(f"planning {files.size} passages")
+    plan = outline(files.size, _SEED, backgrounds.load(PreparedQuestions({})))
+    _execute(server_url, f"DROP DATABASE IF EXISTS {files.database} WITH (FORCE)")
+    _execute(server_url, f"CREATE DATABASE {files.database}")
+    services = _services(files.directory, url, (), overrides)
+    try:
+        for _ in setup.prepare_database(services):
+            pass
+        owner, keeper = (
+            accounts.create_user(services, name=name, password="correct horse battery")
+            for name in ("owner", "keeper")
+        )
+        access = Access.draw(plan, owner=owner.id, keeper=keeper.id)
+        blocks = write_all(plan, processes=os.cpu_count() or 1)
+        texts = load(services, plan, blocks, access, tell=tell)
+        tell("who may see what")
+        visible = ~(access.is_private | access.is_deleted)
+        document_ids = make_ids(_SEED, DOCUMENT_IDS, plan.document_count)
+        profiles = profile_store.make(services, document_ids, visible, seed=_SEED)
+        files.keep(plan, texts, profiles, fingerprint)
+    finally:
+        services.database.dispose()
+    tell(f"made in {time.monotonic() - started:.0f} s")
+
+
+class _Files:
+    """What is kept beside the database: vectors, questions, profiles."""
+
+    def __init__(self, directory: Path, size: int) -> None:
+        self.directory = directory
+        self.size = size
+        self.database = f"bench_{size}"
+        self._arrays = directory / f"corpus-{size}.npz"
+        self._meta = directory / f"corpus-{size}.json"
+
+    def is_current(self, *, stale_ok: bool) -> bool:
+        """Whether what is kept was made by this very code, for this schema and analyser."""
+        try:
+            meta = self._read_meta()
+        except (OSError, ValueError):
+            return False
+        fits = stale_ok or meta["fingerprint"] == _fingerprint()
+        return fits and self._arrays.exists()
+
+    def forget(self) -> None:
+        self._meta.unlink(missing_ok=True)
+
+    def keep(
+        self,
+        plan: Outline,
+        texts: dict[int, str],
+        profiles: Sequence[Profile],
+        fingerprint: str,
+    ) -> None:
+        np.savez(
+            self._arrays,
+            vectors=plan.vectors,
+            document_of=plan.document_of,
+            questions=plan.questions,
+            enabled=np.stack([profile.enabled for profile in profiles]),
+        )
+        meta = {
+            "fingerprint": fingerprint,
+            "questions": [texts[place] for place in range(len(plan.targets))],
+            "targets": plan.targets.tolist(),
+            "profiles": [profile.as_dict() for profile in profiles],
+        }
+        # Written last: it says that all the rest is there.
+        self._meta.write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
+
+    def questions(self) -> tuple[Question, ...]:
+        meta, vectors = self._read_meta(), self.array("questions")
+        return tuple(
+            Question(text, vector, target)
+            for text, vector, target in zip(
+                meta["questions"], vectors, meta["targets"], strict=True
+            )
+        )
+
+    def profiles(self) -> tuple[Profile, ...]:
+        meta, enabled = self._read_meta(), self.array("enabled")
+        return tuple(
+            Profile.from_dict(values, flags)
+            for values, flags in zip(meta["profiles"], enabled, strict=True)
+        )
+
+    def array(self, name: str) -> Any:
+        with np.load(self._arrays) as arrays:
+            return arrays[name]
+
+    def _read_meta(self) -> Any:
+        return json.loads(self._meta.read_text(encoding="utf-8"))
+
+
+def _fingerprint() -> str:
+    """Changes with what makes a corpus, with the schema and with the analyser."""
+    here = Path(__file__).parent
+    sources = [here / name for name in _SOURCES] + sorted(
+        (MIGRATIONS_DIR / "versions").glob("*.py")
+    )
+    # What the analyser does counts, not only its version: who works on it measures it as it is.
+    sample = "\n".join(backgrounds.texts("zh", "passages") + backgrounds.texts("en", "passages"))
+    digest = hashlib.sha256(f"{_SEED} {ANALYSER_VERSION} {index_terms(sample)}".encode())
+    for path in sources:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _exists(server_url: str, database: str) -> bool:
+    query = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"
+    return bool(_execute(server_url, query))
+
+
+def _execute(url: str, statement: str) -> list[tuple[Any, ...]]:
+    """Run a statement that no transaction may hold."""
+    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make corpora, or see that they are there."""
+    parser = argparse.ArgumentParser(prog="python -m bench.corpus", description=main.__doc__)
+    parser.add_argument("--size", type=int, nargs="+", default=[50_000], metavar="CHUNKS")
+    parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
+    options = parser.parse_args(arguments)
+    for size in options.size:
+        with open_corpus(
+            size, options.data_dir, tell=lambda message: print(message, file=sys.stderr)
+        ) as corpus:
+            print(
+                f"{size} passages in {len(corpus.document_ids)} documents:",
+                corpus.services.database.url,
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

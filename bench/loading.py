@@ -1,0 +1,248 @@
+"""Fills a prepared portal with a corpus by COPY: what indexing stores, without indexing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import psycopg
+from pgvector.psycopg import register_vector
+
+from bench.synthesis import Outline, WrittenBlock, make_ids
+from portal.database import bm25
+from portal.embeddings.background import LANGUAGES
+from portal.services import Services, setup
+from portal.store import embedding_models
+from portal.store.documents import portal_collection_id
+from portal.text.analyser import ANALYSER_VERSION
+
+CHUNK_IDS, DOCUMENT_IDS, JOB_IDS, REVISION_IDS = range(4)
+_OF_A_DOCUMENT = (JOB_IDS, DOCUMENT_IDS, REVISION_IDS)
+# Shares of documents that nobody but their owner sees, and that are in the trash.
+PRIVATE_SHARE, DELETED_SHARE = 0.02, 0.01
+
+_DOMAINS = ("law", "finance", "engineering", "people", "research", None)
+_TELL_EVERY = 10  # Blocks.
+_BETWEEN_PASSAGES = "\n\n"
+_COLUMNS = {
+    "documents": {
+        "id": "uuid",
+        "collection_id": "uuid",
+        "owner_id": "uuid",
+        "title": "text",
+        "file_name": "text",
+        "media_type": "text",
+        "size_bytes": "int8",
+        "sha256": "text",
+        "domain": "text",
+        "visibility": "text",
+        "status": "text",
+    },
+    "document_revisions": {
+        "id": "uuid",
+        "document_id": "uuid",
+        "revision_number": "int4",
+        "text": "text",
+        "sha256": "text",
+        "extractor": "text",
+        "character_count": "int4",
+    },
+    "jobs": {"id": "uuid", "document_id": "uuid", "revision_id": "uuid", "status": "text"},
+    "document_chunks": {
+        "id": "uuid",
+        "job_id": "uuid",
+        "document_id": "uuid",
+        "collection_id": "uuid",
+        "chunk_index": "int4",
+        "content": "text",
+        "terms": "text",
+        "analyser_version": "int2",
+        "language": "text",
+        "char_start": "int4",
+        "char_end": "int4",
+    },
+    "embeddings": {
+        "model_id": "int4",
+        "chunk_id": "uuid",
+        "document_id": "uuid",
+        "job_id": "uuid",
+        "embedding": "vector",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """Which documents are withheld from everyone but `keeper`, and which are in the trash:
+    (documents,) each. The others are `owner`'s, who shares them."""
+
+    owner: UUID
+    keeper: UUID
+    is_private: np.ndarray[Any, np.dtype[np.bool_]]
+    is_deleted: np.ndarray[Any, np.dtype[np.bool_]]
+
+    @classmethod
+    def draw(cls, plan: Outline, *, owner: UUID, keeper: UUID) -> Access:
+        draws = np.random.default_rng([plan.seed, 9]).random(plan.document_count)
+        is_private = draws < PRIVATE_SHARE
+        return cls(owner, keeper, is_private, ~is_private & (draws < PRIVATE_SHARE + DELETED_SHARE))
+
+
+def load(
+    services: Services,
+    plan: Outline,
+    blocks: Iterable[WrittenBlock],
+    access: Access,
+    *,
+    tell: Callable[[str], None],
+) -> dict[int, str]:
+    """Store all of it and build the indexes; the questions' texts by their place."""
+    with services.database.begin() as session:
+        collection = portal_collection_id(session)
+        model = embedding_models.find_model(session, services.embedder.name)
+    if model is None:
+        raise RuntimeError("prepare_database() comes first")
+    questions: dict[int, str] = {}
+    with psycopg.connect(services.database.conninfo, autocommit=True) as connection:
+        register_vector(connection)
+        indexes = _drop_indexes(connection, ("document_chunks", model.partition))
+        rows = _Rows(plan, access, collection, model.id)
+        done = 0
+        for number, block in enumerate(blocks):
+            for table, columns in _COLUMNS.items():
+                target = model.partition if table == "embeddings" else table
+                _copy(connection, target, columns, getattr(rows, table)(block))
+            questions |= block.questions
+            done += sum(len(document.passages) for document in block.documents)
+            if number % _TELL_EVERY == 0:
+                tell(f"{done} of {plan.chunk_count} passages")
+        connection.execute(
+            "UPDATE documents d SET current_job_id = j.id FROM jobs j WHERE j.document_id = d.id"
+        )
+        deleted = [
+            id_ for id_, gone in zip(rows.ids[DOCUMENT_IDS], access.is_deleted, strict=True) if gone
+        ]
+        connection.execute("UPDATE documents SET deleted_at = now() WHERE id = ANY(%s)", [deleted])
+        for name, definition in indexes.items():
+            tell(f"index {name}")
+            connection.execute(definition.encode())
+        tell("keyword index")
+        setup.prepare_keyword_index(services)
+        tell("statistics")
+        connection.execute("VACUUM (ANALYZE)")
+    return questions
+
+
+class _Rows:
+    """A block's rows, a table a method, columns as in `_COLUMNS`."""
+
+    def __init__(self, plan: Outline, access: Access, collection: UUID, model_id: int) -> None:
+        self._plan, self._access = plan, access
+        self._collection, self._model_id = collection, model_id
+        count = plan.document_count
+        self.ids = {
+            CHUNK_IDS: make_ids(plan.seed, CHUNK_IDS, plan.chunk_count),
+            **{kind: make_ids(plan.seed, kind, count) for kind in _OF_A_DOCUMENT},
+        }
+
+    def documents(self, block: WrittenBlock) -> Iterator[tuple[Any, ...]]:
+        for one in block.documents:
+            id_ = self.ids[DOCUMENT_IDS][one.document]
+            is_private = self._access.is_private[one.document]
+            size = sum(len(passage.content.encode()) for passage in one.passages)
+            yield (
+                id_,
+                self._collection,
+                self._access.keeper if is_private else self._access.owner,
+                one.title,
+                f"{one.document}.txt",
+                "text/plain",
+                size,
+                hashlib.sha256(id_.bytes).hexdigest(),
+                _DOMAINS[one.document % len(_DOMAINS)],
+                "private" if is_private else "shared",
+                "ready",
+            )
+
+    def document_revisions(self, block: WrittenBlock) -> Iterator[tuple[Any, ...]]:
+        for one in block.documents:
+            text = _BETWEEN_PASSAGES.join(passage.content for passage in one.passages)
+            yield (
+                self.ids[REVISION_IDS][one.document],
+                self.ids[DOCUMENT_IDS][one.document],
+                1,
+                text,
+                hashlib.sha256(text.encode()).hexdigest(),
+                "bench",
+                len(text),
+            )
+
+    def jobs(self, block: WrittenBlock) -> Iterator[tuple[Any, ...]]:
+        for one in block.documents:
+            yield (*(self.ids[kind][one.document] for kind in _OF_A_DOCUMENT), "ready")
+
+    def document_chunks(self, block: WrittenBlock) -> Iterator[tuple[Any, ...]]:
+        for one in block.documents:
+            language = LANGUAGES[self._plan.languages[one.document]]
+            start = 0
+            for index, passage in enumerate(one.passages):
+                end = start + len(passage.content)
+                yield (
+                    self.ids[CHUNK_IDS][passage.chunk],
+                    self.ids[JOB_IDS][one.document],
+                    self.ids[DOCUMENT_IDS][one.document],
+                    self._collection,
+                    index,
+                    passage.content,
+                    passage.terms,
+                    ANALYSER_VERSION,
+                    language,
+                    start,
+                    end,
+                )
+                start = end + len(_BETWEEN_PASSAGES)
+
+    def embeddings(self, block: WrittenBlock) -> Iterator[tuple[Any, ...]]:
+        for one in block.documents:
+            for passage in one.passages:
+                yield (
+                    self._model_id,
+                    self.ids[CHUNK_IDS][passage.chunk],
+                    self.ids[DOCUMENT_IDS][one.document],
+                    self.ids[JOB_IDS][one.document],
+                    self._plan.vectors[passage.chunk],
+                )
+
+
+def _drop_indexes(connection: psycopg.Connection, tables: Sequence[str]) -> dict[str, str]:
+    """Definitions of the indexes that hold no constraint, dropped: built over full tables they
+    take a fraction of the time. The keyword index is made by the portal's own code."""
+    rows = connection.execute(
+        """
+        SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
+          FROM pg_index i
+         WHERE i.indrelid::regclass::text = ANY(%s) AND NOT i.indisunique
+           AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.indexrelid)
+        """,
+        [list(tables)],
+    ).fetchall()
+    for name, _ in rows:
+        connection.execute(f"DROP INDEX {name}".encode())
+    return {name: definition for name, definition in rows if name != bm25.INDEX}
+
+
+def _copy(
+    connection: psycopg.Connection,
+    table: str,
+    columns: dict[str, str],
+    rows: Iterable[tuple[Any, ...]],
+) -> None:
+    statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN WITH (FORMAT BINARY)"
+    with connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+        copy.set_types(list(columns.values()))
+        for row in rows:
+            copy.write_row(row)

@@ -1,0 +1,210 @@
+"""Measures one corpus: latency, recall, load, and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import psycopg
+
+from bench import peers as peer_store
+from bench.bare import BM25_SCAN, VECTOR_SCAN, bare_scans
+from bench.breakdown import break_down
+from bench.clients import clients
+from bench.corpus import Corpus, Question
+from bench.peers import Peer
+from bench.profiles import Profile
+from bench.timing import Contender, Samples, alternate
+from bench.truth import Truth, recall
+from portal.domain.search import SearchMode
+from portal.services.searching import search
+
+RESULTS = 10
+PORTAL, COLD = "portal", "portal, switched just before"
+_BREAKDOWN_QUESTIONS = 30
+_PEER_QUESTIONS = 50  # Their exact results take a scan of everything each.
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured, and for how long: `seconds` a contender."""
+
+    percents: tuple[float, ...]
+    clients: tuple[int, ...]
+    seconds: float
+    recall_questions: int
+    peers: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A contender: an engine and the profile it searches under."""
+
+    engine: str
+    profile: str = ""
+
+
+def measure(
+    corpus: Corpus, data_dir: Path, plan: Plan, *, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Figures of one corpus, ready for JSON."""
+    profiles = [one for one in corpus.profiles if one.percent in plan.percents]
+    defaults = [one for one in profiles if one.conversation_id is None]
+    with ExitStack() as stack:
+        peers: list[Peer] = []
+        if plan.peers:
+            tell("peers: filling them, where that was not done before")
+            peers += stack.enter_context(peer_store.langchain_postgres(corpus))
+            peers += stack.enter_context(peer_store.chroma(corpus, data_dir))
+        tell("recall")
+        questions = corpus.questions[: plan.recall_questions]
+        truth = Truth(corpus, questions)
+        rows = [
+            _recall_row(corpus, truth, one, questions if one in defaults else questions[::3])
+            for one in profiles
+        ]
+        peer_rows = [_peer_row(peer, profile, questions) for peer in peers for profile in defaults]
+        tell("latency")
+        contenders = _contenders(corpus, profiles, peers, stack)
+        samples = alternate(contenders, corpus.questions, seconds=plan.seconds)
+        for row in rows:
+            row.update(samples[_Key(PORTAL, row["profile"])].as_dict())
+            if (cold := samples.get(_Key(COLD, row["profile"]))) is not None:
+                row["switched_just_before"] = cold.as_dict()
+        for row in peer_rows:
+            row.update(samples[_Key(row["engine"], row["profile"])].as_dict())
+        tell("where the time goes")
+        for row, profile in zip(rows, profiles, strict=True):
+            asked = corpus.questions[:_BREAKDOWN_QUESTIONS]
+            row["breakdown"] = break_down(corpus, profile, asked)
+        return {
+            "documents": len(corpus.document_ids),
+            "portal": rows,
+            "peers": peer_rows,
+            "bare": {name: samples[_Key(name)].as_dict() for name in (VECTOR_SCAN, BM25_SCAN)},
+            "ratio_to_bare": _ratios(samples, defaults),
+            "load": _load(corpus, data_dir, plan, defaults, tell),
+        }
+
+
+def _recall_row(
+    corpus: Corpus, truth: Truth, profile: Profile, questions: Sequence[Question]
+) -> dict[str, Any]:
+    """Recall of the vector leg alone and of hybrid search, and how often a result was forbidden."""
+    allowed = corpus.allowed(profile)
+    vector, hybrid, forbidden = [], [], 0
+    for question in questions:
+        nearest = _places(corpus, truth, profile, question, SearchMode.VECTOR)
+        vector.append(recall(nearest, truth.nearest(question, profile, RESULTS)))
+        best = _places(corpus, truth, profile, question, SearchMode.HYBRID)
+        hybrid.append(recall(best, truth.hybrid(question, profile, RESULTS)))
+        forbidden += sum(not allowed[place] for place in (*nearest, *best))
+    return {
+        "profile": profile.name,
+        "percent": profile.percent,
+        "in_conversation": profile.conversation_id is not None,
+        "documents": int(profile.enabled.sum()),
+        "passages": int(allowed.sum()),
+        "vector_recall": round(mean(vector), 4),
+        "hybrid_recall": round(mean(hybrid), 4),
+        "forbidden": forbidden,
+    }
+
+
+def _places(
+    corpus: Corpus, truth: Truth, profile: Profile, question: Question, mode: SearchMode
+) -> list[int]:
+    request = profile.request(question.text, top_n=RESULTS, mode=mode)
+    hits = search(corpus.services, profile.person, request).hits
+    return truth.places([hit.chunk_id for hit in hits])
+
+
+def _peer_row(peer: Peer, profile: Profile, questions: Sequence[Question]) -> dict[str, Any]:
+    exact = [peer.exact(profile, question) for question in questions]
+    found = [peer.search(profile, question) for question in questions]
+    return {
+        "engine": peer.name,
+        "kind": peer.kind,
+        "profile": profile.name,
+        "percent": profile.percent,
+        "recall": round(mean(recall(a, b) for a, b in zip(found, exact, strict=True)), 4),
+    }
+
+
+def _contenders(
+    corpus: Corpus, profiles: Sequence[Profile], peers: Sequence[Peer], stack: ExitStack
+) -> dict[_Key, Contender]:
+    bare = stack.enter_context(bare_scans(corpus))
+    contenders = {_Key(name): contender for name, contender in bare.items()}
+    switch = stack.enter_context(_switching(corpus))
+    for profile in profiles:
+        hybrid = partial(_hybrid, corpus, profile)
+        contenders[_Key(PORTAL, profile.name)] = Contender(hybrid)
+        if profile.conversation_id is None:
+            before = partial(switch, profile)
+            contenders[_Key(COLD, profile.name)] = Contender(hybrid, before=before)
+            for peer in peers:
+                key = _Key(peer.name, profile.name)
+                contenders[key] = Contender(partial(peer.search, profile))
+    return contenders
+
+
+def _hybrid(corpus: Corpus, profile: Profile, question: Question) -> object:
+    return search(corpus.services, profile.person, profile.request(question.text, top_n=RESULTS))
+
+
+@contextmanager
+def _switching(corpus: Corpus) -> Iterator[Callable[[Profile], None]]:
+    """Flips a person's switch for a document in the trash: what they may find stays the same, and
+    what was remembered of their selection counts no more."""
+    hidden = corpus.document_ids[int(corpus.profile("100 %").enabled.argmin())]
+    with psycopg.connect(corpus.services.database.conninfo, autocommit=True) as connection:
+
+        def switch(profile: Profile) -> None:
+            connection.execute(
+                """
+                INSERT INTO user_document_defaults AS d (user_id, document_id, enabled)
+                VALUES (%s, %s, false)
+                ON CONFLICT (user_id, document_id) DO UPDATE SET enabled = NOT d.enabled
+                """,
+                [profile.person.id, hidden],
+            )
+
+        yield switch
+
+
+def _ratios(samples: dict[_Key, Samples], profiles: Sequence[Profile]) -> dict[str, float]:
+    """Median of a whole search over the median of both bare scans one after the other."""
+    bare = sum(samples[_Key(name)].median_ms for name in (VECTOR_SCAN, BM25_SCAN))
+    return {
+        profile.name: round(samples[_Key(PORTAL, profile.name)].median_ms / bare, 2)
+        for profile in profiles
+    }
+
+
+def _load(
+    corpus: Corpus,
+    data_dir: Path,
+    plan: Plan,
+    profiles: Sequence[Profile],
+    tell: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    filtered = tuple(one.name for one in profiles if one.percent < 100)
+    groups: dict[str, tuple[str, ...]] = {one.name: (one.name,) for one in profiles}
+    if len(filtered) > 1:
+        groups["filtered, mixed"] = filtered
+    with clients(corpus, data_dir, threads=max(plan.clients)) as pool:
+        # Every process warms up on every profile before anything counts.
+        pool.run(tuple(one.name for one in profiles), clients=max(plan.clients), seconds=1)
+        rows = []
+        for count in plan.clients:
+            tell(f"load: {count} clients")
+            for name, chosen in groups.items():
+                load = pool.run(chosen, clients=count, seconds=plan.seconds)
+                rows.append({"profiles": name} | asdict(load))
+    return rows

@@ -1,0 +1,293 @@
+"""Other ways to search the same passages, set up as their own documentation advises.
+
+They get what the portal's search has (the same vectors, the same analysed terms, no time for
+embedding) and only the passages that anybody may see. The selection reaches them as the filter
+they offer: a list of the documents that are on, made beforehand and not timed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import psycopg
+from sqlalchemy import make_url
+
+from bench.corpus import Corpus, Question
+from bench.profiles import SHARES, Profile
+from portal.text.analyser import query_terms
+
+RESULTS = 10
+_TABLE = "passages"
+_LEG_LIMIT = 50
+
+
+class Peer(Protocol):
+    """A search engine with the corpus in it."""
+
+    name: str
+
+    kind: str
+
+    def search(self, profile: Profile, question: Question) -> list[int]:
+        """Places of the ten best passages in the corpus, best first."""
+
+    def exact(self, profile: Profile, question: Question) -> list[int]:
+        """What it would return if its index were exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRow:
+    place: int
+    document: int
+    content: str
+    terms: str
+
+
+def visible_passages(corpus: Corpus) -> Iterator[PassageRow]:
+    """Passages that a person without documents of their own may see, in the corpus's order."""
+    everyone = corpus.allowed(corpus.profile("100 %"))
+    place_of = {id_: place for place, id_ in enumerate(corpus.chunk_ids)}
+    with psycopg.connect(corpus.services.database.conninfo) as connection:
+        cursor = connection.cursor("passages")
+        cursor.itersize = 2000
+        cursor.execute("SELECT id, content, terms FROM document_chunks")
+        for id_, content, terms in cursor:
+            place = place_of[id_]
+            if everyone[place]:
+                yield PassageRow(place, int(corpus.document_of[place]), content, terms)
+
+
+@cache
+def _filter(profile: Profile) -> dict[str, Any] | None:
+    """The documents that are on, as both peers take it; None where all are, so none is needed."""
+    if profile.percent == SHARES[0]:
+        return None
+    return {"document": {"$in": [int(place) for place in np.flatnonzero(profile.enabled)]}}
+
+
+# --- langchain-postgres ---------------------------------------------------------------------------
+
+
+class LangchainPostgres:
+    """PGVectorStore with HybridSearchConfig on the same server, in a database of its own."""
+
+    kind = "hybrid"
+
+    def __init__(self, name: str, store: Any, exact: Any, config: Callable[..., Any]) -> None:
+        self.name = name
+        self._store, self._exact = store, exact
+        self._config = config
+
+    def search(self, profile: Profile, question: Question) -> list[int]:
+        return self._search(self._store, profile, question)
+
+    def exact(self, profile: Profile, question: Question) -> list[int]:
+        return self._search(self._exact, profile, question)
+
+    def _search(self, store: Any, profile: Profile, question: Question) -> list[int]:
+        # A configuration a search: the store's own keeps the words of its first search for ever.
+        config = self._config(fts_query=" ".join(query_terms(question.text)))
+        found = store.similarity_search_by_vector(
+            question.vector.tolist(),
+            k=RESULTS,
+            filter=_filter(profile),
+            hybrid_search_config=config,
+        )
+        return [int(document.id) for document in found]
+
+
+@contextmanager
+def langchain_postgres(corpus: Corpus) -> Iterator[list[Peer]]:
+    """As documented, and once more with pgvector's iterative scan, which it has no option for."""
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_postgres import PGEngine, PGVectorStore
+    from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig, weighted_sum_ranking
+    from langchain_postgres.v2.indexes import HNSWQueryOptions
+
+    class Iterative(HNSWQueryOptions):
+        def to_parameter(self) -> list[str]:
+            return [*super().to_parameter(), "hnsw.iterative_scan = relaxed_order"]
+
+    class Exact(HNSWQueryOptions):
+        def to_parameter(self) -> list[str]:
+            return ["enable_indexscan = off"]
+
+    config = partial(
+        HybridSearchConfig,
+        tsv_column="content_tsv",
+        tsv_lang="pg_catalog.simple",
+        fusion_function=weighted_sum_ranking,
+        fusion_function_parameters={
+            "primary_results_weight": 0.7,
+            "secondary_results_weight": 0.3,
+        },
+        primary_top_k=_LEG_LIMIT,
+        secondary_top_k=_LEG_LIMIT,
+    )
+    database = f"bench_{corpus.size}_langchain"
+    url = make_url(corpus.services.database.url).set(database=database)
+    settings = corpus.services.settings.search.hnsw
+    _fill_langchain(corpus, url, m=settings.m, ef_construction=settings.ef_construction)
+    engine = PGEngine.from_connection_string(url.set(drivername="postgresql+asyncpg"))
+    try:
+        stores = [
+            PGVectorStore.create_sync(
+                engine,
+                DeterministicFakeEmbedding(size=corpus.vectors.shape[1]),
+                _TABLE,
+                id_column="id",
+                metadata_columns=["document"],
+                metadata_json_column=None,
+                index_query_options=options(ef_search=max(settings.ef_search, _LEG_LIMIT)),
+                hybrid_search_config=config(),
+            )
+            for options in (HNSWQueryOptions, Iterative, Exact)
+        ]
+        names = ("langchain-postgres", "langchain-postgres, iterative")
+        yield [
+            LangchainPostgres(name, store, stores[-1], config)
+            for name, store in zip(names, stores, strict=False)
+        ]
+    finally:
+        asyncio.run(engine.close())
+
+
+def _fill_langchain(corpus: Corpus, url: Any, *, m: int, ef_construction: int) -> None:
+    """The table that `init_vectorstore_table` makes, filled by COPY, with the indexes that the
+    documentation advises and one on what is filtered by. Kept for the next run."""
+    from pgvector.psycopg import register_vector
+
+    maintenance = make_url(corpus.services.database.url).set(database="postgres")
+    with psycopg.connect(_plain(maintenance), autocommit=True) as connection:
+        query = "SELECT 1 FROM pg_database WHERE datname = %s"
+        if connection.execute(query, [url.database]).fetchone():
+            return
+        connection.execute(f"CREATE DATABASE {url.database}_new".encode())
+    with psycopg.connect(
+        _plain(url.set(database=f"{url.database}_new")), autocommit=True
+    ) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        register_vector(connection)
+        connection.execute(
+            f"""
+            CREATE TABLE {_TABLE} (
+                id integer PRIMARY KEY, content text NOT NULL,
+                embedding vector({corpus.vectors.shape[1]}) NOT NULL,
+                content_tsv tsvector NOT NULL, document integer
+            )
+            """.encode()
+        )
+        connection.execute(f"ALTER TABLE {_TABLE} ALTER embedding SET STORAGE PLAIN".encode())
+        connection.execute(f"CREATE TEMP TABLE loaded (LIKE {_TABLE}, terms text)".encode())
+        connection.execute("ALTER TABLE loaded ALTER content_tsv DROP NOT NULL")
+        types = ["int4", "text", "vector", "int4", "text"]
+        columns = "id, content, embedding, document, terms"
+        with connection.cursor().copy(
+            f"COPY loaded ({columns}) FROM STDIN WITH (FORMAT BINARY)".encode()
+        ) as copy:
+            copy.set_types(types)
+            for row in visible_passages(corpus):
+                vector = corpus.vectors[row.place]
+                copy.write_row((row.place, row.content, vector, row.document, row.terms))
+        for statement in (
+            f"""
+            INSERT INTO {_TABLE}
+            SELECT id, content, embedding, to_tsvector('simple', terms), document
+              FROM loaded ORDER BY id
+            """,
+            f"""
+            CREATE INDEX ON {_TABLE} USING hnsw (embedding vector_cosine_ops)
+              WITH (m = {m}, ef_construction = {ef_construction})
+            """,
+            f"CREATE INDEX ON {_TABLE} USING gin (content_tsv)",
+            f"CREATE INDEX ON {_TABLE} (document)",
+            "VACUUM (ANALYZE)",
+        ):
+            connection.execute(statement.encode())
+    with psycopg.connect(_plain(maintenance), autocommit=True) as connection:
+        # Renamed when it is whole, so that an interrupted run leaves nothing that looks ready.
+        connection.execute(f"ALTER DATABASE {url.database}_new RENAME TO {url.database}".encode())
+
+
+def _plain(url: Any) -> str:
+    return str(url.set(drivername="postgresql").render_as_string(hide_password=False))
+
+
+# --- Chroma ---------------------------------------------------------------------------------------
+
+
+class ChromaCollection:
+    """A local, persistent collection; without a server Chroma searches by vectors only."""
+
+    name, kind = "Chroma", "vector"
+
+    def __init__(self, collection: Any, corpus: Corpus) -> None:
+        self._collection = collection
+        self._corpus = corpus
+
+    def search(self, profile: Profile, question: Question) -> list[int]:
+        found = self._collection.query(
+            query_embeddings=[question.vector], n_results=RESULTS, where=_filter(profile)
+        )
+        return [int(id_) for id_ in found["ids"][0]]
+
+    def exact(self, profile: Profile, question: Question) -> list[int]:
+        places, _ = self._corpus.exact_nearest(question.vector, profile, RESULTS)
+        return [int(place) for place in places]
+
+
+@contextmanager
+def chroma(corpus: Corpus, data_dir: Path) -> Iterator[list[Peer]]:
+    """With the portal's parameters of HNSW. Kept for the next run."""
+    import chromadb
+    from chromadb.config import Settings
+
+    settings = corpus.services.settings.search.hnsw
+    client = chromadb.PersistentClient(
+        str(data_dir / f"chroma-{corpus.size}"), Settings(anonymized_telemetry=False)
+    )
+    collection = client.get_or_create_collection(
+        "passages",
+        configuration={
+            "hnsw": {
+                "space": "cosine",
+                "max_neighbors": settings.m,
+                "ef_construction": settings.ef_construction,
+                "ef_search": settings.ef_search,
+            }
+        },
+    )
+    wanted = int(corpus.allowed(corpus.profile("100 %")).sum())
+    if collection.count() != wanted:
+        _fill_chroma(corpus, collection, batch=client.get_max_batch_size())
+    try:
+        yield [ChromaCollection(collection, corpus)]
+    finally:
+        client.close()
+
+
+def _fill_chroma(corpus: Corpus, collection: Any, *, batch: int) -> None:
+    rows: list[PassageRow] = []
+
+    def flush() -> None:
+        collection.upsert(
+            ids=[str(row.place) for row in rows],
+            embeddings=corpus.vectors[[row.place for row in rows]],
+            documents=[row.content for row in rows],
+            metadatas=[{"document": row.document} for row in rows],
+        )
+        rows.clear()
+
+    for row in visible_passages(corpus):
+        rows.append(row)
+        if len(rows) == min(batch, 2000):
+            flush()
+    if rows:
+        flush()

@@ -1,0 +1,167 @@
+"""The figures as tables: for the terminal, and for docs/performance.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+Rows = list[list[str]]
+
+# What stands between these in the page is made from a run.
+_BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
+
+
+def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
+    """All tables of one corpus."""
+    console.print(f"\n[bold]{size} passages in {figures['documents']} documents[/bold]")
+    for make in (search_rows, bare_rows, time_rows, load_rows, peer_rows):
+        rows = make(figures)
+        if len(rows) == 1:
+            continue
+        table = Table()
+        for place, name in enumerate(rows[0]):
+            table.add_column(name, justify="left" if place == 0 else "right")
+        for row in rows[1:]:
+            table.add_row(*row)
+        console.print(table)
+
+
+def search_rows(figures: dict[str, Any]) -> Rows:
+    head = ["enabled", "passages", "p50 ms", "p95 ms", "p99 ms", "p50, p95 after a switch"]
+    head += ["recall@10 vectors", "recall@10 hybrid", "× bare scans"]
+    rows = [head]
+    for one in figures["portal"]:
+        after = one.get("switched_just_before")
+        ratio = figures["ratio_to_bare"].get(one["profile"])
+        rows.append(
+            [
+                one["profile"],
+                f"{one['passages']:,}",
+                *(_ms(one[name]) for name in ("p50_ms", "p95_ms", "p99_ms")),
+                f"{_ms(after['p50_ms'])}, {_ms(after['p95_ms'])}" if after else "",
+                f"{one['vector_recall']:.3f}",
+                f"{one['hybrid_recall']:.3f}",
+                f"{ratio:.1f}" if ratio else "",
+            ]
+        )
+    return rows
+
+
+def bare_rows(figures: dict[str, Any]) -> Rows:
+    return [
+        ["bare index scan", "p50 ms", "p95 ms"],
+        *(
+            [name.removeprefix("bare "), _ms(one["p50_ms"]), _ms(one["p95_ms"])]
+            for name, one in figures["bare"].items()
+        ),
+    ]
+
+
+def time_rows(figures: dict[str, Any]) -> Rows:
+    head = ["enabled", "plan", "whole ms", "Python", "round trips", "statements"]
+    rows = [[*head, "planning", "execution"]]
+    for one in figures["portal"]:
+        spent = one["breakdown"]
+        times = ("total_ms", "python_ms", "in_database_ms")
+        rows.append(
+            [
+                one["profile"],
+                spent["plan"],
+                *(_ms(spent[name]) for name in times),
+                f"{spent['statements']:g}",
+                *(_ms(spent[name]) for name in ("planning_ms", "execution_ms")),
+            ]
+        )
+    return rows
+
+
+def load_rows(figures: dict[str, Any]) -> Rows:
+    """Searches a second by clients."""
+    counts = list(dict.fromkeys(one["clients"] for one in figures["load"]))
+    names = list(dict.fromkeys(one["profiles"] for one in figures["load"]))
+    by_place = {(one["profiles"], one["clients"]): one for one in figures["load"]}
+    names_of = [f"{count} client{'' if count == 1 else 's'}" for count in counts]
+    rows = [["enabled", *(f"{name}: searches/s, p95 ms" for name in names_of)]]
+    for name in names:
+        loads = [by_place[name, count] for count in counts]
+        rows.append(
+            [name, *(f"{one['searches_a_second']:.0f}, {_ms(one['p95_ms'])}" for one in loads)]
+        )
+    return rows
+
+
+def peer_rows(figures: dict[str, Any]) -> Rows:
+    """The portal's hybrid search and the peers', in the same run."""
+    rows = [["enabled", "engine", "p50 ms", "p95 ms", "recall@10"]]
+    peers = figures["peers"]
+    for one in figures["portal"]:
+        beside = [peer for peer in peers if peer["profile"] == one["profile"]]
+        if beside:
+            cells = [_ms(one["p50_ms"]), _ms(one["p95_ms"]), f"{one['hybrid_recall']:.3f}"]
+            rows.append([one["profile"], "portal, hybrid", *cells])
+        for peer in beside:
+            cells = [_ms(peer["p50_ms"]), _ms(peer["p95_ms"]), f"{peer['recall']:.3f}"]
+            rows.append(["", f"{peer['engine']}, {peer['kind']}", *cells])
+    return rows
+
+
+def _ms(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def write_page(figures: dict[str, Any], page: Path) -> None:
+    """Renew what stands between the marks of the page; the prose stays."""
+    blocks = {
+        "machine": _machine_text(figures),
+        **{
+            name: _for_each_size(figures, make)
+            for name, make in (
+                ("search", search_rows),
+                ("bare", bare_rows),
+                ("time", time_rows),
+                ("load", load_rows),
+                ("peers", peer_rows),
+            )
+        },
+    }
+    text = page.read_text(encoding="utf-8")
+    filled = _BLOCK.sub(lambda match: match[1] + blocks[match[2]] + match[3], text)
+    page.write_text(filled, encoding="utf-8")
+
+
+def _machine_text(figures: dict[str, Any]) -> str:
+    machine = figures["machine"]
+    packages = ", ".join(
+        f"{name.removeprefix('package ')} {value}"
+        for name, value in machine.items()
+        if name.startswith("package ") and value
+    )
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB; "
+        f"PostgreSQL {machine['PostgreSQL']} (shared_buffers {machine['shared_buffers']}), "
+        f"pgvector {machine['vector']}, pg_textsearch {machine.get('pg_textsearch', 'absent')}; "
+        f"Python {machine['python']} with {packages}. "
+        f"Load before it: {figures['load_before']}. The run took {figures['minutes']} minutes.\n"
+    )
+
+
+def _for_each_size(figures: dict[str, Any], make: Any) -> str:
+    parts = []
+    for size, one in figures["sizes"].items():
+        rows = make(one)
+        if len(rows) > 1:
+            parts.append(
+                f"{int(size):,} passages in {one['documents']:,} documents:\n\n{_markdown(rows)}"
+            )
+    return "\n".join(parts)
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = rows
+    lines = [head, ["---", *("---:" for _ in head[1:])], *body]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import structlog
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
@@ -89,6 +90,8 @@ def test_a_lost_index_is_told_once_and_its_return_too(
     open_portal: Callable[[str], Portal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())
+    # A logger that another test has used remembers where it wrote.
+    monkeypatch.setattr(keyword_index, "log", structlog.get_logger("keyword_index"))
     portal = open_portal("auto")
     with portal.services.database.begin() as session:
         session.execute(text(f"DROP INDEX {keyword_index.BM25_INDEX}"))

@@ -25,12 +25,11 @@ from portal.database.extensions import (
     pg_textsearch_version,
     read_extensions,
 )
+from portal.domain import locks
 
 INDEX = "ix_document_chunks_bm25"
 TABLE = "document_chunks"
 
-# Any number, as long as every process of the portal uses this one.
-_REBUILD_LOCK = 7_316_002
 # What the index may lag behind the table by while others write.
 _COUNT_TOLERANCE = 0.05
 _COUNT_SLACK = 20
@@ -274,11 +273,13 @@ def _restore_extension(connection: Connection) -> bool:
 def _alone(engine: Engine) -> Iterator[Connection]:
     """A connection without transactions, as concurrent rebuilds need, under the rebuild lock."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _REBUILD_LOCK})
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": locks.KEYWORD_INDEX})
         try:
             yield connection
         finally:
-            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _REBUILD_LOCK})
+            connection.execute(
+                text("SELECT pg_advisory_unlock(:key)"), {"key": locks.KEYWORD_INDEX}
+            )
 
 
 # A session that is killed makes the postmaster restart everything but itself: its own start

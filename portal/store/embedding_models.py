@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
+from portal.domain import locks
 from portal.domain.embedding import ModelSource
 from portal.settings import SearchSettings
 from portal.store.documents import PORTAL_COLLECTION
@@ -21,7 +22,6 @@ Status = Literal["building", "ready", "active", "retired"]
 
 # A row must fit a page of 8 kB when its vector is stored inline (STORAGE PLAIN).
 _MAX_INLINE_DIMENSIONS = 1900
-_REGISTRY_LOCK = 7_316_005
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,9 @@ def lock_registry(session: Session, *, shared: bool = False) -> None:
     """Hold the registry until the transaction ends: shared by those who write vectors for all
     models that are in it, alone by those who change it."""
     kind = "_shared" if shared else ""
-    session.execute(text(f"SELECT pg_advisory_xact_lock{kind}(:key)"), {"key": _REGISTRY_LOCK})
+    session.execute(
+        text(f"SELECT pg_advisory_xact_lock{kind}(:key)"), {"key": locks.MODEL_REGISTRY}
+    )
 
 
 def ensure_model(session: Session, source: ModelSource, search: SearchSettings) -> RegisteredModel:

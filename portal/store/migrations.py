@@ -11,13 +11,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 
+from portal.domain import locks
 from portal.store.models import metadata
 from portal.store.session import normalise_url
 
 MIGRATIONS_DIR = Path(__file__).resolve().parents[2] / "migrations"
-
-# Any number, as long as every process of the portal uses this one.
-_MIGRATION_LOCK = 7_316_001
 
 
 def _configured(connection: Connection) -> Config:
@@ -40,14 +38,14 @@ def downgrade(url: str, revision: str) -> None:
 def _run(url: str, revision: str, *, forward: bool) -> None:
     engine = create_engine(normalise_url(url))
     with engine.connect() as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _MIGRATION_LOCK})
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": locks.MIGRATION})
         connection.commit()
         try:
             step = command.upgrade if forward else command.downgrade
             step(_configured(connection), revision)
         finally:
             connection.rollback()
-            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _MIGRATION_LOCK})
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": locks.MIGRATION})
             connection.commit()
     engine.dispose()
 

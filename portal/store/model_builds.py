@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, Update, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from portal.domain import locks
 from portal.domain.documents import Failure
 from portal.domain.embedding import Vector
 from portal.settings import SearchSettings
@@ -33,7 +34,6 @@ from portal.store.vector_index import (
 BUILD_QUEUE = "models"
 BUILD_TASK = "build_model"
 
-_BUILD_LOCK = 7_316_006
 _NIL = UUID(int=0)
 
 
@@ -114,7 +114,7 @@ def building(engine: Engine, model: RegisteredModel) -> Iterator[Connection | No
     The server lets go of the right when the process dies, however it dies.
     """
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        key = {"lock": _BUILD_LOCK, "model": model.id}
+        key = {"lock": locks.MODEL_BUILD, "model": model.id}
         held = connection.execute(text("SELECT pg_try_advisory_lock(:lock, :model)"), key).scalar()
         try:
             yield connection if held else None

@@ -9,8 +9,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-# Any number, as long as every process of the portal uses this one.
-_REANALYSIS_LOCK = 7_316_003
+from portal.domain import locks
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class OutdatedChunk:
 def is_alone(session: Session) -> bool:
     """Whether this transaction is the only one to write terms anew, until it ends."""
     query = text("SELECT pg_try_advisory_xact_lock(:key)")
-    return bool(session.scalar(query, {"key": _REANALYSIS_LOCK}))
+    return bool(session.scalar(query, {"key": locks.REANALYSIS}))
 
 
 def count_outdated(session: Session, version: int) -> int:

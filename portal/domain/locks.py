@@ -1,0 +1,12 @@
+"""Advisory locks of the database: one list, so that no two share a number by accident.
+
+Any numbers do, as long as every process of the portal uses the same ones.
+"""
+
+from __future__ import annotations
+
+MIGRATION = 7_316_001
+KEYWORD_INDEX = 7_316_002
+REANALYSIS = 7_316_003
+MODEL_REGISTRY = 7_316_005
+MODEL_BUILD = 7_316_006

@@ -188,7 +188,8 @@ class Calibration:
         passages nearest to the question, without them those of `evidence`. `statistics` are None
         when the question has no vector."""
         found = keyword_features(evidence, text_scale)
-        if statistics is None or self._background is None:
+        # Without rivals the question was measured before the background was known.
+        if statistics is None or not statistics.rivals or self._background is None:
             return found
         if nearest is None:
             nearest = [one.corrected for one in evidence if one.corrected is not None]

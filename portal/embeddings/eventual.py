@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
@@ -12,7 +12,7 @@ import structlog
 from portal.domain.embedding import Embedder, Vector
 from portal.embeddings import background as backgrounds
 from portal.embeddings.calibration import Calibration, QueryStatistics
-from portal.embeddings.confidence import Evidence, load_weighings
+from portal.embeddings.confidence import load_weighings
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 
 # Long enough for a model on this machine, so that the first search has it already.
@@ -53,17 +53,6 @@ class EventualCalibration(Calibration):
         # The model has just embedded the question: if it was away, it is back.
         self._try()
         return super().query_statistics(query_vector, query)
-
-    def features(
-        self,
-        statistics: QueryStatistics | None,
-        evidence: Sequence[Evidence],
-        text_scale: float,
-        nearest: Sequence[float] | None = None,
-    ) -> list[dict[str, float]]:
-        if statistics is not None and not statistics.rivals:
-            statistics = None  # The question was measured before the background was known.
-        return super().features(statistics, evidence, text_scale, nearest)
 
     def _try(self) -> threading.Thread | None:
         if self.ready or self._clock() < self._try_at or not self._trying.acquire(blocking=False):

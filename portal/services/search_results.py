@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 from uuid import UUID
 
@@ -97,13 +96,12 @@ def nothing(request: SearchRequest, degraded: tuple[str, ...]) -> SearchOutcome:
 
 def outcome(services: Services, ran: Ran, found: Found) -> SearchOutcome:
     """Hits from what was found."""
-    started = perf_counter()
     threshold, candidates = ran.request.threshold or 0.0, found.candidates
-    results, without = _results(services, ran, found)
-    shown = [one for one in results if one.candidate.score >= threshold][: ran.limit]
-    around = _neighbours(services, [one.candidate for one in shown])
-    hits = tuple(_hit(ran, one, around.get(one.candidate.chunk_id)) for one in shown)
-    ran.trace.milliseconds["results"] = round((perf_counter() - started) * 1000, 3)
+    with ran.trace.timed("results"):
+        results, without = _results(services, ran, found)
+        shown = [one for one in results if one.candidate.score >= threshold][: ran.limit]
+        around = _neighbours(services, [one.candidate for one in shown])
+        hits = tuple(_hit(ran, one, around.get(one.candidate.chunk_id)) for one in shown)
     return SearchOutcome(
         query=ran.request.query,
         hits=hits,

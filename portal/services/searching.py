@@ -8,8 +8,7 @@ fails on the way is left out and named in `degraded`: one broken index stops no 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from time import perf_counter
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -49,6 +48,7 @@ from portal.store.search import (
     StatementFailed,
     Trace,
     VectorQuery,
+    timed,
 )
 from portal.store.search_context import read_context
 from portal.store.session import Session
@@ -85,16 +85,11 @@ class _Prepared:
     keywords: KeywordState
     model: RegisteredModel | None
     correction: Correction | None
+    terms: tuple[str, ...]
+    milliseconds: dict[str, float]
     loaded: LoadedModel | None = None
     statistics: QueryStatistics | None = None
     degraded: tuple[str, ...] = ()
-    milliseconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        if self.correction is not None and self.correction.is_applied:
-            return self.correction.terms
-        return query_terms(self.parsed.text)
 
     @property
     def limit(self) -> int:
@@ -169,8 +164,8 @@ class _ModelGone(Exception):
 def _prepare(
     services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
 ) -> _Prepared:
-    started = perf_counter()
-    with services.database.begin() as session:
+    milliseconds: dict[str, float] = {}
+    with timed(milliseconds, "configuration"), services.database.begin() as session:
         context = read_context(
             session,
             person.id,
@@ -179,6 +174,7 @@ def _prepare(
         )
         if request.conversation_id is not None and not context.has_conversation:
             raise NotFound
+        correction = _correct(session, person, request, parsed)
         prepared = _Prepared(
             request=request,
             person=person,
@@ -186,17 +182,12 @@ def _prepare(
             config=dynamic_config.from_stored(context.config),
             keywords=context.keywords,
             model=context.model,
-            correction=_correct(session, person, request, parsed),
+            correction=correction,
+            terms=correction.terms if correction else query_terms(parsed.text),
+            milliseconds=milliseconds,
         )
-    prepared.milliseconds["configuration"] = _since(started)
-    started = perf_counter()
-    prepared = _embed(services, prepared)
-    prepared.milliseconds["embedding"] = _since(started)
-    return prepared
-
-
-def _since(started: float) -> float:
-    return round((perf_counter() - started) * 1000, 3)
+    with timed(milliseconds, "embedding"):
+        return _embed(services, prepared)
 
 
 def _correct(

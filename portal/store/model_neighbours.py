@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from portal.domain.embedding import Vector
 from portal.settings import SearchSettings
 from portal.store.embedding_models import RegisteredModel
-from portal.store.vector_index import scan_settings
+from portal.store.vector_index import scan_settings, vector_literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ def nearest(
         ORDER BY near.distance, near.chunk_id
         LIMIT :limit
     """
-    literal = "[" + ",".join(map(str, vector.tolist())) + "]"
-    rows = session.execute(text(statement), {"vector": literal, "taken": taken, "limit": limit})
+    binds = {"vector": vector_literal(vector.tolist()), "taken": taken, "limit": limit}
+    rows = session.execute(text(statement), binds)
     return [Neighbour(*row) for row in rows]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -39,7 +39,7 @@ from portal.store.search_statement import (
     statement,
 )
 from portal.store.selection import selection_binds
-from portal.store.vector_index import scan_settings
+from portal.store.vector_index import scan_settings, vector_literal
 
 # Of the passages that the vector leg offers, what each of two walks through the index brings.
 _SHARE_OF_A_SCAN = 0.75
@@ -104,21 +104,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A passage with its scores; the counts, `best_bm25` and `nearest`, the likeness of the
-    `NEAREST_COMPARED` first of the vector leg, are over all candidates."""
+    """A passage with its scores; the counts and `nearest`, the likeness of the `NEAREST_COMPARED`
+    first of the vector leg, are over all candidates."""
 
     chunk_id: UUID
     document_id: UUID
     title: str
     media_type: str
-    domain: str | None
-    job_id: UUID
     content: str
     terms: str
     language: str
     page: int | None
     heading: str | None
-    chunk_index: int
     char_start: int
     char_end: int
     cosine: float | None
@@ -127,14 +124,22 @@ class Candidate:
     text_score: float
     vector_rank: int | None
     text_rank: int | None
-    boost: float
     document_chunks: int
     score: float
-    best_bm25: float
     candidate_count: int
     vector_count: int
     text_count: int
     nearest: list[float] | None
+
+
+@contextmanager
+def timed(milliseconds: dict[str, float], step: str) -> Iterator[None]:
+    """Note how long a step takes."""
+    started = perf_counter()
+    try:
+        yield
+    finally:
+        milliseconds[step] = round((perf_counter() - started) * 1000, 3)
 
 
 @dataclass(slots=True)
@@ -147,13 +152,8 @@ class Trace:
     total_chunks: int = 0
     milliseconds: dict[str, float] = field(default_factory=dict)
 
-    @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        started = perf_counter()
-        try:
-            yield
-        finally:
-            self.milliseconds[step] = round((perf_counter() - started) * 1000, 3)
+    def timed(self, step: str) -> AbstractContextManager[None]:
+        return timed(self.milliseconds, step)
 
 
 class PassageSearch:
@@ -222,8 +222,7 @@ class PassageSearch:
     def _planner_settings(self) -> Mapping[str, str]:
         """What the statements of this transaction run with."""
         factor = self._vector.model.candidate_factor if self._vector else 1
-        is_single = self._vector is None or len(self._vector.scan_vectors) == 1
-        front = self._scan_limit() * factor * (1 if is_single else _FRONT_OF_A_SCAN)
+        front = self._scan_limit() * factor * (_FRONT_OF_A_SCAN if self._is_walked_twice else 1)
         return scan_settings(self._settings, front) | {
             # A generic plan would rescore every row in the keyword leg.
             "plan_cache_mode": "force_custom_plan",
@@ -348,9 +347,12 @@ class PassageSearch:
     def _scan_limit(self) -> int:
         """How much each walk of the index is to bring: of two, more than its half of the leg, for
         the languages of the corpus may be unequal."""
-        is_single = self._vector is None or len(self._vector.scan_vectors) == 1
-        share = 1.0 if is_single else _SHARE_OF_A_SCAN
+        share = _SHARE_OF_A_SCAN if self._is_walked_twice else 1.0
         return math.ceil(self.limits.leg_limit * share)
+
+    @property
+    def _is_walked_twice(self) -> bool:
+        return self._vector is not None and len(self._vector.scan_vectors) > 1
 
     def _range(self) -> float:
         """How far apart scores can lie, on the scale of whatever orders."""
@@ -395,22 +397,19 @@ def _free_planner(session: Session) -> Iterator[None]:
 
 
 def _vector_binds(vector: VectorQuery) -> dict[str, Any]:
-    plain, corrected = _literal(vector.plain_vector), _literal(vector.corrected_vector)
+    plain, corrected = vector_literal(vector.plain_vector), vector_literal(vector.corrected_vector)
     is_corrected = vector.search_vector is vector.corrected_vector
     scans: dict[str, Any] = {
-        f"scan_vector_{number}": _literal(each) for number, each in enumerate(vector.scan_vectors)
+        f"scan_vector_{number}": vector_literal(each)
+        for number, each in enumerate(vector.scan_vectors)
     }
     return scans | {
-        "search_vector": corrected if is_corrected else _literal(vector.search_vector),
+        "search_vector": corrected if is_corrected else vector_literal(vector.search_vector),
         "plain_vector": plain,
         "corrected_vector": corrected,
         "likeness_low": vector.likeness_low,
         "likeness_width": vector.likeness_width,
     }
-
-
-def _literal(vector: Sequence[float]) -> str:
-    return "[" + ",".join(map(str, vector)) + "]"
 
 
 def source_of(candidate: Candidate) -> SearchMode:

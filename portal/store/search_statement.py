@@ -104,12 +104,11 @@ def statement(shape: Shape) -> TextClause:
     """Legs to candidates, candidates to scores, scores to the best passages."""
     legs = " UNION ALL ".join(f"({leg})" for leg in _legs(shape))
     return text(f"""
-        SELECT k.chunk_id, d.id AS document_id, d.title, d.media_type, d.domain, c.job_id,
-               c.content, c.terms, c.language, c.page, c.heading, c.chunk_index, c.char_start,
-               c.char_end, k.cosine, k.likeness, k.bm25, k.text_score, k.vector_rank, k.text_rank,
-               k.boost,
-               d.chunk_count AS document_chunks,
-               k.score, k.best_bm25, k.candidate_count, k.vector_count, k.text_count, k.nearest
+        SELECT k.chunk_id, d.id AS document_id, d.title, d.media_type,
+               c.content, c.terms, c.language, c.page, c.heading, c.char_start, c.char_end,
+               k.cosine, k.likeness, k.bm25, k.text_score, k.vector_rank, k.text_rank,
+               d.chunk_count AS document_chunks, k.score, k.candidate_count, k.vector_count,
+               k.text_count, k.nearest
         FROM (
             SELECT *, count(*) FILTER (WHERE score >= :threshold) OVER () AS candidate_count,
                    count(vector_rank) OVER () AS vector_count,

@@ -8,7 +8,7 @@ order is rough, so several times as many are taken and put in order by the full 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -113,6 +113,11 @@ def create_statement(
         f" USING {shape.method} (({expression}) {_OPERATOR_CLASSES[shape.vector_type]})"
         f" WITH ({parameters})"
     )
+
+
+def vector_literal(vector: Sequence[float]) -> str:
+    """A vector as pgvector reads it."""
+    return "[" + ",".join(map(str, vector)) + "]"
 
 
 def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:

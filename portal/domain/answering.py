@@ -1,0 +1,136 @@
+"""Answers from passages: what a chat model is given, what it gives, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+from portal.domain.search import SearchMode, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage that an answer may cite. `number` is its place in the register of the answer,
+    from 1, as the model sees it; what a reader sees follows first use. `text` are characters
+    `char_start` to `char_end` of revision `revision_id`."""
+
+    number: int
+    document_id: UUID
+    revision_id: UUID
+    chunk_id: UUID
+    title: str
+    media_type: str
+    text: str
+    char_start: int
+    char_end: int
+    language: str
+    page: int | None
+    heading: str | None
+    score: float
+    vector_score: float | None
+    text_score: float
+    confidence: float
+    low_confidence: bool
+    found_by: SearchMode
+    highlights: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the conversation as the model sees it."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a chat model is asked. `system` holds the instructions and the passages as data;
+    `sources` are the same passages for a provider that needs no prompt; `turns` end with the
+    question; `language` is the question's, `zh` or `en`. With `can_search` the model may ask
+    for another search."""
+
+    system: str
+    turns: Sequence[Turn]
+    question: str
+    language: str
+    sources: Sequence[Source]
+    can_search: bool = False
+    tool_turns: Sequence[dict[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCall:
+    """The model wants to look for something else."""
+
+    call_id: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abstained:
+    """The provider has no answer in these sources; `text` says so."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Nothing new yet: a moment to notice that the reader has left."""
+
+
+ChatEvent = TextDelta | SearchCall | Abstained | Heartbeat
+
+
+class Cancellation(Protocol):
+    """Whether the reader has left or pressed stop."""
+
+    def is_cancelled(self) -> bool: ...
+
+
+class ChatModel(Protocol):
+    """What writes answers."""
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether it may ask for another search."""
+        ...
+
+    def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
+        """The answer in pieces, as they come; closing the iterator ends the request at once.
+        Raises ChatUnavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """Characters of an answer. `marker` is the number shown when this piece is a marker, whose
+    text is then ``[n]``."""
+
+    text: str
+    marker: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceSupport:
+    """Characters `start` to `end` of an answer are one sentence, which cites `markers`.
+    `is_supported` is None where nothing was claimed: a greeting, a heading, code."""
+
+    start: int
+    end: int
+    markers: tuple[int, ...] = ()
+    is_supported: bool | None = None
+    likeness: float | None = field(default=None)

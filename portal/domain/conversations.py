@@ -1,0 +1,133 @@
+"""Conversations, their messages, and what answers cite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from portal.domain.answering import SentenceSupport
+from portal.domain.search import SearchMode
+
+MAX_TITLE_CHARACTERS = 200
+MAX_MESSAGE_CHARACTERS = 4096
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class MessageStatus(StrEnum):
+    """`streaming` while it is written; `stopped` by the reader, or because the process ended;
+    `abstained` when nothing was found to answer from; `unavailable` when the chat model did not
+    answer: the hits are shown instead."""
+
+    STREAMING = "streaming"
+    DONE = "done"
+    STOPPED = "stopped"
+    ABSTAINED = "abstained"
+    UNAVAILABLE = "unavailable"
+
+
+class Feedback(StrEnum):
+    USEFUL = "useful"
+    NOT_USEFUL = "not_useful"
+
+
+class SourceState(StrEnum):
+    """What became of a cited document since: the same text, other text, in the trash, or gone
+    (purged, or no longer shared with this reader)."""
+
+    CURRENT = "current"
+    REPLACED = "replaced"
+    TRASHED = "trashed"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    id: UUID
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    message_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """What an answer rests on, as it stood. `excerpt` are characters `char_start` to `char_end` of
+    revision `revision_id`, `quote_sha256` their hash. `was_cited` tells a source that a marker
+    names from one that was only consulted. `can_open` when this reader may open the document."""
+
+    id: UUID
+    marker: int
+    document_id: UUID | None
+    revision_id: UUID | None
+    chunk_id: UUID | None
+    title: str
+    excerpt: str
+    quote_sha256: str
+    char_start: int
+    char_end: int
+    page: int | None
+    heading: str | None
+    score: float
+    vector_score: float | None
+    text_score: float
+    confidence: float
+    low_confidence: bool
+    source: SearchMode
+    was_cited: bool
+    state: SourceState
+    can_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What an answer was made from. `selection_hash` is SHA-256 over the sorted ids of the
+    documents that counted; `search_query` is the question as it was searched for, other than
+    asked in a follow-up; `further_queries` are those that the model asked for itself."""
+
+    selection_hash: str
+    enabled_count: int
+    document_count: int
+    search_query: str
+    further_queries: tuple[str, ...]
+    search_method: str
+    degraded: tuple[str, ...]
+    embedding_model: str | None
+    chat_provider: str
+    chat_model: str
+    context_tokens: int
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`content` is Markdown in which ``[n]`` stands for citation n; `support` has its sentences.
+    `replaces` tells which earlier answer or question a retry or an edit stands in for."""
+
+    id: UUID
+    conversation_id: UUID
+    role: Role
+    content: str
+    status: MessageStatus
+    created_at: datetime
+    citations: tuple[Citation, ...] = ()
+    support: tuple[SentenceSupport, ...] = ()
+    replay: Replay | None = None
+    feedback: Feedback | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether quoted words still stand where they were quoted from: `stands` is None when the
+    revision was purged and nothing is left to compare with."""
+
+    citation_id: UUID
+    stands: bool | None
+    quote_sha256: str
+    found_sha256: str | None

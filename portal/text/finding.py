@@ -69,16 +69,19 @@ def _others(prepared: NormalisedText, wanted: frozenset[str]) -> Iterator[tuple[
     if beginnings is None:
         return
     text, done = prepared.text, 0
-    known: dict[str, list[tuple[str, int, int]]] = {}
     for match in beginnings.finditer(text):
         if match.start() < done:
             continue
         start, done = _run(text, match.start(), least=done)
         run = text[start:done]
-        if run not in known:
-            known[run] = [token for token in folded_terms(run) if token[0] in wanted]
-        for term, first, last in known[run]:
-            yield term, start + first, start + last
+        for term, first, last in _terms_of(run):
+            if term in wanted:
+                yield term, start + first, start + last
+
+
+@lru_cache(maxsize=8192)
+def _terms_of(run: str) -> tuple[tuple[str, int, int], ...]:
+    return tuple(folded_terms(run))
 
 
 def _run(text: str, place: int, *, least: int) -> tuple[int, int]:
@@ -96,9 +99,14 @@ def _beginnings(terms: frozenset[str]) -> re.Pattern[str] | None:
     letter (happy, happi), so the term's last does not count."""
     if not terms:
         return None
-    options = [
-        ("(?<![0-9])" if term[0].isdecimal() else "(?<![a-z])")
-        + _INSIDE.join(term[: max(1, len(term) - 1)].partition("zz")[0] or term[0])
-        for term in sorted(terms)
-    ]
-    return re.compile("|".join(options))
+    rests: dict[str, set[str]] = {}
+    for term in terms:
+        beginning = term[: max(1, len(term) - 1)].partition("zz")[0] or term[0]
+        rests.setdefault(beginning[0], set()).add(_INSIDE.join(["", *beginning[1:]]))
+    # One class of first characters, and what goes on only then: the search passes over all others
+    # without trying a word at each. No digit goes before a number, no letter before a word.
+    firsts = "".join(sorted(rests))
+    others = "|".join(
+        f"(?<={first})(?:{'|'.join(sorted(options))})" for first, options in sorted(rests.items())
+    )
+    return re.compile(f"[{firsts}](?<![0-9][0-9])(?<![a-z][a-z])(?:{others})")

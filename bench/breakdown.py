@@ -8,41 +8,42 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
+from unittest.mock import patch
 
-from sqlalchemy import event
+import psycopg
+from psycopg.rows import scalar_row
+from sqlalchemy import text
 
 from bench.corpus import Corpus, Question
 from bench.profiles import Profile
 from portal.services.searching import search
-from portal.store.session import Database
+from portal.store import search as passage_search
+from portal.store.tuning import fetch_under
 
 RESULTS = 10
-_TIMED = "bench_started"
 
 
 @dataclass(slots=True)
 class _Watch:
-    """Statements of the searches so far, and the time until the driver had their rows."""
+    """What the searches so far waited for: round trips, and seconds until their answers came."""
 
-    statements: int = 0
+    waits: int = 0
     seconds: float = 0.0
     plans: list[dict[str, Any]] = field(default_factory=list)
-    explains: bool = False
 
 
 def break_down(
     corpus: Corpus, profile: Profile, questions: Sequence[Question]
 ) -> dict[str, float | str]:
-    """Means in milliseconds over the questions: `total`, `in_database` (round trips of all
-    statements) and the rest in Python; of the search statement alone `planning`, `execution`,
-    as the server's EXPLAIN says in a run of its own."""
-    with _watched(corpus.services.database) as watch:
+    """Means in milliseconds over the questions: `total`, `in_database` (waiting for the server) and
+    the rest in Python; of the search statement alone `planning`, `execution`, as the server's
+    EXPLAIN says in a run of its own."""
+    with _waiting() as watch:
         started = time.perf_counter()
         for question in questions:
             search(corpus.services, profile.person, profile.request(question.text, top_n=RESULTS))
         total = time.perf_counter() - started
-        statements, seconds = watch.statements, watch.seconds
-        watch.explains = True
+    with _explaining(watch):
         for question in questions:
             search(corpus.services, profile.person, profile.request(question.text, top_n=RESULTS))
     explained = search(
@@ -54,9 +55,9 @@ def break_down(
     return {
         "plan": _plan_text((explained.explanation or {}).get("plan")),
         "total_ms": round(1000 * total / count, 3),
-        "in_database_ms": round(1000 * seconds / count, 3),
-        "python_ms": round(1000 * (total - seconds) / count, 3),
-        "statements": round(statements / count, 1),
+        "in_database_ms": round(1000 * watch.seconds / count, 3),
+        "python_ms": round(1000 * (total - watch.seconds) / count, 3),
+        "waits": round(watch.waits / count, 1),
         "planning_ms": round(mean(plan["Planning Time"] for plan in watch.plans), 3),
         "execution_ms": round(mean(plan["Execution Time"] for plan in watch.plans), 3),
     }
@@ -70,28 +71,31 @@ def _plan_text(plan: Any) -> str:
 
 
 @contextmanager
-def _watched(database: Database) -> Iterator[_Watch]:
-    watch = _Watch()
+def _waiting() -> Iterator[_Watch]:
+    """Times the driver's waiting, however a statement was sent."""
+    watch, wait = _Watch(), psycopg.Connection.wait
 
-    def before(_connection: Any, _cursor: Any, _statement: str, _parameters: Any,
-               context: Any, _many: bool) -> None:  # fmt: skip
-        setattr(context, _TIMED, time.perf_counter())
+    def timed(connection: Any, *values: Any, **named: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return wait(connection, *values, **named)
+        finally:
+            watch.seconds += time.perf_counter() - started
+            watch.waits += 1
 
-    def after(connection: Any, _cursor: Any, statement: str, parameters: Any,
-              context: Any, _many: bool) -> None:  # fmt: skip
-        watch.seconds += time.perf_counter() - getattr(context, _TIMED)
-        watch.statements += 1
-        if watch.explains and "<=>" in statement:
-            # In the same transaction, so that it plans under the same settings.
-            explain = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}"
-            with connection.connection.cursor() as cursor:
-                cursor.execute(explain, parameters)
-                watch.plans.append(cursor.fetchone()[0][0])
-
-    event.listen(database.engine, "before_cursor_execute", before)
-    event.listen(database.engine, "after_cursor_execute", after)
-    try:
+    with patch.object(psycopg.Connection, "wait", timed):
         yield watch
-    finally:
-        event.remove(database.engine, "before_cursor_execute", before)
-        event.remove(database.engine, "after_cursor_execute", after)
+
+
+@contextmanager
+def _explaining(watch: _Watch) -> Iterator[None]:
+    """Has the server explain each search statement besides, under the same settings."""
+
+    def explained(session: Any, settings: Any, clause: Any, binds: Any, rows: Any) -> Any:
+        explain = text(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {clause.text}")
+        plans = fetch_under(session, settings, explain, binds, scalar_row)
+        watch.plans.append(plans[0][0])
+        return fetch_under(session, settings, clause, binds, rows)
+
+    with patch.object(passage_search, "fetch_under", explained):
+        yield

@@ -63,7 +63,7 @@ def bare_rows(figures: dict[str, Any]) -> Rows:
 
 
 def time_rows(figures: dict[str, Any]) -> Rows:
-    head = ["enabled", "plan", "whole ms", "Python", "round trips", "statements"]
+    head = ["enabled", "plan", "whole ms", "Python", "round trips", "waits"]
     rows = [[*head, "planning", "execution"]]
     for one in figures["portal"]:
         spent = one["breakdown"]
@@ -73,7 +73,7 @@ def time_rows(figures: dict[str, Any]) -> Rows:
                 one["profile"],
                 spent["plan"],
                 *(_ms(spent[name]) for name in times),
-                f"{spent['statements']:g}",
+                f"{spent['waits']:g}",
                 *(_ms(spent[name]) for name in ("planning_ms", "execution_ms")),
             ]
         )

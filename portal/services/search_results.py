@@ -163,7 +163,7 @@ def _neighbours(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID,
     ]
     if not short:
         return {}
-    with services.database.begin() as session:
+    with services.database.read() as session:
         return neighbours(session, short)
 
 

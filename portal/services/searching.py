@@ -36,7 +36,7 @@ from portal.services.search_results import Found, Ran
 from portal.store import conversations as conversation_store
 from portal.store import embedding_models
 from portal.store.embedding_models import RegisteredModel
-from portal.store.enabled_sets import Scope
+from portal.store.enabled_sets import Scope, Versions
 from portal.store.keyword_index import KeywordState
 from portal.store.query_filters import narrowing
 from portal.store.search import (
@@ -84,6 +84,7 @@ class _Prepared:
     config: DynamicConfig
     keywords: KeywordState
     model: RegisteredModel | None
+    versions: Versions
     correction: Correction | None
     terms: tuple[str, ...]
     milliseconds: dict[str, float]
@@ -165,7 +166,7 @@ def _prepare(
     services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
 ) -> _Prepared:
     milliseconds: dict[str, float] = {}
-    with timed(milliseconds, "configuration"), services.database.begin() as session:
+    with timed(milliseconds, "configuration"), services.database.read() as session:
         context = read_context(
             session,
             person.id,
@@ -182,6 +183,7 @@ def _prepare(
             config=dynamic_config.from_stored(context.config),
             keywords=context.keywords,
             model=context.model,
+            versions=context.versions,
             correction=correction,
             terms=correction.terms if correction else query_terms(parsed.text),
             milliseconds=milliseconds,
@@ -284,11 +286,11 @@ def _vector_query(prepared: _Prepared) -> VectorQuery | None:
     # "By meaning" alone means the model's own cosine; hybrid corrects the question's vector for
     # the language it is asked in (docs/retrieval-quality.md).
     is_hybrid = prepared.request.mode is SearchMode.HYBRID
-    plain, corrected = statistics.vector.tolist(), statistics.search_vector.tolist()
+    plain, corrected = statistics.vector, statistics.search_vector
     return VectorQuery(
         model=prepared.model,
         search_vector=corrected if is_hybrid else plain,
-        scan_vectors=[scan.tolist() for scan in statistics.scan_vectors] if is_hybrid else [plain],
+        scan_vectors=statistics.scan_vectors if is_hybrid else [plain],
         plain_vector=plain,
         corrected_vector=corrected,
         is_corrected=is_hybrid,
@@ -329,12 +331,14 @@ def _outcome(
         statistics=prepared.statistics,
         vector=attempt.vector,
         keywords=attempt.keywords,
-        correction=prepared.correction
-        or _suggestion(services, prepared, attempt, found.candidates),
+        correction=prepared.correction,
         degraded=degraded,
         trace=trace,
     )
-    return search_results.outcome(services, ran, found)
+    outcome = search_results.outcome(services, ran, found)
+    if outcome.correction is None and _may_be_misspelt(attempt, found.candidates, outcome):
+        outcome = replace(outcome, correction=_suggestion(services, prepared))
+    return outcome
 
 
 def _find(
@@ -356,7 +360,7 @@ def _find_once(
 ) -> tuple[PassageSearch, list[Candidate]]:
     settings = services.settings
     least = settings.rerank.candidates if services.reranker is not None else 0
-    with services.database.begin() as session:
+    with services.database.read() as session:
         passages = PassageSearch(
             session,
             prepared.scope(phrases=phrases),
@@ -365,17 +369,23 @@ def _find_once(
             ranking=prepared.ranking(),
             limits=prepared.limits(least=least, spare=spare),
             total_chunks=prepared.keywords.chunk_count,
+            versions=prepared.versions,
             settings=settings.search,
             enabled_sets=services.enabled_sets,
         )
         return passages, passages.run(explain=prepared.request.explain)
 
 
-def _suggestion(
-    services: Services, prepared: _Prepared, attempt: _Attempt, candidates: Sequence[Candidate]
-) -> Correction | None:
-    """Another spelling to offer, where no word of the question was found at all."""
+def _may_be_misspelt(
+    attempt: _Attempt, candidates: Sequence[Candidate], outcome: SearchOutcome
+) -> bool:
+    """Whether no word of the question was found at all, and by meaning nothing that is sure."""
     if attempt.keywords is None or (candidates and candidates[0].text_count):
-        return None
+        return False
+    return all(hit.low_confidence for hit in outcome.hits)
+
+
+def _suggestion(services: Services, prepared: _Prepared) -> Correction | None:
+    """Another spelling to offer."""
     with services.database.begin() as session:
         return _respelt(session, prepared.person, prepared.request, prepared.parsed)

@@ -59,7 +59,7 @@ class RegisteredModel:
 
     def order_expression(self, alias: str, bind: str) -> str:
         """What to ORDER BY, ascending, to be served by the index: `alias` is the partition's,
-        `bind` a parameter that holds the question's vector as text."""
+        `bind` a parameter that holds the question as a VectorParameter."""
         return self.shape.distance(f"{alias}.embedding", f":{bind}", self.dimensions)
 
     @staticmethod
@@ -115,6 +115,12 @@ def _add(session: Session, source: ModelSource, search: SearchSettings) -> Embed
         model = registered(row)
         session.execute(text(create_statement(model.partition, shape, model.dimensions, search)))
     return row
+
+
+# What `registered` reads, for a SELECT list in which the registry is m. Named one by one: a
+# statement that was prepared for all columns fails once a migration adds another.
+REGISTERED_COLUMNS = """m.id, m.name, m.dimensions, m.provider, m.options, m.index_method,
+    m.vector_type, m.status, m.is_complete, m.activated_at, m.retired_at, m.calibration"""
 
 
 def registered(row: Any) -> RegisteredModel:

@@ -8,14 +8,13 @@ the next search of any process reads other versions and computes anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from threading import Lock
 from uuid import UUID
 
 from cachetools import LRUCache
-from sqlalchemy import TextClause, text
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.people import Person
@@ -43,7 +42,11 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What an enabled set depends on; equal versions mean an equal set."""
+    """What an enabled set depends on; equal versions mean an equal set.
+
+    They are read before the set itself: a change in between then makes the set look older than it
+    is, and the next search computes it anew.
+    """
 
     collection_id: UUID
     documents: int
@@ -86,36 +89,6 @@ class EnabledSets:
             if _ENTRY_BYTES + len(found.ids or "") <= _CACHE_BYTES:
                 self._kept[key] = (versions, found)
         return found
-
-
-_VERSIONS = """
-    SELECT c.id AS collection_id, c.documents_version AS documents,
-           COALESCE(u.selection_version, 0) AS defaults,
-           COALESCE(v.selection_version, 0) AS overrides {settings}
-    FROM collections c
-    LEFT JOIN users u ON u.id = :person_id
-    LEFT JOIN conversations v ON v.id = :conversation_id
-    WHERE c.name = 'portal'
-"""
-
-
-@lru_cache(maxsize=8)
-def _versions_statement(names: tuple[str, ...]) -> TextClause:
-    settings = "".join(f", set_config('{name}', :s{i}, true)" for i, name in enumerate(names))
-    return text(_VERSIONS.format(settings=settings))
-
-
-def read_versions(session: Session, scope: Scope, settings: Mapping[str, str]) -> Versions:
-    """The versions as they are now; on the same way the transaction gets `settings`.
-
-    Read before the set itself: a change in between then makes the set look older than it is, and
-    the next search computes it anew.
-    """
-    binds: dict[str, object] = {"person_id": scope.person.id}
-    binds["conversation_id"] = scope.conversation_id
-    binds |= {f"s{place}": value for place, value in enumerate(settings.values())}
-    row = session.execute(_versions_statement(tuple(settings)), binds).one()
-    return Versions(*row[:4])
 
 
 def count_enabled(session: Session, scope: Scope, versions: Versions, *, most: int) -> EnabledSet:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from portal.domain.embedding import Vector
 from portal.settings import SearchSettings
 from portal.store.embedding_models import RegisteredModel
-from portal.store.vector_index import scan_settings, vector_literal
+from portal.store.vector_index import VectorParameter, scan_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def nearest(
         ORDER BY near.distance, near.chunk_id
         LIMIT :limit
     """
-    binds = {"vector": vector_literal(vector.tolist()), "taken": taken, "limit": limit}
+    binds = {"vector": VectorParameter(vector), "taken": taken, "limit": limit}
     rows = session.execute(text(statement), binds)
     return [Neighbour(*row) for row in rows]
 

@@ -10,11 +10,15 @@ from time import perf_counter
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+import psycopg
+from psycopg.rows import RowFactory, class_row, scalar_row
+from sqlalchemy import TextClause
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from portal.domain.embedding import Vector
 from portal.domain.search import Fusion, KeywordBackend, Normalisation, SearchMode, Weights
+from portal.errors import DatabaseUnavailable
 from portal.settings import SearchSettings
 from portal.store import keyword_candidates
 from portal.store.embedding_models import RegisteredModel
@@ -25,7 +29,6 @@ from portal.store.enabled_sets import (
     Versions,
     count_enabled,
     list_chunks,
-    read_versions,
 )
 from portal.store.fusion import FUSIONS, KEYWORD_ONLY, VECTOR_ONLY, VECTOR_PART
 from portal.store.keyword_candidates import Bm25Shape
@@ -39,13 +42,16 @@ from portal.store.search_statement import (
     statement,
 )
 from portal.store.selection import selection_binds
-from portal.store.vector_index import scan_settings, vector_literal
+from portal.store.tuning import Row, fetch_under, is_broken
+from portal.store.vector_index import VectorParameter, scan_settings
 
 # Of the passages that the vector leg offers, what each of two walks through the index brings.
 _SHARE_OF_A_SCAN = 0.75
 # Such a walk starts far from where it ends and needs a broader front. Recall@10 of the leg at
 # 50,000 passages of two languages: .982 with a front of 100, .994 with 160; one walk found .73.
 _FRONT_OF_A_SCAN = 2
+# Of fewer passages than these all are compared, where that is not forbidden.
+_LEAST_SHARE = 0.1
 
 
 class StatementFailed(Exception):
@@ -55,16 +61,16 @@ class StatementFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
     """What the vector leg looks for. `search_vector` orders the leg, an index is asked with each of
-    `scan_vectors`, `plain_vector` gives the
-    cosine that is shown, `corrected_vector` the likeness that fusion and confidence use; low and
-    width put likeness on the scale of this question. With `is_corrected` likeness orders even
-    without a keyword leg, as in hybrid search that had to do without one."""
+    `scan_vectors`, `plain_vector` gives the cosine that is shown, `corrected_vector` the likeness
+    that fusion and confidence use; low and width put likeness on the scale of this question. With
+    `is_corrected` likeness orders even without a keyword leg, as in hybrid search that had to do
+    without one."""
 
     model: RegisteredModel
-    search_vector: Sequence[float]
-    scan_vectors: Sequence[Sequence[float]]
-    plain_vector: Sequence[float]
-    corrected_vector: Sequence[float]
+    search_vector: Vector
+    scan_vectors: Sequence[Vector]
+    plain_vector: Vector
+    corrected_vector: Vector
     is_corrected: bool
     likeness_low: float
     likeness_width: float
@@ -172,6 +178,7 @@ class PassageSearch:
         ranking: Ranking,
         limits: Limits,
         total_chunks: int,
+        versions: Versions,
         settings: SearchSettings,
         enabled_sets: EnabledSets,
     ) -> None:
@@ -181,6 +188,7 @@ class PassageSearch:
         self._keywords = keywords
         self._ranking = ranking
         self.limits = limits
+        self._versions = versions
         self._settings = settings
         self._enabled_sets = enabled_sets
         self.trace = Trace(total_chunks=total_chunks)
@@ -198,32 +206,33 @@ class PassageSearch:
             if error.connection_invalidated:
                 raise
             raise StatementFailed from error
+        except psycopg.Error as error:
+            if is_broken(self._session):
+                raise DatabaseUnavailable from error
+            raise StatementFailed from error
 
     def _run(self, *, explain: bool) -> list[Candidate]:
         with self.trace.timed("selection"):
-            versions = read_versions(self._session, self._scope, self._planner_settings())
-            enabled = self._enabled(versions)
+            enabled = self._enabled()
         if not enabled.document_count:
             return []
         self._choose_plans(enabled)
         shape = self._shape(enabled)
-        binds = self._binds(versions, enabled)
+        binds = self._binds(enabled)
         if shape.takes_keyword_selection:
             with self.trace.timed("keyword_selection"):
                 binds |= self._keyword_selection(enabled)
         with self.trace.timed("statement"):
-            rows = self._execute(shape, binds).mappings().all()
+            found = self._fetch(statement(shape), binds, class_row(Candidate))
         if explain:
             self._time_legs(shape, binds)
-        return [Candidate(**row) for row in rows]
+        return found
 
     # --- what counts, and the way to look ---------------------------------------------------------
 
     def _planner_settings(self) -> Mapping[str, str]:
-        """What the statements of this transaction run with."""
-        factor = self._vector.model.candidate_factor if self._vector else 1
-        front = self._scan_limit() * factor * (_FRONT_OF_A_SCAN if self._is_walked_twice else 1)
-        return scan_settings(self._settings, front) | {
+        """What the statement runs with."""
+        return scan_settings(self._settings, self._front()) | {
             # A generic plan would rescore every row in the keyword leg.
             "plan_cache_mode": "force_custom_plan",
             # The planner cannot know how many rows of an ordered scan are needed, and prefers to
@@ -233,18 +242,16 @@ class PassageSearch:
             "statement_timeout": str(int(self._settings.statement_timeout_s * 1000)),
         }
 
-    def _enabled(self, versions: Versions) -> EnabledSet:
+    def _enabled(self) -> EnabledSet:
         """What is switched on and fits; named when it is little enough to be compared whole."""
-        scope, most = self._scope, self._most_compared()
+        scope, versions, most = self._scope, self._versions, self._most_compared()
 
         def compute() -> EnabledSet:
-            with _free_planner(self._session):
-                return count_enabled(self._session, scope, versions, most=most)
+            return count_enabled(self._session, scope, versions, most=most)
 
         enabled = self._enabled_sets.get(scope, versions, compute)
         if scope.narrowing.chunks and enabled.document_count:
-            with _free_planner(self._session):
-                fitting = list_chunks(self._session, scope, versions, most=most)
+            fitting = list_chunks(self._session, scope, versions, most=most)
             # Too many to name: conditions on the text then stand in the legs.
             enabled = fitting if fitting.ids is not None else enabled
         self.trace.enabled = enabled
@@ -279,6 +286,7 @@ class PassageSearch:
             limit=self.limits.leg_limit,
             # Not by how many results are wanted, or the order of the first would depend on it.
             enough=self.limits.leg_limit // 2,
+            settings=self._planner_settings(),
         )
         return keyword_candidates.as_arrays(found)
 
@@ -315,7 +323,7 @@ class PassageSearch:
             return FUSIONS[self._ranking.fusion, self._ranking.normalisation]
         return VECTOR_PART if self._vector.is_corrected else VECTOR_ONLY
 
-    def _binds(self, versions: Versions, enabled: EnabledSet) -> dict[str, Any]:
+    def _binds(self, enabled: EnabledSet) -> dict[str, Any]:
         """Values for all binds that some shape of the statement has."""
         limits, ranking = self.limits, self._ranking
         # Only their ratio counts; the least and the greatest of numbers have sums and shares too.
@@ -323,7 +331,7 @@ class PassageSearch:
         binds: dict[str, Any] = selection_binds(self._scope.person, self._scope.conversation_id)
         binds |= self._scope.narrowing.binds
         binds |= {
-            "collection_id": versions.collection_id,
+            "collection_id": self._versions.collection_id,
             "enabled_ids": enabled.ids,
             "limit": limits.limit,
             "leg_limit": limits.leg_limit,
@@ -344,6 +352,17 @@ class PassageSearch:
             binds["text_floor"] = self._keywords.text_floor
         return binds
 
+    def _front(self) -> int:
+        """How many near vectors a walk of the index keeps in view. With passages switched off it is
+        as many more as bring enough that count at once: a walk that has to go on does most of its
+        work anew."""
+        wanted, enabled = self._scan_limit(), self.trace.enabled
+        factor = self._vector.model.candidate_factor if self._vector else 1
+        front = wanted * factor * (_FRONT_OF_A_SCAN if self._is_walked_twice else 1)
+        share = enabled.chunk_count / max(1, self.trace.total_chunks) if enabled else 1.0
+        spread = math.sqrt(wanted * max(0.0, 1.0 - share))
+        return max(front, math.ceil((wanted + 2 * spread) / max(share, _LEAST_SHARE)))
+
     def _scan_limit(self) -> int:
         """How much each walk of the index is to bring: of two, more than its half of the leg, for
         the languages of the corpus may be unequal."""
@@ -363,11 +382,10 @@ class PassageSearch:
             return min(1.0, self._vector.likeness_width)
         return 1.0
 
-    def _execute(self, shape: Shape, binds: Mapping[str, Any], *, leg: bool = False) -> Any:
-        clause = (leg_statement if leg else statement)(shape)
-        # The driver refuses values for binds that the statement has not.
-        wanted = clause._bindparams  # noqa: SLF001 - the only way to ask a text() for them
-        return self._session.execute(clause, {name: binds[name] for name in wanted})
+    def _fetch(
+        self, clause: TextClause, binds: Mapping[str, Any], rows: RowFactory[Row]
+    ) -> list[Row]:
+        return fetch_under(self._session, self._planner_settings(), clause, binds, rows)
 
     def _time_legs(self, shape: Shape, binds: Mapping[str, Any]) -> None:
         for step, leg in (
@@ -377,36 +395,18 @@ class PassageSearch:
             if leg.vector is None and leg.keyword is None:
                 continue
             with self.trace.timed(step):
-                self._execute(leg, binds, leg=True).scalar()
-
-
-@contextmanager
-def _free_planner(session: Session) -> Iterator[None]:
-    """Let the planner join as it likes: going through all documents is another matter than
-    joining the few rows of an ordered scan."""
-    for value in ("on", "off"):
-        session.execute(
-            text(
-                "SELECT set_config('enable_hashjoin', :value, true),"
-                " set_config('enable_mergejoin', :value, true)"
-            ),
-            {"value": value},
-        )
-        if value == "on":
-            yield
+                self._fetch(leg_statement(leg), binds, scalar_row)
 
 
 def _vector_binds(vector: VectorQuery) -> dict[str, Any]:
-    plain, corrected = vector_literal(vector.plain_vector), vector_literal(vector.corrected_vector)
-    is_corrected = vector.search_vector is vector.corrected_vector
     scans: dict[str, Any] = {
-        f"scan_vector_{number}": vector_literal(each)
+        f"scan_vector_{number}": VectorParameter(each)
         for number, each in enumerate(vector.scan_vectors)
     }
     return scans | {
-        "search_vector": corrected if is_corrected else vector_literal(vector.search_vector),
-        "plain_vector": plain,
-        "corrected_vector": corrected,
+        "search_vector": VectorParameter(vector.search_vector),
+        "plain_vector": VectorParameter(vector.plain_vector),
+        "corrected_vector": VectorParameter(vector.corrected_vector),
         "likeness_low": vector.likeness_low,
         "likeness_width": vector.likeness_width,
     }

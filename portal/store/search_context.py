@@ -6,20 +6,28 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from psycopg.rows import namedtuple_row
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from portal.store.embedding_models import RegisteredModel, registered
+from portal.store.embedding_models import REGISTERED_COLUMNS, RegisteredModel, registered
+from portal.store.enabled_sets import Versions
 from portal.store.keyword_index import STATE_COLUMNS, KeywordState, state_of
+from portal.store.tuning import fetch
 
 _CONTEXT = text(
     f"""
-    SELECT m.*, {STATE_COLUMNS},
-           (SELECT jsonb_object_agg(key, value) FROM dynamic_config) AS config,
-           EXISTS (SELECT FROM conversations
-                   WHERE id = :conversation_id AND user_id = :person_id) AS has_conversation
+    SELECT {REGISTERED_COLUMNS}, {STATE_COLUMNS},
+           collections.id AS collection_id, collections.documents_version,
+           COALESCE(users.selection_version, 0) AS defaults_version,
+           COALESCE(conversations.selection_version, 0) AS overrides_version,
+           conversations.id IS NOT NULL AS has_conversation,
+           (SELECT jsonb_object_agg(key, value) FROM dynamic_config) AS config
     FROM collections
     LEFT JOIN embedding_models m ON m.id = collections.embedding_model_id
+    LEFT JOIN users ON users.id = :person_id
+    LEFT JOIN conversations ON conversations.id = :conversation_id
+                           AND conversations.user_id = :person_id
     WHERE collections.name = 'portal'
     """
 )
@@ -28,24 +36,29 @@ _CONTEXT = text(
 @dataclass(frozen=True, slots=True)
 class SearchContext:
     """`config` are stored values of `dynamic_config`; `model` is the one that serves, None before
-    the first is registered; `has_conversation` when the conversation is the person's own."""
+    the first is registered; `has_conversation` when the conversation is the person's own;
+    `versions` are of what the person has switched on."""
 
     config: dict[str, Any]
     keywords: KeywordState
     model: RegisteredModel | None
     has_conversation: bool
+    versions: Versions
 
 
 def read_context(
     session: Session, person_id: UUID, conversation_id: UUID | None, *, keyword_backend: str
 ) -> SearchContext:
     """What is in force right now; nothing of it may be kept for the next search."""
-    row = session.execute(
-        _CONTEXT, {"person_id": person_id, "conversation_id": conversation_id}
-    ).one()
+    binds = {"person_id": person_id, "conversation_id": conversation_id}
+    row: Any
+    (row,) = fetch(session, _CONTEXT, binds, namedtuple_row)
     return SearchContext(
         config=row.config or {},
         keywords=state_of(session, row, wanted=keyword_backend),
         model=None if row.id is None else registered(row),
         has_conversation=row.has_conversation,
+        versions=Versions(
+            row.collection_id, row.documents_version, row.defaults_version, row.overrides_version
+        ),
     )

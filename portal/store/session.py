@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import select
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DisconnectionError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -19,6 +22,8 @@ __all__ = ["Database", "Session", "normalise_url"]
 # SQLSTATE classes and codes, PostgreSQL manual, appendix A.
 _DISK_FULL = "53100"
 _QUERY_CANCELED = "57014"
+# A server that vanished without a word is noticed within a minute.
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
 
 def normalise_url(url: str) -> str:
@@ -39,12 +44,13 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout_s,
-            pool_pre_ping=True,
-            # pg_textsearch's fast path needs the query's text as a constant of the plan: a
-            # prepared statement would be planned without it and rescore every row.
-            connect_args={"prepare_threshold": None, "connect_timeout": 5},
+            # Only `store.tuning` prepares: other statements are rare, or of many shapes.
+            connect_args={"prepare_threshold": sys.maxsize, "connect_timeout": 5, **_KEEPALIVES},
         )
+        event.listen(self.engine, "checkout", _check_alive)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
+        alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._readers = sessionmaker(alone, expire_on_commit=False)
 
     @property
     def conninfo(self) -> str:
@@ -67,18 +73,18 @@ class Database:
         Raises DatabaseUnavailable when there is no server or no free connection, StorageFull
         when its disk is full.
         """
-        try:
-            with self._sessions.begin() as session:
-                yield session
-        except PoolTimeout as error:
-            raise DatabaseUnavailable from error
-        except OperationalError as error:
-            state = getattr(error.orig, "sqlstate", None)
-            if state == _DISK_FULL:
-                raise StorageFull from error
-            if state == _QUERY_CANCELED or error.connection_invalidated or state is None:
-                raise DatabaseUnavailable from error
-            raise
+        with _portal_errors(), self._sessions.begin() as session:
+            yield session
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A session without a transaction, for statements that only read: each stands alone and
+        costs one round trip, where a transaction's begin and end cost two more.
+
+        Raises DatabaseUnavailable as `begin` does.
+        """
+        with _portal_errors(), self._readers() as session:
+            yield session
 
     def answers(self) -> bool:
         """Whether the server answers a trivial query."""
@@ -90,3 +96,30 @@ class Database:
 
     def dispose(self) -> None:
         self.engine.dispose()
+
+
+@contextmanager
+def _portal_errors() -> Iterator[None]:
+    try:
+        yield
+    except PoolTimeout as error:
+        raise DatabaseUnavailable from error
+    except OperationalError as error:
+        state = getattr(error.orig, "sqlstate", None)
+        if state == _DISK_FULL:
+            raise StorageFull from error
+        if state == _QUERY_CANCELED or error.connection_invalidated or state is None:
+            raise DatabaseUnavailable from error
+        raise
+
+
+def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:
+    """Refuse a pooled connection that its server has closed; the pool then makes another.
+
+    An idle connection has nothing to read, except that it was closed, or why. Asking the server
+    instead would cost each use case a round trip.
+    """
+    poll = select.poll()
+    poll.register(driver.fileno(), select.POLLIN)
+    if driver.closed or poll.poll(0):
+        raise DisconnectionError

@@ -8,10 +8,16 @@ order is rough, so several times as many are taken and put in order by the full 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from pgvector import Vector as PgVector
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session
 
@@ -19,6 +25,7 @@ from portal.settings import SearchSettings
 
 Method = Literal["hnsw", "ivfflat"]
 VectorType = Literal["halfvec", "vector", "bit"]
+FloatArray = NDArray[np.floating[Any]]
 
 # What pgvector indexes, README of 0.8.
 MAX_VECTOR_DIMENSIONS = 2000
@@ -60,13 +67,11 @@ class IndexShape:
         return f"CAST({vector} AS {self.vector_type}({dimensions}))"
 
     def distance(self, vector: str, question: str, dimensions: int) -> str:
-        """The distance that the index orders by, between two SQL expressions; the second is a
-        vector as text."""
-        stored = self.indexed(vector, dimensions)
-        if self.vector_type == "bit":
-            asked = self.indexed(f"CAST({question} AS vector({dimensions}))", dimensions)
-            return f"({stored} <~> {asked})"
-        return f"({stored} <=> CAST({question} AS {self.vector_type}({dimensions})))"
+        """The distance that the index orders by, between an SQL expression for a full vector and
+        a bind that holds a VectorParameter."""
+        asked = self.indexed(f"CAST({question} AS vector)", dimensions)
+        operator = "<~>" if self.vector_type == "bit" else "<=>"
+        return f"({self.indexed(vector, dimensions)} {operator} {asked})"
 
 
 def shape_for(search: SearchSettings, dimensions: int) -> IndexShape:
@@ -115,9 +120,24 @@ def create_statement(
     )
 
 
-def vector_literal(vector: Sequence[float]) -> str:
-    """A vector as pgvector reads it."""
-    return "[" + ",".join(map(str, vector)) + "]"
+class VectorParameter:
+    """A vector as a value for a bind that is cast to `vector`, sent as it lies in memory: written
+    out as text it costs a millisecond, and as much again where it is read."""
+
+    def __init__(self, vector: FloatArray) -> None:
+        self.wire = PgVector(vector).to_binary()
+
+
+class _VectorDumper(Dumper):
+    # Without a type the server takes that of the cast, whose number each database has its own.
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: VectorParameter) -> bytes:
+        return obj.wire
+
+
+psycopg.adapters.register_dumper(VectorParameter, _VectorDumper)
 
 
 def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:

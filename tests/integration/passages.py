@@ -20,6 +20,7 @@ from portal.store.search import (
     Trace,
     VectorQuery,
 )
+from portal.store.search_context import read_context
 from portal.text.analyser import query_terms
 from portal.text.query_syntax import parse_query
 
@@ -44,8 +45,8 @@ def find(
     """What this process finds for a question and its vector (dimensions,), and how."""
     parsed = parse_query(query)
     terms = query_terms(parsed.text)
-    values = vector.tolist()
-    with services.database.begin() as session:
+    with services.database.read() as session:
+        context = read_context(session, person.id, conversation_id, keyword_backend="auto")
         passages = PassageSearch(
             session,
             Scope(person, conversation_id, narrowing(parsed, domain=domain)),
@@ -53,10 +54,10 @@ def find(
             if mode is SearchMode.KEYWORD
             else VectorQuery(
                 model=model,
-                search_vector=values,
-                scan_vectors=[values],
-                plain_vector=values,
-                corrected_vector=values,
+                search_vector=vector,
+                scan_vectors=[vector],
+                plain_vector=vector,
+                corrected_vector=vector,
                 is_corrected=False,
                 likeness_low=0.0,
                 likeness_width=1.0,
@@ -67,6 +68,7 @@ def find(
             ranking=RANKING,
             limits=Limits(limit=limit, leg_limit=max(LEG_LIMIT, 2 * limit), threshold=0.0),
             total_chunks=total_chunks,
+            versions=context.versions,
             settings=services.settings.search,
             enabled_sets=services.enabled_sets,
         )

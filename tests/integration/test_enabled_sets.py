@@ -22,6 +22,7 @@ from portal.store import enabled_sets
 from portal.store import search as passage_search
 from portal.store.enabled_sets import EnabledSet, EnabledSets, Scope, Versions
 from portal.store.query_filters import narrowing
+from portal.store.search_context import read_context
 from portal.store.session import Session
 from portal.text.query_syntax import parse_query
 from tests.conftest import Portal
@@ -71,7 +72,9 @@ class Shelf:
     def versions(self) -> dict[str, int]:
         """What a search of Ann's in her conversation depends on."""
         with self.services.database.begin() as session:
-            read = enabled_sets.read_versions(session, Scope(self.ann, self.conversation), {})
+            read = read_context(
+                session, self.ann.id, self.conversation, keyword_backend="auto"
+            ).versions
         return {DOCUMENTS: read.documents, DEFAULTS: read.defaults, OVERRIDES: read.overrides}
 
     def changed(self, *statements: str) -> set[str]:
@@ -364,16 +367,17 @@ AT_ONCE = {
 @contextmanager
 def after_once(function: str, act: Callable[[], None]) -> Iterator[None]:
     """Act once, right after a function of the search's has returned."""
-    original = getattr(passage_search, function)
+    module = searching if hasattr(searching, function) else passage_search
+    original = getattr(module, function)
     with pytest.MonkeyPatch.context() as patch:
 
         def acting(*values: Any, **named: Any) -> Any:
             result = original(*values, **named)
-            patch.setattr(passage_search, function, original)
+            patch.setattr(module, function, original)
             act()
             return result
 
-        patch.setattr(passage_search, function, acting)
+        patch.setattr(module, function, acting)
         yield
 
 
@@ -386,8 +390,8 @@ def test_what_is_switched_off_during_a_search_is_not_shown(
     process = make_services(search={"plan": plan})
     for change, mode in product(AT_ONCE, SearchMode):
         for function, is_kept in (
-            ("read_versions", True),
-            ("read_versions", False),
+            ("read_context", True),
+            ("read_context", False),
             ("count_enabled", False),
         ):
             fresh = replace(process, enabled_sets=EnabledSets())
@@ -412,7 +416,7 @@ def test_text_published_during_a_search_replaces_what_was_there(shelf: Shelf) ->
     request = SearchRequest("violin", mode=SearchMode.KEYWORD)
     for is_published in (False, True):
         if not is_published:
-            with after_once("read_versions", publish):
+            with after_once("read_context", publish):
                 hits = searching.search(shelf.services, shelf.ann, request).hits
         else:
             hits = searching.search(shelf.services, shelf.ann, request).hits

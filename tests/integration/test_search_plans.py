@@ -6,12 +6,13 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 
 from portal.bootstrap import build_services
 from portal.database import bm25
@@ -23,6 +24,7 @@ from portal.store.enabled_sets import EnabledSet
 from portal.store.keyword_candidates import Bm25Shape
 from portal.store.search import Candidate, Trace
 from portal.store.search_statement import KeywordPlan, VectorPlan
+from portal.store.tuning import fetch_under
 from portal.text.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings
 from tests.integration import passages
@@ -249,7 +251,7 @@ def test_order_stays_as_results_grow_where_the_selection_holds_the_worst_matches
 
 def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUID, float]:
     """Every chunk's score as pg_textsearch gives it to a row that no index found."""
-    with corpus.services.database.begin() as session:
+    with corpus.services.database.read() as session:
         rows = session.execute(
             text(
                 f"SELECT id, -(terms <@> to_bm25query(:words, '{bm25.INDEX}'))"
@@ -265,7 +267,7 @@ def selected(corpus: SyntheticCorpus, count: int, *, of_chunks: bool = False) ->
     """Every so many-th document, as the engine names them, or the chunks of these."""
     documents = corpus.size // CHUNKS_A_DOCUMENT
     places = range(0, documents, documents // count)
-    with corpus.services.database.begin() as session:
+    with corpus.services.database.read() as session:
         key = "c.id" if of_chunks else "DISTINCT c.job_id"
         ids = session.scalar(
             text(
@@ -293,10 +295,10 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
     for query in ("common", "budget river engine", "年假 报销 合同", "visitor 河流 absent"):
         words = query_terms(query)
         expected = bm25_by_extension(corpus, words)
-        with corpus.services.database.begin() as session:
+        with corpus.services.database.read() as session:
             scored = keyword_candidates._score_all(session, words, few, shape, 100)
             filtered = keyword_candidates._filter_index(
-                session, words, many, rows=SIZE, limit=100, enough=100
+                session, words, many, rows=SIZE, limit=100, enough=100, settings={}
             )
         process = corpus.with_settings(plan=NEVER, bm25_k1=shape.k1, bm25_b=shape.b)
         plain, _ = find(
@@ -333,7 +335,7 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
             for chunk, score in bm25_by_extension(corpus, words).items()
             if place_of(chunk) // CHUNKS_A_DOCUMENT % step == 0
         }
-        with corpus.services.database.begin() as session:
+        with corpus.services.database.read() as session:
             found = keyword_candidates.best_of_selection(
                 session,
                 words,
@@ -342,6 +344,7 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
                 total_chunks=corpus.size,
                 limit=100,
                 enough=20,
+                settings={},
             )
         assert len(found) >= min(20, len(matching))
         assert {one.chunk_id for one in found} <= matching.keys()
@@ -357,22 +360,15 @@ def test_few_matches_end_the_search(
 ) -> None:
     """Where the index has no more to give, reading more of it would give none either."""
     everything = selected(corpus, corpus.size // CHUNKS_A_DOCUMENT)
-    statements = []
-
-    def count(*values: Any) -> None:
-        statements.append(values[2])
-
-    engine = corpus.services.database.engine
-    event.listen(engine, "before_cursor_execute", count)
-    try:
-        with corpus.services.database.begin() as session:
-            found = keyword_candidates._filter_index(
-                session, query.split(), everything, rows=150, limit=100, enough=20
-            )
-    finally:
-        event.remove(engine, "before_cursor_execute", count)
+    with (
+        patch.object(keyword_candidates, "fetch_under", wraps=fetch_under) as read,
+        corpus.services.database.read() as session,
+    ):
+        found = keyword_candidates._filter_index(
+            session, query.split(), everything, rows=150, limit=100, enough=20, settings={}
+        )
     assert {one.chunk_id for one in found} == {chunk_id(place) for place in expected}
-    assert len(statements) == 1
+    assert read.call_count == 1
 
 
 def test_matches_that_are_all_outside_end_the_search(corpus: SyntheticCorpus) -> None:

@@ -6,12 +6,12 @@
     ├── InvalidInput 422          ├── NotSignedIn 401        ├── Unavailable 503
     │   ├── EmptyFile             │   ├── WrongCredentials   │   ├── EmbedderUnavailable
     │   ├── EncryptedPdf          │   └── InvalidToken       │   ├── RerankerUnavailable
-    │   ├── BrokenPdf             ├── Forbidden 403          │   ├── VectorStoreDisabled
-    │   ├── NoTextInPdf           ├── NotFound 404           │   └── DatabaseUnavailable
-    │   ├── UndecodableText       ├── Conflict 409           ├── StorageFull 507
-    │   ├── ExtractionTimedOut    ├── TooLarge 413           ├── ServerSetup (command line only)
-    │   ├── ExtractionTooLarge    ├── UnsupportedFormat 415  └── InvalidEmbedding 502
-    │   ├── WeakPassword          └── MalformedRequest 400
+    │   ├── BrokenPdf             ├── Forbidden 403          │   ├── ChatUnavailable
+    │   ├── NoTextInPdf           ├── NotFound 404           │   ├── VectorStoreDisabled
+    │   ├── UndecodableText       ├── Conflict 409           │   └── DatabaseUnavailable
+    │   ├── ExtractionTimedOut    ├── TooLarge 413           ├── StorageFull 507
+    │   ├── ExtractionTooLarge    ├── UnsupportedFormat 415  ├── ServerSetup (command line only)
+    │   ├── WeakPassword          └── MalformedRequest 400   └── InvalidEmbedding 502
     │   └── InvalidSetting
 
 A message says what happened, why, and what to do. It is an English template with ``%(name)s``
@@ -224,6 +224,17 @@ class EmbedderUnavailable(Unavailable):
 class RerankerUnavailable(Unavailable):
     code = "reranker_unavailable"
     message = N_("The re-ranking model cannot be used: %(reason)s.")
+
+
+class ChatUnavailable(Unavailable):
+    code = "chat_unavailable"
+    message = N_("The chat model gives no answer: %(reason)s.")
+
+
+class TooManyAnswers(Unavailable):
+    code = "too_many_answers"
+    message = N_("As many answers as this server can write at once are being written. "
+                 "Try again in a moment.")  # fmt: skip
 
 
 class VectorStoreDisabled(Unavailable):

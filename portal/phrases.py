@@ -58,6 +58,7 @@ TEMPLATES = (
     N_("a name has no invisible characters"),
     N_("a password has at most %(most)s characters"),
     N_("a title has 1 to %(most)s characters"),
+    N_("a question has 1 to %(most)s characters"),
     N_("a domain has at most %(most)s characters"),
     N_("this is the last administrator"),
     N_("only a failed document can be tried again"),
@@ -118,6 +119,27 @@ TEMPLATES = (
         "the bundled model “%(name)s” does not load (%(error)s). Install the locked requirements "
         "again, or choose another PORTAL_EMBEDDING__PROVIDER"
     ),
+    # Why a chat model gives no answer.
+    N_(
+        "its endpoint answered %(status)s: %(said)s. "
+        "Check PORTAL_CHAT__MODEL, __API_KEY and __API_BASE"
+    ),
+    N_(
+        "its endpoint redirects, and the key is not sent after it. Set "
+        "PORTAL_CHAT__API_BASE to the address that answers"
+    ),
+    N_(
+        "what its endpoint sends is not what OpenAI's protocol says. Does "
+        "PORTAL_CHAT__API_BASE lead to the API, such as https://host/v1?"
+    ),
+    N_("its endpoint cannot be reached or broke off (%(error)s). Check PORTAL_CHAT__API_BASE"),
+    N_("PORTAL_CHAT__API_BASE is no address that begins with http:// or https://"),
+    N_("its endpoint gave up: %(said)s"),
+    N_("its endpoint failed (%(error)s)"),
+    N_("its endpoint broke off in the middle"),
+    N_("its endpoint does not stop writing"),
+    N_("its endpoint wrote nothing"),
+    N_("it was shut down"),
     # What is wrong with a vector.
     N_("“%(name)s”: expected %(count)s × %(dimensions)s numbers, got %(got)s"),
     N_("“%(name)s”: some of its numbers are not finite"),

@@ -115,6 +115,13 @@ class ChatSettings(Section):
     api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
     api_key: SecretStr | None = Field(None, description="its key")
     timeout_s: float = Field(30.0, gt=0, le=600, description="patience for an answer")
+    first_token_timeout_s: float = Field(
+        2.0, gt=0, le=600, description="patience for its first word; after it the hits are shown"
+    )
+    max_tokens: int = Field(1024, ge=16, le=100_000, description="length of an answer")
+    concurrent_answers: int = Field(
+        10, ge=1, le=1000, description="answers that one process writes at the same time"
+    )
 
 
 class HnswSettings(Section):

@@ -14,11 +14,12 @@ from portal.domain.search import SearchMode, Span
 class Source:
     """A passage that an answer may cite. `number` is its place in the register of the answer,
     from 1, as the model sees it; what a reader sees follows first use. `text` are characters
-    `char_start` to `char_end` of revision `revision_id`."""
+    `char_start` to `char_end` of revision `revision_id`, which passages that a program added have
+    not."""
 
     number: int
     document_id: UUID
-    revision_id: UUID
+    revision_id: UUID | None
     chunk_id: UUID
     title: str
     media_type: str

@@ -1,0 +1,287 @@
+"""How good answers by quotation are: `./run eval --answers`.
+
+Each question is asked of its own set's passages, where one holds the answer, and of every other
+set's, where none does (passages under the same title are hidden then). An answer is right when the
+first passage that it cites is the one; abstaining is right when there is nothing to cite. Ranking
+and confidence are the engine's, in NumPy, with vectors that an earlier run kept, so that it takes a
+minute and no database.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+
+from eval import sets
+from eval.reference import Bm25, candidates, fuse_reference
+from eval.remembered import Remembered
+from eval.samples import DEPTH, Material, prepare
+from eval.sets import QuestionSet
+from portal.answering import create_chat_model
+from portal.answering.markers import MarkerStream
+from portal.domain.answering import Abstained, ChatModel, ChatRequest, Source, TextDelta, Turn
+from portal.domain.search import NEAREST_COMPARED, SearchMode
+from portal.embeddings import create_embedder
+from portal.embeddings.calibration import Calibration
+from portal.embeddings.confidence import Evidence
+from portal.settings import ChatSettings, EmbeddingSettings
+from portal.text.analyser import index_terms
+
+TOP_N = 5
+LOW = 0.5
+# Questions without an answer, a set, spread over the sets that they come from.
+OFF_TOPIC = 400
+WITHOUT_SUBJECT = 200
+_COMPARED = 10  # Results whose confidence is judged against each other.
+_NOWHERE = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """The passages of one set, with what ranks their words."""
+
+    name: str
+    rows: npt.NDArray[np.int64]
+    texts: Sequence[str]
+    titles: Sequence[str]
+    terms: Sequence[Sequence[str]]
+    """As the engine indexes them: with the title."""
+    bm25: Bm25
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one question: the row of the first passage cited, None after abstaining."""
+
+    question: int
+    answerable: bool
+    cited: int | None
+    is_right: bool
+    seconds: float
+    is_foreign: bool = True
+    """Asked of another set's passages, not of its own without their subject."""
+
+
+def corpora(material: Material, loaded: Sequence[QuestionSet]) -> list[Corpus]:
+    found = []
+    for one in loaded:
+        terms = [index_terms(f"{each.title}\n{each.text}").split() for each in one.passages]
+        found.append(
+            Corpus(
+                name=one.name,
+                rows=material.passages_of(one.name),
+                texts=[passage.text for passage in one.passages],
+                titles=[passage.title for passage in one.passages],
+                terms=terms,
+                bm25=Bm25(terms),
+            )
+        )
+    return found
+
+
+def retrieved(
+    material: Material,
+    calibration: Calibration,
+    corpus: Corpus,
+    question: int,
+    *,
+    without_subject: bool = False,
+) -> list[tuple[int, Source]]:
+    """Rows and sources that a search gives, best first. Passages under the title of the answer
+    are left out where the answer itself is not in the corpus, or when told so."""
+    statistics, terms = material.statistics[question], material.query_terms[question]
+    likeness = material.likeness[question, corpus.rows]
+    words = corpus.bm25.scores(terms)
+    there = np.arange(len(corpus.rows))
+    if without_subject or material.answers[question].isdisjoint(corpus.rows.tolist()):
+        about = material.titles[list(material.answers[question])]
+        there = np.flatnonzero(~np.isin(material.titles[corpus.rows], about))
+    likeness, words = likeness[there], words[there]
+    places, seen = candidates(likeness, words, DEPTH)
+    scale = calibration.text_scale(len(terms), corpus.bm25.size)
+    fused = fuse_reference(
+        likeness[places],
+        seen[places],
+        v_lo=statistics.v_lo,
+        v_width=statistics.v_width,
+        text_floor=calibration.text_floor(len(terms), corpus.bm25.size),
+    )
+    order = np.argsort(-fused, kind="stable")[:_COMPARED]
+    best = [places[place] for place in order]
+    evidence = [
+        Evidence(
+            document=place,
+            language=material.languages[corpus.rows[there[place]]],
+            corrected=float(likeness[place]),
+            keyword=float(seen[place]),
+            coverage=_coverage(terms, corpus.terms[there[place]]),
+        )
+        for place in best
+    ]
+    nearest = np.sort(likeness)[::-1][:NEAREST_COMPARED]
+    confidences = calibration.confidences(statistics, evidence, scale, nearest.tolist())
+    return [
+        (
+            int(corpus.rows[there[place]]),
+            _source(number, corpus, int(there[place]), float(fused[order[number - 1]]), chance),
+        )
+        for number, (place, chance) in enumerate(
+            zip(best[:TOP_N], confidences, strict=False), start=1
+        )
+    ]
+
+
+def _coverage(terms: Sequence[str], passage: Sequence[str]) -> float:
+    known = set(passage)
+    return sum(term in known for term in terms) / max(1, len(terms))
+
+
+def _source(number: int, corpus: Corpus, place: int, score: float, confidence: float) -> Source:
+    text = corpus.texts[place]
+    return Source(
+        number=number,
+        document_id=UUID(int=place + 1),
+        revision_id=_NOWHERE,
+        chunk_id=UUID(int=place + 1),
+        title=corpus.titles[place],
+        media_type="text/plain",
+        text=text,
+        char_start=0,
+        char_end=len(text),
+        language="",
+        page=None,
+        heading=None,
+        score=score,
+        vector_score=None,
+        text_score=0.0,
+        confidence=confidence,
+        low_confidence=confidence < LOW,
+        found_by=SearchMode.HYBRID,
+    )
+
+
+def first_cited(chat: ChatModel, question: str, language: str, sources: Sequence[Source]) -> int:
+    """The number of the source that an answer cites first; 0 when it abstains."""
+    request = ChatRequest(
+        system="",
+        turns=(Turn("user", question),),
+        question=question,
+        language=language,
+        sources=sources,
+    )
+    markers = MarkerStream(sources)
+    for event in chat.stream(request):
+        if isinstance(event, Abstained):
+            return 0
+        if isinstance(event, TextDelta):
+            markers.feed(event.text)
+    markers.close()
+    return markers.order[0] if markers.order else 0
+
+
+def asked(world: World, corpus: Corpus) -> list[int]:
+    """Every question of the set, and as many that its passages cannot answer."""
+    material = world.material
+    own = material.questions_of(corpus.name).tolist()
+    about = set(material.titles[corpus.rows].tolist())
+    others = [
+        question
+        for question in range(len(world.questions))
+        if question not in set(own)
+        and about.isdisjoint(material.titles[list(material.answers[question])].tolist())
+    ]
+    return [*own, *random.Random(corpus.name).sample(others, min(OFF_TOPIC, len(others)))]
+
+
+def outcomes(chat: ChatModel, world: World, corpus: Corpus) -> Iterator[Outcome]:
+    """Of every question that is `asked`, and of some of the set's own with all passages under the
+    title of the answer taken out."""
+    for question in asked(world, corpus):
+        yield _outcome(chat, world, corpus, question)
+    own = world.material.questions_of(corpus.name).tolist()
+    for question in own[:: max(1, len(own) // WITHOUT_SUBJECT)]:
+        yield _outcome(chat, world, corpus, question, without_subject=True)
+
+
+def _outcome(
+    chat: ChatModel, world: World, corpus: Corpus, question: int, *, without_subject: bool = False
+) -> Outcome:
+    material = world.material
+    found = retrieved(
+        material, world.calibration, corpus, question, without_subject=without_subject
+    )
+    language = material.statistics[question].language
+    sources = [source for _, source in found]
+    began = time.process_time()
+    number = first_cited(chat, world.questions[question], language, sources)
+    seconds = time.process_time() - began
+    cited = next((row for row, source in found if source.number == number), None)
+    answers = material.answers[question]
+    there = not without_subject and not answers.isdisjoint(corpus.rows.tolist())
+    return Outcome(question, there, cited, cited in answers, seconds, not without_subject)
+
+
+def report(rows: dict[str, list[Outcome]]) -> Table:
+    table = Table(title="Answers by quotation, in percent")
+    headings = ("right", "of those given", "abstained: foreign", "subject gone", "ms")
+    for heading in ("set", *headings):
+        table.add_column(heading, justify="left" if heading == "set" else "right")
+    for name, found in rows.items():
+        own = [one for one in found if one.answerable]
+        given = [one for one in own if one.cited is not None]
+        foreign = [one for one in found if not one.answerable and one.is_foreign]
+        without = [one for one in found if not one.answerable and not one.is_foreign]
+        table.add_row(
+            name,
+            _percent([one.is_right for one in own]),
+            _percent([one.is_right for one in given]),
+            _percent([one.cited is None for one in foreign]),
+            _percent([one.cited is None for one in without]),
+            f"{1000 * float(np.median([one.seconds for one in found])):.1f}",
+        )
+    return table
+
+
+def _percent(outcomes_: Sequence[bool]) -> str:
+    return f"{100 * sum(outcomes_) / len(outcomes_):.1f}" if outcomes_ else "–"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """All sets, read and embedded."""
+
+    material: Material
+    calibration: Calibration
+    corpora: list[Corpus]
+    questions: list[str]
+
+
+def read_world(data: Path | None) -> World:
+    directory = sets.data_dir(data)
+    embedder = Remembered(create_embedder(EmbeddingSettings()))
+    calibration = Calibration.for_model(embedder)
+    material = prepare(embedder, calibration, directory)
+    loaded = [sets.load(directory, name) for name in material.names]
+    return World(
+        material=material,
+        calibration=calibration,
+        corpora=corpora(material, loaded),
+        questions=[question.text for one in loaded for question in one.questions],
+    )
+
+
+def measure(data: Path | None) -> int:
+    """Print the table for all sets of a folder."""
+    world, chat = read_world(data), create_chat_model(ChatSettings())
+    rows = {corpus.name: list(outcomes(chat, world, corpus)) for corpus in world.corpora}
+    Console().print(report(rows))
+    return 0

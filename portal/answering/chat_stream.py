@@ -1,0 +1,133 @@
+"""What an OpenAI-compatible endpoint streams, as events.
+
+Server-sent events whose data are JSON: pieces of text, pieces of calls of the tool, a reason to
+finish, ``[DONE]``. A server that does not stream answers with one JSON object, which is taken too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from portal.answering.prompt import SEARCH_TOOL
+from portal.domain.answering import ChatEvent, Heartbeat, SearchCall, TextDelta
+
+_MOST_CALLS = 2
+_LONGEST_QUERY = 1000
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+class Malformed(Exception):
+    """The endpoint sent something that the protocol does not know."""
+
+
+class Refused(Exception):
+    """The endpoint says within its answer that it cannot go on; the text is its own."""
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class ChatStreamReader:
+    """Reads the events of one answer."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, _Call] = {}
+        self.is_finished = False
+        """Whether the endpoint has said that this is all; without it an answer broke off."""
+        self.is_done = False
+        """Whether nothing comes any more."""
+
+    def read(self, data: str) -> Iterator[ChatEvent]:
+        """Events of one piece, or of a whole answer. Raises Malformed, Refused."""
+        if data == "[DONE]":
+            self.is_finished = self.is_done = True
+        if not data or self.is_done:
+            return
+        try:
+            body = json.loads(data)
+            if body.get("error"):
+                raise Refused(_words(body["error"]))
+            choices = body.get("choices") or ()
+            choice = choices[0] if choices else {}
+            piece = choice.get("delta") or choice.get("message") or {}
+            yield from self._text(piece)
+            self._collect(piece.get("tool_calls") or ())
+        except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
+            raise Malformed from error
+        if choice.get("finish_reason"):
+            self.is_finished = True
+
+    def calls(self) -> list[SearchCall]:
+        """Searches that the model asked for. Other tools it was not given."""
+        asked = [call for _, call in sorted(self._calls.items()) if call.name == SEARCH_TOOL]
+        found = [SearchCall(call.id or f"call_{n}", _query(call)) for n, call in enumerate(asked)]
+        return [call for call in found if call.query][:_MOST_CALLS]
+
+    @staticmethod
+    def _text(piece: dict[str, Any]) -> Iterator[ChatEvent]:
+        text = piece.get("content")
+        if isinstance(text, str) and text:
+            yield TextDelta(text)
+        elif piece.get("reasoning_content") or piece.get("reasoning"):
+            yield Heartbeat()  # It thinks aloud, which nobody asked for, but it is alive.
+
+    def _collect(self, calls: Any) -> None:
+        for place, part in enumerate(calls):
+            call = self._calls.setdefault(int(part.get("index", place)), _Call())
+            function = part.get("function") or {}
+            call.id = call.id or str(part.get("id") or "")
+            call.name = call.name or str(function.get("name") or "")
+            call.arguments += str(function.get("arguments") or "")
+
+
+def _query(call: _Call) -> str:
+    try:
+        query = json.loads(call.arguments)["query"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return query.strip()[:_LONGEST_QUERY] if isinstance(query, str) else ""
+
+
+def _words(error: Any) -> str:
+    said = error.get("message") if isinstance(error, dict) else error
+    return str(said or "")
+
+
+async def data_of(response: httpx.Response) -> AsyncIterator[str]:
+    """What each event of a stream holds, as soon as it is there; all of an answer that is none.
+    Raises Malformed where there is no end."""
+    is_whole = response.headers.get("content-type", "").startswith("application/json")
+    held, received = b"", 0
+    async for part in response.aiter_bytes():
+        received += len(part)
+        if received > _MOST_BYTES:
+            raise Malformed
+        held += part
+        if is_whole:
+            continue
+        *whole, held = held.split(b"\n")
+        for line in whole:
+            # The rest are comments, names of events, and the empty lines between them.
+            if line.startswith(b"data:"):
+                yield line[len(b"data:") :].decode(errors="replace").strip()
+    if is_whole or held.startswith(b"data:"):
+        yield held.removeprefix(b"data:").decode(errors="replace").strip()
+
+
+async def start_of(response: httpx.Response, most: int) -> bytes:
+    """About the first `most` bytes of an answer."""
+    start = b""
+    async for part in response.aiter_bytes():
+        start += part
+        if len(start) > most:
+            break
+    return start

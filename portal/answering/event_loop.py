@@ -1,0 +1,67 @@
+"""An event loop of its own, for requests that have to end wherever they hang.
+
+A blocking client notices that its reader has left only when the next byte comes. A task in a loop
+can be cancelled at any moment, and closes its connection when it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+
+class EventLoop:
+    """A thread that turns a loop, with one client in it; begun at first use, and anew in a forked
+    child, which has its parent's loop without the thread."""
+
+    def __init__(self, make_client: Callable[[], httpx.AsyncClient]) -> None:
+        self._make_client = make_client
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+        self._finalizer: Any = None
+
+    def running(self) -> tuple[asyncio.AbstractEventLoop, httpx.AsyncClient]:
+        with self._lock:
+            if self._loop is None or self._process != os.getpid():
+                client, loop = self._make_client(), asyncio.new_event_loop()
+                threading.Thread(target=_turn, args=(loop,), name="chat", daemon=True).start()
+                self._loop, self._client, self._process = loop, client, os.getpid()
+                self._finalizer = weakref.finalize(self, _stop, loop, client, os.getpid())
+            return self._loop, self._client
+
+    def close(self) -> None:
+        """End the thread and the connections. The next use begins anew."""
+        with self._lock:
+            self._loop = None
+            if self._finalizer is not None:
+                self._finalizer()
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient, process: int) -> None:
+    if process != os.getpid() or loop.is_closed():
+        return
+
+    async def stop() -> None:
+        current = asyncio.current_task()
+        others = [task for task in asyncio.all_tasks() if task is not current]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await client.aclose()
+        loop.stop()
+
+    asyncio.run_coroutine_threadsafe(stop(), loop)

@@ -1,0 +1,80 @@
+"""Numbers in a sentence, however they are written, for telling whether another text has them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from portal.text.folding import fold
+
+_FIGURE = re.compile(r"\d+(?:[.,:/-]\d+)*%?")
+_HAN_FIGURE = re.compile(
+    "[零〇一二三四五六七八九十百千两兩]+(?=[年月日天周岁歲个個人次位名种種条條项項点點时時分元倍成%])"
+)
+_HAN_DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+_HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
+_NUMBER_WORDS = {
+    word: value
+    for value, word in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+            "twenty",
+        ]
+    )
+} | {word: 10 * value for value, word in enumerate(["thirty", "forty", "fifty", "sixty"], 3)}
+_NUMBER_WORDS |= {"seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000}
+_LIST_NUMBER = re.compile(r"(?m)^[ \t]*\d{1,3}[.)、][ \t]")
+
+
+@lru_cache(maxsize=256)
+def figures_in(text: str) -> frozenset[str]:
+    """Numbers without separators of thousands, also those written in Chinese."""
+    folded = fold(_LIST_NUMBER.sub(" ", text)).text
+    found = {_bare(match.group()) for match in _FIGURE.finditer(folded)}
+    # 1998-2003 also holds 1998.
+    found |= {part for one in tuple(found) for part in re.split(r"[/:-]", one)}
+    return frozenset(found | {_counted(match.group()) for match in _HAN_FIGURE.finditer(folded)})
+
+
+@lru_cache(maxsize=64)
+def spelled_out(passage: str) -> frozenset[str]:
+    """Numbers that an English passage spells out, for a sentence that has them in figures."""
+    words = set(re.findall("[a-z]+", passage.lower()))
+    return frozenset(str(value) for word, value in _NUMBER_WORDS.items() if word in words)
+
+
+def _bare(figure: str) -> str:
+    return re.sub(r"(?<=\d),(?=\d{3})", "", figure).strip(",.%:/-")
+
+
+def _counted(numeral: str) -> str:
+    """十二 and 一二 as 12, 三百 as 300."""
+    if not any(c in _HAN_UNITS for c in numeral):
+        return "".join(str(_HAN_DIGITS[c]) for c in numeral)
+    total, digit = 0, 0
+    for c in numeral:
+        if c in _HAN_UNITS:
+            total += (digit or 1) * _HAN_UNITS[c]
+            digit = 0
+        else:
+            digit = _HAN_DIGITS[c]
+    return str(total + digit)

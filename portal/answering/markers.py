@@ -1,0 +1,286 @@
+"""Markers: which source a piece of an answer names. The server owns the register, not the model.
+
+A model writes ``[2]``, ``【1】`` or ``[^1, 3]`` for the numbers that its prompt gave to passages.
+`MarkerStream` reads its text as it comes. What names a source of the register becomes ``[n]``,
+where n counts sources by first use; what names none is removed. Code is left as it is.
+
+What comes out is Markdown of which renderers may rely on this, outside code:
+
+- ``[n]`` with one to three digits is a marker, always, and in no code is there one;
+- there is no link and no image: ``](``, ``![`` before text, ``]:`` at the start of a line and
+  ``<`` before a tag or an address do not occur. A picture's or a link's words stay, its address,
+  which could carry what the model read to somebody else's server, goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+from portal.answering.code import CodeReader, Piece
+from portal.answering.marker_syntax import (
+    ADDRESS,
+    ALMOST_MARKER,
+    BEGINNING,
+    LINE_PREFIX,
+    LONGEST_ADDRESS,
+    LONGEST_BODY,
+    LOOKS_REMOTE,
+    MARKER,
+    MAYBE_ADDRESS,
+    OPENS_TAG,
+    PLAIN,
+    SHOWN,
+    SPACES,
+    numbers_in,
+    without_markers,
+)
+from portal.domain.answering import MarkedText, Source
+
+
+def shown_markers(content: str) -> list[tuple[int, int, int]]:
+    """Start, end and number of each marker in a finished answer, in order; code has none."""
+    reader, found, place = CodeReader(), [], 0
+    for piece in (*reader.feed(content), *reader.close()):
+        if not piece.is_code:
+            found += [
+                (place + match.start(), place + match.end(), int(match[1]))
+                for match in SHOWN.finditer(piece.text)
+            ]
+        place += len(piece.text)
+    return found
+
+
+class MarkerStream:
+    """Reads a model's text piece by piece. All pieces that it gave, put together, are the answer,
+    however the text was cut."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._known = {source.number for source in sources}
+        self._shown: dict[int, int] = {}
+        self._code = CodeReader()
+        self._held = ""
+        self._spaces = ""
+        self._line = ""
+        self._last_marker: int | None = None
+        self._is_dropping = False
+        self._before_dropped = ""
+        self._out: list[MarkedText] = []
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Numbers of the sources that were named, by first use: marker n is number n - 1 here."""
+        return tuple(self._shown)
+
+    def know(self, sources: Iterable[Source]) -> None:
+        """Add sources that were found meanwhile to the register."""
+        self._known |= {source.number for source in sources}
+
+    def feed(self, text: str) -> list[MarkedText]:
+        for piece in self._code.feed(text):
+            self._take_piece(piece)
+        return self._given()
+
+    def close(self) -> list[MarkedText]:
+        """The rest, for nothing comes after it."""
+        for piece in self._code.close():
+            self._take_piece(piece)
+        self._finish()
+        self._flush_spaces()
+        return self._given()
+
+    def _given(self) -> list[MarkedText]:
+        pieces, self._out = self._out, []
+        merged: list[MarkedText] = []
+        for piece in pieces:
+            if merged and piece.marker is None and merged[-1].marker is None:
+                merged[-1] = MarkedText(merged[-1].text + piece.text)
+            else:
+                merged.append(piece)
+        return merged
+
+    def _take_piece(self, piece: Piece) -> None:
+        if not piece.is_code:
+            self._held += piece.text
+            self._scan(final=False)
+            return
+        self._finish()
+        self._give(piece.text)
+
+    def _finish(self) -> None:
+        """Read what is held as if nothing came after it."""
+        self._scan(final=True)
+        if self._is_dropping:
+            self._end_dropping()
+            self._scan(final=True)
+
+    # What is held, from its front.
+
+    def _scan(self, *, final: bool) -> None:
+        while self._held and self._step(final):
+            pass
+
+    def _step(self, final: bool) -> bool:
+        """Read one thing; False when it takes more text to know what it is."""
+        if self._is_dropping:
+            return self._drop()
+        if plain := PLAIN.match(self._held):
+            self._write(self._take(plain.end()))
+            return True
+        if spaces := SPACES.match(self._held):
+            self._spaces += self._take(spaces.end())
+            return True
+        reader = self._READERS.get(self._held[0])
+        return reader(self, final) if reader else self._opening(final)
+
+    def _take(self, length: int) -> str:
+        taken, self._held = self._held[:length], self._held[length:]
+        return taken
+
+    def _plainly(self, length: int = 1) -> bool:
+        self._write(self._take(length))
+        return True
+
+    def _newline(self, _final: bool) -> bool:
+        return self._plainly()
+
+    def _escape(self, _final: bool) -> bool:
+        return self._plainly(2)
+
+    @property
+    def _after_marker(self) -> bool:
+        return self._last_marker is not None and not self._spaces
+
+    def _opening(self, final: bool) -> bool:
+        match = MARKER.match(self._held)
+        body = (match["inner"] or match["body"]) if match else ""
+        if match and len(body) <= LONGEST_BODY:
+            self._take(match.end())
+            self._name(body)
+            return True
+        if not final and BEGINNING.match(self._held):
+            return False
+        return self._plainly()
+
+    def _name(self, body: str) -> None:
+        """Write the markers of all sources that a marker names; those unknown are left out."""
+        named = [number for number in numbers_in(body) if number in self._known]
+        if not named and self._line:
+            self._spaces = ""
+        for number in named:
+            shown = self._shown.setdefault(number, len(self._shown) + 1)
+            if shown == self._last_marker and not self._spaces:
+                continue
+            self._flush_spaces()
+            self._out.append(MarkedText(f"[{shown}]", shown))
+            self._line += f"[{shown}]"
+            self._last_marker = shown
+
+    def _closing(self, final: bool) -> bool:
+        if len(self._held) == 1 and not final:
+            return False
+        if self._held[1:2] == "(":
+            if (end := self._address_end(1, final)) is None:
+                return False
+            # The bracket stays, for another address may follow the one that goes.
+            return self._without(1, end) if end else self._defused("] ")
+        defines = self._held[1:2] == ":" and LINE_PREFIX.match(self._line)
+        return self._plainly() if not defines else self._defused("] ")
+
+    def _without(self, start: int, end: int) -> bool:
+        """Take out an address, for good or as far as it has come."""
+        if self._is_dropping:
+            self._before_dropped = self._held[:start]
+            self._held = self._held[end:]
+        else:
+            self._held = self._held[:start] + self._held[end:]
+        return True
+
+    def _defused(self, instead: str) -> bool:
+        self._take(1)
+        self._write(instead)
+        return True
+
+    def _address_end(self, start: int, final: bool) -> int | None:
+        """Where the address that begins here ends; 0 when it is none, None while unknown."""
+        if match := ADDRESS.match(self._held, start):
+            return match.end()
+        if not final and MAYBE_ADDRESS.match(self._held, start):
+            if len(self._held) < LONGEST_ADDRESS:
+                return None
+            self._is_dropping = True
+            return len(self._held)
+        return 0
+
+    def _parenthesis(self, final: bool) -> bool:
+        """What follows a marker at once: an address, or words in parentheses."""
+        if not self._after_marker:
+            return self._plainly()
+        if (end := self._address_end(0, final)) is None:
+            return False
+        if end and LOOKS_REMOTE.search(self._held, 0, end):
+            return self._without(0, end)
+        return self._defused(" (")
+
+    def _drop(self) -> bool:
+        end = re.search(r"[\s)]", self._held)
+        self._take(end.end() if end else len(self._held))
+        if end:
+            self._end_dropping()
+        return True
+
+    def _end_dropping(self) -> None:
+        self._is_dropping = False
+        self._held, self._before_dropped = self._before_dropped + self._held, ""
+
+    def _colon(self, _final: bool) -> bool:
+        starts_line = self._after_marker and not without_markers(self._line).strip(" \t>*+-.")
+        return self._defused(" :") if starts_line else self._plainly()
+
+    def _exclamation(self, final: bool) -> bool:
+        if len(self._held) == 1 and not final:
+            return False
+        if self._held[1:2] != "[" or MARKER.match(self._held, 1):
+            return self._plainly()
+        if not final and BEGINNING.match(self._held, 1):
+            return False
+        self._take(1)
+        return True
+
+    def _angle(self, final: bool) -> bool:
+        if len(self._held) == 1 and not final:
+            return False
+        opens = OPENS_TAG.match(self._held, 1)
+        return self._defused("\\<") if opens else self._plainly()
+
+    # What is given out.
+
+    def _write(self, text: str) -> None:
+        if text in {"]", "\\]"} and ALMOST_MARKER.search(self._line + self._spaces):
+            # Left over around something that was removed, it would read as a marker.
+            text = " ]"
+        self._give(text)
+
+    def _give(self, text: str) -> None:
+        self._flush_spaces()
+        self._out.append(MarkedText(text))
+        self._line = (self._line + text).rpartition("\n")[2]
+        self._last_marker = None
+
+    def _flush_spaces(self) -> None:
+        if self._spaces:
+            self._out.append(MarkedText(self._spaces))
+            self._line += self._spaces
+            self._last_marker = None
+        self._spaces = ""
+
+    _READERS: ClassVar[dict[str, Callable[[MarkerStream, bool], bool]]] = {
+        "\n": _newline,
+        "\\": _escape,
+        "<": _angle,
+        "!": _exclamation,
+        "(": _parenthesis,
+        ":": _colon,
+        "]": _closing,
+    }

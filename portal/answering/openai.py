@@ -1,0 +1,298 @@
+"""Any server that speaks OpenAI's chat protocol, streaming."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import random
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Any
+
+import httpx
+
+from portal.answering.chat_stream import (
+    ChatStreamReader,
+    Malformed,
+    Refused,
+    data_of,
+    start_of,
+)
+from portal.answering.event_loop import EventLoop
+from portal.answering.prompt import SEARCH_TOOL
+from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
+from portal.errors import ChatUnavailable
+
+DEFAULT_MODEL = "gpt-4o-mini"
+DEFAULT_API_BASE = "https://api.openai.com/v1"
+
+# As often does whoever reads get a moment to leave, while the endpoint says nothing.
+HEARTBEAT_S = 0.25
+_MOST_ATTEMPTS = 3
+_PAUSE_S = 0.2
+_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+_REFUSES_TOOLS = frozenset({400, 404, 422, 501})
+_MOST_CHARACTERS = 200_000
+_LONGEST_SAID = 200
+
+_TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": SEARCH_TOOL,
+            "description": "Search the documents in use for something else.",
+            "parameters": {
+                "type": "object",
+                "properties": {"query": {"type": "string", "description": "What to look for."}},
+                "required": ["query"],
+            },
+        },
+    }
+]
+
+_Item = ChatEvent | ChatUnavailable | None
+"""What the loop hands over: an event, why there are no more, or the end."""
+
+
+class OpenAIChatModel:
+    """Answers over HTTP. All of one has `timeout_s`, its first word `first_token_timeout_s`; until
+    then a failure that may be over in a moment is tried again."""
+
+    provider = "openai"
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 30.0,
+        first_token_timeout_s: float = 2.0,
+        max_tokens: int = 1024,
+    ) -> None:
+        self._model = model or DEFAULT_MODEL
+        self._base = (api_base or DEFAULT_API_BASE).rstrip("/") + "/"
+        self._key = (api_key or "").strip()
+        self._timeout_s = timeout_s
+        self._first_s = min(first_token_timeout_s, timeout_s)
+        self._max_tokens = max_tokens
+        self._takes_tools = True
+        # Reading the machine's certificates takes a while, and a question would pay for it.
+        certificates = httpx.create_ssl_context()
+        self._loop = EventLoop(
+            lambda: httpx.AsyncClient(
+                headers=_headers(self._key), timeout=httpx.Timeout(None), verify=certificates
+            )
+        )
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    @property
+    def takes_tools(self) -> bool:
+        """True until the endpoint has refused a request because of them."""
+        return self._takes_tools
+
+    def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
+        """Events as they come, and a Heartbeat in every silence. Raises ChatUnavailable."""
+        loop, client = self._loop.running()
+        items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        task = asyncio.run_coroutine_threadsafe(self._fill(client, request, items), loop)
+        try:
+            while True:
+                try:
+                    item = items.get(timeout=HEARTBEAT_S)
+                except queue.Empty:
+                    if task.done() and items.empty():
+                        raise ChatUnavailable(reason="it was shut down") from None
+                    yield Heartbeat()
+                    continue
+                if item is None:
+                    return
+                if isinstance(item, ChatUnavailable):
+                    raise item
+                yield item
+        finally:
+            # Ends the request wherever it hangs, and with it what the endpoint computes.
+            task.cancel()
+
+    def close(self) -> None:
+        """End all requests and connections."""
+        self._loop.close()
+
+    async def _fill(
+        self, client: httpx.AsyncClient, request: ChatRequest, items: queue.SimpleQueue[_Item]
+    ) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._attempts(client, request, items)
+        except TimeoutError:
+            items.put(_late(self._timeout_s))
+        except ChatUnavailable as error:
+            items.put(error)
+        except Exception as error:  # noqa: BLE001 - whoever reads would wait for ever
+            items.put(ChatUnavailable(reason=f"its endpoint failed ({type(error).__name__})"))
+        else:
+            items.put(None)
+
+    async def _attempts(
+        self, client: httpx.AsyncClient, request: ChatRequest, items: queue.SimpleQueue[_Item]
+    ) -> None:
+        """One attempt, and further ones while nothing was said and there is time for the first
+        word."""
+        deadline = time.monotonic() + self._first_s
+        for attempt in range(1, _MOST_ATTEMPTS + 1):
+            try:
+                await self._attempt(client, request, items, deadline)
+            except _WorthRetrying as error:
+                pause_s = (error.pause_s or _PAUSE_S * attempt) * random.uniform(1, 1.25)  # noqa: S311
+                if attempt == _MOST_ATTEMPTS or time.monotonic() + pause_s >= deadline:
+                    raise
+                await asyncio.sleep(pause_s)
+            else:
+                return
+
+    async def _attempt(
+        self,
+        client: httpx.AsyncClient,
+        request: ChatRequest,
+        items: queue.SimpleQueue[_Item],
+        deadline: float,
+    ) -> None:
+        """Raises _WorthRetrying only while nothing was handed over."""
+        has_begun, length = False, 0
+        events = self._events(client, request)
+        try:
+            async with aclosing(events), asyncio.timeout(deadline - time.monotonic()) as patience:
+                async for event in events:
+                    # A sign of life is enough: from here on the time for all of it counts.
+                    patience.reschedule(None)
+                    has_begun = True
+                    length += len(event.text) if isinstance(event, TextDelta) else 0
+                    if length > _MOST_CHARACTERS:
+                        raise ChatUnavailable(reason="its endpoint does not stop writing")
+                    items.put(event)
+            if not has_begun:
+                raise ChatUnavailable(reason="its endpoint wrote nothing")
+        except TimeoutError as error:
+            # Also when all of the time is over: that is told outside.
+            if has_begun:
+                raise
+            raise _late(self._first_s) from error
+        except _WorthRetrying as error:
+            if has_begun:
+                raise ChatUnavailable(**error.params) from error
+            raise
+
+    async def _events(
+        self, client: httpx.AsyncClient, request: ChatRequest
+    ) -> AsyncGenerator[ChatEvent, None]:
+        reader = ChatStreamReader()
+        with self._in_words():
+            async with client.stream(
+                "POST", f"{self._base}chat/completions", json=self._body(request)
+            ) as response:
+                await self._require_success(response, request)
+                async for data in data_of(response):
+                    for event in reader.read(data):
+                        yield event
+                    if reader.is_done:
+                        break
+        if not reader.is_finished:
+            raise _WorthRetrying("its endpoint broke off in the middle")
+        for call in reader.calls():
+            yield call
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        """Failures of the endpoint as ChatUnavailable, without what it was asked or answered."""
+        try:
+            yield
+        except Malformed as error:
+            raise ChatUnavailable(
+                reason="what its endpoint sends is not what OpenAI's protocol says. Does "
+                "PORTAL_CHAT__API_BASE lead to the API, such as https://host/v1?"
+            ) from error
+        except Refused as error:
+            raise ChatUnavailable(
+                reason=f"its endpoint gave up: {self._said(str(error))}"
+            ) from error
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise ChatUnavailable(
+                reason="PORTAL_CHAT__API_BASE is no address that begins with http:// or https://"
+            ) from error
+        except httpx.HTTPError as error:
+            raise _WorthRetrying(
+                f"its endpoint cannot be reached or broke off ({type(error).__name__}). Check "
+                "PORTAL_CHAT__API_BASE"
+            ) from error
+
+    def _body(self, request: ChatRequest) -> dict[str, Any]:
+        turns = [{"role": turn.role, "content": turn.content} for turn in request.turns]
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": [
+                {"role": "system", "content": request.system},
+                *turns,
+                *request.tool_turns,
+            ],
+            "stream": True,
+            "max_tokens": self._max_tokens,
+        }
+        if request.can_search and self._takes_tools:
+            body["tools"] = _TOOLS
+        return body
+
+    async def _require_success(self, response: httpx.Response, request: ChatRequest) -> None:
+        status = response.status_code
+        if response.is_success:
+            return
+        if status in _RETRIED:
+            raise _WorthRetrying(
+                f"its endpoint answered {status}",
+                pause_s=_seconds(response.headers.get("retry-after", "")),
+            )
+        said = self._said((await start_of(response, 4 * _LONGEST_SAID)).decode(errors="replace"))
+        if status in _REFUSES_TOOLS and request.can_search and self._takes_tools:
+            self._takes_tools = False
+            raise _WorthRetrying(f"its endpoint answered {status}", pause_s=0.001)
+        if response.is_redirect:
+            raise ChatUnavailable(
+                reason="its endpoint redirects, and the key is not sent after it. Set "
+                "PORTAL_CHAT__API_BASE to the address that answers"
+            )
+        raise ChatUnavailable(
+            reason=f"its endpoint answered {status}: {said}. "
+            "Check PORTAL_CHAT__MODEL, __API_KEY and __API_BASE"
+        )
+
+    def _said(self, text: str) -> str:
+        """The beginning of what the endpoint said, without the key, which some repeat."""
+        line = " ".join(text.split())
+        return (line.replace(self._key, "…") if self._key else line)[:_LONGEST_SAID]
+
+
+class _WorthRetrying(ChatUnavailable):
+    """A failure that may be over in a moment."""
+
+    def __init__(self, reason: str, *, pause_s: float = 0.0) -> None:
+        super().__init__(reason=reason)
+        self.pause_s = pause_s
+
+
+def _late(seconds: float) -> ChatUnavailable:
+    return ChatUnavailable(reason=f"its endpoint took more than {seconds:g} seconds")
+
+
+def _headers(key: str) -> dict[str, str]:
+    # A key with other characters is none, and the client would quote it when it complains.
+    return {"Authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
+
+
+def _seconds(retry_after: str) -> float:
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        return 0.0

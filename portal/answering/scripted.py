@@ -1,0 +1,39 @@
+"""A chat model that says what it was told to, for tests. No setting leads here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from portal.domain.answering import ChatEvent, ChatRequest, TextDelta
+
+Step = ChatEvent | str | Exception
+
+
+class ScriptedChatModel:
+    """Plays one script a request, in order, the last one again and again. Text is a TextDelta, an
+    exception is raised. `requests` are those it was given; `closed` counts streams that the reader
+    left before their end."""
+
+    provider = "scripted"
+    model = "scripted"
+
+    def __init__(self, *scripts: Sequence[Step], takes_tools: bool = False) -> None:
+        self._scripts = list(scripts) or [()]
+        self.takes_tools = takes_tools
+        self.requests: list[ChatRequest] = []
+        self.closed = 0
+
+    def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
+        self.requests.append(request)
+        place = min(len(self.requests), len(self._scripts)) - 1
+        return self._play(self._scripts[place])
+
+    def _play(self, script: Iterable[Step]) -> Iterator[ChatEvent]:
+        try:
+            for step in script:
+                if isinstance(step, Exception):
+                    raise step
+                yield TextDelta(step) if isinstance(step, str) else step
+        except GeneratorExit:
+            self.closed += 1
+            raise

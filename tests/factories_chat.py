@@ -1,0 +1,200 @@
+"""A chat server of our own that speaks OpenAI's protocol, as good or bad as a test wants it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Nothing is sent for so long, or until the test ends."""
+
+    seconds: float = 3600.0
+
+
+@dataclass(frozen=True)
+class Die:
+    """The connection is cut, as by a process that was killed."""
+
+
+@dataclass(frozen=True)
+class Hangup:
+    """The connection ends in good order, but before the answer does."""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Sent as it is."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Call:
+    """The model calls a tool; its arguments come in two pieces."""
+
+    query: str
+    id: str = "call_a"
+    name: str = "search"
+
+
+@dataclass(frozen=True)
+class Status:
+    """An answer that is no success, instead of a stream."""
+
+    status: int
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An answer in one piece, from a server that does not stream."""
+
+    text: str
+
+
+Step = str | Pause | Die | Hangup | Raw | Call | Status | Whole
+
+
+@dataclass
+class FakeChat:
+    """`scripts` are played one a request, the last again and again. `requests` are (headers, body);
+    `sent_at` is when each piece of text left, `left` counts readers that went before the end."""
+
+    scripts: list[Sequence[Step]]
+    requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    sent_at: list[float] = field(default_factory=list)
+    left: int = 0
+    active: int = 0
+    url: str = ""
+    port: int = 0
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def script(self) -> Sequence[Step]:
+        return self.scripts[min(len(self.requests), len(self.scripts)) - 1]
+
+
+def _chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    body = {"object": "chat.completion.chunk", "choices": [choice]}
+    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n".encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    chat: FakeChat
+
+    def do_POST(self) -> None:
+        chat = self.chat
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        chat.requests.append((dict(self.headers), body))
+        chat.active += 1
+        try:
+            self._play(chat.script())
+        except OSError:
+            chat.left += 1
+        finally:
+            chat.active -= 1
+
+    def _play(self, script: Sequence[Step]) -> None:
+        if script and isinstance(script[0], Status | Whole):
+            self._answer_whole(script[0])
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self._send(_chunk({"role": "assistant", "content": ""}))
+        has_called = False
+        for step in script:
+            if isinstance(step, Die):
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                self.connection.close()
+                return
+            if isinstance(step, Hangup):
+                return
+            if isinstance(step, Pause):
+                self._wait(step.seconds)
+            elif isinstance(step, Raw):
+                self._send(step.content)
+            elif isinstance(step, Call):
+                has_called = True
+                self._call(step)
+            elif isinstance(step, str):
+                self.chat.sent_at.append(time.monotonic())
+                self._send(_chunk({"content": step}))
+        self._send(_chunk({}, "tool_calls" if has_called else "stop") + b"data: [DONE]\n\n")
+
+    def _call(self, call: Call) -> None:
+        arguments = json.dumps({"query": call.query}, ensure_ascii=False)
+        half = len(arguments) // 2
+        head = {"index": 0, "id": call.id, "type": "function"}
+        first = head | {"function": {"name": call.name, "arguments": arguments[:half]}}
+        self._send(_chunk({"tool_calls": [first]}))
+        rest = {"index": 0, "function": {"arguments": arguments[half:]}}
+        self._send(_chunk({"tool_calls": [rest]}))
+
+    def _answer_whole(self, step: Status | Whole) -> None:
+        if isinstance(step, Whole):
+            message = {"role": "assistant", "content": step.text}
+            step = Status(200, {"choices": [{"message": message, "finish_reason": "stop"}]})
+        content = step.body if isinstance(step.body, bytes) else json.dumps(step.body).encode()
+        self.send_response(step.status)
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(content))}
+        for name, value in (headers | step.headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self._send(content)
+
+    def _send(self, content: bytes) -> None:
+        self.wfile.write(content)
+        self.wfile.flush()
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, but notice at once when the reader leaves."""
+        deadline = time.monotonic() + seconds
+        self.connection.settimeout(0.02)
+        while time.monotonic() < deadline and not self.chat.closing.is_set():
+            try:
+                gone = self.connection.recv(1) == b""
+            except TimeoutError:
+                continue
+            if gone:
+                raise ConnectionResetError
+        self.connection.settimeout(None)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Readers that left are expected."""
+
+
+@contextmanager
+def fake_chat(*scripts: Sequence[Step], port: int = 0) -> Iterator[FakeChat]:
+    """Serve until the end of the block; then the port is dead."""
+    chat = FakeChat(list(scripts) or [["Hello ", "[1]."]])
+    server = _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"chat": chat}))
+    chat.port = server.server_address[1]
+    chat.url = f"http://127.0.0.1:{chat.port}/v1"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield chat
+    finally:
+        chat.closing.set()
+        server.shutdown()
+        with suppress(OSError):
+            server.server_close()
+        thread.join(5)

@@ -1,0 +1,122 @@
+"""Quotations as answers."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from portal.answering import PROVIDERS, create_chat_model
+from portal.answering.extractive import ExtractiveChatModel
+from portal.answering.markers import MarkerStream
+from portal.domain.answering import Abstained, ChatModel, ChatRequest, TextDelta, Turn
+from portal.settings import ChatSettings
+from tests.unit.answering.sources import source
+
+LEAVE = source(
+    1,
+    "The handbook is for everybody. Employees get 25 days of annual leave. Ask your manager first.",
+    title="Handbook",
+)
+CATS = source(2, "Cats purr when they are content. Dogs bark at night.", confidence=0.1)
+ZH = source(
+    3, "本手册适用于全体员工。年假每年为二十五天。申请须提前两周提交给主管。", title="员工手册"
+)
+
+
+def ask(question, sources, language="en"):
+    request = ChatRequest("", (Turn("user", question),), question, language, sources)
+    return list(ExtractiveChatModel().stream(request))
+
+
+def content_of(events, sources):
+    markers = MarkerStream(sources)
+    pieces = [piece for event in events for piece in markers.feed(event.text)] + markers.close()
+    return "".join(piece.text for piece in pieces), markers.order
+
+
+def test_best_sentence_is_quoted_with_its_marker():
+    sources = [CATS, LEAVE]
+    content, order = content_of(ask("How many days of annual leave?", sources), sources)
+    assert content.startswith("Quoted from your documents")
+    assert "> Employees get 25 days of annual leave. [1]" in content
+    assert order == (1,)
+    assert "Cats" not in content
+
+
+def test_chinese_question_is_answered_in_chinese_in_its_own_script():
+    content, order = content_of(ask("年假有几天？", [ZH], "zh"), [ZH])
+    assert content.startswith("以下是文档中的原文摘录")
+    assert "年假每年为二十五天。 [1]" in content
+    assert order == (3,)
+    traditional, _ = content_of(ask("年假有幾天？", [ZH], "zh"), [ZH])
+    assert traditional.startswith("以下是文檔中的原文摘錄")
+
+
+@pytest.mark.parametrize(
+    ("question", "language"), [("Who won the cup final in 1966?", "en"), ("谁是市长？", "zh")]
+)
+def test_it_abstains_when_nothing_is_confident(question, language):
+    low = [source(1, LEAVE.text, confidence=0.05), CATS]
+    events = ask(question, low, language)
+    assert len(events) == 1
+    assert isinstance(events[0], Abstained)
+    assert events[0].text
+
+
+def test_it_abstains_without_sources():
+    assert isinstance(ask("Why?", [])[0], Abstained)
+    assert isinstance(ask("为什么？", [], "zh")[0], Abstained)
+
+
+def test_two_passages_that_both_answer_are_both_quoted():
+    sources = [
+        LEAVE,
+        source(2, "Annual leave: 25 days for all employees, 30 days of leave from 2026 on."),
+    ]
+    _, order = content_of(ask("How many days of annual leave do employees get?", sources), sources)
+    assert set(order) <= {1, 2}
+    assert order
+
+
+def test_dots_stand_for_what_is_left_out():
+    one = source(
+        1,
+        "Annual leave is 25 days a year. The canteen opens at noon. Annual leave of 25 days a year "
+        "has to be asked for.",
+    )
+    content, _ = content_of(ask("How many days of annual leave a year?", [one]), [one])
+    assert "Annual leave is 25 days a year. … Annual leave of 25 days" in content
+
+
+def test_long_sentence_is_shortened_around_the_words():
+    words = " ".join(f"filler{n}" for n in range(300))
+    one = source(1, f"{words} the annual leave of employees is 25 days {words}.")
+    content, _ = content_of(ask("annual leave of employees", [one]), [one])
+    assert "annual leave" in content
+    assert len(content) < 700
+    assert content.count("…") == 2
+
+
+def test_other_language_goes_by_the_confidence_of_search():
+    sure = source(1, ZH.text, confidence=0.8)
+    assert isinstance(ask("How many days of annual leave?", [sure])[0], TextDelta)
+    unsure = source(1, ZH.text, confidence=0.4)
+    assert isinstance(ask("How many days of annual leave?", [unsure])[0], Abstained)
+
+
+def test_it_is_fast():
+    sources = [source(n, LEAVE.text * 15) for n in range(1, 6)]
+    ask("How many days of annual leave?", sources)
+    began = time.process_time()
+    ask("How many days of annual leave do employees get a year?", sources)
+    assert time.process_time() - began < 0.2
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_is_a_chat_model_and_asks_nobody_when_made(provider):
+    settings = ChatSettings(provider=provider, api_base="http://127.0.0.1:9/v1", model="m")
+    chat: ChatModel = create_chat_model(settings)
+    assert chat.provider == provider
+    assert chat.model
+    assert isinstance(chat.takes_tools, bool)

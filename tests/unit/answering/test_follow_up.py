@@ -1,0 +1,96 @@
+"""A follow-up is searched for with what it leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.follow_up import rewritten, search_query
+from portal.answering.scripted import ScriptedChatModel
+from portal.domain.answering import Heartbeat, Turn
+from portal.errors import ChatUnavailable
+
+
+def turns(*questions):
+    return [
+        turn for one in questions for turn in (Turn("user", one), Turn("assistant", "Because."))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "carried"),
+    [
+        ("What is the population of France?", "And its capital?", "France"),
+        ("What is the population of France?", "What about Germany?", "population"),
+        ("How many vacation days do employees get?", "How do I apply for them?", "vacation"),
+        ("法国有多少人口？", "它的首都在哪里？", "法国"),
+        ("法国有多少人口？", "德国呢？", "人口"),
+        ("潘仕成的祖籍在哪里？", "他有几个儿子？", "潘仕成"),
+        ("年假怎么申请？", "为什么？", "年假"),
+        ("潘仕成的祖籍在哪裡？", "那個時候他多大？", "潘仕成"),
+    ],
+)
+def test_what_the_question_points_back_to_is_carried_over(before, question, carried):
+    query = search_query(turns(before), question)
+    assert carried in query
+    assert query.endswith(question)
+
+
+@pytest.mark.parametrize(
+    ("before", "question"),
+    [
+        ("Who founded the company?", "When did Luther publish his theses?"),
+        ("What is pgvector?", "How is the HNSW index built in PostgreSQL?"),
+        ("年假有几天？", "病假怎么申请？"),
+        ("法国有多少人口？", "北京和它的郊区一共有多少人口？"),
+    ],
+)
+def test_what_stands_alone_is_left_as_it_is(before, question):
+    assert search_query(turns(before), question) == question
+
+
+def test_first_question_is_left_as_it_is():
+    assert search_query([], "And its capital?") == "And its capital?"
+
+
+def test_subject_lasts_over_several_questions():
+    query = search_query(turns("介绍一下五月艾", "它分布在哪里？"), "可以吃吗？")
+    assert "五月艾" in query
+
+
+def test_query_stays_short():
+    long = turns(*["How do the many different departments of the company apply for budget?"] * 9)
+    assert len(search_query(long, "And why?")) < 200
+
+
+BEFORE = turns("What is the population of France?")
+
+
+def test_model_words_it_when_it_is_asked():
+    chat = ScriptedChatModel(["What is the capital", " of France?"])
+    assert rewritten(chat, BEFORE, "And its capital?") == "What is the capital of France?"
+    assert chat.requests[0].sources == ()
+    assert chat.requests[0].turns[-1] == Turn("user", "And its capital?")
+
+
+def test_model_is_not_asked_where_the_question_stands_alone():
+    chat = ScriptedChatModel(["nonsense"])
+    question = "How is the HNSW index built in PostgreSQL?"
+    assert rewritten(chat, BEFORE, question) == question
+    assert chat.requests == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [[ChatUnavailable(reason="down")], [], ["word " * 500], ["a", ChatUnavailable(reason="down")]],
+)
+def test_rule_decides_when_the_model_fails(script):
+    chat = ScriptedChatModel(script)
+    query = rewritten(chat, BEFORE, "And its capital?")
+    assert query == search_query(BEFORE, "And its capital?")
+
+
+def test_rule_decides_when_the_model_is_late_and_the_model_is_left():
+    chat = ScriptedChatModel([Heartbeat()] * 3 + ["late"])
+    query = rewritten(chat, BEFORE, "And its capital?", timeout_s=0.0)
+    assert query == search_query(BEFORE, "And its capital?")
+    assert chat.closed == 1

@@ -1,0 +1,305 @@
+"""The OpenAI-compatible provider against a server of our own that speaks the protocol."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from portal.answering.markers import MarkerStream
+from portal.answering.openai import HEARTBEAT_S, OpenAIChatModel
+from portal.domain.answering import ChatRequest, Heartbeat, SearchCall, TextDelta, Turn
+from portal.errors import ChatUnavailable
+from tests.factories_chat import Call, Die, Hangup, Pause, Raw, Status, Whole, fake_chat
+from tests.factories_endpoint import dead_port, wait_until
+from tests.unit.answering.sources import source
+
+KEY = "sk-very-secret-4711"
+# What a busy machine may add. All faults here would cost seconds more.
+SLACK_S = 1.5
+
+
+def request(**changes):
+    chosen = {"system": "Rules.", "turns": (Turn("user", "Why?"),), "question": "Why?"}
+    return ChatRequest(**(chosen | {"language": "en", "sources": ()} | changes))
+
+
+@pytest.fixture
+def model():
+    made = []
+
+    def make(chat, **changes):
+        made.append(OpenAIChatModel(**({"api_base": chat.url, "api_key": KEY} | changes)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def text_of(events):
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def test_answer_comes_in_the_pieces_that_were_sent(model):
+    with fake_chat(["One ", "two ", "知识"]) as chat:
+        events = list(model(chat, model="some-model").stream(request()))
+        assert [e.text for e in events if isinstance(e, TextDelta)] == ["One ", "two ", "知识"]
+        headers, body = chat.requests[0]
+        assert headers["Authorization"] == f"Bearer {KEY}"
+        assert body["model"] == "some-model"
+        assert body["stream"] is True
+        assert [m["role"] for m in body["messages"]] == ["system", "user"]
+        assert "tools" not in body
+
+
+def test_first_token_is_there_within_a_tenth_of_a_second_of_its_arrival(model):
+    with fake_chat([Pause(0.3), "First", Pause(0.5), "second"]) as chat:
+        for event in model(chat).stream(request()):
+            if isinstance(event, TextDelta):
+                assert time.monotonic() - chat.sent_at[-1] < 0.1
+        assert len(chat.sent_at) == 2
+
+
+def test_slow_endpoint_is_given_up_in_time_for_the_hits(model):
+    with fake_chat([Pause(), "late"]) as chat:
+        began = time.monotonic()
+        with pytest.raises(ChatUnavailable, match=r"more than 0\.4 seconds"):
+            list(model(chat, first_token_timeout_s=0.4).stream(request()))
+        assert time.monotonic() - began < 0.4 + SLACK_S
+        wait_until(lambda: chat.active == 0, within_s=2, complaint="the request goes on")
+        assert chat.left == 1
+
+
+def test_all_of_an_answer_has_one_time(model):
+    with fake_chat(["x", Pause(0.2)] * 50) as chat:
+        began = time.monotonic()
+        with pytest.raises(ChatUnavailable, match=r"more than 0\.8 seconds"):
+            list(model(chat, timeout_s=0.8).stream(request()))
+        assert time.monotonic() - began < 0.8 + SLACK_S
+
+
+def test_dead_endpoint_says_so_at_once_and_without_the_key(model):
+    chat = type("Chat", (), {"url": f"http://127.0.0.1:{dead_port()}/v1"})
+    began = time.monotonic()
+    with pytest.raises(ChatUnavailable) as failure:
+        list(model(chat).stream(request()))
+    assert time.monotonic() - began < SLACK_S
+    assert KEY not in str(failure.value)
+    assert failure.value.status == 503
+
+
+def test_answer_that_breaks_off_is_no_whole_answer(model):
+    with fake_chat(["Half an ", "answer", Die()]) as chat:
+        got = []
+        with pytest.raises(ChatUnavailable):
+            read_into(got, model(chat).stream(request()))
+        assert text_of(got) == "Half an answer"
+        assert len(chat.requests) == 1, "what was begun must not be begun again"
+
+
+def test_clean_end_without_a_reason_to_finish_is_no_whole_answer(model):
+    with fake_chat(["Half an ", "answer", Hangup()]) as chat:
+        got = []
+        with pytest.raises(ChatUnavailable, match="broke off"):
+            read_into(got, model(chat).stream(request()))
+        assert text_of(got) == "Half an answer"
+
+
+def read_into(got, events):
+    for event in events:
+        got.append(event)
+
+
+def test_what_fails_before_the_first_word_is_tried_again(model):
+    scripts = [[Status(503, {})], [Die()], ["There."]]
+    with fake_chat(*scripts) as chat:
+        assert text_of(model(chat).stream(request())) == "There."
+        assert len(chat.requests) == 3
+
+
+def test_a_long_wait_that_the_endpoint_asks_for_is_not_waited(model):
+    with fake_chat([Status(429, {}, {"Retry-After": "60"})]) as chat:
+        began = time.monotonic()
+        with pytest.raises(ChatUnavailable, match="429"):
+            list(model(chat).stream(request()))
+        assert time.monotonic() - began < SLACK_S
+        assert len(chat.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"data: {not json\n\n",
+        b"data: [1, 2]\n\n",
+        b'data: {"choices": "none"}\n\n',
+        b'data: {"choices": [{"delta": {"tool_calls": [{"index": "x"}]}}]}\n\n',
+        b"data: " + b"[" * 100_000 + b"\n\n",
+        b"\xff\xfe\x00 nothing of the kind\n" * 10,
+    ],
+)
+def test_malformed_events_end_the_answer_with_a_reason(model, content):
+    with fake_chat(["Begun ", Raw(content), Die()]) as chat:
+        got = []
+        with pytest.raises(ChatUnavailable):
+            read_into(got, model(chat).stream(request()))
+        assert text_of(got) == "Begun "
+
+
+def test_an_endless_event_is_not_kept_in_memory(model):
+    endless = [Raw(b"data: " + b"x" * 5_000_000), Pause()]
+    with fake_chat(endless) as chat, pytest.raises(ChatUnavailable, match="protocol"):
+        list(model(chat).stream(request()))
+
+
+def test_comments_and_odd_line_ends_are_no_harm(model):
+    odd = b': ping\r\n\r\nevent: x\r\ndata: {"choices": []}\r\n\r\n'
+    with fake_chat([Raw(odd), "Fine", Raw(odd)]) as chat:
+        assert text_of(model(chat).stream(request())) == "Fine"
+
+
+def test_server_that_does_not_stream_is_understood(model):
+    with fake_chat([Whole("All at once [1].")]) as chat:
+        assert text_of(model(chat).stream(request())) == "All at once [1]."
+
+
+def test_a_page_that_is_no_api_is_told_with_the_remedy(model):
+    page = Status(200, b"<html>welcome</html>", {"Content-Type": "text/html"})
+    with fake_chat([page]) as chat, pytest.raises(ChatUnavailable):
+        list(model(chat).stream(request()))
+
+
+def test_error_of_the_endpoint_shows_no_key(model):
+    body = {"error": {"message": f"Incorrect API key provided: {KEY}."}}
+    with fake_chat([Status(401, body)]) as chat:
+        with pytest.raises(ChatUnavailable) as failure:
+            list(model(chat).stream(request()))
+        assert "401" in str(failure.value)
+        assert KEY not in str(failure.value)
+    with fake_chat([Raw(b'data: {"error": {"message": "no key %s"}}\n\n' % KEY.encode())]) as chat:
+        with pytest.raises(ChatUnavailable) as failure:
+            list(model(chat).stream(request()))
+        assert KEY not in str(failure.value)
+
+
+def test_redirect_is_not_followed_with_the_key(model):
+    with (
+        fake_chat(["never"]) as other,
+        fake_chat([Status(307, {}, {"Location": other.url})]) as chat,
+    ):
+        with pytest.raises(ChatUnavailable, match="redirects"):
+            list(model(chat).stream(request()))
+        assert not other.requests
+
+
+def test_model_may_search_again(model):
+    with fake_chat([Call("annual leave 年假")]) as chat:
+        events = list(model(chat).stream(request(can_search=True)))
+        assert [e for e in events if isinstance(e, SearchCall)] == [
+            SearchCall("call_a", "annual leave 年假")
+        ]
+        assert chat.requests[0][1]["tools"][0]["function"]["name"] == "search"
+
+
+def test_tools_that_it_was_not_given_are_not_run(model):
+    with fake_chat([Call("rm -rf", name="shell")]) as chat, pytest.raises(ChatUnavailable):
+        list(model(chat).stream(request(can_search=True)))
+
+
+def test_endpoint_that_knows_no_tools_is_asked_without(model):
+    with fake_chat([Status(400, {"error": {"message": "tools"}})], ["Plain."]) as chat:
+        one = model(chat)
+        assert one.takes_tools
+        assert text_of(one.stream(request(can_search=True))) == "Plain."
+        assert not one.takes_tools
+        assert "tools" in chat.requests[0][1]
+        assert "tools" not in chat.requests[1][1]
+
+
+def test_leaving_ends_the_request_at_once_even_in_silence(model):
+    with fake_chat(["Hello", Pause()]) as chat:
+        events = model(chat).stream(request())
+        assert next(events) == TextDelta("Hello")
+        # In the silence the reader gets a moment to leave.
+        began = time.monotonic()
+        assert next(events) == Heartbeat()
+        assert time.monotonic() - began < HEARTBEAT_S + SLACK_S
+        events.close()
+        wait_until(lambda: chat.active == 0, within_s=2, complaint="the request goes on")
+        assert chat.left == 1
+
+
+def test_silence_before_the_first_word_can_be_left_too(model):
+    with fake_chat([Pause()]) as chat:
+        events = model(chat, first_token_timeout_s=30).stream(request())
+        assert next(events) == Heartbeat()
+        events.close()
+        wait_until(lambda: chat.active == 0, within_s=2, complaint="the request goes on")
+
+
+def test_thinking_aloud_counts_as_a_sign_of_life(model):
+    thought = b'data: {"choices": [{"delta": {"reasoning_content": "hm"}}]}\n\n'
+    with fake_chat([Raw(thought), Pause(0.6), "Done."]) as chat:
+        events = list(model(chat, first_token_timeout_s=0.4).stream(request()))
+        assert text_of(events) == "Done."
+
+
+def test_no_thread_is_left_behind():
+    with fake_chat(["a ", "b"]) as chat, fake_chat(["a", Die()]) as dying:
+        before = threading.active_count()
+        models = [OpenAIChatModel(api_base=one.url, timeout_s=5) for one in (chat, dying)]
+        for _ in range(20):
+            list(models[0].stream(request()))
+            with pytest.raises(ChatUnavailable):
+                list(models[1].stream(request()))
+            left = models[0].stream(request())
+            next(left)
+            left.close()
+        for one in models:
+            one.close()
+        wait_until(
+            lambda: threading.active_count() <= before, within_s=5, complaint="threads are left"
+        )
+
+
+def test_readers_of_one_model_do_not_wait_for_each_other(model):
+    with fake_chat([Pause(0.4), "there"]) as chat:
+        one = model(chat)
+        found = []
+        threads = [
+            threading.Thread(target=lambda: found.append(text_of(one.stream(request()))))
+            for _ in range(8)
+        ]
+        began = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert found == ["there"] * 8
+        assert time.monotonic() - began < 0.4 + SLACK_S
+
+
+def test_shutting_down_ends_streams(model):
+    with fake_chat(["x", Pause()]) as chat:
+        one = model(chat)
+        events = one.stream(request())
+        next(events)
+        one.close()
+        with pytest.raises(ChatUnavailable):
+            list(events)
+
+
+def test_false_markers_of_a_model_reach_no_reader(model):
+    script = ["True [2", "]. False [9] and 【", "7】. ![x](http://evil/", "?q=secret) ok"]
+    with fake_chat(script) as chat:
+        markers = MarkerStream([source(1), source(2)])
+        pieces = []
+        for event in model(chat).stream(request()):
+            if isinstance(event, TextDelta):
+                pieces += markers.feed(event.text)
+        pieces += markers.close()
+        content = "".join(piece.text for piece in pieces)
+        assert content == "True [1]. False and. [x] ok"
+        assert [piece.marker for piece in pieces if piece.marker] == [1]
+        assert markers.order == (2,)

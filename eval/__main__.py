@@ -44,8 +44,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--whole", action="store_true", help="passages as they are, not cut as the portal would"
     )
+    parser.add_argument(
+        "--answers", action="store_true", help="measure answers by quotation instead of search"
+    )
     parser.add_argument("--provider", default=None, help="embedding provider, else as configured")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument(
+        "--feedback",
+        action="store_true",
+        help="instead, what people thought of this portal's answers",
+    )
     return parser.parse_args(arguments)
 
 
@@ -57,9 +65,17 @@ def _positive(text: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
+    if options.answers:
+        from eval import answers
+
+        return answers.measure(options.data)
     # Ended from outside, the scratch server has to stop and its directory to go as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console()
+    if options.feedback:
+        from eval import feedback
+
+        return feedback.run(console, options.json)
     try:
         known, chosen = read(options)
     except BadSet as error:

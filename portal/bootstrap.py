@@ -6,6 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
+from portal.answering import create_chat_model
 from portal.embeddings import create_embedder
 from portal.embeddings.eventual import EventualCalibration
 from portal.errors import ServerSetup
@@ -35,6 +36,7 @@ def build_services(
         database=Database(url, pool_size=settings.database_pool_size),
         embedder=embedder,
         calibration=EventualCalibration(embedder, settings.data_dir / "cache"),
+        chat=create_chat_model(settings.chat),
         secret_key=read_secret_key(settings),
         reranker=create_reranker(settings.rerank),
     )

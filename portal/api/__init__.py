@@ -7,9 +7,15 @@ from typing import Any
 from apiflask import APIFlask
 
 from portal import context
-from portal.api import auth, errors, knowledge, ops, schemas
+from portal.api import auth, conversations, errors, knowledge, ops, schemas, selection
 
-BLUEPRINTS = (auth.blueprint, knowledge.blueprint, ops.blueprint)
+BLUEPRINTS = (
+    auth.blueprint,
+    knowledge.blueprint,
+    selection.blueprint,
+    conversations.blueprint,
+    ops.blueprint,
+)
 
 # Everything under these is for programs: errors there are JSON.
 PREFIXES = ("/api/", "/v1/", "/health", "/metrics", "/openapi")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from portal.domain.answering import SentenceSupport
+from portal.domain.answering import MarkedText, SentenceSupport
 from portal.domain.search import SearchMode
 
 MAX_TITLE_CHARACTERS = 200
@@ -57,10 +57,20 @@ class ConversationSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationPage:
+    """One page of a person's conversations, latest first; `next_cursor` is opaque and None at the
+    end."""
+
+    items: tuple[ConversationSummary, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Citation:
     """What an answer rests on, as it stood. `excerpt` are characters `char_start` to `char_end` of
     revision `revision_id`, `quote_sha256` their hash. `was_cited` tells a source that a marker
-    names from one that was only consulted. `can_open` when this reader may open the document."""
+    names from one that was only consulted. `can_open` when this reader may open the document. What
+    is gone has no excerpt any more; `gone_at` tells when it was purged."""
 
     id: UUID
     marker: int
@@ -83,6 +93,8 @@ class Citation:
     was_cited: bool
     state: SourceState
     can_open: bool
+    cited_at: datetime
+    gone_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +143,58 @@ class Verification:
     stands: bool | None
     quote_sha256: str
     found_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedText:
+    """What stands around a quotation in the revision that it was taken from. `before`, `quote` and
+    `after` follow each other; `starts_text` and `ends_text` tell whether the text begins and ends
+    there, or goes on."""
+
+    citation: Citation
+    before: str
+    quote: str
+    after: str
+    starts_text: bool
+    ends_text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """Question and answer are stored, and the model is asked. `search_query` is what was searched
+    for: other than the question in a follow-up."""
+
+    question: Message
+    answer_id: UUID
+    search_query: str
+    source_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedAgain:
+    """The model looked for something else."""
+
+    query: str
+    source_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """The answer goes on."""
+
+    pieces: tuple[MarkedText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing new yet: a moment to see whether the reader is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer as it is stored, whatever became of it; always the last event."""
+
+    answer: Message
+
+
+AnswerEvent = Began | SearchedAgain | Wrote | Waiting | Finished

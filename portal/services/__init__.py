@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from portal.domain.answering import ChatModel
 from portal.domain.embedding import Embedder
 from portal.domain.reranking import Reranker
 from portal.embeddings.calibration import Calibration
+from portal.services.answer_slots import AnswerSlots
 from portal.settings import Settings
 from portal.store.enabled_sets import EnabledSets
 from portal.store.session import Database
@@ -23,6 +25,8 @@ class Services:
     database: Database
     embedder: Embedder
     calibration: Calibration
+    chat: ChatModel
     secret_key: str = field(repr=False)
     reranker: Reranker | None = None
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
+    answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)

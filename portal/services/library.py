@@ -19,6 +19,7 @@ from portal.domain.documents import (
 from portal.domain.people import Person
 from portal.errors import Conflict, Forbidden, InvalidInput, NotFound
 from portal.services import Services
+from portal.services.erasing import erase_from_answers
 from portal.store import chunks as chunk_store
 from portal.store import documents as document_store
 from portal.store import files as file_store
@@ -135,6 +136,18 @@ def find_passage(
         return passage
 
 
+def find_passage_at(
+    services: Services, person: Person, document_id: UUID, position: int
+) -> StoredPassage:
+    """The passage at a character of the text. Raises NotFound."""
+    with services.database.begin() as session:
+        _seen(session, person, document_id)
+        passage = chunk_store.find_passage_at(session, document_id, position)
+        if passage is None:
+            raise NotFound
+        return passage
+
+
 def read_text(
     services: Services, person: Person, document_id: UUID, *, start: int = 0, end: int | None = None
 ) -> tuple[UUID, str]:
@@ -227,6 +240,7 @@ def purge_document(services: Services, person: Person, document_id: UUID) -> Non
         in_trash = document_store.find_summary(session, person, document_id, deleted=True)
         _editable(session, person, document_id, deleted=in_trash is not None)
         document_store.set_deleted(session, document_id, deleted=True)
+        erase_from_answers(session, document_id)
         document_store.purge(session, document_id)
 
 

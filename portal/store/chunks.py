@@ -135,6 +135,19 @@ def find_passage(session: Session, document_id: UUID, chunk_id: UUID) -> StoredP
     return _to_stored(row) if row else None
 
 
+def find_passage_at(session: Session, document_id: UUID, position: int) -> StoredPassage | None:
+    """The passage of a document's searchable text that holds character `position`, or the first
+    one after it."""
+    row = session.scalar(
+        select(DocumentChunkRow)
+        .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
+        .where(DocumentRow.id == document_id, DocumentChunkRow.char_end > position)
+        .order_by(DocumentChunkRow.chunk_index)
+        .limit(1)
+    )
+    return _to_stored(row) if row else None
+
+
 def read_text(
     session: Session, document_id: UUID, *, start: int, end: int | None
 ) -> tuple[UUID, str] | None:

@@ -1,13 +1,18 @@
-"""Conversations: whose they are."""
+"""Conversations: whose they are, and their lists."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import exists, select
+from sqlalchemy import Select, delete, exists, func, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from portal.store.models import ConversationRow
+from portal.domain.conversations import ConversationPage, ConversationSummary
+from portal.errors import NotFound
+from portal.store.cursors import make_cursor, read_cursor
+from portal.store.models import ConversationRow, MessageRow
 
 
 def belongs_to(session: Session, conversation_id: UUID, user_id: UUID) -> bool:
@@ -20,3 +25,110 @@ def belongs_to(session: Session, conversation_id: UUID, user_id: UUID) -> bool:
             )
         )
     )
+
+
+def require_own(session: Session, conversation_id: UUID, user_id: UUID) -> None:
+    """Raises NotFound for a foreign conversation, as for one that does not exist."""
+    if not belongs_to(session, conversation_id, user_id):
+        raise NotFound
+
+
+def lock_own(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationRow:
+    """The row, held until the transaction ends: questions of one conversation come one after
+    another. Raises NotFound."""
+    row = session.scalar(
+        select(ConversationRow)
+        .where(ConversationRow.id == conversation_id, ConversationRow.user_id == user_id)
+        .with_for_update(key_share=True)
+    )
+    if row is None:
+        raise NotFound
+    return row
+
+
+_MESSAGE_COUNT = (
+    select(func.count())
+    .select_from(MessageRow)
+    .where(MessageRow.conversation_id == ConversationRow.id, MessageRow.superseded_at.is_(None))
+    .correlate(ConversationRow)
+    .scalar_subquery()
+)
+
+
+def _summaries(user_id: UUID) -> Select[Any]:
+    return select(ConversationRow, _MESSAGE_COUNT).where(ConversationRow.user_id == user_id)
+
+
+def _to_summary(row: Any) -> ConversationSummary:
+    conversation, message_count = row
+    return ConversationSummary(
+        id=conversation.id,
+        title=conversation.title,
+        created_at=conversation.created_at,
+        updated_at=conversation.updated_at,
+        message_count=message_count,
+    )
+
+
+def add_conversation(session: Session, user_id: UUID, title: str) -> UUID:
+    row = ConversationRow(user_id=user_id, title=title)
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def get_summary(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationSummary:
+    """Raises NotFound."""
+    row = session.execute(
+        _summaries(user_id).where(ConversationRow.id == conversation_id)
+    ).one_or_none()
+    if row is None:
+        raise NotFound
+    return _to_summary(row)
+
+
+def list_conversations(
+    session: Session, user_id: UUID, *, contains: str, cursor: str | None, limit: int
+) -> ConversationPage:
+    """A person's conversations, latest first, whose title or messages contain these words.
+    Raises MalformedRequest on a bad cursor."""
+    statement = _summaries(user_id)
+    if contains:
+        in_messages = exists().where(
+            MessageRow.conversation_id == ConversationRow.id,
+            MessageRow.superseded_at.is_(None),
+            MessageRow.content.icontains(contains, autoescape=True),
+        )
+        in_title = ConversationRow.title.icontains(contains, autoescape=True)
+        statement = statement.where(or_(in_title, in_messages))
+    if cursor:
+        after = read_cursor(cursor, datetime.fromisoformat)
+        statement = statement.where(tuple_(ConversationRow.updated_at, ConversationRow.id) < after)
+    order = ConversationRow.updated_at.desc(), ConversationRow.id.desc()
+    rows = session.execute(statement.order_by(*order).limit(limit + 1)).all()
+    items = tuple(_to_summary(row) for row in rows[:limit])
+    more = len(rows) > limit
+    return ConversationPage(
+        items=items,
+        next_cursor=make_cursor(items[-1].updated_at.isoformat(), items[-1].id) if more else None,
+    )
+
+
+def set_title(session: Session, conversation_id: UUID, title: str) -> None:
+    session.execute(
+        update(ConversationRow).where(ConversationRow.id == conversation_id).values(title=title)
+    )
+
+
+def touch(session: Session, conversation_id: UUID) -> None:
+    """Note that something was said: it comes first in lists now."""
+    session.execute(
+        update(ConversationRow)
+        .where(ConversationRow.id == conversation_id)
+        .values(updated_at=func.clock_timestamp())
+    )
+
+
+def delete_conversation(session: Session, conversation_id: UUID) -> None:
+    """With all its switches, messages and citations."""
+    session.execute(delete(ConversationRow).where(ConversationRow.id == conversation_id))

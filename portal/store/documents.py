@@ -25,7 +25,6 @@ from portal.domain.people import Person
 from portal.errors import MalformedRequest
 from portal.store import files, vocabulary
 from portal.store.models import (
-    CitationRow,
     CollectionRow,
     DocumentChunkRow,
     DocumentRevisionRow,
@@ -344,17 +343,13 @@ def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
 
 
 def purge(session: Session, document_id: UUID) -> None:
-    """Erase text, chunks, vectors and files; title, hash and dates stay for old citations."""
+    """Erase text, chunks, vectors and files; title, hash and dates stay for old citations, out of
+    which its words are to be taken before (portal.services.erasing)."""
     terms = vocabulary.terms_of_other_jobs(session, document_id, None)
     files.delete_files_of(session, document_id)
     session.execute(delete(JobRow).where(JobRow.document_id == document_id))
     session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.document_id == document_id))
     vocabulary.forget_unused(session, terms)
-    session.execute(
-        update(CitationRow)
-        .where(CitationRow.document_id == document_id)
-        .values(chunk_id=None, revision_id=None)
-    )
     session.execute(
         delete(DocumentRevisionRow).where(DocumentRevisionRow.document_id == document_id)
     )

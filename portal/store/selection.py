@@ -22,11 +22,12 @@ SELECTION_JOINS = """
         ON override.document_id = d.id AND override.conversation_id = :conversation_id
 """
 
-SELECTION_WHERE = """
+VISIBLE_WHERE = """
     d.deleted_at IS NULL
     AND (d.visibility = 'shared' OR d.owner_id = :person_id OR :person_is_admin)
-    AND COALESCE(override.enabled, user_default.enabled, TRUE)
 """
+ENABLED = "COALESCE(override.enabled, user_default.enabled, TRUE)"
+SELECTION_WHERE = f"{VISIBLE_WHERE} AND {ENABLED}"
 
 
 def selection_binds(person: Person, conversation_id: UUID | None) -> dict[str, Any]:

@@ -6,7 +6,16 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Identity,
+    Index,
+    Text,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -65,16 +74,29 @@ class MessageRow(Base):
         ForeignKey("conversations.id", ondelete="CASCADE")
     )
     role: Mapped[str] = mapped_column(Text)
+    # Question and answer are written in one transaction, which the clock does not tell apart.
+    position: Mapped[int] = mapped_column(BigInteger, Identity(always=True))
     content: Mapped[str] = mapped_column(Text)
     status: Mapped[str] = mapped_column(Text, server_default=text("'done'"))
     # What the answer was made from: selection hash, models, passages.
     retrieval: Mapped[JsonObject]
+    # Of each sentence: [start, end, markers, is supported, likeness].
+    support: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
     feedback: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[CreatedAt]
+    # While an answer is written this moves on; where it stands still, its process has ended.
+    updated_at: Mapped[CreatedAt]
+    # Asked or answered anew: shown no more, kept for what was thought of it.
+    superseded_at: Mapped[datetime | None]
 
     __table_args__ = (
         CheckConstraint("role IN ('user', 'assistant', 'system', 'tool')", name="role_known"),
-        Index("ix_messages_conversation_id_created_at", "conversation_id", "created_at", "id"),
+        CheckConstraint(
+            "status IN ('streaming', 'done', 'stopped', 'abstained', 'unavailable')",
+            name="status_known",
+        ),
+        CheckConstraint("feedback IN ('useful', 'not_useful')", name="feedback_known"),
+        Index("ix_messages_conversation_id_position", "conversation_id", "position"),
     )
 
 
@@ -91,7 +113,7 @@ class CitationRow(Base):
         ForeignKey("documents.id", ondelete="SET NULL"), index=True
     )
     revision_id: Mapped[UUID | None] = mapped_column(
-        ForeignKey("document_revisions.id", ondelete="SET NULL")
+        ForeignKey("document_revisions.id", ondelete="SET NULL"), index=True
     )
     # The chunk may be replaced by a newer ingestion; the range in the revision is what counts.
     chunk_id: Mapped[UUID | None]

@@ -1,0 +1,104 @@
+"""What people thought of answers: `./run eval --feedback`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from portal.bootstrap import build_services
+from portal.database.embedded import EmbeddedPostgres
+from portal.services import Services
+from portal.settings import Settings, load_settings
+from portal.store.feedback import JudgedAnswer, list_judged
+
+# Bounds of the confidence of an answer's best source.
+BANDS = ((0.0, 0.5), (0.5, 0.8), (0.8, 1.0))
+
+
+def run(console: Console, file: Path | None) -> int:
+    """Print what people thought of this portal's answers; into `file` each of them."""
+    with _this_portal(load_settings(log_level="error")) as services:
+        answers = judged(services)
+    console.print(table(summary(answers)) if answers else "No answer was judged yet.")
+    if file is not None:
+        file.write_text(json.dumps(as_lines(answers), indent=2, ensure_ascii=False) + "\n", "utf-8")
+    return 0
+
+
+@contextmanager
+def _this_portal(settings: Settings) -> Iterator[Services]:
+    """The portal that these settings name, on its embedded database where it has no other."""
+    server = None if settings.database_url else EmbeddedPostgres(settings.data_dir)
+    services = build_services(settings, database_url=server.start() if server else None)
+    try:
+        yield services
+    finally:
+        services.database.dispose()
+        if server is not None:
+            server.leave()
+
+
+def judged(services: Services) -> list[JudgedAnswer]:
+    """Every answer of this portal that was found useful or not."""
+    with services.database.begin() as session:
+        return list_judged(session)
+
+
+def summary(answers: Iterable[JudgedAnswer]) -> dict[str, dict[str, Any]]:
+    """For each chat model how many answers were judged, how many found useful, and the same by
+    the confidence of the best source."""
+    figures: dict[str, dict[str, Any]] = {}
+    for answer in answers:
+        name = f"{answer.provider} {answer.model}".strip()
+        one = figures.setdefault(name, {"judged": 0, "useful": 0, "bands": {}})
+        band = one["bands"].setdefault(_band(answer.confidence), {"judged": 0, "useful": 0})
+        for counts in (one, band):
+            counts["judged"] += 1
+            counts["useful"] += answer.is_useful
+    return figures
+
+
+def _band(confidence: float | None) -> str:
+    if confidence is None:
+        return "no source"
+    low, high = next((band for band in BANDS if confidence < band[1]), BANDS[-1])
+    return f"{low:.1f}–{high:.1f}"
+
+
+def table(figures: dict[str, dict[str, Any]]) -> Table:
+    """Shares of useful answers, a chat model a row."""
+    shown = Table(title="Answers found useful, of those judged")
+    shown.add_column("chat model")
+    columns = ["no source", *(f"{low:.1f}–{high:.1f}" for low, high in BANDS)]
+    for heading in ("all", *columns):
+        shown.add_column(heading, justify="right")
+    for name, one in sorted(figures.items()):
+        cells = [one, *(one["bands"].get(column) for column in columns)]
+        shown.add_row(name, *(_share(cell) for cell in cells))
+    return shown
+
+
+def _share(counts: dict[str, Any] | None) -> str:
+    if not counts or not counts["judged"]:
+        return "–"
+    return f"{counts['useful']} of {counts['judged']}"
+
+
+def as_lines(answers: Sequence[JudgedAnswer]) -> list[dict[str, Any]]:
+    """Questions with the documents that their answers cite, as `--json` writes them."""
+    return [
+        {
+            "question": one.question,
+            "cited": list(one.document_ids),
+            "useful": one.is_useful,
+            "model": one.model,
+            "confidence": one.confidence,
+        }
+        for one in answers
+    ]

@@ -1,0 +1,141 @@
+"""Bodies of the conversation API: what it takes and what it gives."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.domain.conversations import (
+    MAX_MESSAGE_CHARACTERS,
+    MAX_TITLE_CHARACTERS,
+    Feedback,
+    MessageStatus,
+    Role,
+    SourceState,
+)
+from portal.domain.search import SearchMode
+
+
+class ConversationBody(RequestModel):
+    title: CleanText = Field(
+        "", max_length=MAX_TITLE_CHARACTERS, description="unset: made from the first question"
+    )
+
+
+class RenameBody(RequestModel):
+    title: CleanText = Field(min_length=1, max_length=MAX_TITLE_CHARACTERS)
+
+
+class ConversationQuery(RequestModel):
+    q: CleanText = Field("", max_length=200, description="words of a title or a message")
+    cursor: str | None = Field(
+        None, max_length=2000, description="`next_cursor` of the page before"
+    )
+    limit: int = Field(50, ge=1, le=200)
+
+
+class MessageBody(RequestModel):
+    content: CleanText = Field(
+        min_length=1, max_length=MAX_MESSAGE_CHARACTERS, examples=["年假有多少天？"]
+    )
+    stream: bool = Field(False, description="answer as server-sent events")
+    replace_from: UUID | None = Field(
+        None, description="ask instead of this question and all that follows it"
+    )
+
+
+class RetryBody(RequestModel):
+    stream: bool = Field(False, description="answer as server-sent events")
+
+
+class FeedbackBody(RequestModel):
+    feedback: Feedback | None = Field(description="null takes it back")
+
+
+class CitationModel(ResponseModel):
+    id: UUID
+    marker: int = Field(description="the n of [n] in the answer")
+    document_id: UUID | None = Field(description="null: the document is gone")
+    revision_id: UUID | None
+    chunk_id: UUID | None
+    title: str
+    excerpt: str = Field(description="the quoted words; empty when the document is gone")
+    char_start: int = Field(description="where they stand in the revision's text")
+    char_end: int
+    page: int | None
+    heading: str | None
+    score: float
+    vector_score: float | None
+    text_score: float
+    confidence: float
+    low_confidence: bool
+    source: SearchMode
+    state: SourceState = Field(description="what became of the document since")
+    url: str | None = Field(description="opens the document at the quoted words; null: not there")
+    quote_sha256: str
+
+
+class SupportModel(ResponseModel):
+    start: int
+    end: int
+    markers: list[int]
+    is_supported: bool | None = Field(description="null: nothing is claimed there")
+
+
+class ReplayModel(ResponseModel):
+    selection_hash: str = Field(
+        description="SHA-256 over the sorted ids of the documents that counted, one a line"
+    )
+    enabled_count: int
+    document_count: int
+    search_query: str = Field(description="what was searched for beside the question as asked")
+    further_queries: list[str] = Field(description="what the model searched for itself")
+    search_method: str
+    degraded: list[str]
+    embedding_model: str | None
+    chat_provider: str
+    chat_model: str
+    context_tokens: int
+
+
+class MessageModel(ResponseModel):
+    id: UUID
+    conversation_id: UUID
+    role: Role
+    content: str = Field(description="Markdown; [n] outside code names citation n")
+    status: MessageStatus
+    created_at: AwareDatetime
+    citations: list[CitationModel] = Field(description="what the answer cites")
+    consulted: list[CitationModel] = Field(description="what it was given beside that")
+    support: list[SupportModel] = Field(description="each sentence against what it cites")
+    feedback: Feedback | None
+    error: dict[str, Any] | None = Field(None, description="why there is no answer, or no more")
+    replay: ReplayModel | None = Field(None, description="what the answer was made from")
+
+
+class ConversationModel(ResponseModel):
+    id: UUID
+    title: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    message_count: int
+    url: str
+
+
+class ConversationDetailModel(ConversationModel):
+    messages: list[MessageModel]
+
+
+class ConversationListResponse(ResponseModel):
+    conversations: list[ConversationModel]
+    next_cursor: str | None
+
+
+class VerificationModel(ResponseModel):
+    citation_id: UUID
+    stands: bool | None = Field(description="null: the revision is gone, nothing to compare with")
+    quote_sha256: str
+    found_sha256: str | None = Field(description="of what stands in the stored revision")

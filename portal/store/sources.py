@@ -1,0 +1,97 @@
+"""Passages as an answer is written from, and the turns that it may go on from.
+
+Both are read under the rule of selection: what a search found a moment ago is read only if it
+still counts, and an earlier answer that rests on something that counts no more is kept back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.domain.people import Person
+from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSource:
+    """A passage whole: `content` are characters `char_start` to `char_end` of its revision."""
+
+    chunk_id: UUID
+    document_id: UUID
+    revision_id: UUID | None
+    title: str
+    media_type: str
+    content: str
+    char_start: int
+    char_end: int
+    language: str
+    page: int | None
+    heading: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PastMessage:
+    """A message before the question. `is_withheld` when it rests on a document that does not
+    count any more, or not for this person."""
+
+    role: str
+    content: str
+    is_withheld: bool
+
+
+_SOURCES = text(
+    f"""
+    SELECT c.id AS chunk_id, d.id AS document_id, j.revision_id, d.title, d.media_type, c.content,
+           c.char_start, c.char_end, c.language, c.page, c.heading
+    FROM document_chunks c
+    JOIN documents d ON d.current_job_id = c.job_id
+    JOIN jobs j ON j.id = c.job_id {SELECTION_JOINS}
+    WHERE c.id = ANY(:chunk_ids) AND {SELECTION_WHERE}
+    """
+)
+
+_PAST = text(
+    f"""
+    SELECT m.role, m.content, EXISTS (
+        SELECT FROM citations
+        WHERE citations.message_id = m.id AND NOT EXISTS (
+            SELECT FROM documents d {SELECTION_JOINS}
+            WHERE d.id = citations.document_id AND {SELECTION_WHERE}
+        )
+    ) AS is_withheld
+    FROM messages m
+    WHERE m.conversation_id = :conversation_id AND m.superseded_at IS NULL
+      AND (CAST(:before AS bigint) IS NULL OR m.position < :before)
+    ORDER BY m.position DESC
+    LIMIT :limit
+    """
+)
+
+
+def see_one_moment(session: Session) -> None:
+    """Have all statements of this transaction see the same state. Has to be its first."""
+    session.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+
+
+def read_sources(
+    session: Session, person: Person, conversation_id: UUID, chunk_ids: Sequence[UUID]
+) -> dict[UUID, StoredSource]:
+    """Those of these passages that count for a person in a conversation, by chunk."""
+    binds: dict[str, Any] = selection_binds(person, conversation_id)
+    rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
+    return {row.chunk_id: StoredSource(*row) for row in rows}
+
+
+def read_past(
+    session: Session, person: Person, conversation_id: UUID, *, before: int | None, limit: int
+) -> tuple[PastMessage, ...]:
+    """The last messages before a position, in order; without a position up to the end."""
+    binds = selection_binds(person, conversation_id) | {"before": before, "limit": limit}
+    rows = session.execute(_PAST, binds).all()
+    return tuple(PastMessage(*row) for row in reversed(rows))

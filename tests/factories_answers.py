@@ -1,0 +1,68 @@
+"""A chat model that says what a test wrote down, and notes what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from portal.domain.answering import ChatEvent, ChatRequest, TextDelta
+from portal.domain.conversations import AnswerEvent, Finished, Message
+from portal.domain.people import Person
+from portal.services import Services, answering
+
+# A text, events and errors in turn, or what makes them of the request.
+Script = str | Iterable[ChatEvent | Exception | str] | Callable[[ChatRequest], Iterable[ChatEvent]]
+
+
+@dataclass
+class SaysWhatIsWritten:
+    """`scripts` are used up one a request; the last one stays."""
+
+    scripts: list[Script]
+    takes_tools: bool = False
+    provider: str = "scripted"
+    model: str = "scripted-1"
+    requests: list[ChatRequest] = field(default_factory=list)
+    open_streams: int = 0
+
+    def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
+        self.requests.append(request)
+        script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
+        self.open_streams += 1
+        try:
+            for event in _events(script, request):
+                if isinstance(event, Exception):
+                    raise event
+                yield TextDelta(event) if isinstance(event, str) else event
+        finally:
+            self.open_streams -= 1
+
+
+def _events(script: Script, request: ChatRequest) -> Iterable[ChatEvent | Exception | str]:
+    if isinstance(script, str):
+        return [script]
+    return script(request) if callable(script) else script
+
+
+def saying(services: Services, *scripts: Script, takes_tools: bool = False) -> Services:
+    """The same services with a chat model that says these, one after another."""
+    return replace(services, chat=SaysWhatIsWritten(list(scripts), takes_tools=takes_tools))
+
+
+def asked(services: Services) -> list[ChatRequest]:
+    """What the scripted model was asked so far."""
+    assert isinstance(services.chat, SaysWhatIsWritten)
+    return services.chat.requests
+
+
+def ask(
+    services: Services, person: Person, conversation_id: object, question: str, **more: object
+) -> Message:
+    """The whole answer to a question."""
+    return answer_of(answering.ask(services, person, conversation_id, question, **more))
+
+
+def answer_of(events: Iterable[AnswerEvent]) -> Message:
+    *_, last = events
+    assert isinstance(last, Finished)
+    return last.answer

@@ -12,16 +12,21 @@ from portal.web import (
     admin,
     admin_models,
     admin_search,
+    answers,
     assets,
+    chat,
+    citations,
     documents,
     errors,
     i18n,
     layout,
+    messages,
     preferences,
     presenters,
     reading,
     search,
     security,
+    selection,
     sign_in,
     trash,
     uploads,
@@ -37,6 +42,10 @@ BLUEPRINTS = (
     uploads.blueprint,
     reading.blueprint,
     search.blueprint,
+    selection.blueprint,
+    chat.blueprint,
+    messages.blueprint,
+    citations.blueprint,
     trash.blueprint,
     account.blueprint,
     admin.blueprint,
@@ -55,6 +64,8 @@ def register(app: APIFlask) -> None:
     i18n.init_app(app)
     security.init_app(app)
     presenters.init_app(app)
+    answers.init_app(app)
+    selection.init_app(app)
     layout.init_app(app)
     app.register_error_handler(Exception, errors.respond)
     for blueprint in BLUEPRINTS:

@@ -25,6 +25,7 @@ from portal.phrases import failure_message
 from portal.services import library
 from portal.web.layout import fragments, gone, remember, toast, wants_fragment
 from portal.web.security import local_path
+from portal.web.selection import rows_switches
 
 PAGE_SIZE = 50
 # One request a second asks after at most so many rows. The oldest come first, which is the order
@@ -90,6 +91,7 @@ def list_values(**more: Any) -> dict[str, Any]:
     )
     return {
         "page": page,
+        "switches": rows_switches([item.id for item in page.items]),
         "query": query,
         "types": TYPES,
         "statuses": tuple(DocumentStatus),
@@ -185,7 +187,8 @@ def retry(document_id: UUID) -> Answer:
 
 
 def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
-    return "fragments/documents/_row.html", {"document": document, **more}
+    switches = rows_switches([document.id])
+    return "fragments/documents/_row.html", {"document": document, "switches": switches, **more}
 
 
 def total() -> tuple[str, dict[str, Any]]:

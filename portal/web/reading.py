@@ -15,13 +15,11 @@ from werkzeug.wrappers import Response
 
 from portal import context
 from portal.domain.documents import DocumentDetail, MediaType, Visibility
-from portal.domain.search import Span
-from portal.errors import InvalidInput, PortalError
+from portal.errors import InvalidInput
 from portal.phrases import error_message
 from portal.services import library
-from portal.text.analyser import query_terms
-from portal.text.highlight import highlight_spans
 from portal.web.documents import ACTIVE
+from portal.web.focus import find_focus
 from portal.web.layout import remember, wants_fragment
 
 PASSAGES_A_PAGE = 50
@@ -97,15 +95,9 @@ def _state(detail: DocumentDetail) -> dict[str, Any]:
 def _page_values(detail: DocumentDetail) -> dict[str, Any]:
     services, person = context.services(), context.person()
     document_id = detail.summary.id
-    focus_id, query = _uuid(request.args.get("chunk")), request.args.get("q", "").strip()
-    part, is_focus_gone = _positive(request.args.get("part")), False
-    if focus_id is not None:
-        try:
-            focus = library.find_passage(services, person, document_id, focus_id)
-            part = focus.passage.index // PASSAGES_A_PAGE + 1
-        except PortalError:
-            # The text was prepared anew since that link was made: show the document all the same.
-            focus_id, is_focus_gone = None, True
+    focus, part = find_focus(detail), _positive(request.args.get("part"))
+    if focus.passage is not None:
+        part = focus.passage.passage.index // PASSAGES_A_PAGE + 1
     passages, total_count = library.list_passages(
         services,
         person,
@@ -113,31 +105,18 @@ def _page_values(detail: DocumentDetail) -> dict[str, Any]:
         limit=PASSAGES_A_PAGE,
         offset=(part - 1) * PASSAGES_A_PAGE,
     )
-    marked = [passage for passage in passages if passage.id == focus_id]
     return {
         **_state(detail),
         "passages": passages,
         "passage_count": total_count,
         "part": part,
         "part_count": max(1, ceil(total_count / PASSAGES_A_PAGE)),
-        "focus_id": focus_id,
-        "is_focus_gone": is_focus_gone,
-        "focus_spans": _marks(marked[0].passage.content, query) if marked and query else (),
-        "query": query,
+        "focus": focus,
+        "focus_id": focus.passage.id if focus.passage else None,
+        "focus_spans": focus.spans(passages),
+        "query": focus.query,
         "visibilities": tuple(Visibility),
     }
-
-
-def _marks(text: str, query: str) -> tuple[Span, ...]:
-    """Where the words of the search stand in the passage that it found."""
-    return tuple(Span(start, end) for start, end in highlight_spans(text, query_terms(query)))
-
-
-def _uuid(text: str | None) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        return None
 
 
 def _positive(text: str | None) -> int:

@@ -1,14 +1,15 @@
-// Buttons that copy a secret which is shown only once.
+// Buttons that copy a secret which is shown only once, or an answer.
 export function watchCopying() {
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
+    const button = event.target.closest("[data-copy], [data-copy-from]");
     if (!button) return;
-    const field = button.parentElement.querySelector("input");
+    const source = document.getElementById(button.dataset.copyFrom ?? "");
     try {
-      await navigator.clipboard.writeText(button.dataset.copy);
+      await navigator.clipboard.writeText(source ? source.innerText : button.dataset.copy);
     } catch {
       // Without HTTPS there is no clipboard: the words are selected, ready for Ctrl-C.
-      field?.select();
+      if (source) getSelection().selectAllChildren(source);
+      else button.parentElement.querySelector("input")?.select();
       return;
     }
     button.querySelector("span").textContent = button.dataset.copied;

@@ -16,6 +16,7 @@ export function watchFocus() {
 function showFoundPassage() {
   const passage = document.querySelector("[data-focus]");
   if (!passage) return;
-  passage.scrollIntoView({ block: "center" });
+  // A passage may be longer than the window: the quoted words count.
+  (document.getElementById("quote") ?? passage).scrollIntoView({ block: "center" });
   passage.focus({ preventScroll: true });
 }

@@ -18,6 +18,7 @@ def app() -> APIFlask:
         database=None,
         embedder=None,
         calibration=None,
+        chat=None,
         secret_key="of no consequence",
     )
     application = APIFlask("portal", json_errors=False, static_folder=None, docs_path=None)

@@ -1,0 +1,95 @@
+"""Conversations, by what a person does in them."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+
+class ChatPage:
+    """The list of conversations, and the one that is open."""
+
+    def __init__(self, page: Page, *, javascript: bool = True) -> None:
+        self.page = page
+        self.javascript = javascript
+
+    @property
+    def messages(self) -> Locator:
+        return self.page.get_by_test_id("message")
+
+    @property
+    def answers(self) -> Locator:
+        return self.page.locator("[data-testid=message][data-role=assistant]")
+
+    @property
+    def card(self) -> Locator:
+        return self.page.get_by_test_id("citation-card")
+
+    @property
+    def panel(self) -> Locator:
+        return self.page.get_by_test_id("citation-panel")
+
+    @property
+    def field(self) -> Locator:
+        return self.page.locator("#chat-input")
+
+    def begin(self, question: str) -> Locator:
+        """Ask the first question of a new conversation, and give its answer."""
+        self.page.goto("/chat")
+        return self._send(question, answer_count=1)
+
+    def ask(self, question: str) -> Locator:
+        """Ask in the conversation that is open, and give the answer."""
+        return self._send(question, answer_count=self.answers.count() + 1)
+
+    def _send(self, question: str, answer_count: int) -> Locator:
+        self.field.fill(question)
+        if self.javascript:
+            self.field.press("Enter")
+        else:
+            self.page.locator(".chat-form [data-testid=chat-send]").last.click()
+        expect(self.answers).to_have_count(answer_count)
+        answer = self.answers.last
+        expect(answer).not_to_have_attribute("data-status", "streaming")
+        return answer
+
+    def open_sources(self, marker: Locator) -> Locator:
+        """Click a marker, and give the source that it names."""
+        marker.click()
+        source = self.panel.get_by_test_id("citation-source").first
+        expect(source).to_be_visible()
+        return source
+
+    def follow(self, source: Locator) -> Locator:
+        """Open a source's document, and give the words that are marked in it."""
+        source.get_by_test_id("source-link").click()
+        quote = self.page.locator("mark.quote").first
+        expect(quote).to_be_in_viewport()
+        return quote
+
+    def back(self) -> None:
+        """From a document back to the conversation that cited it."""
+        self.page.locator(".crumbs a").first.click()
+        expect(self.answers.first).to_be_visible()
+
+    def open_switches(self) -> Locator:
+        """Open the switches of this conversation, and give their list."""
+        self.page.get_by_test_id("open-selection").click()
+        drawer = self.page.get_by_test_id("selection-drawer")
+        expect(drawer).to_be_visible()
+        return drawer
+
+    def switch(self, title: str, state: str) -> Locator:
+        """Set a document's switch in this conversation, and give its row."""
+        drawer = self.open_switches()
+        row = drawer.get_by_test_id("switch-row").filter(has_text=title)
+        row.get_by_test_id(f"switch-{state}").click()
+        chosen = row.get_by_test_id(f"switch-{state}")
+        expect(chosen).to_have_attribute("aria-pressed", "true")
+        return row
+
+    def close_switches(self, conversation: str) -> None:
+        if self.javascript:
+            self.page.keyboard.press("Escape")
+            expect(self.page.get_by_test_id("selection-drawer")).to_have_count(0)
+        else:
+            self.page.goto(conversation)

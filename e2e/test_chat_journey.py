@@ -1,0 +1,210 @@
+"""Ask, hover, open the sources, follow one to its words, switch its document off, ask again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.conftest import PASSWORD, OpenPortal
+from e2e.pages.chat import ChatPage
+from e2e.pages.portal import PortalPages
+
+pytestmark = pytest.mark.e2e
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A document of one journey alone: what another left in the portal must not answer for it."""
+
+    title: str
+    text: str
+    question: str
+    fact: str
+
+
+LESSONS = {
+    ("en", True): Lesson(
+        "Rules of the apiary",
+        "# Rules of the apiary\n\nThe beehives are opened only between ten and noon. Whoever opens "
+        "a beehive wears a veil.\n\nHoney is harvested in July and stored in glass jars.",
+        "When are the beehives opened?",
+        "between ten and noon",
+    ),
+    ("en", False): Lesson(
+        "Village bakery",
+        "# Village bakery\n\nThe stone oven is heated with beech wood from four in the morning."
+        "\n\nRye bread is sold on Thursdays, and costs three crowns a loaf.",
+        "Which wood heats the stone oven?",
+        "beech wood",
+    ),
+    ("zh-CN", True): Lesson(
+        "茶园采摘规定",
+        "# 茶园采摘规定\n\n春茶在清明前五天开始采摘，每人每天最多采两公斤。\n\n"
+        "采下的茶叶当晚必须炒制。",
+        "春茶什么时候开始采摘？",
+        "清明前五天",
+    ),
+    ("zh-CN", False): Lesson(
+        "渡船须知",
+        "# 渡船须知\n\n渡船在风力超过七级时停航。\n\n第一班渡船早上六点半开出，自行车另收两元。",
+        "渡船在什么风力时停航？",
+        "七级",
+    ),
+}
+
+
+def library_with(portal: PortalPages, folder: Path, lesson: Lesson) -> None:
+    portal.sign_in("admin", PASSWORD)
+    path = folder / f"{lesson.title}.md"
+    path.write_text(lesson.text, encoding="utf-8")
+    portal.upload(path)
+    portal.wait_until_ready([lesson.title])
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["js", "no-js"])
+@pytest.mark.parametrize("language", ["zh-CN", "en"])
+def test_answer_rests_on_what_is_switched_on(
+    open_portal: OpenPortal, tmp_path: Path, language: str, javascript: bool
+) -> None:
+    lesson = LESSONS[language, javascript]
+    portal = open_portal(language, javascript=javascript)
+    library_with(portal, tmp_path, lesson)
+    page, chat = portal.page, ChatPage(portal.page, javascript=javascript)
+
+    answer = chat.begin(lesson.question)
+    expect(answer).to_contain_text(lesson.fact)
+    conversation = page.url.partition("#")[0]
+    marker = answer.get_by_test_id("citation-marker").first
+    if javascript:
+        marker.hover()
+        expect(chat.card).to_contain_text(lesson.title)
+        expect(chat.card).to_contain_text("%")
+    source = chat.open_sources(marker)
+    expect(source).to_contain_text(lesson.title)
+    expect(chat.follow(source)).to_contain_text(lesson.fact)
+    chat.back()
+
+    row = chat.switch(lesson.title, "off")
+    expect(row.get_by_test_id("selection-toggle")).to_have_attribute("aria-checked", "false")
+    chat.close_switches(conversation)
+    again = chat.ask(lesson.question)
+    expect(again).not_to_contain_text(lesson.fact)
+    expect(again).not_to_contain_text(lesson.title)
+
+    elsewhere = chat.begin(lesson.question)
+    expect(elsewhere).to_contain_text(lesson.fact)
+
+    page.goto(conversation)
+    expect(chat.messages).to_have_count(4)
+    expect(chat.answers.first).to_contain_text(lesson.fact)
+    expect(
+        chat.open_sources(chat.answers.first.get_by_test_id("citation-marker").first)
+    ).to_contain_text(lesson.title)
+    assert portal.console_errors == []
+
+
+def test_switch_on_the_list_of_documents_works_by_keyboard(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    lesson = Lesson("Keyboard switch", "The piano is tuned every spring.", "", "")
+    portal = open_portal("en")
+    library_with(portal, tmp_path, lesson)
+    row = portal.row(lesson.title)
+    toggle = row.get_by_test_id("selection-toggle")
+    expect(toggle).to_have_attribute("aria-checked", "true")
+    toggle.focus()
+    portal.page.keyboard.press("Space")
+    expect(toggle).to_have_attribute("aria-checked", "false")
+    expect(row.get_by_test_id("selection-cause")).to_have_text("off: your default")
+    expect(toggle).to_be_focused()
+    portal.page.reload()
+    expect(toggle).to_have_attribute("aria-checked", "false")
+
+
+def test_enter_that_ends_a_composition_asks_nothing(open_portal: OpenPortal) -> None:
+    portal = open_portal("zh-CN")
+    portal.sign_in("admin", PASSWORD)
+    page, chat = portal.page, ChatPage(portal.page)
+    page.goto("/chat")
+    page.get_by_test_id("new-conversation").click()
+    expect(page.locator("#messages")).to_be_attached()
+    chat.field.fill("珊瑚")
+    for init in ({"isComposing": True}, {"keyCode": 229}):
+        chat.field.dispatch_event("keydown", {"key": "Enter", "bubbles": True, **init})
+    chat.field.press("Shift+Enter")
+    expect(chat.field).to_have_value("珊瑚\n")
+    expect(chat.messages).to_have_count(0)
+    chat.field.press("Enter")
+    expect(chat.messages).to_have_count(2)
+    assert portal.console_errors == []
+
+
+def test_answer_is_retried_edited_and_judged(open_portal: OpenPortal, tmp_path: Path) -> None:
+    lesson = Lesson(
+        "Windmill",
+        "# Windmill\n\nThe sails of the windmill are greased with tallow each autumn.",
+        "With what are the sails greased?",
+        "tallow",
+    )
+    portal = open_portal("en")
+    library_with(portal, tmp_path, lesson)
+    page, chat = portal.page, ChatPage(portal.page)
+    answer = chat.begin(lesson.question)
+    answer.get_by_test_id("feedback-useful").click()
+    expect(answer.get_by_test_id("feedback-useful")).to_have_attribute("aria-pressed", "true")
+    first = answer.get_attribute("id")
+    answer.get_by_test_id("retry-answer").click()
+    expect(page.locator(f"#{first}")).to_have_count(0)
+    expect(chat.answers).to_have_count(1)
+    expect(chat.answers.last).to_contain_text("tallow")
+    page.get_by_test_id("edit-question").click()
+    field = page.locator(".chat-form-edit textarea")
+    field.fill("When are the sails of the windmill greased?")
+    field.press("Enter")
+    expect(chat.messages).to_have_count(2)
+    expect(chat.messages.first).to_contain_text("When are the sails")
+    expect(chat.answers.last).to_contain_text("autumn")
+    chat.answers.last.get_by_test_id("open-replay").click()
+    expect(page.get_by_test_id("selection-hash")).to_have_text(re.compile("[0-9a-f]{64}"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["zh-CN", "en"])
+def test_conversations_are_accessible_and_fit_a_phone(
+    open_portal: OpenPortal,
+    assert_accessible: Callable[[Page], None],
+    tmp_path: Path,
+    language: str,
+    scheme: str,
+) -> None:
+    known, mark = LESSONS[language, True], f"{language} {scheme}"
+    lesson = replace(known, title=f"{known.title} {mark}", text=f"{known.text}\n\n{mark}")
+    portal = open_portal(language, color_scheme=scheme, viewport={"width": 360, "height": 800})
+    library_with(portal, tmp_path, lesson)
+    page, chat = portal.page, ChatPage(portal.page)
+    check_page(page, assert_accessible)
+    answer = chat.begin(lesson.question)
+    check_page(page, assert_accessible)
+    conversation = page.url
+    chat.open_sources(answer.get_by_test_id("citation-marker").first)
+    check_page(page, assert_accessible)
+    page.keyboard.press("Escape")
+    expect(chat.panel).to_have_count(0)
+    chat.open_switches()
+    check_page(page, assert_accessible)
+    page.goto("/chat")
+    check_page(page, assert_accessible)
+    page.goto(conversation)
+    page.get_by_test_id("open-replay").first.click()
+    expect(page.get_by_test_id("selection-hash")).to_be_visible()
+    check_page(page, assert_accessible)
+
+
+def check_page(page: Page, assert_accessible: Callable[[Page], None]) -> None:
+    assert_accessible(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -1,0 +1,145 @@
+"""An answer as server-sent events: the browser gets safe HTML, and text between two renderings.
+
+==========  ======================================================================
+`begun`     `html` of the question and of the empty answer, `answer` its id, `title`
+            of the conversation
+`searched`  `html`: a line for another search that the model asked for
+`html`      `html` of the text so far
+`text`      `text` to put after it, until the next rendering
+`done`      `html` of the finished answer, `title`
+`error`     `html` of a note
+==========  ======================================================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import structlog
+from flask import Response, json, render_template, stream_with_context
+from markupsafe import Markup
+
+from portal import context
+from portal.domain.answering import MarkedText
+from portal.domain.conversations import (
+    AnswerEvent,
+    Began,
+    Finished,
+    Message,
+    SearchedAgain,
+    Waiting,
+    Wrote,
+)
+from portal.errors import PortalError
+from portal.phrases import error_message
+from portal.services import conversations
+from portal.services.answer_stream import AnswerStream
+from portal.web.answer_text import to_html
+from portal.web.answers import begun
+
+# Text is rendered anew this often; what comes in between is sent as it is.
+RENDER_INTERVAL_S = 0.15
+# A comment: nothing to the reader, but sending it shows whether there still is one.
+HEARTBEAT = ": \n\n"
+
+log = structlog.get_logger(__name__)
+
+
+def respond(stream: AnswerStream) -> Response:
+    """The events of an answer as they come; a reader who leaves ends it."""
+    response = Response(stream_with_context(_events(stream)), mimetype="text/event-stream")
+    # A reader who left before the first event never started what would close the stream.
+    response.call_on_close(stream.close)
+    # A proxy that collects the answer before it hands it on would undo all this.
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+def _events(stream: AnswerStream) -> Iterator[str]:
+    writer = _Writer()
+    with closing(stream):
+        try:
+            for event in stream:
+                yield writer.written(event)
+        except PortalError as error:
+            yield _error(error)
+        except Exception as error:
+            # The response has begun, so that no error page can follow.
+            log.exception("answer_failed", error_type=type(error).__name__)
+            yield _error(PortalError())
+
+
+class _Writer:
+    """Turns events into text, keeping the answer so far."""
+
+    def __init__(self) -> None:
+        self._question: Message | None = None
+        self._content = ""
+        self._markers: set[int] = set()
+        self._rendered_at = 0.0
+
+    def written(self, event: AnswerEvent) -> str:
+        if isinstance(event, Wrote):
+            return self._wrote(event.pieces)
+        if isinstance(event, Waiting):
+            return HEARTBEAT
+        if isinstance(event, Began):
+            return self._began(event)
+        if isinstance(event, SearchedAgain):
+            return _event("searched", html=_fragment("_searched_again", query=event.query))
+        return self._finished(event)
+
+    def _began(self, event: Began) -> str:
+        self._question = event.question
+        asked = event.question.content.strip()
+        query = event.search_query if event.search_query.strip() != asked else None
+        values = {"message": begun(event), "question": event.question, "query": query}
+        html, title = _fragment("_begun", **values), _title(event.question)
+        return _event("begun", html=html, answer=str(event.answer_id), title=title)
+
+    def _wrote(self, pieces: tuple[MarkedText, ...]) -> str:
+        text = "".join(piece.text for piece in pieces)
+        self._markers |= {piece.marker for piece in pieces if piece.marker is not None}
+        if not text:
+            return HEARTBEAT
+        self._content += text
+        now = time.monotonic()
+        if now - self._rendered_at < RENDER_INTERVAL_S:
+            return _event("text", text=text)
+        self._rendered_at = now
+        html = to_html(self._content, markers=self._markers, marker_html=_pending_marker)
+        return _event("html", html=html)
+
+    def _finished(self, event: Finished) -> str:
+        question = self._question.content if self._question else None
+        html = _fragment("_answer", message=event.answer, question_text=question)
+        return _event("done", html=html, title=_title(event.answer))
+
+
+def _title(message: Message) -> str:
+    """The conversation's title, which its first question gives it."""
+    services, person = context.services(), context.person()
+    return conversations.get(services, person, message.conversation_id).title
+
+
+def _pending_marker(number: int) -> Markup:
+    """A marker whose source is not stored yet: it becomes a link when the answer is whole."""
+    return Markup('<span class="citation-pending">[{}]</span>').format(number)
+
+
+def _fragment(name: str, **values: Any) -> str:
+    return render_template(f"fragments/chat/{name}.html", is_fragment=True, **values)
+
+
+def _error(error: PortalError) -> str:
+    message, request_id = error_message(error), context.request_id()
+    values = {"message": message, "request_id": request_id, "code": error.code}
+    return _event("error", html=render_template("errors/_error.html", **values))
+
+
+def _event(name: str, **values: Any) -> str:
+    # JSON keeps every line break of the value inside one line, as the format wants.
+    return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"

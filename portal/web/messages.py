@@ -1,0 +1,154 @@
+"""Questions and answers: ask, stop, retry, edit and ask again, say whether it helped, replay."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from portal import context
+from portal.domain.conversations import Feedback, Message, Role, Verification
+from portal.errors import MalformedRequest, NotFound, NotSignedIn, PortalError
+from portal.phrases import error_message
+from portal.services import answering, citing, conversations
+from portal.services.answer_stream import AnswerStream
+from portal.web import answer_stream, chat
+from portal.web.answers import questions_of
+from portal.web.layout import wants_fragment
+
+blueprint = APIBlueprint(
+    "messages", __name__, enable_openapi=False, url_prefix="/chat/<uuid:conversation_id>/messages"
+)
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.post("")
+def ask(conversation_id: UUID) -> Answer:
+    """Ask. With `replace_from` an earlier question and all after it give way."""
+    services, person = context.services(), context.person()
+    question = request.form.get("content", "")
+    replaced = _uuid(request.form.get("replace_from", ""))
+    try:
+        stream = answering.ask(services, person, conversation_id, question, replace_from=replaced)
+    except (NotSignedIn, NotFound):
+        raise
+    except PortalError as error:
+        if wants_fragment():
+            raise
+        values = chat.page_values(conversation_id)
+        values |= {"error": error_message(error), "draft": question}
+        return render_template("pages/conversation.html", **values), error.status
+    return _answered(conversation_id, stream)
+
+
+@blueprint.post("/<uuid:message_id>/retry")
+def retry(conversation_id: UUID, message_id: UUID) -> Answer:
+    message = _message(conversation_id, message_id)
+    stream = answering.retry(context.services(), context.person(), message.id)
+    return _answered(conversation_id, stream)
+
+
+@blueprint.post("/<uuid:message_id>/stop")
+def stop(conversation_id: UUID, message_id: UUID) -> Answer:
+    message = _message(conversation_id, message_id)
+    stopped = answering.stop(context.services(), context.person(), message.id)
+    return _shown(conversation_id, stopped)
+
+
+@blueprint.get("/<uuid:message_id>")
+def show(conversation_id: UUID, message_id: UUID) -> Answer:
+    return _shown(conversation_id, _message(conversation_id, message_id))
+
+
+@blueprint.get("/<uuid:message_id>/edit")
+def edit(conversation_id: UUID, message_id: UUID) -> Answer:
+    """A question in a field, to be asked in other words."""
+    message = _message(conversation_id, message_id)
+    if message.role is not Role.USER:
+        raise NotFound
+    values = {**chat.page_values(conversation_id), "message": message}
+    name = "fragments/chat/_edit.html" if wants_fragment() else "pages/edit_question.html"
+    return render_template(name, **values)
+
+
+@blueprint.post("/<uuid:message_id>/feedback")
+def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
+    """Useful or not; the same again takes it back."""
+    message = _message(conversation_id, message_id)
+    name = request.form.get("feedback", "")
+    if name not in set(Feedback):
+        raise MalformedRequest(reason="feedback")
+    wanted = None if message.feedback == name else Feedback(name)
+    services, person = context.services(), context.person()
+    changed = conversations.set_feedback(services, person, message.id, wanted)
+    if wants_fragment():
+        return render_template("fragments/chat/_feedback.html", message=changed)
+    return _to_message(conversation_id, message_id)
+
+
+@blueprint.get("/<uuid:message_id>/replay")
+def replay(conversation_id: UUID, message_id: UUID) -> Answer:
+    """What an answer was made from, and whether its sources still say what it cites."""
+    message = _message(conversation_id, message_id)
+    if message.replay is None:
+        raise NotFound
+    services, person = context.services(), context.person()
+    values: dict[str, Any] = {
+        "conversation": conversations.get(services, person, conversation_id),
+        "message": message,
+        "question_text": _question(conversation_id, message),
+        "verified": {source.id: _verified(source.id) for source in message.citations},
+    }
+    return render_template("pages/replay.html", **values)
+
+
+def _verified(citation_id: UUID) -> Verification | None:
+    try:
+        return citing.verify(context.services(), context.person(), citation_id)
+    except NotFound:
+        return None
+
+
+def _answered(conversation_id: UUID, stream: AnswerStream) -> Answer:
+    """Events to a script, and to a browser without one the conversation with the whole answer."""
+    if request.accept_mimetypes.best == "text/event-stream":
+        return answer_stream.respond(stream)
+    return _to_message(conversation_id, chat.run(stream))
+
+
+def _shown(conversation_id: UUID, message: Message) -> Answer:
+    if not wants_fragment():
+        return _to_message(conversation_id, message.id)
+    values = {"message": message, "is_fragment": True}
+    values["question_text"] = _question(conversation_id, message)
+    return render_template("fragments/chat/_message.html", **values)
+
+
+def _question(conversation_id: UUID, message: Message) -> str | None:
+    messages = conversations.messages(context.services(), context.person(), conversation_id)
+    return questions_of(messages).get(message.id)
+
+
+def _message(conversation_id: UUID, message_id: UUID) -> Message:
+    """A message of just this conversation. Raises NotFound."""
+    message = conversations.get_message(context.services(), context.person(), message_id)
+    if message.conversation_id != conversation_id:
+        raise NotFound
+    return message
+
+
+def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
+    address = url_for("chat.show", conversation_id=conversation_id)
+    return redirect(f"{address}#message-{message_id}" if message_id else address, code=303)
+
+
+def _uuid(text: str) -> UUID | None:
+    """Raises MalformedRequest."""
+    try:
+        return UUID(text) if text else None
+    except ValueError as error:
+        raise MalformedRequest(reason="replace_from") from error

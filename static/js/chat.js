@@ -1,0 +1,233 @@
+// A conversation: questions are sent, and answers shown while they are written.
+import { grow } from "./composing.js";
+import { readEvents } from "./event-stream.js";
+import { showToast } from "./toasts.js";
+
+const PENDING = "portal.question";
+const NEAR_END_PX = 160;
+const TRY_AGAIN_MS = 600;
+const MOST_TRIES = 3;
+let running = null;
+
+export function watchChat() {
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.matches("form[data-begin]")) begin(event, form);
+    if (form.matches("form[data-ask]")) {
+      event.preventDefault();
+      if (!running) ask(form);
+    }
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-stop]")) stop();
+  });
+  showLatest();
+  askPending();
+}
+
+// A conversation opens at its last question, unless the address or the browser knows better.
+function showLatest() {
+  const [arrival] = performance.getEntriesByType("navigation");
+  if (location.hash || arrival?.type !== "navigate") return;
+  const questions = document.querySelectorAll("#messages .message-user");
+  if (questions.length > 1) questions[questions.length - 1].scrollIntoView();
+}
+
+// The first question: make a conversation, go there, and ask it there.
+async function begin(event, form) {
+  event.preventDefault();
+  const question = form.elements.content.value;
+  if (!question.trim() || form.dataset.busy) return;
+  form.dataset.busy = "true";
+  try {
+    const data = new FormData(form);
+    data.delete("content");
+    const response = await fetch(form.action, { method: "POST", body: data, headers: ours() });
+    const address = response.headers.get("HX-Redirect");
+    if (!address) return showProblem(response);
+    sessionStorage.setItem(PENDING, JSON.stringify({ address, question }));
+    location.assign(address);
+  } catch {
+    showToast("toast-unreachable");
+  } finally {
+    delete form.dataset.busy;
+  }
+}
+
+function askPending() {
+  const form = document.getElementById("ask-form");
+  const kept = sessionStorage.getItem(PENDING);
+  if (!form || !kept) return;
+  sessionStorage.removeItem(PENDING);
+  const { address, question } = JSON.parse(kept);
+  const isHere = new URL(address, location.href).pathname === location.pathname;
+  if (!isHere || document.querySelector("#messages .message")) return;
+  form.elements.content.value = question;
+  ask(form);
+}
+
+async function ask(form) {
+  const field = form.elements.content;
+  const question = field?.value;
+  if (field && !question.trim()) return;
+  const controller = new AbortController();
+  running = { controller, answer: null, isDone: false };
+  const run = running;
+  showRunning(true);
+  try {
+    const headers = { ...ours(), Accept: "text/event-stream" };
+    const options = { method: "POST", body: new FormData(form), headers };
+    const response = await fetch(form.action, { ...options, signal: controller.signal });
+    if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
+      return await showProblem(response);
+    }
+    if (field && form.id === "ask-form") clear(field);
+    await readEvents(response, (name, values) => take(run, form, name, values));
+  } catch (error) {
+    if (error.name !== "AbortError") showToast("toast-unreachable");
+  } finally {
+    running = null;
+    showRunning(false);
+    if (run.answer && !run.isDone) await settle(run);
+    if (field && form.id === "ask-form") field.focus({ preventScroll: true });
+  }
+}
+
+function take(run, form, name, values) {
+  const wasAtEnd = isAtEnd();
+  if (name === "begun") showBegun(run, form, values);
+  else if (name === "searched") text(run)?.insertAdjacentHTML("beforebegin", values.html);
+  else if (name === "html") text(run).replaceChildren(...parseAll(values.html));
+  else if (name === "text") lastBlock(text(run)).append(values.text);
+  else if (name === "done") {
+    run.isDone = true;
+    showDone(run, values);
+  } else if (name === "error") {
+    document.getElementById("notifications").insertAdjacentHTML("beforeend", values.html);
+  }
+  if (name !== "begun" && wasAtEnd) toEnd();
+}
+
+function showBegun(run, form, values) {
+  const messages = document.getElementById("messages");
+  const replaced = document.getElementById(form.dataset.replaces ?? "");
+  while (replaced?.nextElementSibling) replaced.nextElementSibling.remove();
+  replaced?.remove();
+  for (const message of parseAll(values.html)) {
+    if (!(message instanceof Element)) continue;
+    document.getElementById(message.id)?.remove();
+    messages.append(message);
+    window.htmx.process(message);
+  }
+  run.answer = document.getElementById(`message-${values.answer}`);
+  document.querySelector(".chat-start")?.setAttribute("hidden", "");
+  rename(values.title);
+  say("writing");
+  toEnd();
+}
+
+function showDone(run, values) {
+  show(run, parse(values.html));
+  rename(values.title);
+  say("finished");
+}
+
+function rename(title) {
+  const shown = document.getElementById("conversation-title");
+  if (!shown || !title || shown.textContent === title) return;
+  document.title = document.title.replace(shown.textContent, title);
+  shown.textContent = title;
+}
+
+function stop() {
+  if (!running?.answer) return running?.controller.abort();
+  running.controller.abort();
+  say("stopped");
+}
+
+// The stream ended before the answer did: show what the server kept of it. Whoever writes the
+// answer notices within a second or so, so that it is asked again while it has less than we show.
+async function settle(run) {
+  const { stopAddress } = run.answer.dataset;
+  const shown = run.answer.querySelector(".answer-text").textContent.trim().length;
+  const data = new FormData();
+  data.append("csrf_token", document.querySelector("#ask-form [name=csrf_token]").value);
+  try {
+    let response = await fetch(stopAddress, { method: "POST", body: data, headers: ours() });
+    for (let tries = 0; response.ok; tries += 1) {
+      const kept = parse(await response.text());
+      const length = kept.querySelector(".answer-text").textContent.trim().length;
+      if (length >= shown || tries === MOST_TRIES) return show(run, kept);
+      await new Promise((later) => setTimeout(later, TRY_AGAIN_MS));
+      response = await fetch(stopAddress.replace(/\/stop$/, ""), { headers: ours() });
+    }
+    await showProblem(response);
+  } catch {
+    showToast("toast-unreachable");
+  }
+}
+
+function show(run, message) {
+  run.answer.replaceWith(message);
+  window.htmx.process(message);
+  run.answer = message;
+}
+
+function parseAll(html) {
+  return [...new DOMParser().parseFromString(html, "text/html").body.childNodes];
+}
+
+function parse(html) {
+  return parseAll(html).find((node) => node instanceof Element);
+}
+
+async function showProblem(response) {
+  const elsewhere = response.headers.get("HX-Redirect");
+  if (elsewhere) return location.assign(elsewhere);
+  const toast = parseAll(await response.text()).find((node) => node.matches?.(".toast"));
+  if (toast) document.getElementById("notifications").append(toast);
+  else showToast("toast-unexpected");
+}
+
+function showRunning(isRunning) {
+  document.querySelector("[data-stop]")?.toggleAttribute("hidden", !isRunning);
+  document.querySelector("#ask-form .chat-send")?.toggleAttribute("hidden", isRunning);
+  document.getElementById("messages")?.toggleAttribute("data-running", isRunning);
+}
+
+function say(key) {
+  const status = document.getElementById("chat-status");
+  if (status) status.textContent = document.getElementById("chat-words").dataset[key];
+}
+
+function clear(field) {
+  field.value = "";
+  grow(field);
+}
+
+function text(run) {
+  run.answer?.querySelector(".answer-waiting")?.remove();
+  return run.answer?.querySelector(".answer-text");
+}
+
+// Where the words go on: inside the last paragraph or item, not after it.
+function lastBlock(element) {
+  let block = element;
+  while (block.lastElementChild?.matches("p, ul, ol, li, blockquote, h3, h4, h5, h6")) {
+    block = block.lastElementChild;
+  }
+  return block;
+}
+
+function isAtEnd() {
+  const page = document.documentElement;
+  return page.scrollHeight - window.scrollY - window.innerHeight < NEAR_END_PX;
+}
+
+function toEnd() {
+  window.scrollTo({ top: document.documentElement.scrollHeight });
+}
+
+function ours() {
+  return { "HX-Request": "true" };
+}

@@ -1,0 +1,35 @@
+// The field of a question: Enter asks, Shift+Enter begins a new line.
+const MOST_ROWS = 12;
+
+export function watchComposing() {
+  document.addEventListener("keydown", (event) => {
+    const field = event.target.closest?.("textarea[data-enter-sends]");
+    if (!field || event.key !== "Enter") return;
+    // Enter that chooses among the words of an input method is not Enter. Safari has ended the
+    // composition by then; only the old key code tells.
+    if (event.isComposing || event.keyCode === 229) return;
+    if (event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    if (field.value.trim()) field.form.requestSubmit();
+  });
+  for (const field of document.querySelectorAll("textarea[data-enter-sends]")) grow(field);
+  document.addEventListener("input", (event) => {
+    if (event.target.matches?.("textarea[data-enter-sends]")) grow(event.target);
+  });
+  // A question that is to be edited has just come.
+  document.addEventListener("htmx:afterSettle", (event) => {
+    const field = event.target.querySelector?.(".chat-form-edit textarea");
+    if (!field) return;
+    grow(field);
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  });
+}
+
+// As high as its text, up to what the style sheet allows.
+export function grow(field) {
+  const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(field);
+  field.rows = 1;
+  const height = field.scrollHeight - parseFloat(paddingTop) - parseFloat(paddingBottom);
+  field.rows = Math.min(MOST_ROWS, Math.max(1, Math.round(height / parseFloat(lineHeight))));
+}

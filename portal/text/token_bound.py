@@ -1,4 +1,4 @@
-"""How many tokens a language model counts at most, without the model.
+"""How many tokens language models hardly ever exceed, without the models.
 
 `tokens.count_tokens` estimates what the bundled embedding model will count. Models that write
 answers bring vocabularies of their own, and a prompt must stay within its budget by all of them.
@@ -63,7 +63,8 @@ _DIGITS_A_NUMBER = 4  # As long as a year.
 
 
 def token_bound(text: str) -> int:
-    """At least the number of tokens of `text`, special tokens aside; 0 for no text."""
+    """About the most that any of the three counts, special tokens aside; 0 for no text. Measured,
+    not proven: whole prompts were never above it, odd slices of a few words have been."""
     return math.ceil(sum(map(_piece_bound, _PIECES.finditer(text)))) + 1 if text else 0
 
 

@@ -7,6 +7,7 @@ const PENDING = "portal.question";
 const NEAR_END_PX = 160;
 const TRY_AGAIN_MS = 600;
 const MOST_TRIES = 3;
+const SEARCH_MS = 1500;
 let running = null;
 
 export function watchChat() {
@@ -89,6 +90,8 @@ async function ask(form) {
     running = null;
     showRunning(false);
     if (run.answer && !run.isDone) await settle(run);
+    // Stopped while it was still searching: the question is kept, and shown once it is stored.
+    if (!run.answer && run.controller.signal.aborted) setTimeout(() => location.reload(), SEARCH_MS);
     if (field && form.id === "ask-form") field.focus({ preventScroll: true });
   }
 }

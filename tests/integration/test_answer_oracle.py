@@ -9,6 +9,7 @@ the hash of the selection are compared with the oracle in plain Python.
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +30,10 @@ from portal.store.session import Session
 from tests.factories_answers import ask, asked, saying
 from tests.integration.selection_model import Asker, Chunk, Document
 from tests.integration.selection_world import Seat, Step, World, _question
-from tests.integration.test_selection_oracle import STATES, STEPS, steps
+from tests.integration.test_selection_oracle import STEPS, steps
 
+# Ten thousand take a quarter of an hour; CONTRIBUTING.md tells when they are worth it.
+STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "2000"))
 EXAMPLES = -(-STATES // STEPS)
 # The others are searched and put into a prompt all the same, without being stored.
 WHOLE_ANSWER_EVERY = 8

@@ -45,7 +45,7 @@ FIGURES: dict[str, Any] = {
                         "total_ms": 3,
                         "python_ms": 1,
                         "in_database_ms": 2,
-                        "statements": 2,
+                        "waits": 2,
                         "planning_ms": 0.5,
                         "execution_ms": 1.2,
                     },

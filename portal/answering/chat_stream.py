@@ -41,6 +41,7 @@ class ChatStreamReader:
 
     def __init__(self) -> None:
         self._calls: dict[int, _Call] = {}
+        self._half = ""
         self.is_finished = False
         """Whether the endpoint has said that this is all; without it an answer broke off."""
         self.is_done = False
@@ -72,11 +73,13 @@ class ChatStreamReader:
         found = [SearchCall(call.id or f"call_{n}", _query(call)) for n, call in enumerate(asked)]
         return [call for call in found if call.query][:_MOST_CALLS]
 
-    @staticmethod
-    def _text(piece: dict[str, Any]) -> Iterator[ChatEvent]:
+    def _text(self, piece: dict[str, Any]) -> Iterator[ChatEvent]:
         text = piece.get("content")
         if isinstance(text, str) and text:
-            yield TextDelta(text)
+            text = self._half + text
+            # Some servers send the two halves of an emoji one after another.
+            self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+            yield TextDelta(storable(text.removesuffix(self._half)))
         elif piece.get("reasoning_content") or piece.get("reasoning"):
             yield Heartbeat()  # It thinks aloud, which nobody asked for, but it is alive.
 
@@ -94,7 +97,13 @@ def _query(call: _Call) -> str:
         query = json.loads(call.arguments)["query"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return query.strip()[:_LONGEST_QUERY] if isinstance(query, str) else ""
+    return storable(query).strip()[:_LONGEST_QUERY] if isinstance(query, str) else ""
+
+
+def storable(text: str) -> str:
+    """Text without what PostgreSQL cannot store: NUL and halves of characters."""
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return whole.replace("\0", "\ufffd")
 
 
 def _words(error: Any) -> str:

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
+from portal.answering.prompt import within_budget
 from portal.domain.answering import ChatModel, ChatRequest, TextDelta, Turn
 from portal.errors import ChatUnavailable
 from portal.text.analyser import analyse, index_terms
@@ -51,7 +52,8 @@ _TURNS_BACK = 3
 _LONGEST_QUERY = 400
 # Beside the patience for the first word of the answer, so that both together stay under three
 # seconds when the endpoint hangs.
-REWRITING_S = 0.8
+REWRITING_S = 0.7  # Looked at in every quarter of a second.
+_REWRITING_TOKENS = 1000
 _REWRITE = (
     "Rewrite the last question so that it can be searched for without the conversation: put names "
     "in the place of words that point back. Answer with the question alone, in its own language, "
@@ -79,7 +81,9 @@ def rewritten(
         return question
     request = ChatRequest(
         system=_REWRITE,
-        turns=(*turns[-2 * _TURNS_BACK :], Turn("user", question)),
+        turns=within_budget(
+            (*turns[-2 * _TURNS_BACK :], Turn("user", question)), _REWRITING_TOKENS
+        ),
         question=question,
         language=detect_language(question),
         sources=(),

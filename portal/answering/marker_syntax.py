@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+BRACKETS = "[【［〔]】］〕"
 _OPEN, _CLOSE = "\\[【［〔", "\\]】］〕"
 _SPACE = r"[^\S\n]"
 _WORD = (

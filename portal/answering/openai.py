@@ -18,6 +18,7 @@ from portal.answering.chat_stream import (
     Refused,
     data_of,
     start_of,
+    storable,
 )
 from portal.answering.event_loop import EventLoop
 from portal.answering.prompt import SEARCH_TOOL
@@ -255,9 +256,11 @@ class OpenAIChatModel:
                 pause_s=_seconds(response.headers.get("retry-after", "")),
             )
         said = self._said((await start_of(response, 4 * _LONGEST_SAID)).decode(errors="replace"))
-        if status in _REFUSES_TOOLS and request.can_search and self._takes_tools:
-            self._takes_tools = False
-            raise _WorthRetrying(f"its endpoint answered {status}", pause_s=0.001)
+        if status in _REFUSES_TOOLS and request.can_search:
+            # Refused without them as well, they were not the reason.
+            self._takes_tools = not self._takes_tools
+            if not self._takes_tools:
+                raise _WorthRetrying(f"its endpoint answered {status}", pause_s=0.001)
         if response.is_redirect:
             raise ChatUnavailable(
                 reason="its endpoint redirects, and the key is not sent after it. Set "
@@ -270,7 +273,7 @@ class OpenAIChatModel:
 
     def _said(self, text: str) -> str:
         """The beginning of what the endpoint said, without the key, which some repeat."""
-        line = " ".join(text.split())
+        line = " ".join(storable(text).split())
         return (line.replace(self._key, "…") if self._key else line)[:_LONGEST_SAID]
 
 

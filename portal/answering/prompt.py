@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from portal.answering.marker_syntax import BRACKETS, MARKER
 from portal.answering.markers import shown_markers
 from portal.domain.answering import SearchCall, Source, Turn
 from portal.text.scripts import is_invisible
@@ -40,7 +41,9 @@ _LANGUAGES = {"zh": "Chinese, in the script of the question", "en": "English"}
 _ANY_LANGUAGE = "the language of the question"
 
 # What opens a role or a turn in the templates of chat models.
-_TEMPLATE_SIGN = re.compile(r"<(?=[|｜])|\[(?=/?(?:INST|SYS)\])|<(?=</?SYS>|/?s>)", re.IGNORECASE)
+_TEMPLATE_SIGN = re.compile(
+    r"<(?=[|｜])|\[(?=/?(?:INST|SYS)\])|<(?=</?SYS>|/?s>|(?:start|end)_of_turn>)", re.IGNORECASE
+)
 _LIKE_MARKER = re.compile(
     r"[\[【［〔]([^\S\n]*\^?\d{1,3}(?:[^\S\n]*[,，、;；–-][^\S\n]*\d{1,3})*[^\S\n]*)[\]】］〕]"
 )
@@ -84,9 +87,15 @@ def build(
 
 def as_data(text: str) -> str:
     """Text of a document as a prompt may hold it."""
-    return _TEMPLATE_SIGN.sub(
-        lambda sign: f"{sign.group()} ", without_markers_of_its_own(visible(text))
-    )
+    plain = without_markers_of_its_own(visible(text))
+    # A model that repeats "[source 1]" would cite with it, and not know.
+    plain = MARKER.sub(lambda marker: f"({marker.group().strip(BRACKETS)})", plain)
+    return without_template_signs(plain)
+
+
+def without_template_signs(text: str) -> str:
+    """Text in which nothing opens a role or a turn."""
+    return _TEMPLATE_SIGN.sub(lambda sign: f"{sign.group()} ", text)
 
 
 def visible(text: str) -> str:
@@ -131,7 +140,8 @@ def tool_exchange(call: SearchCall, found: Sequence[Source]) -> list[dict[str, o
 def within_budget(turns: Sequence[Turn], token_budget: int) -> tuple[Turn, ...]:
     """The last of the turns whose tokens fit, beginning with a question; the very last always.
 
-    Markers of earlier answers are taken out: they count sources of another register.
+    Markers of earlier answers are taken out: they count sources of another register. So are signs
+    of chat templates, which an answer may have from a document.
     """
     kept: list[Turn] = []
     left = token_budget
@@ -149,4 +159,4 @@ def within_budget(turns: Sequence[Turn], token_budget: int) -> tuple[Turn, ...]:
 def _unmarked(content: str) -> str:
     for start, end, _ in reversed(shown_markers(content)):
         content = content[:start] + content[end:]
-    return content
+    return without_template_signs(content)

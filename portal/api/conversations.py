@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, cast
 from urllib.parse import quote
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import Response
+from flask import Response, request
 
 from portal import context
 from portal.api import answer_events
@@ -25,7 +28,8 @@ from portal.api.conversation_schemas import (
     RetryBody,
     VerificationModel,
 )
-from portal.api.schemas import error_responses
+from portal.api.schemas import RequestModel, error_responses
+from portal.context import View
 from portal.services import answering, citing, conversations, exporting
 from portal.services.answer_stream import AnswerStream
 
@@ -38,6 +42,22 @@ _ANSWERS = (
     "does not answer, `status` is `unavailable`, `error` says why, and `consulted` has what was "
     "found."
 )
+
+
+def _body_may_be_missing(body: type[RequestModel]) -> Callable[[View], View]:
+    """Take a request without a body as one whose body says nothing. Stands right above the
+    view's `input`, which would refuse it."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def take(**arguments: Any) -> Any:
+            if request.get_data():
+                return view(**arguments)
+            return view.__wrapped__(**arguments, json_data=body())  # type: ignore[attr-defined]
+
+        return cast("View", take)
+
+    return decorate
 
 
 @blueprint.get("/conversations")
@@ -61,6 +81,7 @@ def list_conversations(query_data: ConversationQuery) -> ConversationListRespons
 
 
 @blueprint.post("/conversations")
+@_body_may_be_missing(ConversationBody)
 @blueprint.input(ConversationBody, location="json")
 @blueprint.output(ConversationModel, status_code=201)
 @blueprint.doc(
@@ -148,6 +169,7 @@ def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Respons
 
 
 @blueprint.post("/messages/<uuid:message_id>/retry")
+@_body_may_be_missing(RetryBody)
 @blueprint.input(RetryBody, location="json")
 @blueprint.doc(
     summary="Answer the same question again",

@@ -90,12 +90,6 @@ class Heartbeat:
 ChatEvent = TextDelta | SearchCall | Abstained | Heartbeat
 
 
-class Cancellation(Protocol):
-    """Whether the reader has left or pressed stop."""
-
-    def is_cancelled(self) -> bool: ...
-
-
 class ChatModel(Protocol):
     """What writes answers."""
 

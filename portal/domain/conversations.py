@@ -119,8 +119,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`content` is Markdown in which ``[n]`` stands for citation n; `support` has its sentences.
-    `replaces` tells which earlier answer or question a retry or an edit stands in for."""
+    """`content` is Markdown in which ``[n]`` stands for citation n; `support` has its sentences."""
 
     id: UUID
     conversation_id: UUID

@@ -16,12 +16,14 @@ from portal.errors import InvalidInput, NotFound
 from portal.services import Services, conversations
 from portal.services.answer_draft import AnswerDraft
 from portal.services.answer_stream import Answering, AnswerStream
+from portal.services.library import without_invisible
 from portal.services.retrieving import Asked, Retrieved, ask_in, retrieve
 from portal.store import citations as citation_store
 from portal.store import conversations as conversation_store
 from portal.store import messages as message_store
 from portal.store.models import MessageRow
 from portal.store.session import Session
+from portal.store.sources import HISTORY_RESTS_ON
 from portal.text.scripts import has_visible_text
 
 _TITLE_CHARACTERS = 60
@@ -173,12 +175,15 @@ def _replay(services: Services, retrieved: Retrieved, context_tokens: int) -> Re
         chat_provider=services.chat.provider,
         chat_model=services.chat.model,
         context_tokens=context_tokens,
+        extra={HISTORY_RESTS_ON: sorted(map(str, retrieved.history_rests_on))},
     )
 
 
 def title_from(question: str) -> str:
-    """A conversation's title from its first question: its first line, cut between words."""
-    line = " ".join(question.strip().splitlines()[0].split())
+    """A conversation's title from its first question: its first line with something to see, cut
+    between words."""
+    lines = (" ".join(without_invisible(line).split()) for line in question.splitlines())
+    line = next(filter(has_visible_text, lines), "")
     if len(line) <= _TITLE_CHARACTERS:
         return line
     cut = line[:_TITLE_CHARACTERS]

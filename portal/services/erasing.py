@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from uuid import UUID
 
+from portal.answering.prompt import without_markers_of_its_own
 from portal.domain.answering import SentenceSupport
 from portal.store import messages as message_store
 from portal.store import quotations
@@ -17,10 +18,13 @@ from portal.store.session import Session
 from portal.text.sentences import sentence_spans
 
 ERASED = "[…]"
-# What stands around quoted words in an answer: markers, quotation marks, signs of lists and quotes.
+# What stands around quoted words in an answer: markers, also before the full stop, quotation marks,
+# signs of lists and quotes, and the dots of what was shortened.
 _AROUND = re.compile(
-    r"\A(?:\[\d{1,3}\]|[\s>*_\-“”\"'「」『』‘’])+|(?:\[\d{1,3}\]|[\s*_“”\"'「」『』‘’])+\Z"
+    r"\A(?:\[\d{1,3}\]|[\s>*_\-…“”\"'「」『』‘’])+"
+    r"|(?:\[\d{1,3}\]|[\s*_…“”\"'「」『』‘’])+[.!?。！？；]*\Z"
 )
+_MARKER = re.compile(r"\[\d{1,3}\]")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _LEAST_CHARACTERS = 4
 
@@ -52,15 +56,16 @@ def _verbatim(content: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
         head = _AROUND.match(sentence)
         first = head.end() if head else 0
         bare = _AROUND.sub("", sentence)
-        words = _squeezed(bare)
+        words = _squeezed(_MARKER.sub("", bare))
         if len(words) >= _LEAST_CHARACTERS and any(words in text for text in texts):
             found.append((start + first, start + first + len(bare)))
     return found
 
 
 def _squeezed(text: str) -> str:
-    """Text without what a quotation may have changed: white space, and signs that were escaped."""
-    return "".join(_ESCAPED.sub(r"\1", text).split())
+    """Text without what a quotation may have changed: white space, signs that were escaped, and
+    brackets that would have passed for markers."""
+    return "".join(without_markers_of_its_own(_ESCAPED.sub(r"\1", text)).split())
 
 
 def _without(content: str, spans: Sequence[tuple[int, int]]) -> str:

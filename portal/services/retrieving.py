@@ -50,11 +50,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """Passages that count, best first, numbered from 1; the turns before the question; and what
-    was switched on at the moment at which both were read."""
+    """Passages that count, best first, numbered from 1; the turns before the question, and the
+    documents that these rest on; and what was switched on at the moment at which all was read."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
+    history_rests_on: frozenset[UUID]
     snapshot: Snapshot
     token_budget: int
     search_query: str
@@ -102,6 +103,7 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
     return Retrieved(
         sources=_sources(hits, stored, after=0),
         turns=_turns(past, asked.language),
+        history_rests_on=_read_by(services.chat, past),
         snapshot=snapshot,
         token_budget=config.context_token_budget,
         search_query=query,
@@ -202,6 +204,15 @@ def _source(number: int, hit: SearchHit, stored: StoredSource) -> Source:
         low_confidence=hit.low_confidence,
         found_by=hit.source,
     )
+
+
+def _read_by(chat: ChatModel, past: Sequence[PastMessage]) -> frozenset[UUID]:
+    """Documents that the model hears of by the turns before the question. Quotations are made
+    from passages alone."""
+    if chat.provider == "extractive":
+        return frozenset()
+    shown = (message.rests_on for message in past if not message.is_withheld)
+    return frozenset(one for one in chain.from_iterable(shown) if one is not None)
 
 
 def _turns(past: Sequence[PastMessage], language: str) -> tuple[Turn, ...]:

@@ -64,7 +64,7 @@ def set_override(
     """Switch a document on or off in one conversation; None inherits the person's default again.
     Counts from the next message on, in every process. Raises NotFound."""
     with services.database.begin() as session:
-        conversation_store.require_own(session, conversation_id, person.id)
+        conversation_store.lock_own(session, conversation_id, person.id)
         _seen(session, person, conversation_id, document_id)
         selection_store.set_override(session, conversation_id, document_id, enabled=enabled)
         return _seen(session, person, conversation_id, document_id)
@@ -76,7 +76,7 @@ def set_all_overrides(
     """Switch every document there is on or off in one conversation; None goes back to the
     person's defaults. Documents that come later inherit. Raises NotFound."""
     with services.database.begin() as session:
-        conversation_store.require_own(session, conversation_id, person.id)
+        conversation_store.lock_own(session, conversation_id, person.id)
         selection_store.set_all_overrides(session, person, conversation_id, enabled=enabled)
 
 

@@ -26,7 +26,8 @@ def read_cursor(cursor: str, parse: Callable[[str], Key]) -> tuple[Key, UUID]:
         plain = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
         parts: Any = json.loads(plain)
         key, row_id = parts
-        if "\0" in str(key):
+        # Neither a NUL nor half a character can be sent to PostgreSQL.
+        if b"\0" in str(key).encode():
             raise ValueError
         return parse(str(key)), UUID(row_id)
     except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:

@@ -37,13 +37,19 @@ class StoredSource:
 
 @dataclass(frozen=True, slots=True)
 class PastMessage:
-    """A message before the question. `is_withheld` when it rests on a document that does not
-    count any more, or not for this person."""
+    """A message before the question. `rests_on` are the documents that it cites or consulted, or
+    that answers did which its model was shown, with None for one that is gone; `is_withheld` when
+    one of them does not count any more, or not for this person."""
 
     role: str
     content: str
     is_withheld: bool
+    rests_on: frozenset[UUID | None]
 
+
+# Under this name an answer's replay keeps which documents the history rests on that its model was
+# shown: it may have repeated of them what it does not cite.
+HISTORY_RESTS_ON = "history_rests_on"
 
 _SOURCES = text(
     f"""
@@ -59,13 +65,22 @@ _SOURCES = text(
 _PAST = text(
     f"""
     SELECT m.role, m.content, EXISTS (
-        SELECT FROM citations
-        WHERE citations.message_id = m.id AND NOT EXISTS (
+        SELECT FROM unnest(basis.ids) AS used(id)
+        WHERE NOT EXISTS (
             SELECT FROM documents d {SELECTION_JOINS}
-            WHERE d.id = citations.document_id AND {SELECTION_WHERE}
+            WHERE d.id = used.id AND {SELECTION_WHERE}
         )
-    ) AS is_withheld
+    ) AS is_withheld, basis.ids AS rests_on
     FROM messages m
+    CROSS JOIN LATERAL (
+        SELECT COALESCE(array_agg(one.id), '{{}}') AS ids
+        FROM (
+            SELECT document_id AS id FROM citations WHERE citations.message_id = m.id
+            UNION
+            SELECT CAST(jsonb_array_elements_text(
+                m.retrieval #> '{{extra,{HISTORY_RESTS_ON}}}') AS uuid)
+        ) one
+    ) basis
     WHERE m.conversation_id = :conversation_id AND m.superseded_at IS NULL
       AND (CAST(:before AS bigint) IS NULL OR m.position < :before)
     ORDER BY m.position DESC
@@ -94,4 +109,7 @@ def read_past(
     """The last messages before a position, in order; without a position up to the end."""
     binds = selection_binds(person, conversation_id) | {"before": before, "limit": limit}
     rows = session.execute(_PAST, binds).all()
-    return tuple(PastMessage(*row) for row in reversed(rows))
+    return tuple(
+        PastMessage(row.role, row.content, row.is_withheld, frozenset(row.rests_on))
+        for row in reversed(rows)
+    )

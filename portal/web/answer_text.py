@@ -76,11 +76,6 @@ def to_html(
     )
 
 
-def plain(content: str) -> str:
-    """`content` without its markers, for a title or a line of a list."""
-    return _MARKER.sub("", content).strip()
-
-
 def _with_marks(content: str, support: Sequence[SentenceSupport], starts: str, ends: str) -> str:
     """`content` with the unsupported sentences between `starts` and `ends`."""
     pieces: list[str] = []

@@ -122,6 +122,34 @@ def test_answer_that_rests_on_what_is_off_by_now_is_kept_out_of_the_history(
     assert conversations.messages(services, portal.admin, talk)[1].content == first.content
 
 
+def test_answer_of_a_model_that_was_shown_what_is_off_by_now_is_kept_out_too(
+    portal: Portal, talk
+) -> None:
+    """It may say again what it read in the history, and cite something else."""
+    services = saying(
+        portal.services,
+        "Fifteen days of annual leave [1].",
+        "Fifteen days, and five hundred sheets [1].",
+        "On the third floor [1].",
+        "Well.",
+    )
+    dynamic_config.change(portal.services, portal.admin, {"top_n": 1})
+    first = ask(services, portal.admin, talk, QUESTION)
+    second = ask(services, portal.admin, talk, "How many sheets does the paper tray hold?")
+    assert [one.title for one in first.citations] == ["Leave policy"]
+    assert [one.title for one in second.citations] == ["Printer manual"]
+    leave = first.citations[0].document_id
+    selections.set_override(services, portal.admin, talk, leave, enabled=False)
+    ask(services, portal.admin, talk, "On which floor does the printer stand?")
+    turns = asked(services)[-1].turns
+    assert not any("ifteen days" in turn.content for turn in turns)
+    # What was written without it is there again.
+    ask(services, portal.admin, talk, "Where do people find printer paper?")
+    turns = asked(services)[-1].turns
+    assert "On the third floor" in turns[-2].content
+    assert not any("ifteen days" in turn.content for turn in turns)
+
+
 def test_switching_off_while_an_answer_is_written_counts_for_the_next(portal: Portal, talk) -> None:
     def switch_off(request: ChatRequest) -> Iterator[ChatEvent]:
         yield TextDelta("Fifteen ")

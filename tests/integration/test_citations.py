@@ -133,6 +133,19 @@ def test_purge_leaves_that_it_was_cited_and_none_of_its_words(
     assert words_left(portal) == []
 
 
+def test_purge_finds_what_was_quoted_without_a_model(portal: Portal) -> None:
+    """Quotations change numbers in brackets, and shorten what is very long."""
+    long = "The annual leave of employees is fifteen days, " + "as agreed with the council, " * 30
+    document = portal.add(f"{long}so it is [3].\n\nNothing else [4] is said of fifteen days.")
+    talk = conversations.create(portal.services, portal.admin)
+    for question in (QUESTION, "What else is said of fifteen days?"):
+        assert "fifteen days" in ask(portal.services, portal.admin, talk.id, question).content
+    library.purge_document(portal.services, portal.admin, document.id)
+    for answer in conversations.messages(portal.services, portal.admin, talk.id)[1::2]:
+        assert ERASED in answer.content
+        assert "fifteen days" not in answer.content
+
+
 def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,10 +298,14 @@ def test_quotation_is_what_the_sentences_rest_on(content: str, quoted: str) -> N
         ("> 员工享有十五天年假。 [1]", f"> {ERASED} [1]"),
         ("「员工享有十五天年假。」[1] 好的。", f"「{ERASED}」[1] 好的。"),
         (r"> 结余\*不\*结转\!。 [1]", f"> {ERASED} [1]"),
+        ("员工享有十五天年假 [1]。", f"{ERASED} [1]。"),
+        ("员工享有 [1] 十五天年假。", ERASED),
+        ("> … 未用的在三月失效 … [1]", f"> … {ERASED} … [1]"),
+        ("> 见注(3)所述。 [1]", f"> {ERASED} [1]"),
         ("大约半个月的年假 [1]。", "大约半个月的年假 [1]。"),
         ("好的。", "好的。"),
     ],
 )
 def test_only_the_documents_own_sentences_are_erased(content: str, left: str) -> None:
-    passage = "员工享有十五天年假。好的。结余*不*结转!。未用的在三月失效。"
+    passage = "员工享有十五天年假。好的。结余*不*结转!。未用的在三月失效。见注[3]所述。"
     assert without_quotations(content, (), [passage])[0] == left

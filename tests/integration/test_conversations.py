@@ -200,6 +200,19 @@ def test_list_is_latest_first_pages_and_searches(
     )
 
 
+@pytest.mark.parametrize("kind", [{}, {"Content-Type": "application/json"}])
+def test_body_of_which_nothing_is_needed_may_be_missing(
+    client_saying: Callable[..., FlaskClient], portal: Portal, kind: dict[str, str]
+) -> None:
+    client, headers = client_saying("Well."), portal.headers() | kind
+    talk = client.post(API, headers=headers)
+    assert (talk.status_code, talk.json["title"]) == (201, "")
+    answer = post(client, portal, f"{API}/{talk.json['id']}/messages", content=QUESTION).json
+    again = client.post(f"/api/messages/{answer['id']}/retry", headers=headers)
+    assert (again.status_code, again.json["content"]) == (200, "Well.")
+    assert client.post(API, headers=headers, data="{").status_code == 400
+
+
 def test_rename_and_delete(client_saying: Callable[..., FlaskClient], portal: Portal) -> None:
     portal.add(LEAVE)
     client = client_saying("Fifteen [1].")
@@ -315,6 +328,7 @@ def test_title_is_made_from_the_first_question() -> None:
     assert title_from("年假有多少天？\n请详细说明") == "年假有多少天？"
     assert title_from("a " * 100) == "a " * 29 + "a…"
     assert len(title_from("长" * 100)) == 61
+    assert title_from("\u200b\n\u202eWhy\tso?") == "Why so?"
 
 
 def test_history_is_sent_along_and_bounded(

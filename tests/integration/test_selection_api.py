@@ -196,7 +196,14 @@ def test_pages_are_whole_and_in_the_order_of_titles(client: FlaskClient, portal:
     assert narrowed["total_count"] == len(titles)
 
 
-@pytest.mark.parametrize("cursor", ["x", "eyJ9", "W10", "WzEsMl0", "WyJhXHUwMDAwIiwiYiJd"])
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        # The last is half a character, with an id that is right.
+        *("x", "eyJ9", "W10", "WzEsMl0", "WyJhXHUwMDAwIiwiYiJd"),
+        "WyJcdWQ4MDAiLCAiMDAwMDAwMDAtMDAwMC0wMDAwLTAwMDAtMDAwMDAwMDAwMDAxIl0",
+    ],
+)
 def test_bad_cursor_is_malformed(client: FlaskClient, portal: Portal, cursor: str) -> None:
     answer = client.get(DEFAULTS, headers=portal.headers(), query_string={"cursor": cursor})
     assert answer.status_code == 400

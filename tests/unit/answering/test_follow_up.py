@@ -8,6 +8,7 @@ from portal.answering.follow_up import rewritten, search_query
 from portal.answering.scripted import ScriptedChatModel
 from portal.domain.answering import Heartbeat, Turn
 from portal.errors import ChatUnavailable
+from portal.text.token_bound import token_bound
 
 
 def turns(*questions):
@@ -70,6 +71,16 @@ def test_model_words_it_when_it_is_asked():
     assert rewritten(chat, BEFORE, "And its capital?") == "What is the capital of France?"
     assert chat.requests[0].sources == ()
     assert chat.requests[0].turns[-1] == Turn("user", "And its capital?")
+
+
+def test_what_the_model_is_shown_for_it_is_bounded_and_has_no_markers():
+    long = [*turns("What is the population of France?")] * 2
+    long = [Turn(one.role, one.content + " More [1]." * 2000) for one in long] + BEFORE
+    chat = ScriptedChatModel(["What is the capital of France?"])
+    rewritten(chat, long, "And its capital?")
+    (request,) = chat.requests
+    assert [turn.role for turn in request.turns] == ["user", "assistant", "user"]
+    assert sum(token_bound(turn.content) for turn in request.turns) <= 1000
 
 
 def test_model_is_not_asked_where_the_question_stands_alone():

@@ -217,6 +217,30 @@ def test_endpoint_that_knows_no_tools_is_asked_without(model):
         assert "tools" not in chat.requests[1][1]
 
 
+def test_refusal_that_is_not_about_tools_does_not_take_them_away(model):
+    with fake_chat([Status(400, {"error": {"message": "too long"}})]) as chat:
+        one = model(chat)
+        with pytest.raises(ChatUnavailable, match="too long"):
+            list(one.stream(request(can_search=True)))
+        assert ["tools" in body for _, body in chat.requests] == [True, False]
+        assert one.takes_tools
+
+
+def test_what_cannot_be_stored_is_replaced(model):
+    """NUL and lone halves; the halves of one character that come apart are put together."""
+    pieces = ("smile \\ud83d", "\\ude42 lone \\ud83d", " nul \\u0000.")
+    sent = "".join(
+        f'data: {{"choices": [{{"delta": {{"content": "{piece}"}}}}]}}\n\n' for piece in pieces
+    )
+    with fake_chat([Raw(sent.encode())]) as chat:
+        assert text_of(model(chat).stream(request())) == "smile 🙂 lone \ufffd nul \ufffd."
+    failure = {"error": {"message": "odd \0 thing \ud800"}}
+    with fake_chat([Status(400, failure)]) as chat:
+        with pytest.raises(ChatUnavailable) as caught:
+            list(model(chat).stream(request()))
+        assert "\0" not in caught.value.params["reason"]
+
+
 def test_leaving_ends_the_request_at_once_even_in_silence(model):
     with fake_chat(["Hello", Pause()]) as chat:
         events = model(chat).stream(request())

@@ -21,6 +21,13 @@ class Pause:
 
 
 @dataclass(frozen=True)
+class Until:
+    """Nothing is sent until the test sets the event, or ends."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True)
 class Die:
     """The connection is cut, as by a process that was killed."""
 
@@ -62,7 +69,7 @@ class Whole:
     text: str
 
 
-Step = str | Pause | Die | Hangup | Raw | Call | Status | Whole
+Step = str | Pause | Until | Die | Hangup | Raw | Call | Status | Whole
 
 
 @dataclass
@@ -122,6 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if isinstance(step, Pause):
                 self._wait(step.seconds)
+            elif isinstance(step, Until):
+                self._wait(Pause().seconds, until=step.event)
             elif isinstance(step, Raw):
                 self._send(step.content)
             elif isinstance(step, Call):
@@ -157,11 +166,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
         self.wfile.flush()
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float, until: threading.Event | None = None) -> None:
         """Wait, but notice at once when the reader leaves."""
         deadline = time.monotonic() + seconds
         self.connection.settimeout(0.02)
-        while time.monotonic() < deadline and not self.chat.closing.is_set():
+        ends = (self.chat.closing, until or self.chat.closing)
+        while time.monotonic() < deadline and not any(end.is_set() for end in ends):
             try:
                 gone = self.connection.recv(1) == b""
             except TimeoutError:

@@ -37,6 +37,14 @@ class ChatPage:
         self.page.goto("/chat")
         return self._send(question, answer_count=1)
 
+    def begin_without_waiting(self, question: str) -> Locator:
+        """Ask the first question of a new conversation, and give its answer as it is written."""
+        self.page.goto("/chat")
+        self.field.fill(question)
+        self.field.press("Enter")
+        expect(self.answers).to_have_count(1)
+        return self.answers.last
+
     def ask(self, question: str) -> Locator:
         """Ask in the conversation that is open, and give the answer."""
         return self._send(question, answer_count=self.answers.count() + 1)

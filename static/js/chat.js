@@ -90,8 +90,7 @@ async function ask(form) {
     running = null;
     showRunning(false);
     if (run.answer && !run.isDone) await settle(run);
-    // Stopped while it was still searching: the question is kept, and shown once it is stored.
-    if (!run.answer && run.controller.signal.aborted) setTimeout(() => location.reload(), SEARCH_MS);
+    if (!run.answer && run.controller.signal.aborted) showStored();
     if (field && form.id === "ask-form") field.focus({ preventScroll: true });
   }
 }
@@ -168,6 +167,16 @@ async function settle(run) {
   } catch {
     showToast("toast-unreachable");
   }
+}
+
+// Stopped while it was still searching: the question is kept, and shown once it is stored, but not
+// at the cost of what is typed or asked meanwhile.
+function showStored() {
+  const field = document.getElementById("chat-input");
+  const before = field.value;
+  setTimeout(() => {
+    if (!running && field.value === before) location.reload();
+  }, SEARCH_MS);
 }
 
 function show(run, message) {

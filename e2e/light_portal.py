@@ -1,0 +1,177 @@
+"""A portal in this process, whose answers are written by a chat server of the test's own.
+
+It is there in a moment, and its threads are this process's, so that they can be counted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from e2e.pages.portal import PortalPages
+from portal import create_app
+from portal.bootstrap import build_services
+from portal.context import SESSION_COOKIE
+from portal.database.embedded import EmbeddedPostgres
+from portal.services import Services, accounts, setup
+from portal.settings import Settings
+from tests.conftest import SERVER, Portal, make_settings
+from tests.factories_chat import FakeChat, Step, fake_chat
+from tests.factories_endpoint import wait_until
+
+# One each for as long as the portal runs, what accepts connections and what reads all streams;
+# and what watches over the time of a test.
+_NOT_THE_PORTALS = ("web", "chat", "pytest_timeout")
+
+
+@dataclass(frozen=True)
+class Library:
+    """A database with documents in it, for portals one after another."""
+
+    directory: Path
+    url: str
+
+    def settings(self, **overrides: object) -> Settings:
+        return make_settings(self.directory / "data", self.url, **overrides)
+
+
+@contextmanager
+def library(documents: dict[str, str]) -> Iterator[Library]:
+    """`documents` are texts by file name, shared by the administrator."""
+    # Not pytest's own folder, which is closed to the user as whom the server runs under root.
+    directory = Path(tempfile.mkdtemp(prefix="portal-e2e-"))
+    server = EmbeddedPostgres(directory, extra_settings=SERVER)
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name in [name for name in os.environ if name.startswith("PORTAL_")]:
+            patch.delenv(name)
+        patch.setenv("PORTAL_CONFIG", os.devnull)
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        made = Library(directory, server.start())
+        stack.callback(server.stop)
+        services = build_services(made.settings())
+        stack.callback(services.database.dispose)
+        list(setup.prepare_database(services))
+        accounts.ensure_first_administrator(services)
+        portal = Portal(services, accounts.find_person(services, "admin"))
+        for name, text in documents.items():
+            portal.add(text, name=name)
+        yield made
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_request(self, *_: object) -> None:
+        """The portal writes lines of its own."""
+
+
+@dataclass
+class LightPortal:
+    """`chat` is the server that writes its answers; `requests` are the addresses that its windows
+    asked for, `refused` what its content security policy kept them from."""
+
+    chat: FakeChat
+    url: str
+    services: Services
+    browser: Browser
+    requests: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    windows: list[PortalPages] = field(default_factory=list)
+    browsers: dict[str, BrowserContext] = field(default_factory=dict)
+
+    def plays(self, *scripts: Sequence[Step]) -> None:
+        """From now on the endpoint plays these, one a request, the last again and again."""
+        self.chat.requests.clear()
+        self.chat.sent_at.clear()
+        self.chat.left = 0
+        self.chat.scripts = list(scripts)
+
+    def open_window(self, language: str = "en", *, init_script: str | None = None) -> PortalPages:
+        """A window of the administrator, signed in."""
+        if language not in self.browsers:
+            self.browsers[language] = self._open_browser(language)
+        page = self.browsers[language].new_page()
+        if init_script:
+            page.add_init_script(init_script)
+        self.windows.append(PortalPages(page))
+        return self.windows[-1]
+
+    def _open_browser(self, language: str) -> BrowserContext:
+        """One for each language: what it has loaded once, it need not load again."""
+        context = self.browser.new_context(base_url=self.url, locale=language)
+        context.set_default_timeout(20_000)
+        context.on("request", lambda request: self.requests.append(request.url))
+        context.expose_function("portalTestRefused", self._refuse)
+        context.add_init_script(
+            "document.addEventListener('securitypolicyviolation', "
+            "(event) => window.portalTestRefused(event.blockedURI))"
+        )
+        person = accounts.find_person(self.services, "admin")
+        token = Portal(self.services, person).token(person)
+        context.add_cookies([{"name": SESSION_COOKIE, "value": token, "url": self.url}])
+        return context
+
+    def _refuse(self, address: str) -> None:
+        self.refused.append(address)
+
+    def close_windows(self) -> None:
+        """Fails when a script of one failed."""
+        errors = []
+        while self.windows:
+            window = self.windows.pop()
+            window.page.close()
+            errors += window.console_errors
+        assert errors == []
+
+    def close_browsers(self) -> None:
+        while self.browsers:
+            self.browsers.popitem()[1].close()
+
+    def expect_nothing_to_go_on(self, within_s: float = 3.0) -> None:
+        """No request to the endpoint is open, and no answer is being written."""
+        wait_until(
+            lambda: self.chat.active == 0 and self.services.answer_slots.taken == 0,
+            within_s=within_s,
+            complaint="nobody reads the answer, but it is still being written",
+        )
+
+    def expect_no_threads_but(self, before: Set[threading.Thread]) -> None:
+        """Beside those and what lasts as long as the portal, no thread runs any more."""
+
+        def left() -> list[str]:
+            names = [thread.name for thread in set(threading.enumerate()) - before]
+            return [name for name in names if not name.startswith(_NOT_THE_PORTALS)]
+
+        wait_until(lambda: not left(), within_s=5, complaint="a thread was left behind")
+
+
+@contextmanager
+def light_portal(library: Library, browser: Browser) -> Iterator[LightPortal]:
+    """A portal until the end of the block. Fails when it leaves a thread behind."""
+    with fake_chat() as chat, ExitStack() as stack:
+        before = set(threading.enumerate())
+        settings = {"provider": "openai", "api_base": chat.url, "model": "a-model"}
+        services = build_services(library.settings(chat=settings))
+        stack.callback(services.database.dispose)
+        stack.callback(services.chat.close)
+        server = make_server(
+            "127.0.0.1", 0, create_app(services), threaded=True, request_handler=_Quiet
+        )
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="web")
+        thread.start()
+        stack.callback(server.server_close)
+        stack.callback(thread.join, 5)
+        stack.callback(server.shutdown)
+        portal = LightPortal(chat, f"http://127.0.0.1:{server.server_port}", services, browser)
+        stack.callback(portal.expect_no_threads_but, before)
+        stack.callback(portal.close_browsers)
+        yield portal

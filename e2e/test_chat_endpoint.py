@@ -1,0 +1,424 @@
+"""Whatever the endpoint that writes the answers does, the page stays right and nothing is left."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from e2e.light_portal import Library, LightPortal, library, light_portal
+from e2e.pages.chat import ChatPage
+from portal.services import Services, accounts, answering
+from portal.services.retrieving import Asked, Retrieved, retrieve
+from tests.conftest import Portal
+from tests.factories_chat import Call, Die, Hangup, Pause, Raw, Status, Step, Until, fake_chat
+
+pytestmark = pytest.mark.e2e
+
+TOKENS_MEASURED = 10
+SWITCHES_MEASURED = 20
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is in the library and on the page, in one language."""
+
+    title: str
+    text: str
+    question: str
+    begins: str
+    goes_on: str
+    unavailable: str
+    passages: str
+    stopped: str
+
+
+WORDS = {
+    "en": Words(
+        title="Office handbook",
+        text="# Office handbook\n\nThe office closes at six. Visitors sign in at the front desk.",
+        question="When does the office close?",
+        begins="The office closes at six",
+        goes_on="Visitors sign in at the front desk",
+        unavailable="Answer unavailable.",
+        passages="These passages were found for your question",
+        stopped="Stopped before its end.",
+    ),
+    "zh-CN": Words(
+        title="办公室手册",
+        text="# 办公室手册\n\n办公室晚上六点关门。访客须在前台登记。",
+        question="办公室什么时候关门？",
+        begins="办公室晚上六点关门",
+        goes_on="访客须在前台登记",
+        unavailable="暂时无法回答。",
+        passages="为您的问题找到的段落",
+        stopped="回答未完成，已停止。",
+    ),
+}
+EN = WORDS["en"]
+OTHERS = {f"other-{number}.txt": f"Shelf {number} holds maps." for number in range(18)}
+
+OpenPortal = Callable[..., LightPortal]
+
+
+@pytest.fixture(scope="module")
+def documents() -> Iterator[Library]:
+    texts = {f"{words.title}.md": words.text for words in WORDS.values()}
+    with library(texts | OTHERS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def running_portal(documents: Library, browser: Browser) -> Iterator[LightPortal]:
+    with light_portal(documents, browser) as portal:
+        yield portal
+
+
+@pytest.fixture
+def portal_with(running_portal: LightPortal) -> Iterator[OpenPortal]:
+    """A portal whose endpoint plays these scripts, one a request. After each test no answer may go
+    on, no script may have failed, and no window may have asked for anything elsewhere."""
+
+    def make(*scripts: list[Step]) -> LightPortal:
+        running_portal.plays(*scripts)
+        return running_portal
+
+    yield make
+    running_portal.close_windows()
+    running_portal.expect_nothing_to_go_on()
+    assert running_portal.refused == []
+    assert [one for one in running_portal.requests if not one.startswith(running_portal.url)] == []
+
+
+def expect_unavailable(answer: Locator, words: Words, kept: str = "") -> None:
+    """The answer says that it is none, keeps what had come, and shows what was found."""
+    expect(answer).to_have_attribute("data-status", "unavailable")
+    notice = answer.get_by_test_id("answer-unavailable")
+    expect(notice).to_contain_text(words.unavailable)
+    expect(notice).to_contain_text(words.passages)
+    expect(answer.get_by_test_id("answer-text")).to_contain_text(kept)
+    hit = answer.get_by_test_id("near-source").filter(has_text=words.title)
+    expect(hit).to_contain_text(words.begins)
+
+
+# --- an endpoint that works -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_answer_is_read_while_it_is_written_and_its_markers_become_links(
+    portal_with: OpenPortal, language: str
+) -> None:
+    words, rest = WORDS[language], Until()
+    script: list[Step] = [words.begins[:4], words.begins[4:], " [", "1]. ", rest, words.goes_on]
+    portal = portal_with([*script, " 【1】."])
+    window = portal.open_window(language)
+    chat = ChatPage(window.page)
+    answer = chat.begin_without_waiting(words.question)
+    expect(answer).to_contain_text(f"{words.begins} [1]")
+    expect(answer).to_have_attribute("data-status", "streaming")
+    expect(answer).not_to_contain_text(words.goes_on)
+    rest.event.set()
+    expect(answer).to_have_attribute("data-status", "done")
+    expect(answer).to_contain_text(words.goes_on)
+    markers = answer.get_by_test_id("citation-marker")
+    expect(markers).to_have_text(["[1]", "[1]"])
+    markers.first.hover()
+    expect(chat.card).to_contain_text(words.begins)
+    source = chat.open_sources(markers.first)
+    expect(source).to_contain_text(words.title)
+    expect(chat.follow(source)).to_contain_text(words.begins)
+
+
+def test_model_that_searches_again_says_so_on_the_page(portal_with: OpenPortal) -> None:
+    rest = Until()
+    portal = portal_with([Call("visitors front desk")], [f"{EN.goes_on} [1]. ", rest, "So it is."])
+    chat = ChatPage(portal.open_window().page)
+    answer = chat.begin_without_waiting(EN.question)
+    searched = answer.get_by_test_id("searched-for")
+    expect(searched).to_have_text("Searched for: visitors front desk")
+    expect(answer).to_contain_text(EN.goes_on)
+    expect(answer).to_have_attribute("data-status", "streaming")
+    rest.event.set()
+    expect(answer).to_have_attribute("data-status", "done")
+    expect(searched).to_have_text("Searched for: visitors front desk")
+    expect(answer.get_by_test_id("citation-marker")).to_have_text("[1]")
+    assert len(portal.chat.requests) == 2
+
+
+# --- an endpoint that fails -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_endpoint_that_says_nothing_gives_way_to_the_hits(
+    portal_with: OpenPortal, language: str
+) -> None:
+    words = WORDS[language]
+    portal = portal_with([Pause(), "too late"])
+    chat = ChatPage(portal.open_window(language).page)
+    answer = chat.begin_without_waiting(words.question)
+    began = time.monotonic()
+    expect(answer.locator(".answer-waiting")).to_be_visible()
+    expect(answer).to_have_attribute("aria-busy", "true")
+    expect_unavailable(answer, words)
+    waited_s = time.monotonic() - began
+    print(f"unavailable after {waited_s:.2f} s")  # noqa: T201
+    # Three are promised; the rest is what a busy machine may add.
+    assert waited_s < 3 + 2
+    portal.expect_nothing_to_go_on()
+    chat.page.reload()
+    expect_unavailable(chat.answers.last, words)
+
+
+@pytest.mark.parametrize("end", [Die(), Hangup()], ids=["cut", "hung-up"])
+def test_answer_that_breaks_off_is_kept_as_none_with_the_hits(
+    portal_with: OpenPortal, end: Step
+) -> None:
+    portal = portal_with([f"{EN.begins} [1]. ", "Visitors ", Pause(0.3), end])
+    chat = ChatPage(portal.open_window().page)
+    answer = chat.begin(EN.question)
+    expect_unavailable(answer, EN, kept=f"{EN.begins} [1]. Visitors")
+    expect(answer.get_by_test_id("citation-marker")).to_have_text("[1]")
+    chat.page.reload()
+    expect_unavailable(chat.answers.last, EN, kept=f"{EN.begins} [1]. Visitors")
+    source = chat.open_sources(chat.answers.last.get_by_test_id("citation-marker"))
+    expect(source).to_contain_text(EN.title)
+
+
+@pytest.mark.parametrize(
+    ("script", "kept"),
+    [
+        ([f"{EN.begins} [1]. ", Raw(b"data: {not json\n\n"), Pause()], EN.begins),
+        ([Raw(b'data: {"choices": [{"delta": {"content": 7'), Hangup()], ""),
+        ([Raw(b"\xff\xfe\x00<html>event: done\n\n" * 3), Hangup()], ""),
+        ([Status(200, b"<html>Sign in</html>", {"Content-Type": "text/html"})], ""),
+    ],
+    ids=["no-json-after-text", "cut-json", "bytes", "html"],
+)
+def test_what_is_no_protocol_ends_the_answer_and_shows_the_hits(
+    portal_with: OpenPortal, script: list[Step], kept: str
+) -> None:
+    portal = portal_with(script)
+    chat = ChatPage(portal.open_window().page)
+    answer = chat.begin(EN.question)
+    expect_unavailable(answer, EN, kept)
+    expect(answer).not_to_contain_text("html")
+    portal.expect_nothing_to_go_on()
+
+
+# --- an endpoint that lies ------------------------------------------------------------------------
+
+
+def test_false_markers_and_addresses_reach_nobody(portal_with: OpenPortal) -> None:
+    with fake_chat() as evil:
+        address = f"http://127.0.0.1:{evil.port}/secret"
+        rest = Until()
+        script: list[Step] = [
+            f"{EN.begins} [1][7]. 【9】 ",
+            f"![p](http://evil.example/p.png) ![q]({address}.png) ",
+            rest,
+            f"[press here]({address}) <img src={address}> <{address}> {address}",
+            f"\n\n[1]: {address}\n\n[77](javascript:alert(1)) [^8] {EN.goes_on}.",
+        ]
+        portal = portal_with(script)
+        chat = ChatPage(portal.open_window().page)
+        answer = chat.begin_without_waiting(EN.question)
+        expect(answer).to_contain_text(EN.begins)
+        expect_nothing_foreign(answer)
+        rest.event.set()
+        expect(answer).to_have_attribute("data-status", "done")
+        expect(answer).to_contain_text("press here")
+        expect_nothing_foreign(answer)
+        chat.page.reload()
+        expect(chat.answers.last).to_contain_text(EN.goes_on)
+        expect_nothing_foreign(chat.answers.last)
+        expect(answer.get_by_test_id("citation-marker").first).to_have_text("[1]")
+        assert evil.requests == []
+
+
+def expect_nothing_foreign(answer: Locator) -> None:
+    """No tag that could fetch or lead anywhere, and no marker that names nothing."""
+    text = answer.locator(".answer-text")
+    expect(text.locator("img, iframe, script, link, object, svg image, [style]")).to_have_count(0)
+    expect(text.locator("a:not([href^='#source-'])")).to_have_count(0)
+    expect(text).not_to_have_text(re.compile(r"[【】]|\[\^?[789]"))
+
+
+# --- a reader who has had enough ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_stop_keeps_what_was_written_and_ends_the_request(
+    portal_with: OpenPortal, language: str
+) -> None:
+    words = WORDS[language]
+    portal = portal_with([f"{words.begins} [1].", Until(), "never"])
+    chat = ChatPage(portal.open_window(language).page)
+    answer = chat.begin_without_waiting(words.question)
+    expect(answer).to_contain_text(f"{words.begins} [1].")
+    chat.page.get_by_test_id("chat-stop").click()
+    expect(answer).to_have_attribute("data-status", "stopped")
+    expect(answer).to_contain_text(words.begins)
+    expect(answer).to_contain_text(words.stopped)
+    expect(answer.get_by_test_id("citation-marker")).to_have_text("[1]")
+    portal.expect_nothing_to_go_on()
+    assert portal.chat.left == 1
+    chat.page.reload()
+    expect(chat.answers.last).to_contain_text(words.stopped)
+
+
+@dataclass
+class SlowSearch:
+    """A search that goes on until the test lets it end."""
+
+    is_under_way: threading.Event
+    may_end: threading.Event
+
+    def retrieve(self, services: Services, asked: Asked) -> Retrieved:
+        self.is_under_way.set()
+        self.may_end.wait(20)
+        return retrieve(services, asked)
+
+
+@pytest.fixture
+def slow_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowSearch]:
+    slow = SlowSearch(threading.Event(), threading.Event())
+    monkeypatch.setattr(answering, "retrieve", slow.retrieve)
+    yield slow
+    slow.may_end.set()
+
+
+def stop_while_searching(chat: ChatPage, slow_search: SlowSearch) -> None:
+    chat.page.goto("/chat")
+    chat.field.fill(EN.question)
+    chat.field.press("Enter")
+    stop = chat.page.get_by_test_id("chat-stop")
+    expect(stop).to_be_visible()
+    assert slow_search.is_under_way.wait(10)
+    stop.click()
+    expect(stop).to_be_hidden()
+    slow_search.may_end.set()
+
+
+def test_stop_before_anything_came_shows_the_question_and_its_stopped_answer(
+    portal_with: OpenPortal, slow_search: SlowSearch
+) -> None:
+    portal = portal_with([Until(), "never"])
+    chat = ChatPage(portal.open_window().page)
+    stop_while_searching(chat, slow_search)
+    expect(chat.messages.first).to_contain_text(EN.question)
+    expect(chat.answers).to_have_count(1)
+    expect(chat.answers.last).to_have_attribute("data-status", "stopped")
+    expect(chat.answers.last).to_contain_text(EN.stopped)
+    portal.expect_nothing_to_go_on()
+
+
+def test_what_is_typed_after_an_early_stop_is_not_lost(
+    portal_with: OpenPortal, slow_search: SlowSearch
+) -> None:
+    portal = portal_with([Until(), "never"])
+    chat = ChatPage(portal.open_window().page)
+    chat.page.clock.install()
+    stop_while_searching(chat, slow_search)
+    chat.page.evaluate("document.body.dataset.stays = 'yes'")
+    chat.field.fill("Something else")
+    chat.page.clock.fast_forward(60_000)
+    # By the time that the server has answered, a page that was to be left would be.
+    chat.open_switches()
+    expect(chat.page.locator("body[data-stays]")).to_be_attached()
+    expect(chat.field).to_have_value("Something else")
+
+
+def test_reader_who_leaves_ends_the_request_and_leaves_no_thread(portal_with: OpenPortal) -> None:
+    portal = portal_with([f"{EN.begins} [1].", Until(), "never"])
+    portal.close_browsers()
+    before = set(threading.enumerate())
+    chat = ChatPage(portal.open_window().page)
+    expect(chat.begin_without_waiting(EN.question)).to_contain_text(EN.begins)
+    conversation = chat.page.url
+    assert portal.chat.active == 1
+    began = time.monotonic()
+    chat.page.close()
+    portal.expect_nothing_to_go_on(within_s=3)
+    print(f"ended {time.monotonic() - began:.2f} s after the reader left")  # noqa: T201
+    assert portal.chat.left == 1
+    portal.close_windows()
+    portal.close_browsers()
+    portal.expect_no_threads_but(before)
+    again = ChatPage(portal.open_window().page)
+    again.page.goto(conversation)
+    expect(again.answers).to_have_attribute("data-status", "stopped")
+    expect(again.answers).to_contain_text(EN.begins)
+
+
+# --- how long it takes ----------------------------------------------------------------------------
+
+NOTE_FIRST_TEXT = """
+window.firstTexts = [];
+const seen = new Set();
+new MutationObserver(() => {
+  const now = performance.timeOrigin + performance.now();
+  const text = document.querySelector("[data-status=streaming] .answer-text");
+  const id = text?.closest("article").id;
+  if (!text?.textContent || seen.has(id)) return;
+  seen.add(id);
+  const note = { inDocument: now, onScreen: null };
+  window.firstTexts.push(note);
+  // The task after a frame: what stood in the document before it is painted.
+  requestAnimationFrame(() => setTimeout(() => {
+    note.onScreen = performance.timeOrigin + performance.now();
+  }));
+}).observe(document, { childList: true, subtree: true, characterData: true });
+"""
+
+
+def test_first_token_is_on_the_page_as_soon_as_it_arrives(portal_with: OpenPortal) -> None:
+    portal = portal_with([Pause(0.1), "It ", Pause(0.15), f"is so: {EN.begins} [1]."])
+    chat = ChatPage(portal.open_window(init_script=NOTE_FIRST_TEXT).page)
+    answer = chat.begin(EN.question)
+    for _ in range(TOKENS_MEASURED - 1):
+        before = answer.get_attribute("id")
+        answer.get_by_test_id("retry-answer").click()
+        expect(chat.page.locator(f"#{before}")).to_have_count(0)
+        answer = chat.answers.last
+        expect(answer).to_have_attribute("data-status", "done")
+    wall = time.time() - time.monotonic()
+    sent = [(at + wall) * 1000 for at in portal.chat.sent_at[::2]]
+    noted = chat.page.evaluate("window.firstTexts")
+    assert len(sent) == len(noted) == TOKENS_MEASURED
+    for name in ("inDocument", "onScreen"):
+        waits = [note[name] - at for note, at in zip(noted, sent, strict=True)]
+        print(f"first token {name}: {in_words(waits)}")  # noqa: T201
+        # How long is measured, not tested: a machine may have other things to do.
+        assert 0 < statistics.median(waits) < 1000
+
+
+def test_switch_of_a_conversation_answers_at_once(portal_with: OpenPortal) -> None:
+    portal = portal_with(["nothing"])
+    admin = accounts.find_person(portal.services, "admin")
+    headers = Portal(portal.services, admin).headers(admin)
+    with httpx.Client(base_url=portal.url, headers=headers) as client:
+        conversation = client.post("/api/conversations", json={}).json()["id"]
+        overrides = f"/api/conversations/{conversation}/document-overrides"
+        listed = client.get(overrides).json()["documents"]
+        waits = []
+        for number in range(SWITCHES_MEASURED):
+            address = f"/chat/{conversation}/documents/{listed[number]['document_id']}"
+            began = time.monotonic()
+            answer = client.post(address, data={"state": "off"}, headers={"HX-Request": "true"})
+            waits.append((time.monotonic() - began) * 1000)
+            assert answer.status_code == 200
+            assert f"Using {len(listed) - number - 1} of {len(listed)} documents" in answer.text
+    print(f"switch: {in_words(waits)}")  # noqa: T201
+
+
+def in_words(waits: list[float]) -> str:
+    """Median and 95th percentile of milliseconds."""
+    p95 = statistics.quantiles(waits, n=20, method="inclusive")[-1]
+    return f"median {statistics.median(waits):.1f} ms, p95 {p95:.1f} ms of {len(waits)}"

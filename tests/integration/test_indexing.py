@@ -12,7 +12,7 @@ from portal.services import indexing, library, searching, uploads
 from portal.store import jobs as job_store
 from portal.worker import has_live_workers, work_until_empty
 from tests.conftest import Portal
-from tests.factories import upload
+from tests.factories import run_apart, upload
 
 LONG = "\n\n".join(f"Section {n}. " + "Budget words fill this paragraph. " * 40 for n in range(40))
 
@@ -123,7 +123,7 @@ def test_failed_document_can_be_tried_again(portal: Portal) -> None:
 def test_worker_does_what_is_queued(portal: Portal) -> None:
     document = store(portal)
     assert not has_live_workers(portal.services)
-    work_until_empty(portal.services)
+    run_apart(work_until_empty, portal.services)
     summary = library.get_summary(portal.services, portal.admin, document.id)
     assert summary.status is DocumentStatus.READY
 

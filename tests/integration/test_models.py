@@ -18,6 +18,7 @@ from portal.store.model_builds import BUILD_QUEUE, building
 from portal.store.vector_index import standing_indexes
 from portal.worker import create_queue
 from tests.conftest import Portal
+from tests.factories import run_apart
 
 OLD, NEW = "hashing-384", "hashing-64"
 TEXTS = {
@@ -340,7 +341,7 @@ def test_worker_builds_what_a_page_asked_for(filled: Portal) -> None:
                 queues=[BUILD_QUEUE], wait=False, install_signal_handlers=False
             )
 
-    asyncio.run(work())
+    run_apart(lambda: asyncio.run(work()))
     assert summary(filled, NEW).model.status == "ready"
     assert rows(filled, "SELECT status FROM procrastinate_jobs WHERE queue_name = 'models'") == [
         "succeeded"

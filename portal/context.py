@@ -75,6 +75,13 @@ def public(view: View) -> View:
     return view
 
 
+def reads(view: View) -> View:
+    """Mark a view that only reads although it is a POST, such as a search: a token that may only
+    read may use it."""
+    cast("Any", view).only_reads = True
+    return view
+
+
 def services() -> Services:
     return cast("Services", current_app.extensions["portal"])
 

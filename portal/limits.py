@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from flask import Flask, Response, request
@@ -59,6 +59,24 @@ def _without_advice_to_wait(response: Response) -> Response:
 
 def _was_refused(response: Response) -> bool:
     return response.status_code in _REFUSED
+
+
+def limited(name: str) -> Callable[[View], View]:
+    """Limit how often a person may ask one endpoint: `name` is a field of RateLimitSettings."""
+
+    def decorate(view: View) -> View:
+        limit = limiter.limit(
+            lambda: getattr(context.services().settings.rate_limits, name), key_func=_who_asks
+        )
+        return cast("View", limit(view))
+
+    return decorate
+
+
+def _who_asks() -> str:
+    """The person, wherever they ask from; the address of a stranger."""
+    found = context.signed_in()
+    return f"person {found.person.id}" if found is not None else get_remote_address()
 
 
 def failed_sign_ins(view: View) -> View:

@@ -18,7 +18,6 @@ from sqlalchemy.orm import Session
 
 from portal.domain.embedding import Vector
 from portal.domain.search import Fusion, KeywordBackend, Normalisation, SearchMode, Weights
-from portal.errors import DatabaseUnavailable
 from portal.settings import SearchSettings
 from portal.store import keyword_candidates
 from portal.store.embedding_models import RegisteredModel
@@ -42,7 +41,8 @@ from portal.store.search_statement import (
     statement,
 )
 from portal.store.selection import selection_binds
-from portal.store.tuning import Row, fetch_under, is_broken
+from portal.store.session import is_connection_lost
+from portal.store.tuning import Row, fetch_under
 from portal.store.vector_index import VectorParameter, scan_settings
 
 # Of the passages that the vector leg offers, what each of two walks through the index brings.
@@ -202,13 +202,9 @@ class PassageSearch:
         """
         try:
             return self._run(explain=explain)
-        except DBAPIError as error:
-            if error.connection_invalidated:
+        except (DBAPIError, psycopg.Error) as error:
+            if is_connection_lost(error):
                 raise
-            raise StatementFailed from error
-        except psycopg.Error as error:
-            if is_broken(self._session):
-                raise DatabaseUnavailable from error
             raise StatementFailed from error
 
     def _run(self, *, explain: bool) -> list[Candidate]:

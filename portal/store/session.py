@@ -8,20 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from psycopg.conninfo import make_conninfo
+from psycopg.errors import PipelineAborted
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DisconnectionError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from portal.errors import DatabaseUnavailable, StorageFull
 
-__all__ = ["Database", "Session", "normalise_url"]
+__all__ = ["Database", "Session", "is_connection_lost", "normalise_url"]
 
 # SQLSTATE classes and codes, PostgreSQL manual, appendix A.
 _DISK_FULL = "53100"
 _QUERY_CANCELED = "57014"
+_CONNECTION_LOST = ("08", "57P")
 # A server that vanished without a word is noticed within a minute.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
@@ -100,17 +103,34 @@ class Database:
 
 @contextmanager
 def _portal_errors() -> Iterator[None]:
+    """Translate what SQLAlchemy raises, and the driver itself below `store.tuning`."""
     try:
         yield
     except PoolTimeout as error:
         raise DatabaseUnavailable from error
-    except OperationalError as error:
-        state = getattr(error.orig, "sqlstate", None)
+    except (OperationalError, psycopg.OperationalError) as error:
+        state = getattr(_of_driver(error), "sqlstate", None)
         if state == _DISK_FULL:
             raise StorageFull from error
-        if state == _QUERY_CANCELED or error.connection_invalidated or state is None:
+        if state == _QUERY_CANCELED or is_connection_lost(error):
             raise DatabaseUnavailable from error
         raise
+
+
+def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:
+    """Whether the server is gone, rather than unwilling."""
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
+    cause = _of_driver(error)
+    # What stood behind the statement that failed in a pipeline has no state of its own either.
+    if not isinstance(cause, psycopg.OperationalError) or isinstance(cause, PipelineAborted):
+        return False
+    # Of a connection that breaks the driver knows no more than that.
+    return cause.sqlstate is None or cause.sqlstate.startswith(_CONNECTION_LOST)
+
+
+def _of_driver(error: DBAPIError | psycopg.Error) -> BaseException | None:
+    return error.orig if isinstance(error, DBAPIError) else error
 
 
 def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:

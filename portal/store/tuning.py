@@ -30,7 +30,7 @@ def fetch(
     session: Session, clause: TextClause, binds: Mapping[str, Any], rows: RowFactory[Row]
 ) -> list[Row]:
     """All rows of a statement; of `binds` those that it has. The session must be one of
-    `Database.read`. Raises psycopg.Error."""
+    `Database.read`, which translates what the driver raises as it does SQLAlchemy's errors."""
     statement, names = _compiled(clause)
     with _cursor(session, rows) as cursor:
         cursor.execute(statement, [binds[name] for name in names], prepare=True)
@@ -52,11 +52,6 @@ def fetch_under(
         # they are not in a prepared statement: every row would be rescored.
         cursor.execute(statement, [binds[name] for name in names], prepare=False)
         return cursor.fetchall()
-
-
-def is_broken(session: Session) -> bool:
-    """Whether the server is gone, rather than unwilling."""
-    return bool(_driver(session).closed)
 
 
 def _driver(session: Session) -> Connection[Any]:

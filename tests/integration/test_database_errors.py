@@ -1,0 +1,123 @@
+"""Whatever way a statement goes to the server, its failures have the portal's own names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from flask.testing import FlaskClient
+from psycopg.errors import DivisionByZero
+from psycopg.rows import scalar_row
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.errors import DatabaseUnavailable, StorageFull
+from portal.services import searching
+from portal.store import search as search_store
+from portal.store.session import Database
+from portal.store.tuning import fetch, fetch_under
+from tests.conftest import Portal
+
+Send = Callable[[Session, str], object]
+
+
+def by_sqlalchemy(session: Session, statement: str) -> object:
+    return session.execute(text(statement)).scalars().all()
+
+
+def by_driver(session: Session, statement: str) -> object:
+    return fetch(session, text(statement), {}, scalar_row)
+
+
+def in_pipeline(session: Session, statement: str) -> object:
+    return fetch_under(session, {"enable_hashjoin": "off"}, text(statement), {}, scalar_row)
+
+
+WAYS = [by_sqlalchemy, by_driver, in_pipeline]
+
+END = "SELECT pg_terminate_backend(pg_backend_pid())"
+DISK_FULL = "DO $$ BEGIN RAISE 'no space left on device' USING ERRCODE = 'disk_full'; END $$"
+
+
+@pytest.fixture
+def database(portal: Portal) -> Database:
+    return portal.services.database
+
+
+@pytest.mark.parametrize("send", WAYS)
+def test_server_that_ends_a_connection_does_not_answer(database: Database, send: Send) -> None:
+    with pytest.raises(DatabaseUnavailable), database.read() as session:
+        send(session, END)
+    with database.read() as session:
+        assert send(session, "SELECT 1") == [1]
+
+
+@pytest.mark.parametrize("send", WAYS)
+def test_connection_that_was_cut_between_two_statements_does_not_answer(
+    database: Database, send: Send
+) -> None:
+    def send_over_what_was_cut(session: Session) -> None:
+        _cut(database, session)
+        send(session, "SELECT 1")
+
+    with pytest.raises(DatabaseUnavailable), database.read() as session:
+        send_over_what_was_cut(session)
+    with database.read() as session:
+        assert send(session, "SELECT 1") == [1]
+
+
+@pytest.mark.parametrize("send", WAYS)
+def test_statement_that_takes_too_long_is_no_answer(database: Database, send: Send) -> None:
+    def send_in_a_hurry(session: Session) -> None:
+        session.execute(text("SET statement_timeout = '50ms'"))
+        try:
+            send(session, "SELECT pg_sleep(20)")
+        finally:
+            session.execute(text("RESET statement_timeout"))
+
+    with pytest.raises(DatabaseUnavailable), database.read() as session:
+        send_in_a_hurry(session)
+
+
+@pytest.mark.parametrize("send", WAYS)
+def test_full_disk_is_told(database: Database, send: Send) -> None:
+    with pytest.raises(StorageFull), database.read() as session:
+        send(session, DISK_FULL)
+
+
+@pytest.mark.parametrize("send", [by_driver, in_pipeline])
+def test_statement_that_is_wrong_is_no_fault_of_the_server(database: Database, send: Send) -> None:
+    with pytest.raises(DivisionByZero), database.read() as session:
+        send(session, "SELECT 1 / 0")
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(searching, "read_context"), (search_store, "fetch_under")]
+)
+def test_search_whose_server_is_gone_is_a_503(
+    client: FlaskClient,
+    portal: Portal,
+    monkeypatch: pytest.MonkeyPatch,
+    module: object,
+    name: str,
+) -> None:
+    portal.add("The office closes at six.")
+    headers, body = portal.headers(), {"query": "office"}
+    goes_on = getattr(module, name)
+
+    def cut(session: Session, *arguments: object, **named: object) -> object:
+        _cut(portal.services.database, session)
+        return goes_on(session, *arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, cut)
+        answer = client.post("/api/knowledge/search", json=body, headers=headers)
+    assert (answer.status_code, answer.json["error"]["code"]) == (503, "database_unavailable")
+    assert client.post("/api/knowledge/search", json=body, headers=headers).status_code == 200
+
+
+def _cut(database: Database, session: Session) -> None:
+    """End this session's connection from another one, as an administrator's restart does."""
+    pid = session.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    with database.begin() as other:
+        other.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Any
 
 import httpx
@@ -20,10 +21,10 @@ from portal.answering.chat_stream import (
     start_of,
     storable,
 )
-from portal.answering.event_loop import EventLoop
 from portal.answering.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
 from portal.errors import ChatUnavailable
+from portal.event_loop import EventLoop
 
 DEFAULT_MODEL = "gpt-4o-mini"
 DEFAULT_API_BASE = "https://api.openai.com/v1"
@@ -79,13 +80,14 @@ class OpenAIChatModel:
         self._first_s = min(first_token_timeout_s, timeout_s)
         self._max_tokens = max_tokens
         self._takes_tools = True
-        # Reading the machine's certificates takes a while, and a question would pay for it.
-        certificates = httpx.create_ssl_context()
-        self._loop = EventLoop(
-            lambda: httpx.AsyncClient(
-                headers=_headers(self._key), timeout=httpx.Timeout(None), verify=certificates
-            )
+        make_client = partial(
+            httpx.AsyncClient,
+            headers=_headers(self._key),
+            timeout=httpx.Timeout(None),
+            # Reading the machine's certificates takes a while, and a question would pay for it.
+            verify=httpx.create_ssl_context(),
         )
+        self._loop = EventLoop("chat", make_client)
 
     @property
     def model(self) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
-import weakref
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
+
+from portal.event_loop import EventLoop
 
 
 class AnswerTooLarge(Exception):
@@ -42,68 +43,35 @@ class Endpoint:
 
     def __init__(self, base_url: str, *, headers: Mapping[str, str]) -> None:
         self.base_url = base_url.rstrip("/") + "/"
-        self._headers = dict(headers)
-        # Reading the machine's certificates takes a while, and a question would pay for it.
-        self._certificates = httpx.create_ssl_context()
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._process = 0
-        self._finalizer: Any = None
+        make_client = partial(
+            httpx.AsyncClient,
+            base_url=self.base_url,
+            headers=dict(headers),
+            timeout=httpx.Timeout(None),  # Each request has one time for all of it, see `post`.
+            # Reading the machine's certificates takes a while, and a question would pay for it.
+            verify=httpx.create_ssl_context(),
+        )
+        self._loop = EventLoop("endpoint", make_client)
 
     def post(
         self, path: str, body: Mapping[str, Any], *, timeout_s: float, max_bytes: int
     ) -> Answer:
         """The whole answer. Raises TimeoutError, AnswerTooLarge, httpx.HTTPError,
         httpx.InvalidURL."""
-        loop, client = self._running()
+        loop, client = self._loop.running()
 
         async def attempt() -> Answer:
             async with asyncio.timeout(timeout_s):
                 return await _post(client, path, body, max_bytes)
 
-        return asyncio.run_coroutine_threadsafe(attempt(), loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(attempt(), loop).result()
+        except CancelledError as error:
+            raise httpx.ReadError("the connections were closed") from error
 
     def close(self) -> None:
         """End the connections. The next request makes new ones."""
-        with self._lock:
-            self._loop = None
-            if self._finalizer is not None:
-                self._finalizer()
-
-    def _running(self) -> tuple[asyncio.AbstractEventLoop, httpx.AsyncClient]:
-        with self._lock:
-            # A forked child has its parent's loop without the thread that turns it.
-            if self._loop is None or self._process != os.getpid():
-                # Each request has one time for all of it, see `post`.
-                client = httpx.AsyncClient(
-                    base_url=self.base_url,
-                    headers=self._headers,
-                    timeout=httpx.Timeout(None),
-                    verify=self._certificates,
-                )
-                loop = asyncio.new_event_loop()
-                threading.Thread(target=_turn, args=(loop,), name="endpoint", daemon=True).start()
-                self._loop, self._client, self._process = loop, client, os.getpid()
-                self._finalizer = weakref.finalize(self, _stop, loop, client, os.getpid())
-            return self._loop, self._client
-
-
-def _turn(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
-
-
-def _stop(loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient, process: int) -> None:
-    if process != os.getpid() or loop.is_closed():
-        return
-
-    async def stop() -> None:
-        await client.aclose()
-        loop.stop()
-
-    asyncio.run_coroutine_threadsafe(stop(), loop)
+        self._loop.close()
 
 
 async def _post(

@@ -392,3 +392,14 @@ def test_reasons_without_an_answer_are_known_to_the_translators(address):
             client.embed_query("a")
         assert in_templates(caught.value.params["reason"])
     assert "left alone" in str(caught.value)
+
+
+def test_closing_ends_a_question_that_hangs(endpoint):
+    endpoint.delay_s = 5
+    client = embedder(endpoint, timeout_s=30)
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(client.embed_query, "a")
+        wait_until(lambda: endpoint.requests, within_s=5, complaint="nothing was asked")
+        client.close()
+        with pytest.raises(EmbedderUnavailable):
+            asked.result(timeout=3)

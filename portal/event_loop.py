@@ -17,10 +17,11 @@ import httpx
 
 
 class EventLoop:
-    """A thread that turns a loop, with one client in it; begun at first use, and anew in a forked
-    child, which has its parent's loop without the thread."""
+    """A thread `name` that turns a loop, with one client in it; begun at first use, and anew in a
+    forked child, which has its parent's loop without the thread."""
 
-    def __init__(self, make_client: Callable[[], httpx.AsyncClient]) -> None:
+    def __init__(self, name: str, make_client: Callable[[], httpx.AsyncClient]) -> None:
+        self._name = name
         self._make_client = make_client
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -31,7 +32,7 @@ class EventLoop:
         with self._lock:
             if self._loop is None or self._process != os.getpid():
                 client, loop = self._make_client(), asyncio.new_event_loop()
-                threading.Thread(target=_turn, args=(loop,), name="chat", daemon=True).start()
+                threading.Thread(target=_turn, args=(loop,), name=self._name, daemon=True).start()
                 self._loop, self._client, self._process = loop, client, os.getpid()
                 self._finalizer = weakref.finalize(self, _stop, loop, client, os.getpid())
             return self._loop, self._client

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -22,8 +20,8 @@ from portal.domain.documents import (
     Visibility,
 )
 from portal.domain.people import Person
-from portal.errors import MalformedRequest
 from portal.store import files, vocabulary
+from portal.store.cursors import make_cursor, read_cursor
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -138,18 +136,16 @@ def list_documents(
     statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_(None))
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     if cursor:
-        created_at, document_id = _read_cursor(cursor)
-        statement = statement.where(
-            tuple_(DocumentRow.created_at, DocumentRow.id) < (created_at, document_id)
-        )
+        after = read_cursor(cursor, datetime.fromisoformat)
+        statement = statement.where(tuple_(DocumentRow.created_at, DocumentRow.id) < after)
     rows = session.execute(
         statement.order_by(DocumentRow.created_at.desc(), DocumentRow.id.desc()).limit(limit + 1)
     ).all()
     items = tuple(_to_summary(row, person) for row in rows[:limit])
-    more = len(rows) > limit
+    last = items[-1] if len(rows) > limit else None
     return DocumentPage(
         items=items,
-        next_cursor=_make_cursor(items[-1].created_at, items[-1].id) if more else None,
+        next_cursor=make_cursor(last.created_at.isoformat(), last.id) if last else None,
         total_count=total,
     )
 
@@ -166,20 +162,6 @@ def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
             DocumentRow.title.icontains(filters.title_contains, autoescape=True)
         )
     return statement
-
-
-def _make_cursor(created_at: datetime, document_id: UUID) -> str:
-    plain = f"{created_at.isoformat()} {document_id}"
-    return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[datetime, UUID]:
-    try:
-        plain = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-        created_at, document_id = plain.rsplit(" ", 1)
-        return datetime.fromisoformat(created_at), UUID(document_id)
-    except (ValueError, binascii.Error) as error:
-        raise MalformedRequest(reason="the cursor is not one of ours") from error
 
 
 def list_domains(session: Session, person: Person) -> list[str]:

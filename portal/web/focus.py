@@ -16,6 +16,7 @@ from portal.errors import NotFound
 from portal.services import citing, library
 from portal.text.analyser import query_terms
 from portal.text.highlight import highlight_spans
+from portal.web.identifiers import as_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,6 @@ def find_focus(detail: DocumentDetail) -> Focus:
 def came_from() -> UUID | None:
     """The conversation that a link to a citation says it stands in, to go back to."""
     return as_uuid(request.args.get("conversation"))
-
-
-def as_uuid(text: str | None) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        return None
 
 
 def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:

@@ -17,6 +17,7 @@ from portal.services import answering, citing, conversations
 from portal.services.answer_stream import AnswerStream
 from portal.web import answer_stream, chat
 from portal.web.answers import questions_of
+from portal.web.identifiers import as_uuid
 from portal.web.layout import wants_fragment
 
 blueprint = APIBlueprint(
@@ -31,7 +32,7 @@ def ask(conversation_id: UUID) -> Answer:
     """Ask. With `replace_from` an earlier question and all after it give way."""
     services, person = context.services(), context.person()
     question = request.form.get("content", "")
-    replaced = _uuid(request.form.get("replace_from", ""))
+    replaced = _replaced()
     try:
         stream = answering.ask(services, person, conversation_id, question, replace_from=replaced)
     except (NotSignedIn, NotFound):
@@ -146,9 +147,10 @@ def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
     return redirect(f"{address}#message-{message_id}" if message_id else address, code=303)
 
 
-def _uuid(text: str) -> UUID | None:
-    """Raises MalformedRequest."""
-    try:
-        return UUID(text) if text else None
-    except ValueError as error:
-        raise MalformedRequest(reason="replace_from") from error
+def _replaced() -> UUID | None:
+    """The question that the new one stands in for. Raises MalformedRequest."""
+    stated = request.form.get("replace_from")
+    replaced = as_uuid(stated)
+    if stated and replaced is None:
+        raise MalformedRequest(reason="replace_from")
+    return replaced

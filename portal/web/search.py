@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
@@ -23,6 +22,7 @@ from portal.errors import N_, NotSignedIn, PortalError
 from portal.phrases import absence_message, error_message
 from portal.services import explaining, library, searching
 from portal.web import explanations
+from portal.web.identifiers import as_uuid
 from portal.web.layout import wants_fragment
 
 RESULTS_A_STEP = 10
@@ -131,7 +131,7 @@ def _values(question: Question) -> dict[str, Any]:
 
 def _absentee(question: Question) -> Absentee:
     title = request.args.get("title", "").strip()
-    chosen = _as_uuid(request.args.get("document", ""))
+    chosen = as_uuid(request.args.get("document"))
     matches: tuple[DocumentSummary, ...] = ()
     if chosen is None and title:
         matches = _titled(title)
@@ -175,10 +175,3 @@ def _question() -> Question:
 
 def _is_small_number(text: str) -> bool:
     return text.isdecimal() and len(text) < 5  # noqa: PLR2004 - digits
-
-
-def _as_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, cast
-from urllib.parse import quote
 from uuid import UUID
 
 from apiflask import APIBlueprint
@@ -30,7 +29,8 @@ from portal.api.conversation_schemas import (
 )
 from portal.api.schemas import RequestModel, error_responses
 from portal.context import View
-from portal.services import answering, citing, conversations, exporting
+from portal.downloads import conversation_file
+from portal.services import answering, citing, conversations
 from portal.services.answer_stream import AnswerStream
 
 blueprint = APIBlueprint("conversations_api", __name__, url_prefix="/api", tag="Conversations")
@@ -134,18 +134,7 @@ def delete_conversation(conversation_id: UUID) -> str:
     responses=error_responses(401, 404),
 )
 def export_conversation(conversation_id: UUID) -> Response:
-    services, person = context.services(), context.person()
-    text = exporting.export_markdown(services, person, conversation_id, context.language())
-    title = conversations.get(services, person, conversation_id).title
-    return markdown_file(text, title)
-
-
-def markdown_file(text: str, title: str) -> Response:
-    """A download that no browser shows as a page."""
-    response = Response(text, mimetype="text/markdown")
-    name = quote("".join(c for c in title if c not in '/\\:*?"<>|')[:80].strip() or "conversation")
-    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}.md"
-    return response
+    return conversation_file(conversation_id)
 
 
 @blueprint.post("/conversations/<uuid:conversation_id>/messages")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from uuid import UUID
 
 from portal.domain.conversations import Citation, Message, MessageStatus, Role, SourceState
@@ -44,6 +45,8 @@ _WORDS = {
     },
 }
 _SIGNS = re.compile(r"[\\`*_\[\]<>!#|~]")
+_NOT_IN_FILE_NAMES = re.compile(r'[/\\:*?"<>|]')
+_FILE_NAME_CHARACTERS = 80
 _NOTED = {
     SourceState.REPLACED: "replaced",
     SourceState.TRASHED: "trashed",
@@ -51,9 +54,15 @@ _NOTED = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class MarkdownFile:
+    name: str
+    text: str
+
+
 def export_markdown(
     services: Services, person: Person, conversation_id: UUID, language: str
-) -> str:
+) -> MarkdownFile:
     """The whole conversation, questions as headings, each answer with what it cites. `language`
     is `zh-CN` or `en`. Raises NotFound."""
     conversation = conversations.get(services, person, conversation_id)
@@ -63,7 +72,12 @@ def export_markdown(
     parts = [f"# {title}", conversation.created_at.strftime("%Y-%m-%d")]
     for message in messages:
         parts += _message(message, words)
-    return "\n\n".join(parts) + "\n"
+    return MarkdownFile(f"{_file_name(title) or words['untitled']}.md", "\n\n".join(parts) + "\n")
+
+
+def _file_name(title: str) -> str:
+    """A title without what some file system refuses."""
+    return _NOT_IN_FILE_NAMES.sub("", title)[:_FILE_NAME_CHARACTERS].strip()
 
 
 def _message(message: Message, words: dict[str, str]) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from typing import Any
-from urllib.parse import quote
 from uuid import UUID
 
 from apiflask import APIBlueprint
@@ -14,9 +13,10 @@ from werkzeug.wrappers import Response
 
 from portal import context
 from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, MAX_TITLE_CHARACTERS, Began
+from portal.downloads import conversation_file
 from portal.errors import InvalidInput, NotSignedIn, PortalError
 from portal.phrases import error_message
-from portal.services import answering, conversations, exporting, selections
+from portal.services import answering, conversations, selections
 from portal.services.answer_stream import AnswerStream
 from portal.web.answers import questions_of
 from portal.web.layout import remember, wants_fragment
@@ -101,13 +101,7 @@ def delete(conversation_id: UUID) -> Answer:
 @blueprint.get("/<uuid:conversation_id>/export")
 def export(conversation_id: UUID) -> Answer:
     """The conversation as Markdown, with its sources."""
-    services, person = context.services(), context.person()
-    conversation = conversations.get(services, person, conversation_id)
-    text = exporting.export_markdown(services, person, conversation_id, context.language())
-    response = Response(text, mimetype="text/markdown")
-    name = quote((conversation.title or gettext("Conversation"))[:80].replace("/", "-"), safe="")
-    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}.md"
-    return response
+    return conversation_file(conversation_id)
 
 
 def run(stream: AnswerStream) -> UUID | None:

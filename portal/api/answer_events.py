@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import structlog
-from flask import Response, stream_with_context
+from flask import Response
 
 from portal.domain.answering import MarkedText
 from portal.domain.conversations import (
@@ -20,13 +18,9 @@ from portal.domain.conversations import (
     Wrote,
 )
 from portal.errors import PortalError
+from portal.event_streams import NOTHING_NEW, encode, respond
 from portal.phrases import error_message
 from portal.services.answer_stream import AnswerStream
-
-log = structlog.get_logger(__name__)
-
-# A comment: it reaches a reader who is there, and tells us of one who is not.
-_NOTHING_NEW = ": waiting\n\n"
 
 ToBody = Callable[[Message], dict[str, Any]]
 
@@ -41,29 +35,16 @@ def last_message(stream: AnswerStream) -> Message:
 
 def event_stream(stream: AnswerStream, to_body: ToBody) -> Response:
     """The answer as it comes; a reader who leaves stops it."""
-    response = Response(stream_with_context(_lines(stream, to_body)), mimetype="text/event-stream")
-    response.headers["Cache-Control"] = "no-store"
-    # Proxies that gather an answer before they pass it on would defeat the purpose.
-    response.headers["X-Accel-Buffering"] = "no"
-    response.call_on_close(stream.close)
-    return response
+    return respond(stream, write=lambda event: _lines(event, to_body), fail=_failure)
 
 
-def _lines(stream: AnswerStream, to_body: ToBody) -> Iterator[str]:
-    try:
-        for event in stream:
-            yield from _line(event, to_body)
-    except PortalError as error:
-        yield _event("error", {"code": error.code, "message": error_message(error)})
-    except Exception as error:
-        log.error("answer_failed", error_type=type(error).__name__, exc_info=error)
-        unforeseen = PortalError()
-        yield _event("error", {"code": unforeseen.code, "message": error_message(unforeseen)})
+def _failure(error: PortalError) -> str:
+    return encode("error", {"code": error.code, "message": error_message(error)})
 
 
-def _line(event: AnswerEvent, to_body: ToBody) -> Iterator[str]:
+def _lines(event: AnswerEvent, to_body: ToBody) -> Iterator[str]:
     if isinstance(event, Began):
-        yield _event(
+        yield encode(
             "start",
             {
                 "id": str(event.answer_id),
@@ -73,14 +54,14 @@ def _line(event: AnswerEvent, to_body: ToBody) -> Iterator[str]:
             },
         )
     elif isinstance(event, SearchedAgain):
-        yield _event("search", {"query": event.query, "source_count": event.source_count})
+        yield encode("search", {"query": event.query, "source_count": event.source_count})
     elif isinstance(event, Wrote):
         for piece in event.pieces:
-            yield _event("delta", _delta(piece))
+            yield encode("delta", _delta(piece))
     elif isinstance(event, Finished):
         yield from _end(to_body(event.answer), event.answer.status)
     else:
-        yield _NOTHING_NEW
+        yield NOTHING_NEW
 
 
 def _delta(piece: MarkedText) -> dict[str, Any]:
@@ -89,12 +70,8 @@ def _delta(piece: MarkedText) -> dict[str, Any]:
 
 def _end(body: dict[str, Any], status: MessageStatus) -> Iterator[str]:
     """Sources always, then either `done` or `error`, which is the last event."""
-    yield _event("citations", {name: body[name] for name in ("citations", "consulted")})
+    yield encode("citations", {name: body[name] for name in ("citations", "consulted")})
     if status is MessageStatus.UNAVAILABLE:
-        yield _event("error", (body["error"] or {}) | {"answer": body})
+        yield encode("error", (body["error"] or {}) | {"answer": body})
     else:
-        yield _event("done", body)
-
-
-def _event(name: str, data: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+        yield encode("done", body)

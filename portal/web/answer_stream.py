@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
-import structlog
-from flask import Response, json, render_template, stream_with_context
+from flask import Response, render_template
 from markupsafe import Markup
 
-from portal import context
+from portal import context, event_streams
 from portal.domain.answering import MarkedText
 from portal.domain.conversations import (
     AnswerEvent,
@@ -34,6 +32,7 @@ from portal.domain.conversations import (
     Wrote,
 )
 from portal.errors import PortalError
+from portal.event_streams import NOTHING_NEW, encode
 from portal.phrases import error_message
 from portal.services import conversations
 from portal.services.answer_stream import AnswerStream
@@ -42,34 +41,11 @@ from portal.web.answers import begun
 
 # Text is rendered anew this often; what comes in between is sent as it is.
 RENDER_INTERVAL_S = 0.15
-# A comment: nothing to the reader, but sending it shows whether there still is one.
-HEARTBEAT = ": \n\n"
-
-log = structlog.get_logger(__name__)
 
 
 def respond(stream: AnswerStream) -> Response:
     """The events of an answer as they come; a reader who leaves ends it."""
-    response = Response(stream_with_context(_events(stream)), mimetype="text/event-stream")
-    # A reader who left before the first event never started what would close the stream.
-    response.call_on_close(stream.close)
-    # A proxy that collects the answer before it hands it on would undo all this.
-    response.headers["X-Accel-Buffering"] = "no"
-    return response
-
-
-def _events(stream: AnswerStream) -> Iterator[str]:
-    writer = _Writer()
-    with closing(stream):
-        try:
-            for event in stream:
-                yield writer.written(event)
-        except PortalError as error:
-            yield _error(error)
-        except Exception as error:
-            # The response has begun, so that no error page can follow.
-            log.exception("answer_failed", error_type=type(error).__name__)
-            yield _error(PortalError())
+    return event_streams.respond(stream, write=_Writer().written, fail=_error)
 
 
 class _Writer:
@@ -81,16 +57,17 @@ class _Writer:
         self._markers: set[int] = set()
         self._rendered_at = 0.0
 
-    def written(self, event: AnswerEvent) -> str:
+    def written(self, event: AnswerEvent) -> Iterator[str]:
         if isinstance(event, Wrote):
-            return self._wrote(event.pieces)
-        if isinstance(event, Waiting):
-            return HEARTBEAT
-        if isinstance(event, Began):
-            return self._began(event)
-        if isinstance(event, SearchedAgain):
-            return _event("searched", html=_fragment("_searched_again", query=event.query))
-        return self._finished(event)
+            yield self._wrote(event.pieces)
+        elif isinstance(event, Waiting):
+            yield NOTHING_NEW
+        elif isinstance(event, Began):
+            yield self._began(event)
+        elif isinstance(event, SearchedAgain):
+            yield _event("searched", html=_fragment("_searched_again", query=event.query))
+        else:
+            yield self._finished(event)
 
     def _began(self, event: Began) -> str:
         self._question = event.question
@@ -104,7 +81,7 @@ class _Writer:
         text = "".join(piece.text for piece in pieces)
         self._markers |= {piece.marker for piece in pieces if piece.marker is not None}
         if not text:
-            return HEARTBEAT
+            return NOTHING_NEW
         self._content += text
         now = time.monotonic()
         if now - self._rendered_at < RENDER_INTERVAL_S:
@@ -141,5 +118,4 @@ def _error(error: PortalError) -> str:
 
 
 def _event(name: str, **values: Any) -> str:
-    # JSON keeps every line break of the value inside one line, as the format wants.
-    return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"
+    return encode(name, values)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import TextClause, delete, func, text
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
 from portal.domain.people import Person
 from portal.domain.selection import DocumentSwitch, SelectionPage
 from portal.store.cursors import make_cursor, read_cursor
+from portal.store.models import ConversationDocumentOverrideRow, UserDocumentDefaultRow
 from portal.store.selection import ENABLED, SELECTION_JOINS, VISIBLE_WHERE, selection_binds
 
 _SEEN = f"""
@@ -131,31 +133,7 @@ def snapshot(session: Session, person: Person, conversation_id: UUID | None) -> 
 
 # --- writing --------------------------------------------------------------------------------------
 
-_SET_DEFAULT = text(
-    """
-    INSERT INTO user_document_defaults (user_id, document_id, enabled)
-    VALUES (:owner, :document_id, :enabled)
-    ON CONFLICT (user_id, document_id)
-    DO UPDATE SET enabled = excluded.enabled, updated_at = now()
-    """
-)
-_FORGET_DEFAULT = text(
-    "DELETE FROM user_document_defaults WHERE user_id = :owner AND document_id = :document_id"
-)
-_SET_OVERRIDE = text(
-    """
-    INSERT INTO conversation_document_overrides (conversation_id, document_id, enabled)
-    VALUES (:owner, :document_id, :enabled)
-    ON CONFLICT (conversation_id, document_id)
-    DO UPDATE SET enabled = excluded.enabled, updated_at = now()
-    """
-)
-_FORGET_OVERRIDE = text(
-    """
-    DELETE FROM conversation_document_overrides
-    WHERE conversation_id = :owner AND document_id = :document_id
-    """
-)
+_Switch = UserDocumentDefaultRow | ConversationDocumentOverrideRow
 # Rows are locked in one order, so that two who press "all off" do not wait for each other.
 _SET_ALL = text(
     f"""
@@ -165,29 +143,33 @@ _SET_ALL = text(
     DO UPDATE SET enabled = excluded.enabled, updated_at = now()
     """
 )
-_FORGET_ALL = text("DELETE FROM conversation_document_overrides WHERE conversation_id = :owner")
 
 
 def set_default(
     session: Session, person_id: UUID, document_id: UUID, *, enabled: bool | None
 ) -> None:
     """Switch a document for a person; None takes the switch away."""
-    binds: dict[str, Any] = {"owner": person_id, "document_id": document_id}
-    if enabled is None:
-        session.execute(_FORGET_DEFAULT, binds)
-    else:
-        session.execute(_SET_DEFAULT, binds | {"enabled": enabled})
+    key = {"user_id": person_id, "document_id": document_id}
+    _set(session, UserDocumentDefaultRow, key, enabled=enabled)
 
 
 def set_override(
     session: Session, conversation_id: UUID, document_id: UUID, *, enabled: bool | None
 ) -> None:
     """Switch a document in a conversation; None takes the switch away."""
-    binds: dict[str, Any] = {"owner": conversation_id, "document_id": document_id}
+    key = {"conversation_id": conversation_id, "document_id": document_id}
+    _set(session, ConversationDocumentOverrideRow, key, enabled=enabled)
+
+
+def _set(
+    session: Session, table: type[_Switch], key: Mapping[str, UUID], *, enabled: bool | None
+) -> None:
     if enabled is None:
-        session.execute(_FORGET_OVERRIDE, binds)
-    else:
-        session.execute(_SET_OVERRIDE, binds | {"enabled": enabled})
+        session.execute(delete(table).filter_by(**key))
+        return
+    changed = {"enabled": enabled, "updated_at": func.now()}
+    row = insert(table).values(**key, enabled=enabled)
+    session.execute(row.on_conflict_do_update(index_elements=list(key), set_=changed))
 
 
 def set_all_overrides(
@@ -196,7 +178,9 @@ def set_all_overrides(
     """Switch every document that the person may see in a conversation; None takes all of its
     switches away."""
     if enabled is None:
-        session.execute(_FORGET_ALL, {"owner": conversation_id})
+        session.execute(
+            delete(ConversationDocumentOverrideRow).filter_by(conversation_id=conversation_id)
+        )
     else:
         binds = selection_binds(person, conversation_id) | {"enabled": enabled}
         session.execute(_SET_ALL, binds)

@@ -125,7 +125,7 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
     with services.database.begin() as session:
         alive = citation_store.hold_documents(session, draft.cited)
         conversation = conversation_store.lock_own(session, asked.conversation_id, asked.person.id)
-        message_store.stop_all(session, asked.conversation_id)
+        message_store.give_way(session, asked.conversation_id, since=place.since)
         question = _store_question(session, asked, place)
         message_store.add_message(
             session,
@@ -148,8 +148,6 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
 
 
 def _store_question(session: Session, asked: Asked, place: _Place) -> MessageRow:
-    if place.since is not None:
-        message_store.supersede(session, place.conversation_id, since=place.since)
     if place.existing is not None:
         return message_store.find_shown(session, place.conversation_id, place.existing)
     return message_store.add_message(

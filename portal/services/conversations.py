@@ -78,6 +78,7 @@ def delete(services: Services, person: Person, conversation_id: UUID) -> None:
     """With all its messages, citations and switches, for good. Raises NotFound."""
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, person.id)
+        message_store.hold_all(session, conversation_id)
         conversation_store.delete_conversation(session, conversation_id)
 
 

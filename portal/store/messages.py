@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, case, func, select, update
+from sqlalchemy import ColumnElement, Select, case, false, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.answering import SentenceSupport
@@ -118,24 +118,29 @@ def question_of(session: Session, answer: MessageRow) -> MessageRow:
     return row
 
 
-def supersede(session: Session, conversation_id: UUID, *, since: int) -> None:
-    """Show the messages from this position on no more."""
+def give_way(session: Session, conversation_id: UUID, *, since: int | None) -> None:
+    """Have whoever writes an answer in this conversation stop: the reader has gone on. The messages
+    from position `since` on are shown no more."""
+    shown = (MessageRow.conversation_id == conversation_id) & MessageRow.superseded_at.is_(None)
+    replaced = MessageRow.position >= since if since is not None else false()
+    # All of them at once: a second look could need one that stands before those already held.
+    held = _hold(session, shown & (replaced | (MessageRow.status == _STREAMING)))
+    _stop(session, held)
     session.execute(
-        update(MessageRow)
-        .where(
-            MessageRow.conversation_id == conversation_id,
-            MessageRow.position >= since,
-            MessageRow.superseded_at.is_(None),
-        )
-        .values(
-            superseded_at=func.now(),
-            # One that is still being written ends by this.
-            status=case(
-                (MessageRow.status == _STREAMING, MessageStatus.STOPPED.value),
-                else_=MessageRow.status,
-            ),
-        )
+        update(MessageRow).where(MessageRow.id.in_(held), replaced).values(superseded_at=func.now())
     )
+
+
+def hold_all(session: Session, conversation_id: UUID) -> None:
+    """Hold a conversation's messages before they are deleted with it."""
+    _hold(session, MessageRow.conversation_id == conversation_id)
+
+
+def _hold(session: Session, which: ColumnElement[bool]) -> list[UUID]:
+    """Messages, held until the transaction ends. In the order of their ids, as a purge holds them
+    too: in any other, two could wait for each other."""
+    statement = select(MessageRow.id).where(which).order_by(MessageRow.id)
+    return list(session.scalars(statement.with_for_update(key_share=True)))
 
 
 def add_message(
@@ -193,18 +198,13 @@ def rewrite(
 
 def stop(session: Session, message_id: UUID) -> None:
     """Have whoever writes this answer stop."""
-    session.execute(
-        update(MessageRow)
-        .where(MessageRow.id == message_id, MessageRow.status == _STREAMING)
-        .values(status=MessageStatus.STOPPED.value, updated_at=func.now())
-    )
+    _stop(session, [message_id])
 
 
-def stop_all(session: Session, conversation_id: UUID) -> None:
-    """Have whoever writes an answer in this conversation stop: the reader has gone on."""
+def _stop(session: Session, message_ids: Sequence[UUID]) -> None:
     session.execute(
         update(MessageRow)
-        .where(MessageRow.conversation_id == conversation_id, MessageRow.status == _STREAMING)
+        .where(MessageRow.id.in_(message_ids), MessageRow.status == _STREAMING)
         .values(status=MessageStatus.STOPPED.value, updated_at=func.now())
     )
 

@@ -173,6 +173,38 @@ def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
     assert words_left(portal) == []
 
 
+@pytest.mark.parametrize("act", ["asked anew", "deleted"])
+def test_messages_are_held_in_the_order_in_which_a_purge_holds_them(
+    portal: Portal, act: str
+) -> None:
+    """In any other order the two could wait for each other."""
+    portal.add(LEAVE)
+    services = saying(portal.services, f"{SENTENCE} [1]")
+    ids: list[UUID] = []
+    while not ids or min(ids) == ids[0]:  # What is stored first is not to be held first by chance.
+        talk = conversations.create(portal.services, portal.admin).id
+        for _ in range(2):
+            ask(services, portal.admin, talk, QUESTION)
+        ids = [one.id for one in conversations.messages(portal.services, portal.admin, talk)]
+
+    def change() -> None:
+        if act == "deleted":
+            conversations.delete(services, portal.admin, talk)
+        else:
+            ask(services, portal.admin, talk, QUESTION, replace_from=ids[0])
+
+    changing = threading.Thread(target=change)
+    with portal.services.database.begin() as session:
+        session.execute(text("SELECT FROM messages WHERE id = :id FOR UPDATE"), {"id": min(ids)})
+        changing.start()
+        wait_until_somebody_waits(portal)
+        with portal.services.database.begin() as other:
+            free = text("SELECT id FROM messages WHERE id = ANY(:ids) FOR UPDATE SKIP LOCKED")
+            assert set(other.scalars(free, {"ids": ids})) == set(ids) - {min(ids)}
+    changing.join(30)
+    assert not changing.is_alive()
+
+
 def wait_until_somebody_waits(portal: Portal) -> None:
     """Until another transaction of this database waits for a lock."""
     waiting = text(

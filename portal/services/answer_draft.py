@@ -20,9 +20,6 @@ from portal.store import messages as message_store
 from portal.store.citations import CitedSource
 from portal.store.sentence_support import from_support
 
-# Nobody reads it before it is finished, so that its age does not matter.
-_NEVER_STALE_S = 1e9
-
 
 class AnswerDraft:
     """The answer with the id `message_id`. `register` are the passages that were found for it,
@@ -134,9 +131,15 @@ class AnswerDraft:
             row.support = from_support(checked)
             row.retrieval = asdict(self.replay)
             session.flush()
+            # What is finished is never stale.
             return message_store.get_message(
-                session, self._person, self.message_id, stale_after_s=_NEVER_STALE_S
+                session, self._person, self.message_id, stale_after_s=0
             )
+
+    def give_up(self) -> None:
+        """End the answer as it was last kept, for no more can be made of it."""
+        with self._services.database.begin() as session:
+            message_store.stop(session, self.message_id)
 
     def _cited(self, shown: set[int], content: str) -> list[CitedSource]:
         """What markers name, by marker, then what was read beside it, by rank; each narrowed to

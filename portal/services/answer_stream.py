@@ -106,6 +106,9 @@ class AnswerStream(Iterator[AnswerEvent]):
         except GeneratorExit:
             self._stop()
             raise
+        except Exception:
+            self._give_up()
+            raise
         finally:
             self._slot.release()
 
@@ -118,6 +121,16 @@ class AnswerStream(Iterator[AnswerEvent]):
             self._draft.finish(MessageStatus.STOPPED)
         except PortalError as error:
             log.warning("stopped_answer_not_kept", code=error.code)
+        except Exception as error:
+            log.exception("stopped_answer_not_kept", error_type=type(error).__name__)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Have nobody wait for the rest of an answer that could not be finished."""
+        try:
+            self._draft.give_up()
+        except PortalError as error:
+            log.warning("answer_left_open", code=error.code)
 
     def _write(self) -> Generator[AnswerEvent, None, MessageStatus]:
         """Ask the model, and again after each search that it wishes for."""

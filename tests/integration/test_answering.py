@@ -29,6 +29,7 @@ from portal.domain.conversations import (
 )
 from portal.errors import ChatUnavailable, InvalidInput, NotFound, TooManyAnswers
 from portal.services import (
+    answer_draft,
     answer_stream,
     answering,
     conversations,
@@ -278,6 +279,31 @@ def test_closing_before_it_was_begun_stops_too(portal: Portal, talk) -> None:
     _, answer = conversations.messages(services, portal.admin, talk)
     assert (answer.status, answer.content) == (MessageStatus.STOPPED, "")
     assert services.answer_slots.taken == 0
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, is_left: bool
+) -> None:
+    monkeypatch.setattr(answer_stream, "SAVE_EVERY_S", 0.0)
+
+    def fail(*_arguments: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(answer_draft, "from_support", fail)
+    services = saying(portal.services, ["Fifteen days [1]. ", "More."])
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    if is_left:
+        assert [type(next(stream)) for _ in range(3)] == [Began, Wrote, Wrote]
+        stream.close()
+    else:
+        with pytest.raises(ZeroDivisionError):
+            list(stream)
+    _, answer = conversations.messages(portal.services, portal.admin, talk)
+    assert answer.status is MessageStatus.STOPPED
+    assert answer.content.startswith("Fifteen days [1].")
+    assert [one.was_cited for one in answer.citations][:1] == [True]
+    assert services.answer_slots.taken == services.chat.open_streams == 0
 
 
 def test_stop_is_heard_in_another_process(

@@ -99,6 +99,20 @@ def get_message(services: Services, person: Person, message_id: UUID) -> Message
         )
 
 
+def question_of(services: Services, person: Person, message: Message) -> str | None:
+    """What an answer that is shown answers; None for any other message. Raises NotFound for another
+    person's."""
+    if message.role is not Role.ASSISTANT:
+        return None
+    with services.database.begin() as session:
+        conversation_store.require_own(session, message.conversation_id, person.id)
+        try:
+            answer = message_store.find_shown(session, message.conversation_id, message.id)
+            return message_store.question_of(session, answer).content
+        except NotFound:
+            return None
+
+
 def set_feedback(
     services: Services, person: Person, message_id: UUID, feedback: Feedback | None
 ) -> Message:

@@ -16,7 +16,6 @@ from portal.phrases import error_message
 from portal.services import answering, citing, conversations
 from portal.services.answer_stream import AnswerStream
 from portal.web import answer_stream, chat
-from portal.web.answers import questions_of
 from portal.web.identifiers import as_uuid
 from portal.web.layout import wants_fragment
 
@@ -101,7 +100,7 @@ def replay(conversation_id: UUID, message_id: UUID) -> Answer:
     values: dict[str, Any] = {
         "conversation": conversations.get(services, person, conversation_id),
         "message": message,
-        "question_text": _question(conversation_id, message),
+        "question_text": conversations.question_of(services, person, message),
         "verified": {source.id: _verified(source.id) for source in message.citations},
     }
     return render_template("pages/replay.html", **values)
@@ -124,14 +123,9 @@ def _answered(conversation_id: UUID, stream: AnswerStream) -> Answer:
 def _shown(conversation_id: UUID, message: Message) -> Answer:
     if not wants_fragment():
         return _to_message(conversation_id, message.id)
-    values = {"message": message, "is_fragment": True}
-    values["question_text"] = _question(conversation_id, message)
+    question = conversations.question_of(context.services(), context.person(), message)
+    values = {"message": message, "question_text": question, "is_fragment": True}
     return render_template("fragments/chat/_message.html", **values)
-
-
-def _question(conversation_id: UUID, message: Message) -> str | None:
-    messages = conversations.messages(context.services(), context.person(), conversation_id)
-    return questions_of(messages).get(message.id)
 
 
 def _message(conversation_id: UUID, message_id: UUID) -> Message:

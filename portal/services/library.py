@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
 from portal.domain.documents import (
@@ -28,6 +29,8 @@ from portal.store import outdated_chunks
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.scripts import is_invisible
+
+Found = TypeVar("Found")
 
 MOST_TITLE_CHARACTERS = 300
 MOST_DOMAIN_CHARACTERS = 100
@@ -100,19 +103,19 @@ def get_summary(services: Services, person: Person, document_id: UUID) -> Docume
 def get_document(services: Services, person: Person, document_id: UUID) -> DocumentDetail:
     """Raises NotFound, also for what the person may not see."""
     with services.database.begin() as session:
-        detail = document_store.find_detail(session, person, document_id)
-        if detail is None:
-            raise NotFound
-        return detail
+        return _there(document_store.find_detail(session, person, document_id))
 
 
 def _seen(
     session: Session, person: Person, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary:
-    summary = document_store.find_summary(session, person, document_id, deleted=deleted)
-    if summary is None:
+    return _there(document_store.find_summary(session, person, document_id, deleted=deleted))
+
+
+def _there(found: Found | None) -> Found:
+    if found is None:
         raise NotFound
-    return summary
+    return found
 
 
 def list_passages(
@@ -130,10 +133,7 @@ def find_passage(
     """Raises NotFound."""
     with services.database.begin() as session:
         _seen(session, person, document_id)
-        passage = chunk_store.find_passage(session, document_id, chunk_id)
-        if passage is None:
-            raise NotFound
-        return passage
+        return _there(chunk_store.find_passage(session, document_id, chunk_id))
 
 
 def find_passage_at(
@@ -142,10 +142,7 @@ def find_passage_at(
     """The passage at a character of the text. Raises NotFound."""
     with services.database.begin() as session:
         _seen(session, person, document_id)
-        passage = chunk_store.find_passage_at(session, document_id, position)
-        if passage is None:
-            raise NotFound
-        return passage
+        return _there(chunk_store.find_passage_at(session, document_id, position))
 
 
 def read_text(
@@ -154,10 +151,7 @@ def read_text(
     """The text as indexed, or characters `start` to `end`, with its revision. Raises NotFound."""
     with services.database.begin() as session:
         _seen(session, person, document_id)
-        found = chunk_store.read_text(session, document_id, start=start, end=end)
-        if found is None:
-            raise NotFound
-        return found
+        return _there(chunk_store.read_text(session, document_id, start=start, end=end))
 
 
 def open_file(services: Services, person: Person, document_id: UUID) -> StoredFile:

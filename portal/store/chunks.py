@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy import ColumnElement, Select, func, insert, select
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import ExtractedText, Passage, StoredPassage
@@ -109,15 +109,19 @@ def _to_stored(row: DocumentChunkRow) -> StoredPassage:
     )
 
 
-def list_passages(
-    session: Session, document_id: UUID, *, limit: int, offset: int
-) -> tuple[tuple[StoredPassage, ...], int]:
-    """Passages of a document's searchable text in reading order, and how many there are."""
-    of_document = (
+def _searchable(document_id: UUID) -> Select[DocumentChunkRow]:
+    return (
         select(DocumentChunkRow)
         .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
         .where(DocumentRow.id == document_id)
     )
+
+
+def list_passages(
+    session: Session, document_id: UUID, *, limit: int, offset: int
+) -> tuple[tuple[StoredPassage, ...], int]:
+    """Passages of a document's searchable text in reading order, and how many there are."""
+    of_document = _searchable(document_id)
     total = session.scalar(select(func.count()).select_from(of_document.subquery())) or 0
     rows = session.scalars(
         of_document.order_by(DocumentChunkRow.chunk_index).limit(limit).offset(offset)
@@ -127,11 +131,7 @@ def list_passages(
 
 def find_passage(session: Session, document_id: UUID, chunk_id: UUID) -> StoredPassage | None:
     """One passage of a document's searchable text."""
-    row = session.scalar(
-        select(DocumentChunkRow)
-        .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
-        .where(DocumentRow.id == document_id, DocumentChunkRow.id == chunk_id)
-    )
+    row = session.scalar(_searchable(document_id).where(DocumentChunkRow.id == chunk_id))
     return _to_stored(row) if row else None
 
 
@@ -139,9 +139,8 @@ def find_passage_at(session: Session, document_id: UUID, position: int) -> Store
     """The passage of a document's searchable text that holds character `position`, or the first
     one after it."""
     row = session.scalar(
-        select(DocumentChunkRow)
-        .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
-        .where(DocumentRow.id == document_id, DocumentChunkRow.char_end > position)
+        _searchable(document_id)
+        .where(DocumentChunkRow.char_end > position)
         .order_by(DocumentChunkRow.chunk_index)
         .limit(1)
     )

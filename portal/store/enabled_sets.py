@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 from portal.domain.people import Person
 from portal.store.query_filters import Narrowing
 from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+from portal.store.term_postings import KeptPostings
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 500
@@ -35,9 +36,10 @@ class Scope:
 
     def key(self) -> Hashable:
         """What tells apart two scopes whose documents may differ."""
-        binds = tuple(sorted((name, str(value)) for name, value in self.narrowing.binds.items()))
-        person = self.person
-        return person.id, person.is_admin, self.conversation_id, self.narrowing.documents, binds
+        narrowing, person = self.narrowing, self.person
+        binds = tuple(sorted((name, repr(value)) for name, value in narrowing.binds.items()))
+        conditions = narrowing.documents, narrowing.chunks, binds
+        return person.id, person.is_admin, self.conversation_id, *conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,11 @@ class EnabledSet:
 
 
 class EnabledSets:
-    """A process's memory of enabled sets, least recently used go first. Safe between threads."""
+    """A process's memory of enabled sets, least recently used go first, and of the words of small
+    ones. Safe between threads."""
 
     def __init__(self) -> None:
+        self.postings = KeptPostings()
         self._lock = Lock()
         self._kept: LRUCache[Hashable, tuple[Versions, EnabledSet]] = LRUCache(
             _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].ids or "")

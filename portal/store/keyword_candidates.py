@@ -3,8 +3,8 @@
 The index of pg_textsearch can only be read from its best row down, and scoring a row without it
 costs a third of a millisecond. For the few chunks of a narrow selection neither will do:
 
-- up to some hundred chunks are fetched and scored here, with the weights that the extension itself
-  gives the words (`_word_weights`), so that the scores are those of the index;
+- up to some hundred chunks are fetched once and scored here (`term_postings`), with the weights
+  that the extension itself gives the words (`_word_weights`): the scores are those of the index;
 - of more chunks the index's best rows are taken, so many that enough of them are in the selection,
   and more when they were too few.
 """
@@ -12,19 +12,18 @@ costs a third of a millisecond. For the few chunks of a narrow selection neither
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg.rows import tuple_row
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.store.enabled_sets import EnabledSet
 from portal.store.keyword_index import BM25_INDEX
+from portal.store.term_postings import Bm25Shape, TermPostings
 from portal.store.tuning import fetch, fetch_under
 
 # Costs of the two ways in microseconds, measured at 50,000 chunks: a chunk that is fetched and
@@ -34,8 +33,6 @@ _INDEX_ROW_COST = 2.0
 # Rows are read for this many times the wanted number, because a selection is no random sample.
 _MARGIN = 1.5
 _MORE = 6
-_EXACT_LENGTHS = 24
-_LENGTH_BITS = 4
 # A word that no text holds: filler that makes a text longer.
 _FILLER = "zzfiller"
 
@@ -46,12 +43,8 @@ class Scored(NamedTuple):
     bm25: float
 
 
-@dataclass(frozen=True, slots=True)
-class Bm25Shape:
-    """The two free parameters of BM25, as the index was built with."""
-
-    k1: float
-    b: float
+# Gives the postings that it is asked to compute, or those that it remembers.
+Remember = Callable[[Callable[[], TermPostings]], TermPostings]
 
 
 def best_of_selection(
@@ -64,6 +57,7 @@ def best_of_selection(
     limit: int,
     enough: int,
     settings: Mapping[str, str],
+    remember: Remember = lambda compute: compute(),
 ) -> list[Scored]:
     """The best chunks of an enabled set by BM25: all that match, or `limit`, or, where looking
     for more would cost too much, at least the best `enough`. `settings` are the planner's."""
@@ -71,7 +65,7 @@ def best_of_selection(
         return []
     rows = _rows_to_read(enabled, total_chunks, limit)
     if enabled.chunk_count * _FETCH_COST <= rows * _INDEX_ROW_COST:
-        return _score_all(session, words, enabled, shape, limit)
+        return _score_all(session, words, enabled, shape, limit, remember=remember)
     return _filter_index(
         session, words, enabled, rows=rows, limit=limit, enough=enough, settings=settings
     )
@@ -96,62 +90,31 @@ _TERMS = {
 
 
 def _score_all(
-    session: Session, words: Sequence[str], enabled: EnabledSet, shape: Bm25Shape, limit: int
+    session: Session,
+    words: Sequence[str],
+    enabled: EnabledSet,
+    shape: Bm25Shape,
+    limit: int,
+    *,
+    remember: Remember = lambda compute: compute(),
 ) -> list[Scored]:
     weights, mean_length = _word_weights(session, words, shape)
     if not weights:
         return []
-    rows = fetch(session, _TERMS[_key(enabled)], {"ids": enabled.ids}, tuple_row)
-    if not rows:
-        return []
-    chunk_ids, document_ids, texts = zip(*rows, strict=True)
-    scores = _bm25(texts, weights, mean_length, shape)
+
+    def count_terms() -> TermPostings:
+        return TermPostings.of(
+            fetch(session, _TERMS[_key(enabled)], {"ids": enabled.ids}, tuple_row)
+        )
+
+    postings = remember(count_terms)
+    scores = postings.bm25(weights, mean_length, shape)
     found = [
-        Scored(chunk_ids[place], document_ids[place], float(scores[place]))
-        for place in np.flatnonzero(scores > 0)
+        Scored(postings.chunk_ids[place], postings.document_ids[place], float(scores[place]))
+        for place in np.flatnonzero(scores > 0).tolist()
     ]
     found.sort(key=lambda one: (-one.bm25, one.chunk_id))
     return found[:limit]
-
-
-def _bm25(
-    texts: Sequence[str], weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
-) -> NDArray[np.float64]:
-    """Scores (len(texts),) of texts of terms between single spaces: Robertson and Zaragoza, The
-    Probabilistic Relevance Framework, 2009, equation 3.15.
-
-    All texts are searched as one, word by word: cutting them into terms takes ten times as long.
-    """
-    together = "".join(f" {text} \n" for text in texts)
-    ends = np.cumsum([len(text) + len("  \n") for text in texts])
-    lengths = np.array([_indexed_length(text.count(" ") + 1 if text else 0) for text in texts])
-    norms = shape.k1 * (1 - shape.b + shape.b * lengths / mean_length)
-    scores = np.zeros(len(texts))
-    for word, weight in weights.items():
-        places = np.fromiter(_occurrences(together, word), np.int64)
-        counts = np.bincount(np.searchsorted(ends, places, side="right"), minlength=len(texts))
-        scores += weight * counts * (shape.k1 + 1) / (counts + norms)
-    return scores
-
-
-def _occurrences(text: str, word: str) -> Iterator[int]:
-    """Where a word stands between spaces; the space behind one may be that before the next."""
-    bounded = f" {word} "
-    place = text.find(bounded)
-    while place >= 0:
-        yield place
-        place = text.find(bounded, place + len(word) + 1)
-
-
-def _indexed_length(count: int) -> int:
-    """The length of a chunk as the index holds it: in one byte, as Lucene does: above
-    39 terms it keeps the four highest bits of what is over 24. Chunks that came since the
-    index was built still have their true length there, a difference of at most 2 % of a score."""
-    if count < _EXACT_LENGTHS:
-        return count
-    over = count - _EXACT_LENGTHS
-    shift = max(0, over.bit_length() - _LENGTH_BITS)
-    return _EXACT_LENGTHS + (over >> shift << shift)
 
 
 _PROBES = text(

@@ -11,7 +11,10 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
+from portal.domain.metadata_filter import MetadataFilter
+from portal.store.metadata_sql import metadata_condition
 from portal.text.analyser import query_terms, tsquery_any_in_each
 from portal.text.folding import spellings
 from portal.text.query_syntax import ParsedQuery
@@ -20,6 +23,8 @@ from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
 _SPACE = "[\\s\u00a0\u3000]"
 _UNSPACED = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}{HANGUL}]")
 _LATIN = re.compile("[A-Za-z0-9\u00c0-\u024f]")
+# What a program said of its passage counts before what the file is.
+CONTENT_TYPE = "COALESCE(c.metadata ->> 'content_type', d.media_type)"
 _NOT_AFTER, _NOT_BEFORE = f"(?<!{_LATIN.pattern})", f"(?!{_LATIN.pattern})"
 
 
@@ -33,10 +38,25 @@ class Narrowing:
     binds: dict[str, Any] = field(default_factory=dict)
 
 
-def narrowing(parsed: ParsedQuery, *, domain: str | None = None) -> Narrowing:
-    """Conditions for a question's operators and the domain it was asked in."""
+def narrowing(
+    parsed: ParsedQuery,
+    *,
+    domain: str | None = None,
+    content_type: str | None = None,
+    job_id: UUID | None = None,
+    without_job_id: UUID | None = None,
+    metadata: MetadataFilter | None = None,
+) -> Narrowing:
+    """Conditions for a question's operators, the domain it was asked in, the type of content, the
+    job whose passages are wanted or not, and what the passages' metadata is to be."""
     binds: dict[str, Any] = {}
     documents = []
+    if job_id is not None:
+        documents.append("AND d.current_job_id = :f_job")
+        binds["f_job"] = job_id
+    if without_job_id is not None:
+        documents.append("AND d.current_job_id <> :f_without_job")
+        binds["f_without_job"] = without_job_id
     if domain is not None:
         documents.append("AND d.domain = :f_domain")
         binds["f_domain"] = domain
@@ -53,6 +73,11 @@ def narrowing(parsed: ParsedQuery, *, domain: str | None = None) -> Narrowing:
         f"AND NOT ({_mentions(excluded, f'f_not_{number}', binds)})"
         for number, excluded in enumerate(parsed.excluded)
     ]
+    if content_type is not None:
+        chunks.append(f"AND {CONTENT_TYPE} = :f_content_type")
+        binds["f_content_type"] = content_type
+    if metadata is not None:
+        chunks.append(f"AND {metadata_condition(metadata, binds)}")
     return Narrowing(" ".join(documents), " ".join(chunks), binds)
 
 

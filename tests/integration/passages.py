@@ -71,5 +71,6 @@ def find(
             versions=context.versions,
             settings=services.settings.search,
             enabled_sets=services.enabled_sets,
+            corpus_version=context.corpus_version,
         )
         return passages.run(), passages.trace

@@ -21,9 +21,9 @@ from portal.domain.search import SearchMode, SearchRequest
 from portal.services import searching
 from portal.store import keyword_candidates
 from portal.store.enabled_sets import EnabledSet
-from portal.store.keyword_candidates import Bm25Shape
 from portal.store.search import Candidate, Trace
 from portal.store.search_statement import KeywordPlan, VectorPlan
+from portal.store.term_postings import Bm25Shape
 from portal.store.tuning import fetch_under
 from portal.text.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings

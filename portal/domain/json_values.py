@@ -1,0 +1,53 @@
+"""JSON from outside, before anything is stored or bound of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from portal.errors import InvalidInput
+
+MOST_DEPTH = 8
+
+
+def check_json(value: Any, *, most_characters: int) -> None:
+    """See that PostgreSQL can store a value that was parsed from JSON.
+
+    Raises InvalidInput for what it cannot (NUL, half a character, NaN), for what is nested deeper
+    than `MOST_DEPTH`, and for more than `most_characters` written out.
+    """
+    _check(value, MOST_DEPTH)
+    written = json.dumps(value, ensure_ascii=False)
+    if len(written) > most_characters:
+        raise InvalidInput(reason=f"metadata has at most {most_characters} characters")
+
+
+def check_text(value: str) -> None:
+    """Raises InvalidInput for text that PostgreSQL cannot store."""
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidInput(reason="metadata holds a character that cannot be stored")
+
+
+def check_number(value: float) -> None:
+    """Raises InvalidInput for a number beyond those that JSON can tell."""
+    try:
+        is_finite = math.isfinite(value)
+    except OverflowError:  # An integer that no float reaches.
+        is_finite = False
+    if not is_finite:
+        raise InvalidInput(reason="metadata holds a number that is not finite")
+
+
+def _check(value: Any, depth: int) -> None:
+    if isinstance(value, str):
+        check_text(value)
+    elif isinstance(value, dict | list):
+        if not depth:
+            raise InvalidInput(reason=f"metadata is nested at most {MOST_DEPTH} deep")
+        for key in value if isinstance(value, dict) else ():
+            check_text(key)
+        for one in value.values() if isinstance(value, dict) else value:
+            _check(one, depth - 1)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        check_number(value)

@@ -1,0 +1,267 @@
+"""Conditions on the metadata of passages, as programs write them.
+
+::
+
+    {"source_file": "leave.pdf", "page_number": {"$gte": 3, "$lt": 9}}
+    {"$or": [{"author.name": "Ada"}, {"tags": {"$contains": "draft"}}]}
+    [{"field": "page_number", "operator": "gte", "value": 3}]
+
+Types are strict: a number is compared with numbers, text with text, true and false with those;
+what has another type, or is not there, fulfils no condition. Negations (`$ne`, `$nin`,
+`$not_contains`) are fulfilled by whatever does not fulfil the condition that they negate, so by a
+passage without that field too. Text is ordered by code points.
+
+A dot in a name leads into an object: `author.name`. Of a name with a dot in it, the path is
+written as objects, `{"a.b": …}` being `{"a": {"b": …}}`, or in a list as `"field": ["a.b"]`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from portal.domain.json_values import check_json, check_number, check_text
+from portal.errors import InvalidInput
+
+MOST_CONDITIONS = 64
+MOST_MEMBERS = 100
+MOST_NESTING = 6
+MOST_KEYS = 8
+LONGEST_KEY = 200
+LONGEST_VALUE = 4000
+
+Scalar = str | int | float | bool
+Path = tuple[str, ...]
+
+
+class Operator(StrEnum):
+    EQ = "eq"
+    NE = "ne"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+    IN = "in"
+    NIN = "nin"
+    CONTAINS = "contains"
+    NOT_CONTAINS = "not_contains"
+
+
+_ORDERED = frozenset({Operator.GT, Operator.GTE, Operator.LT, Operator.LTE})
+_NEGATED = {
+    Operator.NE: Operator.EQ,
+    Operator.NIN: Operator.IN,
+    Operator.NOT_CONTAINS: Operator.CONTAINS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The field has this relation to a value of its own type; `operator` is `gt` to `lte`."""
+
+    path: Path
+    operator: Operator
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The field is one of these values; `eq` is membership of one."""
+
+    path: Path
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Containment:
+    """The field contains a value, as PostgreSQL's `@>` has it: a list holds it, or all of it if it
+    is a list; an object has all its keys with values that contain its values. `value` is JSON."""
+
+    path: Path
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: MetadataFilter
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    parts: tuple[MetadataFilter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    parts: tuple[MetadataFilter, ...]
+
+
+MetadataFilter = Comparison | Membership | Containment | Not | All | AnyOf
+
+
+def parse_filter(value: Any, *, dotted: bool = True) -> MetadataFilter | None:
+    """The filter that parsed JSON means; None for an empty one, which everything fulfils. Without
+    `dotted`, names in objects are taken as they are: `a.b` is the name of one field.
+
+    Raises InvalidInput, naming what is wrong.
+    """
+    if value is None:
+        return None
+    if isinstance(value, list):
+        parts = _from_list(value)
+    else:
+        parts = _from_object(value, MOST_NESTING, None if dotted else ())
+    _require_few([one for part in parts for one in _conditions(part)])
+    return _together(parts) if parts else None
+
+
+def _conditions(part: MetadataFilter) -> Iterator[MetadataFilter]:
+    if isinstance(part, All | AnyOf):
+        for inner in part.parts:
+            yield from _conditions(inner)
+    else:
+        yield part
+
+
+def _require_few(conditions: Sized) -> None:
+    if len(conditions) > MOST_CONDITIONS:
+        raise InvalidInput(reason=f"a metadata filter has at most {MOST_CONDITIONS} conditions")
+
+
+def _together(parts: Sequence[MetadataFilter]) -> MetadataFilter:
+    return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+
+# --- the two ways to write one --------------------------------------------------------------------
+
+
+def _from_list(conditions: Sequence[Any]) -> list[MetadataFilter]:
+    """`[{"field", "operator", "value"}, …]`, all of which hold."""
+    _require_few(conditions)
+    found: list[MetadataFilter] = []
+    for one in conditions:
+        if not isinstance(one, Mapping) or set(one) - {"operator"} != {"field", "value"}:
+            raise InvalidInput(
+                reason="a condition of a metadata filter has field, operator and value"
+            )
+        path = _listed_path(one["field"])
+        found.append(_condition(path, str(one.get("operator", "eq")), one["value"]))
+    return found
+
+
+def _listed_path(field: Any) -> Path:
+    if isinstance(field, str):
+        return _path(field)
+    if not isinstance(field, list) or not field:
+        raise InvalidInput(reason="the field of a metadata filter is a name, or a list of names")
+    return _checked_path(tuple(field))
+
+
+def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataFilter]:
+    """`{"field": value or {"$operator": value, …}, …}`, all of which holds. `above` is the object
+    of the metadata that the fields are looked for in; None: the whole, where a dot leads on."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(reason="a metadata filter is an object, or a list of conditions")
+    if not nesting:
+        raise InvalidInput(reason=f"a metadata filter is nested at most {MOST_NESTING} deep")
+    _require_few(value)
+    found: list[MetadataFilter] = []
+    for name, wanted in value.items():
+        if name in {"$and", "$or"}:
+            found.append(_joined(name, wanted, nesting, above))
+        elif str(name).startswith("$") and not above:
+            raise _unknown(name)
+        else:
+            found += _of_field(name, wanted, nesting, above)
+    return found
+
+
+def _joined(name: str, wanted: Any, nesting: int, above: Path | None) -> MetadataFilter:
+    if not isinstance(wanted, list) or not wanted:
+        raise InvalidInput(reason=f"“{name}” of a metadata filter takes a list of filters")
+    _require_few(wanted)
+    parts = [_from_object(one, nesting - 1, above) for one in wanted]
+    if not all(parts):
+        raise InvalidInput(reason=f"“{name}” of a metadata filter takes a list of filters")
+    joined = tuple(_together(part) for part in parts)
+    return All(joined) if name == "$and" else AnyOf(joined)
+
+
+def _of_field(name: Any, wanted: Any, nesting: int, above: Path | None) -> list[MetadataFilter]:
+    path = _path(name) if above is None else _checked_path((*above, name))
+    if not isinstance(wanted, Mapping):
+        return [_condition(path, Operator.EQ, wanted)]
+    operators = [str(key).startswith("$") for key in wanted]
+    if not wanted or any(operators) != all(operators):
+        raise InvalidInput(
+            reason=f"“{_shortened(name)}” of a metadata filter mixes names and operators"
+        )
+    if operators[0] and not {"$and", "$or"} & set(wanted):
+        return [_condition(path, str(key)[1:], operand) for key, operand in wanted.items()]
+    return _from_object(wanted, nesting - 1, path)
+
+
+# --- one condition --------------------------------------------------------------------------------
+
+
+def _condition(path: Path, operator: str, value: Any) -> MetadataFilter:
+    try:
+        known = Operator(operator.removeprefix("$"))
+    except ValueError as error:
+        raise _unknown(operator) from error
+    if known in _NEGATED:
+        return Not(_condition(path, _NEGATED[known], value))
+    if known in _ORDERED:
+        if isinstance(value, bool):
+            raise InvalidInput(reason="true and false have no order in a metadata filter")
+        return Comparison(path, known, _scalar(value))
+    if known is Operator.CONTAINS:
+        check_json(value, most_characters=LONGEST_VALUE)
+        return Containment(path, json.dumps(value, ensure_ascii=False, sort_keys=True))
+    return Membership(path, _members(value) if known is Operator.IN else (_scalar(value),))
+
+
+def _members(value: Any) -> tuple[Scalar, ...]:
+    if not isinstance(value, list) or len(value) > MOST_MEMBERS:
+        raise InvalidInput(
+            reason=f"“in” of a metadata filter takes a list of at most {MOST_MEMBERS} values"
+        )
+    return tuple(_scalar(one) for one in value)
+
+
+def _scalar(value: Any) -> Scalar:
+    if isinstance(value, str) and len(value) <= LONGEST_VALUE:
+        check_text(value)
+        return value
+    if isinstance(value, int | float):
+        check_number(value)
+        return value
+    raise InvalidInput(
+        reason="a value in a metadata filter is true, false, a number, or text of at most "
+        f"{LONGEST_VALUE} characters"
+    )
+
+
+def _path(name: Any) -> Path:
+    return _checked_path(tuple(name.split(".")) if isinstance(name, str) else (name,))
+
+
+def _checked_path(path: tuple[Any, ...]) -> Path:
+    if not all(isinstance(key, str) and 0 < len(key) <= LONGEST_KEY for key in path):
+        raise InvalidInput(reason=f"a name in a metadata filter has 1 to {LONGEST_KEY} characters")
+    if len(path) > MOST_KEYS:
+        raise InvalidInput(reason=f"a path in a metadata filter has at most {MOST_KEYS} names")
+    for key in path:
+        check_text(key)
+    return path
+
+
+def _unknown(operator: Any) -> InvalidInput:
+    return InvalidInput(reason=f"“{_shortened(operator)}” is no operator of a metadata filter")
+
+
+def _shortened(name: Any) -> str:
+    return str(name).encode("utf-8", "replace").decode()[:40]

@@ -1,0 +1,88 @@
+"""A filter of metadata as a condition on `document_chunks c`.
+
+Values and names are bound, never written into the statement. Equality and containment ask for the
+whole of `metadata` by `@>`, which the index over it (jsonb_path_ops) serves; comparisons are
+decided on each passage that is left. No condition can fail on what it finds: a value of another
+type fulfils none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from portal.domain.metadata_filter import (
+    All,
+    AnyOf,
+    Comparison,
+    Containment,
+    Membership,
+    MetadataFilter,
+    Not,
+    Operator,
+    Path,
+    Scalar,
+)
+
+_SIGNS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
+
+
+def metadata_condition(wanted: MetadataFilter, binds: dict[str, Any]) -> str:
+    """The condition, never NULL; its values are added to `binds` under names ``f_meta_…``."""
+    if isinstance(wanted, All):
+        return _joined(" AND ", wanted.parts, binds)
+    if isinstance(wanted, AnyOf):
+        return _joined(" OR ", wanted.parts, binds)
+    if isinstance(wanted, Not):
+        return f"NOT {metadata_condition(wanted.part, binds)}"
+    if isinstance(wanted, Membership):
+        return _any(_holds(wanted.path, value, binds) for value in wanted.values)
+    if isinstance(wanted, Containment):
+        return _contains(wanted, binds)
+    return _compares(wanted, binds)
+
+
+def _joined(word: str, parts: Iterable[MetadataFilter], binds: dict[str, Any]) -> str:
+    return f"({word.join(metadata_condition(part, binds) for part in parts)})"
+
+
+def _any(conditions: Iterable[str]) -> str:
+    return f"({' OR '.join(conditions) or 'FALSE'})"
+
+
+def _holds(path: Path, value: Any, binds: dict[str, Any]) -> str:
+    """That `metadata` contains this value at the end of this path."""
+    for key in reversed(path):
+        value = {key: value}
+    return f"c.metadata @> CAST({_bound(json.dumps(value, ensure_ascii=False), binds)} AS jsonb)"
+
+
+def _contains(wanted: Containment, binds: dict[str, Any]) -> str:
+    value = json.loads(wanted.value)
+    whole = _holds(wanted.path, value, binds)
+    if isinstance(value, dict | list):
+        return f"({whole})"
+    # `@>` lets a list contain a single value only where nothing stands around the list.
+    return _any([whole, _holds(wanted.path, [value], binds)])
+
+
+def _compares(wanted: Comparison, binds: dict[str, Any]) -> str:
+    # By a name, `->` goes into objects alone, as the path of an equality does.
+    field = "c.metadata" + "".join(f" -> CAST({_bound(key, binds)} AS text)" for key in wanted.path)
+    sign, value = _SIGNS[wanted.operator], _bound(_written(wanted.value), binds)
+    if isinstance(wanted.value, str):
+        compared = f"({field} #>> '{{}}') COLLATE \"C\" {sign} CAST({value} AS text)"
+        return f"COALESCE(jsonb_typeof({field}) = 'string' AND {compared}, FALSE)"
+    compared = f"({field}) {sign} CAST({value} AS jsonb)"
+    return f"COALESCE(jsonb_typeof({field}) = 'number' AND {compared}, FALSE)"
+
+
+def _written(value: Scalar) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _bound(value: str, binds: dict[str, Any]) -> str:
+    name = f"f_meta_{len(binds)}"
+    binds[name] = value
+    return f":{name}"

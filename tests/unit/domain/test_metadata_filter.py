@@ -1,0 +1,155 @@
+"""Reading filters of metadata: what programs write, and what is refused in words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from portal.domain.metadata_filter import (
+    LONGEST_KEY,
+    MOST_CONDITIONS,
+    MOST_MEMBERS,
+    All,
+    AnyOf,
+    Comparison,
+    Containment,
+    Membership,
+    Not,
+    Operator,
+    parse_filter,
+)
+from portal.errors import InvalidInput
+from portal.store.metadata_sql import metadata_condition
+
+
+def test_value_alone_means_equality() -> None:
+    assert parse_filter({"source_file": "x.pdf"}) == Membership(("source_file",), ("x.pdf",))
+
+
+def test_several_fields_and_operators_all_have_to_hold() -> None:
+    assert parse_filter({"page_number": {"$gte": 3, "$lt": 9}, "draft": False}) == All(
+        (
+            Comparison(("page_number",), Operator.GTE, 3),
+            Comparison(("page_number",), Operator.LT, 9),
+            Membership(("draft",), (False,)),
+        )
+    )
+
+
+def test_list_of_conditions_means_the_same_as_an_object() -> None:
+    listed = [
+        {"field": "page_number", "operator": "gte", "value": 3},
+        {"field": "tags", "operator": "$not_contains", "value": "draft"},
+        {"field": "kind", "value": "note"},
+    ]
+    objects = {"page_number": {"$gte": 3}, "tags": {"$not_contains": "draft"}, "kind": "note"}
+    assert parse_filter(listed) == parse_filter(objects)
+
+
+def test_negations_are_the_complement_of_what_they_negate() -> None:
+    for negated, plain, value in (
+        ("$ne", "$eq", 1),
+        ("$nin", "$in", [1, "a"]),
+        ("$not_contains", "$contains", {"a": [1]}),
+    ):
+        inner = parse_filter({"x": {plain: value}})
+        assert inner is not None
+        assert parse_filter({"x": {negated: value}}) == Not(inner)
+
+
+def test_dots_and_objects_lead_into_objects() -> None:
+    within = Membership(("author", "name"), ("Ada",))
+    assert parse_filter({"author.name": "Ada"}) == within
+    assert parse_filter({"author": {"name": "Ada"}}) == within
+    assert parse_filter([{"field": ["author", "name"], "value": "Ada"}]) == within
+    assert parse_filter({"a": {"b.c": {"$gt": 1}}}) == Comparison(("a", "b.c"), Operator.GT, 1)
+    assert parse_filter([{"field": ["b.c"], "value": 1}]) == Membership(("b.c",), (1,))
+
+
+def test_and_with_or_nest() -> None:
+    assert parse_filter({"$or": [{"a": 1}, {"$and": [{"b": 2}, {"c": {"$contains": 3}}]}]}) == (
+        AnyOf(
+            (
+                Membership(("a",), (1,)),
+                All((Membership(("b",), (2,)), Containment(("c",), "3"))),
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize("empty", [None, {}, []])
+def test_empty_filter_narrows_nothing(empty: Any) -> None:
+    assert parse_filter(empty) is None
+
+
+def nested(depth: int) -> dict[str, Any]:
+    return {"$and": [nested(depth - 1)]} if depth else {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "source_file = 'x'",
+        7,
+        {"a": {"$regex": ".*"}},
+        {"$where": "1 = 1"},
+        {"$not": {"a": 1}},
+        {"a": {"$eq": 1, "b": 2}},
+        {"a": {}},
+        {"a": None},
+        {"a": [1]},
+        {"a": {"$in": "abc"}},
+        {"a": {"$in": [[1]]}},
+        {"a": {"$in": list(range(MOST_MEMBERS + 1))}},
+        {"a": {"$gt": True}},
+        {"a": {"$gt": math.nan}},
+        {"a": math.inf},
+        {"a": 10**400},
+        {"a": "\0"},
+        {"a": "\ud800"},
+        {"a\0": 1},
+        {"": 1},
+        {"a..b": 1},
+        {"k" * (LONGEST_KEY + 1): 1},
+        {".".join("abcdefghi"): 1},
+        {"$and": []},
+        {"$or": {"a": 1}},
+        {"$or": [{}]},
+        {"$or": [1]},
+        nested(7),
+        {f"f{n}": n for n in range(MOST_CONDITIONS + 1)},
+        {"$or": [{f"f{n}": n, f"g{n}": n} for n in range(MOST_CONDITIONS)]},
+        {"a": {"$contains": [[[[[[[[[1]]]]]]]]]}},
+        {"a": {"$contains": "x" * 5000}},
+        {"a": {"$contains": math.nan}},
+        [{"field": "a", "operator": "like", "value": "%"}],
+        [{"field": "a", "operator": "eq"}],
+        [{"field": "a", "value": 1, "sql": "; DROP TABLE"}],
+        [{"field": [], "value": 1}],
+        [{"field": 1, "value": 1}],
+        ["a = 1"],
+    ],
+)
+def test_what_is_no_filter_is_refused_in_words(wrong: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_filter(wrong)
+    assert "metadata" in str(refused.value)
+
+
+def test_nothing_that_was_asked_stands_in_the_statement() -> None:
+    hostile = "'; DROP TABLE documents; --"
+    wanted = parse_filter(
+        {
+            hostile: {"$gte": hostile, "$ne": hostile, "$in": [hostile, 7654321]},
+            "a": {":evil": {"$contains": {hostile: hostile}}},
+        }
+    )
+    assert wanted is not None
+    binds: dict[str, Any] = {}
+    condition = metadata_condition(wanted, binds)
+    assert "DROP" not in condition
+    assert "7654321" not in condition
+    assert "evil" not in condition
+    assert all(f":{name}" in condition for name in binds)

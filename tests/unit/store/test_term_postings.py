@@ -1,0 +1,51 @@
+"""Scores of kept postings are those of BM25 over the texts themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.store.term_postings import Bm25Shape, KeptPostings, TermPostings, indexed_length
+
+SHAPE = Bm25Shape(k1=1.2, b=0.75)
+TERMS = st.sampled_from(["云", "服务", "cloud", "v0.8", "po4711", "a"])
+TEXTS = st.lists(st.lists(TERMS, max_size=60).map(" ".join), max_size=8)
+
+
+def postings_of(texts: list[str]) -> TermPostings:
+    return TermPostings.of([(uuid4(), uuid4(), text) for text in texts])
+
+
+@given(TEXTS, st.dictionaries(TERMS | st.just("unknown"), st.floats(0.01, 9), max_size=5))
+def test_scores_are_those_of_the_formula(texts, weights):
+    found = postings_of(texts).bm25(weights, 20.0, SHAPE)
+    assert len(found) == len(texts)
+    for text, score in zip(texts, found, strict=True):
+        counts, length = Counter(text.split()), indexed_length(len(text.split()))
+        norm = SHAPE.k1 * (1 - SHAPE.b + SHAPE.b * length / 20.0)
+        wanted = sum(
+            weight * counts[word] * (SHAPE.k1 + 1) / (counts[word] + norm)
+            for word, weight in weights.items()
+            if counts[word]
+        )
+        assert score == pytest.approx(wanted, rel=1e-12)
+
+
+def test_what_is_kept_is_computed_once_for_a_key():
+    kept, computed = KeptPostings(), []
+
+    def compute() -> TermPostings:
+        computed.append(1)
+        return postings_of(["云 服务"])
+
+    assert kept.get("one version", compute) is kept.get("one version", compute)
+    kept.get("another", compute)
+    assert len(computed) == 2
+
+
+def test_lengths_are_those_of_the_index():
+    assert [indexed_length(count) for count in (0, 23, 39, 40, 55, 57)] == [0, 23, 39, 40, 54, 56]

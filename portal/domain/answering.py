@@ -14,8 +14,8 @@ from portal.domain.search import SearchMode
 class Source:
     """A passage that an answer may cite. `number` is its place in the register of the answer,
     from 1, as the model sees it; what a reader sees follows first use. `text` are characters
-    `char_start` to `char_end` of revision `revision_id`, which passages that a program added have
-    not."""
+    `char_start` to `char_end` of revision `revision_id`; passages that a program added have none,
+    and are characters 0 to their end of themselves."""
 
     number: int
     document_id: UUID

@@ -68,7 +68,8 @@ class ConversationPage:
 @dataclass(frozen=True, slots=True)
 class Citation:
     """What an answer rests on, as it stood. `excerpt` are characters `char_start` to `char_end` of
-    revision `revision_id`, `quote_sha256` their hash. `was_cited` tells a source that a marker
+    revision `revision_id`, or without one of the passage that a program added; `quote_sha256` is
+    their hash. `was_cited` tells a source that a marker
     names from one that was only consulted. `can_open` when this reader may open the document. What
     is gone has no excerpt any more; `gone_at` tells when it was purged."""
 

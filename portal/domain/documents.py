@@ -64,12 +64,13 @@ class ExtractedText:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a text that search returns as one; `content` is `text[char_start:char_end]`."""
+    """A piece of a text that search returns as one; `content` is `text[char_start:char_end]`.
+    What a program added stands nowhere in the text."""
 
     index: int
     content: str
-    char_start: int
-    char_end: int
+    char_start: int | None
+    char_end: int | None
     page: int | None = None
     heading: str | None = None
 

@@ -21,11 +21,11 @@ def get_citation(services: Services, person: Person, citation_id: UUID) -> Citat
 
 
 def verify(services: Services, person: Person, citation_id: UUID) -> Verification:
-    """Whether the quoted words stand in the stored revision, by their hash computed anew. Raises
-    NotFound."""
+    """Whether the quoted words stand in the stored revision, or in the passage that a program
+    added, by their hash computed anew. Raises NotFound."""
     with services.database.begin() as session:
         citation = _own(session, person, citation_id)
-        found = citation_store.hash_in_revision(session, citation)
+        found = citation_store.hash_in_source(session, citation)
     return Verification(
         citation_id=citation.id,
         stands=None if found is None else found == citation.quote_sha256,
@@ -45,7 +45,7 @@ def quoted_text(
             raise NotFound
         found = citation_store.read_around(session, citation, around)
     if found is None:
-        # A passage that a program added: there is no text around it.
+        # A passage that a program added and took away again: there is no text around it.
         return QuotedText(citation, "", citation.excerpt, "", starts_text=True, ends_text=True)
     before, quote, after, length = found
     return QuotedText(

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from portal.domain.documents import (
@@ -24,20 +23,17 @@ from portal.domain.documents import (
     Page,
     Passage,
 )
-from portal.domain.embedding import Vector
 from portal.errors import EmptyFile, PortalError, Unavailable
 from portal.ingest.chunking import split
 from portal.ingest.extraction import ExtractionLimits, extract
-from portal.services import Services, models
+from portal.services import Services, passages
+from portal.services.passages import NewPassage, Place
 from portal.store import chunks as chunk_store
 from portal.store import documents as document_store
-from portal.store import embedding_models, vocabulary
 from portal.store import files as file_store
 from portal.store import jobs as job_store
-from portal.store.embedding_models import RegisteredModel
 from portal.store.models import DocumentRevisionRow
-from portal.text.analyser import ANALYSER_VERSION, index_terms
-from portal.text.language import detect_language
+from portal.store.session import Session
 from portal.text.scripts import has_visible_text
 
 MAX_ATTEMPTS = 3
@@ -80,8 +76,8 @@ def index_document(
         if work is None:
             return
         extracted = _extracted(services, work)
-        passages = split(extracted, target_tokens=services.settings.ingest.chunk_tokens)
-        _store_passages(services, work, passages, should_stop)
+        found = split(extracted, target_tokens=services.settings.ingest.chunk_tokens)
+        _store_passages(services, work, found, should_stop)
         _publish(services, work)
     except JobGone:
         return
@@ -189,14 +185,14 @@ def _copy_file(services: Services, work: _Work, path: Path) -> None:
 def _store_passages(
     services: Services,
     work: _Work,
-    passages: Sequence[Passage],
+    found: Sequence[Passage],
     should_stop: Callable[[], bool],
 ) -> None:
     """Embed and store passages in batches, each batch whole or not at all."""
     with services.database.begin() as session:
         stored = chunk_store.stored_indexes(session, work.job_id)
-    todo = [passage for passage in passages if passage.index not in stored]
-    done, total = len(passages) - len(todo), len(passages)
+    todo = [passage for passage in found if passage.index not in stored]
+    done, total = len(found) - len(todo), len(found)
     for start in range(0, len(todo), _BATCH_PASSAGES):
         if should_stop():
             raise Interrupted
@@ -207,73 +203,20 @@ def _store_passages(
 
 
 def _store_batch(services: Services, work: _Work, batch: Sequence[Passage]) -> None:
-    """Store passages with their vectors by every model that is kept. A model that was registered
-    or began to serve meanwhile is embedded for before anything is stored."""
-    texts = [passage.content for passage in batch]
-    rows = [_chunk_row(work, passage) for passage in batch]
-    vectors: dict[int, Vector | None] = {}
-    while True:
-        # Embedding is slow and must not hold a transaction open.
-        vectors = models.embed_for_all(services, texts, vectors)
-        with services.database.begin() as session:
-            _require_job(job_store.lock_job(session, work.job_id) is not None)
-            # In the trash nobody waits for it; restored, housekeeping queues it again.
-            _require_job(not document_store.is_deleted(session, work.document_id))
-            kept = embedding_models.hold_models(session)
-            if not all(_is_embedded(model, vectors) for model in kept):
-                continue
-            chunk_ids = chunk_store.add_chunks(session, rows)
-            vocabulary.add_words(
-                session, [passage_text(work.title, p.heading, p.content) for p in batch]
-            )
-            for model in kept:
-                own = vectors[model.id]
-                if own is None:
-                    embedding_models.set_complete(session, model, is_complete=False)
-                else:
-                    chunk_store.add_embeddings(
-                        session,
-                        model_id=model.id,
-                        document_id=work.document_id,
-                        job_id=work.job_id,
-                        chunk_ids=chunk_ids,
-                        vectors=own,
-                    )
-            return
+    """Store passages with their vectors. What a pipeline knows of each is its metadata."""
+    new = [
+        NewPassage(passage, {"source_file": work.file_name, "page_number": passage.page})
+        for passage in batch
+    ]
+    place = Place(work.job_id, work.document_id, work.collection_id, work.title)
 
+    def prepare(session: Session) -> tuple[Place, Sequence[NewPassage]]:
+        _require_job(job_store.lock_job(session, work.job_id) is not None)
+        # In the trash nobody waits for it; restored, housekeeping queues it again.
+        _require_job(not document_store.is_deleted(session, work.document_id))
+        return place, new
 
-def _is_embedded(model: RegisteredModel, vectors: Mapping[int, Vector | None]) -> bool:
-    """Only the model that serves must have vectors; the others may fall behind."""
-    if model.status == "active":
-        return vectors.get(model.id) is not None
-    return model.id in vectors
-
-
-def _chunk_row(work: _Work, passage: Passage) -> dict[str, Any]:
-    return {
-        "job_id": work.job_id,
-        "document_id": work.document_id,
-        "collection_id": work.collection_id,
-        "chunk_index": passage.index,
-        "content": passage.content,
-        "terms": passage_terms(work.title, passage.heading, passage.content),
-        "analyser_version": ANALYSER_VERSION,
-        "language": detect_language(passage.content),
-        "page": passage.page,
-        "heading": passage.heading,
-        "char_start": passage.char_start,
-        "char_end": passage.char_end,
-    }
-
-
-def passage_text(title: str, heading: str | None, content: str) -> str:
-    """A passage with where it stands, so that asking for a document by its name finds it."""
-    return "\n".join(part for part in (title, heading, content) if part)
-
-
-def passage_terms(title: str, heading: str | None, content: str) -> str:
-    """What the keyword index holds of a passage."""
-    return index_terms(passage_text(title, heading, content))
+    passages.store(services, [passage.content for passage in batch], prepare)
 
 
 def _require_job(exists: bool) -> None:

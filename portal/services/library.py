@@ -136,6 +136,15 @@ def find_passage(
         return _there(chunk_store.find_passage(session, document_id, chunk_id))
 
 
+def count_passages_before(
+    services: Services, person: Person, document_id: UUID, passage: StoredPassage
+) -> int:
+    """How many passages come before one of them: their indexes may have gaps. Raises NotFound."""
+    with services.database.begin() as session:
+        _seen(session, person, document_id)
+        return chunk_store.count_before(session, document_id, passage.passage.index)
+
+
 def find_passage_at(
     services: Services, person: Person, document_id: UUID, position: int
 ) -> StoredPassage:

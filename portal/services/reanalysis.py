@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from portal.services import Services
-from portal.services.indexing import passage_text
+from portal.services.passages import passage_text
 from portal.store import outdated_chunks, vocabulary
 from portal.text.analyser import ANALYSER_VERSION, index_terms
 

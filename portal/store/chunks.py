@@ -135,6 +135,12 @@ def find_passage(session: Session, document_id: UUID, chunk_id: UUID) -> StoredP
     return _to_stored(row) if row else None
 
 
+def count_before(session: Session, document_id: UUID, index: int) -> int:
+    """How many passages of a document's searchable text have a lower index."""
+    before = _searchable(document_id).where(DocumentChunkRow.chunk_index < index)
+    return session.scalar(select(func.count()).select_from(before.subquery())) or 0
+
+
 def find_passage_at(session: Session, document_id: UUID, position: int) -> StoredPassage | None:
     """The passage of a document's searchable text that holds character `position`, or the first
     one after it."""

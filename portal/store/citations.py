@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID, uuid5
 
-from sqlalchemy import Select, delete, func, select
+from sqlalchemy import ColumnElement, Select, and_, delete, func, select
 from sqlalchemy.orm import Session, aliased
 
 from portal.domain.answering import Source
@@ -18,6 +18,7 @@ from portal.domain.search import SearchMode
 from portal.store.models import (
     CitationRow,
     ConversationRow,
+    DocumentChunkRow,
     DocumentRevisionRow,
     DocumentRow,
     JobRow,
@@ -102,6 +103,17 @@ def _to_row(message_id: UUID, cited: CitedSource, alive: Mapping[UUID, bool]) ->
 # --- reading --------------------------------------------------------------------------------------
 
 _Cited, _Current = aliased(DocumentRevisionRow), aliased(DocumentRevisionRow)
+# Whether the cited passage is one that is searched.
+_CHUNK_STANDS = (
+    select(DocumentChunkRow.id)
+    .where(
+        DocumentChunkRow.id == CitationRow.chunk_id,
+        DocumentChunkRow.job_id == DocumentRow.current_job_id,
+    )
+    .correlate(CitationRow, DocumentRow)
+    .exists()
+    .label("chunk_stands")
+)
 
 
 def _with_state(person: Person) -> Select[Any]:
@@ -114,6 +126,7 @@ def _with_state(person: Person) -> Select[Any]:
             func.coalesce(visible_to(person), False).label("is_visible"),
             _Cited.sha256.label("cited_sha256"),
             _Current.sha256.label("current_sha256"),
+            _CHUNK_STANDS,
         )
         .outerjoin(DocumentRow, DocumentRow.id == CitationRow.document_id)
         .outerjoin(JobRow, JobRow.id == DocumentRow.current_job_id)
@@ -154,11 +167,12 @@ def _state(row: Any) -> SourceState:
         return SourceState.GONE
     if row.deleted_at is not None:
         return SourceState.TRASHED
-    # Read again to the very same text, it is the same; a passage without a revision has nothing
-    # that it could differ from.
-    if row.CitationRow.revision_id is None or row.cited_sha256 == row.current_sha256:
-        return SourceState.CURRENT
-    return SourceState.REPLACED
+    if row.CitationRow.revision_id is None:
+        is_current = row.chunk_stands  # What a program added stays as it is, or is deleted.
+    else:
+        # Read again to the very same text, it is the same.
+        is_current = row.cited_sha256 == row.current_sha256
+    return SourceState.CURRENT if is_current else SourceState.REPLACED
 
 
 def _to_citation(row: Any) -> Citation:
@@ -193,37 +207,52 @@ def _to_citation(row: Any) -> Citation:
     )
 
 
-def hash_in_revision(session: Session, citation: Citation) -> str | None:
-    """SHA-256 of what stands now where the quotation was taken from; None without a revision."""
-    if citation.revision_id is None:
-        return None
-    body = select(
-        func.substr(
-            DocumentRevisionRow.body,
-            citation.char_start + 1,
-            citation.char_end - citation.char_start,
+@dataclass(frozen=True, slots=True)
+class _QuotedFrom:
+    """The text that a quotation was taken from, how long it is, and how to find it."""
+
+    text: ColumnElement[str]
+    length: ColumnElement[int]
+    is_this: ColumnElement[bool]
+
+
+def _quoted_from(citation: Citation) -> _QuotedFrom:
+    """A revision, or a passage that a program added."""
+    if citation.revision_id is not None:
+        revision = DocumentRevisionRow
+        return _QuotedFrom(
+            revision.body.expression,
+            revision.character_count.expression,
+            revision.id == citation.revision_id,
         )
-    ).where(DocumentRevisionRow.id == citation.revision_id)
-    quote = session.scalar(body)
+    chunk = DocumentChunkRow
+    is_this = and_(chunk.id == citation.chunk_id, chunk.char_start.is_(None))
+    return _QuotedFrom(chunk.content.expression, func.char_length(chunk.content), is_this)
+
+
+def hash_in_source(session: Session, citation: Citation) -> str | None:
+    """SHA-256 of what stands now where the quotation was taken from: in its revision, or in the
+    passage that a program added; None where neither is there any more."""
+    start, length = citation.char_start + 1, citation.char_end - citation.char_start
+    source = _quoted_from(citation)
+    quote = session.scalar(select(func.substr(source.text, start, length)).where(source.is_this))
     return None if quote is None else sha256_of(quote)
 
 
 def read_around(
     session: Session, citation: Citation, around: int
 ) -> tuple[str, str, str, int] | None:
-    """What stands before, in and after the quotation in its revision, at most `around` characters
-    each, and how long the whole text is; None without a revision."""
-    if citation.revision_id is None:
-        return None
+    """What stands before, in and after the quotation where it was taken from, at most `around`
+    characters each, and how long that text is; None where it is not there any more."""
     start, end = citation.char_start, citation.char_end
     first = max(0, start - around)
-    body = DocumentRevisionRow.body
+    source = _quoted_from(citation)
     row = session.execute(
         select(
-            func.substr(body, first + 1, start - first),
-            func.substr(body, start + 1, end - start),
-            func.substr(body, end + 1, around),
-            DocumentRevisionRow.character_count,
-        ).where(DocumentRevisionRow.id == citation.revision_id)
+            func.substr(source.text, first + 1, start - first),
+            func.substr(source.text, start + 1, end - start),
+            func.substr(source.text, end + 1, around),
+            source.length,
+        ).where(source.is_this)
     ).one_or_none()
     return None if row is None else (row[0], row[1], row[2], row[3])

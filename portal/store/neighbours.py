@@ -21,7 +21,8 @@ class Neighbours:
     after: Fragment | None = None
 
 
-# Passages under another heading are about something else. The unique key (job_id, chunk_index)
+# Passages under another heading are about something else, and one that a program added has nothing
+# around it. The unique key (job_id, chunk_index)
 # finds each neighbour.
 _NEIGHBOURS = text(
     """
@@ -30,6 +31,7 @@ _NEIGHBOURS = text(
     JOIN document_chunks n
       ON n.job_id = c.job_id AND n.chunk_index IN (c.chunk_index - 1, c.chunk_index + 1)
      AND n.heading IS NOT DISTINCT FROM c.heading
+     AND n.char_start IS NOT NULL AND c.char_start IS NOT NULL
     WHERE c.id = ANY(:chunk_ids)
     """
 ).bindparams(bindparam("chunk_ids", type_=ARRAY(Uuid)))

@@ -20,7 +20,8 @@ from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE, selection_b
 
 @dataclass(frozen=True, slots=True)
 class StoredSource:
-    """A passage whole: `content` are characters `char_start` to `char_end` of its revision."""
+    """A passage whole: `content` are characters `char_start` to `char_end` of its revision. What a
+    program added has no revision, and is all of its text."""
 
     chunk_id: UUID
     document_id: UUID
@@ -53,8 +54,10 @@ HISTORY_RESTS_ON = "history_rests_on"
 
 _SOURCES = text(
     f"""
-    SELECT c.id AS chunk_id, d.id AS document_id, j.revision_id, d.title, d.media_type, c.content,
-           c.char_start, c.char_end, c.language, c.page, c.heading
+    SELECT c.id AS chunk_id, d.id AS document_id,
+           CASE WHEN c.char_start IS NOT NULL THEN j.revision_id END AS revision_id,
+           d.title, d.media_type, c.content, COALESCE(c.char_start, 0) AS char_start,
+           COALESCE(c.char_end, char_length(c.content)) AS char_end, c.language, c.page, c.heading
     FROM document_chunks c
     JOIN documents d ON d.current_job_id = c.job_id
     JOIN jobs j ON j.id = c.job_id {SELECTION_JOINS}
@@ -95,9 +98,9 @@ def see_one_moment(session: Session) -> None:
 
 
 def read_sources(
-    session: Session, person: Person, conversation_id: UUID, chunk_ids: Sequence[UUID]
+    session: Session, person: Person, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, StoredSource]:
-    """Those of these passages that count for a person in a conversation, by chunk."""
+    """Those of these passages that count for a person in a conversation, or in none, by chunk."""
     binds: dict[str, Any] = selection_binds(person, conversation_id)
     rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
     return {row.chunk_id: StoredSource(*row) for row in rows}

@@ -38,6 +38,9 @@ class Focus:
             return {}
         if self.citation is None:
             return {self.passage.id: _words(self.passage.passage.content, self.query)}
+        if self.passage.passage.char_start is None:
+            # Cited from what a program added: the range is one of that passage's own.
+            return {self.passage.id: (Span(self.citation.char_start, self.citation.char_end),)}
         found = {
             stored.id: _overlap(stored, self.citation.char_start, self.citation.char_end)
             for stored in passages
@@ -76,15 +79,25 @@ def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
         if citation.state is SourceState.REPLACED:
             quoted = citing.quoted_text(services, person, citation_id)
             return Focus(citation=citation, quoted=quoted, conversation_id=came_from())
-        passage = library.find_passage_at(services, person, detail.summary.id, citation.char_start)
+        passage = _passage_of(detail.summary.id, citation)
     except NotFound:
         return Focus(is_gone=True)
     return Focus(passage, citation, conversation_id=came_from())
 
 
+def _passage_of(document_id: UUID, citation: Citation) -> StoredPassage:
+    """The passage that a citation of the present text begins in. Raises NotFound."""
+    services, person = context.services(), context.person()
+    if citation.revision_id is None and citation.chunk_id is not None:
+        return library.find_passage(services, person, document_id, citation.chunk_id)
+    return library.find_passage_at(services, person, document_id, citation.char_start)
+
+
 def _overlap(stored: StoredPassage, start: int, end: int) -> Span | None:
     """The characters of a passage that lie between `start` and `end` of the text."""
     passage = stored.passage
+    if passage.char_start is None or passage.char_end is None:
+        return None
     first, last = max(start, passage.char_start), min(end, passage.char_end)
     if first >= last:
         return None

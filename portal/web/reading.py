@@ -97,7 +97,8 @@ def _page_values(detail: DocumentDetail) -> dict[str, Any]:
     document_id = detail.summary.id
     focus, part = find_focus(detail), _positive(request.args.get("part"))
     if focus.passage is not None:
-        part = focus.passage.passage.index // PASSAGES_A_PAGE + 1
+        before = library.count_passages_before(services, person, document_id, focus.passage)
+        part = before // PASSAGES_A_PAGE + 1
     passages, total_count = library.list_passages(
         services,
         person,

@@ -23,6 +23,7 @@ from portal.domain.search import SearchMode, SearchRequest
 from portal.embeddings.hashing import DEFAULT_DIMENSIONS
 from portal.errors import EmbedderUnavailable, NotFound
 from portal.services import Services, accounts, indexing, library, searching
+from portal.services.passages import passage_terms
 from portal.store import documents as document_store
 from portal.store import embedding_models
 from portal.store.embedding_models import RegisteredModel
@@ -642,7 +643,7 @@ def _chunk_row(
         "document": document,
         "place": place,
         "content": content,
-        "terms": indexing.passage_terms(title, None, content),
+        "terms": passage_terms(title, None, content),
         "version": ANALYSER_VERSION,
         "end": len(content),
     }

@@ -45,8 +45,9 @@ class DocumentChunkRow(Base):
     language: Mapped[str] = mapped_column(Text, server_default=text("'other'"))
     page: Mapped[int | None]
     heading: Mapped[str | None] = mapped_column(Text)
-    char_start: Mapped[int]
-    char_end: Mapped[int]
+    # Where it stands in the text of its job's revision; None when a program added it.
+    char_start: Mapped[int | None]
+    char_end: Mapped[int | None]
     # "metadata" is taken on declarative classes; the column keeps the contract's name.
     attributes: Mapped[JsonObject] = mapped_column("metadata")
     created_at: Mapped[CreatedAt]
@@ -55,6 +56,7 @@ class DocumentChunkRow(Base):
         UniqueConstraint("job_id", "chunk_index"),
         CheckConstraint("chunk_index >= 0", name="chunk_index_positive"),
         CheckConstraint("char_start >= 0 AND char_end >= char_start", name="char_range_ordered"),
+        CheckConstraint("num_nulls(char_start, char_end) <> 1", name="char_range_whole"),
         Index("ix_document_chunks_document_id", "document_id"),
         Index(
             "uq_document_chunks_collection_id_external_id",

@@ -1,0 +1,129 @@
+"""Passages as programs read and write them, in the envelope of seed 002."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, ConfigDict, Field, RootModel
+from pydantic.config import JsonDict
+
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.domain.chunks import (
+    HIGHEST_INDEX,
+    MOST_CHUNKS_ADDED,
+    MOST_CONTENT_CHARACTERS,
+    Chunk,
+    ChunkOrder,
+)
+
+_METADATA = {"source_file": "leave.pdf", "page_number": 3}
+_NEW: JsonDict = {
+    "content": "Part-time staff earn leave by the hour.",
+    "metadata": {"topic": "leave"},
+}
+
+
+class Envelope(ResponseModel):
+    """What every answer of /api/v1 stands in."""
+
+    success: Literal[True] = True
+    error: None = None
+
+
+class ChunkModel(ResponseModel):
+    id: UUID
+    job_id: UUID = Field(description="the job that read it")
+    document_id: UUID
+    chunk_index: int = Field(description="its place among the job's passages, from 0")
+    content: str = Field(examples=["工作满一年的员工享有十天带薪年假。"])
+    metadata: dict[str, Any] = Field(examples=[_METADATA])
+    page: int | None = Field(description="page of the document, where it has pages", examples=[3])
+    heading: str | None = Field(description="the heading that it stands under", examples=["年假"])
+    created_at: AwareDatetime
+    has_embedding: bool = Field(
+        description="whether the model that serves has a vector of it", examples=[True]
+    )
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> ChunkModel:
+        return cls.model_validate(chunk)
+
+
+class ChunkQuery(RequestModel):
+    limit: int = Field(20, ge=1, le=100, description="passages a page")
+    offset: int = Field(0, ge=0, le=HIGHEST_INDEX, description="passages to leave out before")
+    sort_by: ChunkOrder = Field(ChunkOrder.CHUNK_INDEX, description="what orders them")
+    sort_order: Literal["asc", "desc"] = Field("asc", description="which way")
+
+
+class PaginationModel(ResponseModel):
+    total: int = Field(description="passages of the job")
+    page: int = Field(description="from 1")
+    per_page: int
+    total_pages: int
+
+
+class ChunkListModel(ResponseModel):
+    chunks: list[ChunkModel]
+    pagination: PaginationModel
+
+
+class ChunkListResponse(Envelope):
+    data: ChunkListModel
+
+
+class ChunkResponse(Envelope):
+    data: ChunkModel
+
+
+class NewChunkModel(RequestModel):
+    content: CleanText = Field(
+        min_length=1,
+        max_length=MOST_CONTENT_CHARACTERS,
+        description="what is searched and cited",
+        examples=["Part-time staff earn leave by the hour."],
+    )
+    chunk_index: int | None = Field(
+        None, ge=0, le=HIGHEST_INDEX, description="its place; unset: behind the last"
+    )
+    metadata: dict[str, Any] = Field(
+        default_factory=dict, description="what metadata_filter asks about", examples=[_METADATA]
+    )
+
+
+class NewChunksModel(RequestModel):
+    chunks: list[NewChunkModel] = Field(min_length=1, max_length=MOST_CHUNKS_ADDED)
+
+
+class AddChunksBody(RootModel[NewChunksModel | NewChunkModel]):
+    """Several passages, or one."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_NEW]})
+
+    @property
+    def passages(self) -> list[NewChunkModel]:
+        return self.root.chunks if isinstance(self.root, NewChunksModel) else [self.root]
+
+
+class AddedChunksModel(ResponseModel):
+    chunks: list[ChunkModel] = Field(description="in the order given")
+    total: int
+
+
+class AddedChunksResponse(Envelope):
+    data: AddedChunksModel
+
+
+class DeleteChunksQuery(RequestModel):
+    only_added: bool = Field(
+        False, description="leave the passages of the document's own text where they are"
+    )
+
+
+class DeletedModel(ResponseModel):
+    deleted: int = Field(description="how many passages that were", examples=[1])
+
+
+class DeletedResponse(Envelope):
+    data: DeletedModel

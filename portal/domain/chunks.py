@@ -1,0 +1,55 @@
+"""Passages as programs see them: under the job that made them, with their metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+MOST_CHUNKS_ADDED = 100
+MOST_CONTENT_CHARACTERS = 20_000
+MOST_METADATA_CHARACTERS = 16_000
+# Room is left for those that are numbered after the last.
+HIGHEST_INDEX = 1_000_000_000
+
+
+class ChunkOrder(StrEnum):
+    CHUNK_INDEX = "chunk_index"
+    CREATED_AT = "created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage. `has_embedding` tells of the model that serves."""
+
+    id: UUID
+    job_id: UUID
+    document_id: UUID
+    title: str
+    chunk_index: int
+    content: str
+    metadata: dict[str, Any]
+    page: int | None
+    heading: str | None
+    created_at: datetime
+    has_embedding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """A passage that a program adds; without an index it comes after the last."""
+
+    content: str
+    chunk_index: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPage:
+    """Some of a job's passages, and how many there are."""
+
+    items: tuple[Chunk, ...]
+    total_count: int

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from portal.domain.metadata_filter import MetadataFilter
+
 MAX_QUERY_CHARACTERS = 4096
 MAX_RESULTS = 100
 # A result's confidence is judged against this many of the passages nearest to the question.
@@ -33,6 +35,15 @@ class Normalisation(StrEnum):
     CALIBRATED = "calibrated"
 
 
+class Unit(StrEnum):
+    """What a search shows once, by its best passage: passages that say nearly the same, a document,
+    or nothing: every passage."""
+
+    TEXT = "text"
+    DOCUMENT = "document"
+    PASSAGE = "passage"
+
+
 class KeywordBackend(StrEnum):
     """What ranks words: BM25 by pg_textsearch, cover density by tsvector, or nothing."""
 
@@ -51,7 +62,18 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A question to the store. None means: what `dynamic_config` says."""
+    """A question to the store. None means: what `dynamic_config` says.
+
+    Without `operators` the question is text and nothing else, whatever it looks like.
+    `content_type` keeps passages of that type alone, of the document's file or by their own
+    metadata. `as_shown` orders by the weighted sum of just the two scores that a hit shows, cosine
+    and BM25 as a share of the best: no correction, no preferred domain, no second model.
+
+    `query_vector` is looked for instead of the question's own vector, which then is not asked for;
+    its length does not count. `least_similarity` is the cosine from which a passage counts as found
+    by meaning; one that words found stays. `job_id` keeps the passages of that job alone,
+    `without_job_id` all others, `metadata` those that fulfil it.
+    """
 
     query: str
     top_n: int | None = None
@@ -64,6 +86,16 @@ class SearchRequest:
     threshold: float | None = None
     fuzzy: bool = False
     explain: bool = False
+    operators: bool = True
+    content_type: str | None = None
+    one_hit_per: Unit = Unit.TEXT
+    as_shown: bool = False
+    query_vector: tuple[float, ...] | None = None
+    least_similarity: float | None = None
+    rrf_k: int | None = None
+    job_id: UUID | None = None
+    without_job_id: UUID | None = None
+    metadata: MetadataFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +140,8 @@ class SearchHit:
     low_confidence: bool
     source: SearchMode
     media_type: str
-    char_start: int
-    char_end: int
+    char_start: int | None
+    char_end: int | None
     vector_rank: int | None = None
     text_rank: int | None = None
     matched_words: tuple[str, ...] = ()
@@ -120,7 +152,8 @@ class SearchHit:
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
     """Hits in order, best first. `search_method` is what really ran; `degraded` says in codes
-    what it did without (``embedder_unavailable``, ``keyword_unavailable``)."""
+    what it did without (``embedder_unavailable``, ``keyword_unavailable``). The counts are of what
+    each leg found, shown or not."""
 
     query: str
     hits: tuple[SearchHit, ...]
@@ -129,4 +162,6 @@ class SearchOutcome:
     degraded: tuple[str, ...] = ()
     correction: Correction | None = None
     off_topic: bool = False
+    vector_count: int = 0
+    text_count: int = 0
     explanation: dict[str, Any] | None = field(default=None)

@@ -157,7 +157,7 @@ class Calibration:
         """Statistics of a question's vector (unit length); one product with 128 vectors."""
         language = detect_language(query)
         if self._background is None:
-            return _uncorrected(query_vector, language)
+            return uncorrected(query_vector, query)
         corrected = self._corrected(query_vector, language)
         norm = float(np.linalg.norm(corrected))
         if norm < _SMALLEST_NORM:  # A question that is nothing but what all questions share.
@@ -245,9 +245,11 @@ class Calibration:
         return found | {"other": float(np.mean(list(found.values())))}
 
 
-def _uncorrected(query_vector: Vector, language: str) -> QueryStatistics:
+def uncorrected(query_vector: Vector, query: str) -> QueryStatistics:
+    """Statistics of a vector (unit length) that nothing is known of but itself: it is looked for
+    as it is."""
     return QueryStatistics(
-        language=language,
+        language=detect_language(query),
         vector=query_vector,
         search_vector=query_vector,
         v_lo=0.0,

@@ -16,13 +16,14 @@ from portal.domain.search import (
     SearchOutcome,
     SearchRequest,
     Span,
+    Unit,
 )
 from portal.embeddings.calibration import QueryStatistics
 from portal.embeddings.confidence import Evidence, coverage
 from portal.embeddings.loaded import LoadedModel
 from portal.services import Services
 from portal.services.dynamic_config import DynamicConfig
-from portal.services.reranking import rerank
+from portal.services.reranking import as_they_were, rerank
 from portal.store.neighbours import Neighbours, neighbours
 from portal.store.search import (
     Candidate,
@@ -43,20 +44,22 @@ EXCERPT_CHARACTERS = 320
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Candidates in fused order, and for each the place of the first that says the same."""
+    """Candidates in fused order, and for each the place of the first that stands for it."""
 
     candidates: Sequence[Candidate]
     groups: Sequence[int]
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> Found:
+    def of(cls, candidates: Sequence[Candidate], unit: Unit) -> Found:
+        if unit is not Unit.TEXT:
+            return cls(candidates, range(len(candidates)))
         return cls(
             candidates, group_near_duplicates([candidate.content for candidate in candidates])
         )
 
     @property
     def different(self) -> int:
-        """How many there are that are no copies of better ones."""
+        """How many there are that no better one stands for."""
         return len(set(self.groups))
 
 
@@ -110,6 +113,8 @@ def outcome(services: Services, ran: Ran, found: Found) -> SearchOutcome:
         degraded=(*ran.degraded, *without),
         correction=ran.correction,
         off_topic=bool(hits) and all(hit.low_confidence for hit in hits),
+        vector_count=candidates[0].vector_count if candidates else 0,
+        text_count=candidates[0].text_count if candidates else 0,
         explanation=_explanation(ran, candidates) if ran.request.explain else None,
     )
 
@@ -120,7 +125,10 @@ def _results(services: Services, ran: Ran, found: Found) -> tuple[list[_Result],
     places = [place for place, group in enumerate(groups) if place == group]
     kept = [candidates[place] for place in places]
     confidences = _confidences(services, ran, kept)
-    reranked = rerank(services, ran.parsed.text, kept)
+    # An order by the scores that are shown stays as it is.
+    reranked = (
+        as_they_were(kept) if ran.request.as_shown else rerank(services, ran.parsed.text, kept)
+    )
     results = [
         _Result(
             candidate=kept[index],
@@ -169,7 +177,8 @@ def _neighbours(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID,
 
 def _hit(ran: Ran, result: _Result, around: Neighbours | None) -> SearchHit:
     candidate = result.candidate
-    passage = Fragment(candidate.content, candidate.char_start, candidate.char_end)
+    # What a program added stands nowhere in the text, and has no neighbours.
+    passage = Fragment(candidate.content, candidate.char_start or 0, candidate.char_end or 0)
     if around is not None:
         passage = join_neighbours(
             passage, around.before, around.after, wanted_chars=EXCERPT_CHARACTERS

@@ -12,16 +12,19 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from portal import metrics
 from portal.domain.people import Person
 from portal.domain.search import (
     Correction,
+    Fusion,
     KeywordBackend,
     SearchMode,
     SearchOutcome,
     SearchRequest,
+    Unit,
     Weights,
 )
-from portal.embeddings.calibration import QueryStatistics
+from portal.embeddings.calibration import QueryStatistics, uncorrected
 from portal.embeddings.loaded import LoadedModel
 from portal.errors import (
     EmbedderUnavailable,
@@ -30,7 +33,15 @@ from portal.errors import (
     Unavailable,
     VectorStoreDisabled,
 )
-from portal.services import Services, dynamic_config, models, search_results, spelling
+from portal.services import (
+    Services,
+    dynamic_config,
+    kept_results,
+    models,
+    query_vectors,
+    search_results,
+    spelling,
+)
 from portal.services.dynamic_config import DynamicConfig
 from portal.services.search_results import Found, Ran
 from portal.store import conversations as conversation_store
@@ -50,7 +61,7 @@ from portal.store.search import (
     VectorQuery,
     timed,
 )
-from portal.store.search_context import read_context
+from portal.store.search_context import SearchContext, read_context
 from portal.store.session import Session
 from portal.text.analyser import query_terms, tsquery_or
 from portal.text.query_syntax import ParsedQuery, parse_query, respell
@@ -85,6 +96,7 @@ class _Prepared:
     keywords: KeywordState
     model: RegisteredModel | None
     versions: Versions
+    corpus_version: int
     correction: Correction | None
     terms: tuple[str, ...]
     milliseconds: dict[str, float]
@@ -99,17 +111,22 @@ class _Prepared:
     def ranking(self) -> Ranking:
         request, config = self.request, self.config
         # Within one domain there is none to prefer.
-        domain = None if request.domain is not None else self.person.preferred_domain
+        is_plain = request.as_shown or request.domain is not None
+        domain = None if is_plain else self.person.preferred_domain
         return Ranking(
-            fusion=request.fusion or config.fusion,
+            fusion=request.fusion or (Fusion.WEIGHTED if request.as_shown else config.fusion),
             normalisation=request.normalisation or config.normalisation,
             weights=request.weights or Weights(config.semantic_weight, config.bm25_weight),
-            rrf_k=config.rrf_k,
+            rrf_k=config.rrf_k if request.rrf_k is None else request.rrf_k,
             preferred_domain=domain,
             boost=config.domain_boost,
+            as_shown=request.as_shown,
         )
 
     def limits(self, *, least: int, spare: int) -> Limits:
+        if self.request.one_hit_per is Unit.DOCUMENT:
+            depth = max(_CANDIDATES, 2 * self.limit) * spare // _SPARE_RESULTS
+            return Limits(limit=self.limit, leg_limit=depth, threshold=0.0, by_document=True)
         limit = max(self.limit + spare, least)
         return Limits(
             limit=limit,
@@ -119,31 +136,58 @@ class _Prepared:
 
     def scope(self, *, phrases: bool) -> Scope:
         parsed = self.parsed if phrases else replace(self.parsed, phrases=())
-        return Scope(
-            self.person,
-            self.request.conversation_id,
-            narrowing(parsed, domain=self.request.domain),
+        request = self.request
+        conditions = narrowing(
+            parsed,
+            domain=request.domain,
+            content_type=request.content_type,
+            job_id=request.job_id,
+            without_job_id=request.without_job_id,
+            metadata=request.metadata,
         )
+        return Scope(self.person, request.conversation_id, conditions)
 
 
 def search(services: Services, person: Person, request: SearchRequest) -> SearchOutcome:
     """Find passages among what the person may see and has switched on, best first.
 
     Raises NotFound for a foreign conversation, EmbedderUnavailable when meaning alone was asked
-    for and the model does not answer, VectorStoreDisabled. A leg that fails is left out and named
-    in `degraded`.
+    for and the model does not answer, InvalidQueryVector, VectorStoreDisabled. A leg that fails is
+    left out and named in `degraded`.
     """
+    with metrics.searching(request.mode.value):
+        outcome = _search(services, person, request)
+    metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
+    return outcome
+
+
+def _search(services: Services, person: Person, request: SearchRequest) -> SearchOutcome:
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
-    parsed = parse_query(request.query)
-    if not has_visible_text(parsed.text):
+    parsed = parse_query(request.query) if request.operators else ParsedQuery(request.query)
+    if request.query_vector is None and not has_visible_text(parsed.text):
         return _ask_nothing(services, person, request)
-    prepared = _prepare(services, person, request, parsed)
     try:
-        return _run(services, prepared)
+        return _find_or_remember(services, person, request, parsed)
     except _ModelGone:
         # Dropped by an administrator in this very moment; the next one serves.
-        return _run(services, _prepare(services, person, request, parsed))
+        return _find_or_remember(services, person, request, parsed)
+
+
+def _find_or_remember(
+    services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
+) -> SearchOutcome:
+    milliseconds: dict[str, float] = {}
+    with timed(milliseconds, "configuration"):
+        context = _read_context(services, person, request)
+
+    def find() -> SearchOutcome:
+        prepared = _prepare(
+            services, person, request, parsed, context=context, milliseconds=milliseconds
+        )
+        return _run(services, prepared)
+
+    return kept_results.remembered(services, person, request, context, find)
 
 
 def _ask_nothing(services: Services, person: Person, request: SearchRequest) -> SearchOutcome:
@@ -162,43 +206,54 @@ class _ModelGone(Exception):
 # --- what is in force, and the question's vector --------------------------------------------------
 
 
-def _prepare(
-    services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
-) -> _Prepared:
-    milliseconds: dict[str, float] = {}
-    with timed(milliseconds, "configuration"), services.database.read() as session:
+def _read_context(services: Services, person: Person, request: SearchRequest) -> SearchContext:
+    with services.database.read() as session:
         context = read_context(
             session,
             person.id,
             request.conversation_id,
             keyword_backend=services.settings.search.keyword_backend,
         )
-        if request.conversation_id is not None and not context.has_conversation:
-            raise NotFound
-        correction = _correct(session, person, request, parsed)
-        prepared = _Prepared(
-            request=request,
-            person=person,
-            parsed=parsed,
-            config=dynamic_config.from_stored(context.config),
-            keywords=context.keywords,
-            model=context.model,
-            versions=context.versions,
-            correction=correction,
-            terms=correction.terms if correction else query_terms(parsed.text),
-            milliseconds=milliseconds,
-        )
+    if request.conversation_id is not None and not context.has_conversation:
+        raise NotFound
+    return context
+
+
+def _prepare(
+    services: Services,
+    person: Person,
+    request: SearchRequest,
+    parsed: ParsedQuery,
+    *,
+    context: SearchContext,
+    milliseconds: dict[str, float],
+) -> _Prepared:
+    correction = _correct(services, person, request, parsed)
+    prepared = _Prepared(
+        request=request,
+        person=person,
+        parsed=parsed,
+        config=dynamic_config.from_stored(context.config),
+        keywords=context.keywords,
+        model=context.model,
+        versions=context.versions,
+        corpus_version=context.corpus_version,
+        correction=correction,
+        terms=correction.terms if correction else query_terms(parsed.text),
+        milliseconds=milliseconds,
+    )
     with timed(milliseconds, "embedding"):
         return _embed(services, prepared)
 
 
 def _correct(
-    session: Session, person: Person, request: SearchRequest, parsed: ParsedQuery
+    services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
 ) -> Correction | None:
     """The spelling to search for, when asked to look for the nearest words."""
     if not request.fuzzy or request.mode is SearchMode.VECTOR:
         return None
-    found = _respelt(session, person, request, parsed)
+    with services.database.read() as session:
+        found = _respelt(session, person, request, parsed)
     return replace(found, is_applied=True) if found else None
 
 
@@ -216,6 +271,9 @@ def _embed(services: Services, prepared: _Prepared) -> _Prepared:
         return prepared
     if prepared.model is None:
         return replace(prepared, degraded=(MODEL_NOT_INDEXED,))
+    if prepared.request.query_vector is not None:
+        vector = query_vectors.checked(prepared.request.query_vector, prepared.model)
+        return replace(prepared, statistics=uncorrected(vector, prepared.parsed.text))
     try:
         loaded = models.loaded(services, prepared.model)
         vector = loaded.embedder.embed_query(prepared.parsed.text)
@@ -285,7 +343,7 @@ def _vector_query(prepared: _Prepared) -> VectorQuery | None:
     statistics = prepared.statistics
     # "By meaning" alone means the model's own cosine; hybrid corrects the question's vector for
     # the language it is asked in (docs/retrieval-quality.md).
-    is_hybrid = prepared.request.mode is SearchMode.HYBRID
+    is_hybrid = prepared.request.mode is SearchMode.HYBRID and not prepared.request.as_shown
     plain, corrected = statistics.vector, statistics.search_vector
     return VectorQuery(
         model=prepared.model,
@@ -296,6 +354,7 @@ def _vector_query(prepared: _Prepared) -> VectorQuery | None:
         is_corrected=is_hybrid,
         likeness_low=statistics.v_lo,
         likeness_width=statistics.v_width,
+        least_similarity=prepared.request.least_similarity,
     )
 
 
@@ -306,6 +365,8 @@ def _keyword_query(services: Services, prepared: _Prepared) -> KeywordQuery | No
         return None
     if backend is KeywordBackend.TSVECTOR:
         return KeywordQuery(backend, terms, tsquery_or(terms), text_floor=0.0)
+    if prepared.request.as_shown:
+        return KeywordQuery(backend, terms, " ".join(terms), text_floor=0.0)
     floor = services.calibration.text_floor(len(terms), prepared.keywords.chunk_count)
     return KeywordQuery(backend, terms, " ".join(terms), text_floor=floor)
 
@@ -348,9 +409,11 @@ def _find(
     spare = _SPARE_RESULTS
     while True:
         passages, candidates = _find_once(services, prepared, attempt, phrases=phrases, spare=spare)
-        found = Found.of(candidates)
-        is_all = len(candidates) < passages.limits.limit
-        if is_all or spare > _MOST_SPARE or found.different >= prepared.limit:
+        found = Found.of(candidates, prepared.request.one_hit_per)
+        is_enough = found.different >= prepared.limit or passages.has_all(candidates)
+        # One document may fill any number of passages; copies of one passage are few.
+        is_far = spare > _MOST_SPARE and not passages.limits.by_document
+        if is_enough or is_far:
             return found, passages.trace
         spare *= _MORE
 
@@ -372,6 +435,7 @@ def _find_once(
             versions=prepared.versions,
             settings=settings.search,
             enabled_sets=services.enabled_sets,
+            corpus_version=prepared.corpus_version,
         )
         return passages, passages.run(explain=prepared.request.explain)
 

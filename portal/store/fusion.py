@@ -55,6 +55,9 @@ FUSIONS: dict[tuple[Fusion, Normalisation], str] = {
     **{(Fusion.RRF, normalisation): _RRF for normalisation in Normalisation},
 }
 
+# The scores as they are shown, for whoever adds them up again.
+AS_SHOWN = _weighted("COALESCE(cosine, 0)", "text_score")
+
 # A single leg keeps its own score.
 VECTOR_ONLY = "cosine"
 KEYWORD_ONLY = "text_score"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -29,8 +29,7 @@ from portal.store.enabled_sets import (
     count_enabled,
     list_chunks,
 )
-from portal.store.fusion import FUSIONS, KEYWORD_ONLY, VECTOR_ONLY, VECTOR_PART
-from portal.store.keyword_candidates import Bm25Shape
+from portal.store.fusion import AS_SHOWN, FUSIONS, KEYWORD_ONLY, VECTOR_ONLY, VECTOR_PART
 from portal.store.search_statement import (
     KeywordLeg,
     KeywordPlan,
@@ -42,6 +41,7 @@ from portal.store.search_statement import (
 )
 from portal.store.selection import selection_binds
 from portal.store.session import is_connection_lost
+from portal.store.term_postings import Bm25Shape, TermPostings
 from portal.store.tuning import Row, fetch_under
 from portal.store.vector_index import VectorParameter, scan_settings
 
@@ -64,7 +64,7 @@ class VectorQuery:
     `scan_vectors`, `plain_vector` gives the cosine that is shown, `corrected_vector` the likeness
     that fusion and confidence use; low and width put likeness on the scale of this question. With
     `is_corrected` likeness orders even without a keyword leg, as in hybrid search that had to do
-    without one."""
+    without one. Below a cosine of `least_similarity` nothing counts as found by the leg."""
 
     model: RegisteredModel
     search_vector: Vector
@@ -74,6 +74,7 @@ class VectorQuery:
     is_corrected: bool
     likeness_low: float
     likeness_width: float
+    least_similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ class KeywordQuery:
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """How the two legs become one order. Passages of `preferred_domain` score higher by `boost`,
-    a share of the whole range of scores."""
+    a share of the whole range of scores. With `as_shown` weighted fusion adds up the very scores
+    that are shown, whatever the normalisation."""
 
     fusion: Fusion
     normalisation: Normalisation
@@ -97,15 +99,18 @@ class Ranking:
     rrf_k: int
     preferred_domain: str | None = None
     boost: float = 0.0
+    as_shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`limit` passages are wanted, each leg offers `leg_limit`; `threshold` is for counting."""
+    """`limit` passages are wanted, or with `by_document` the best one of so many documents; each
+    leg offers `leg_limit` passages; `threshold` is for counting."""
 
     limit: int
     leg_limit: int
     threshold: float
+    by_document: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +127,8 @@ class Candidate:
     language: str
     page: int | None
     heading: str | None
-    char_start: int
-    char_end: int
+    char_start: int | None
+    char_end: int | None
     cosine: float | None
     likeness: float | None
     bm25: float
@@ -181,7 +186,9 @@ class PassageSearch:
         versions: Versions,
         settings: SearchSettings,
         enabled_sets: EnabledSets,
+        corpus_version: int | None = None,
     ) -> None:
+        """Without `corpus_version`, which is read with `versions`, no words are remembered."""
         self._session = session
         self._scope = scope
         self._vector = vector
@@ -191,6 +198,7 @@ class PassageSearch:
         self._versions = versions
         self._settings = settings
         self._enabled_sets = enabled_sets
+        self._corpus_version = corpus_version
         self.trace = Trace(total_chunks=total_chunks)
 
     def run(self, *, explain: bool = False) -> list[Candidate]:
@@ -224,6 +232,14 @@ class PassageSearch:
             self._time_legs(shape, binds)
         return found
 
+    def has_all(self, found: Sequence[Candidate]) -> bool:
+        """Whether wider limits could not find more than `found` is."""
+        if not self.limits.by_document or not found:
+            return len(found) < self.limits.limit
+        enabled, offered = self.trace.enabled, max(found[0].vector_count, found[0].text_count)
+        is_each = enabled is not None and len(found) >= enabled.document_count
+        return is_each or offered < self.limits.leg_limit
+
     # --- what counts, and the way to look ---------------------------------------------------------
 
     def _planner_settings(self) -> Mapping[str, str]:
@@ -248,8 +264,9 @@ class PassageSearch:
         enabled = self._enabled_sets.get(scope, versions, compute)
         if scope.narrowing.chunks and enabled.document_count:
             fitting = list_chunks(self._session, scope, versions, most=most)
-            # Too many to name: conditions on the text then stand in the legs.
-            enabled = fitting if fitting.ids is not None else enabled
+            # Too many to name: conditions on the text then stand in the legs, which a leg that
+            # compares all of what is named has not.
+            enabled = fitting if fitting.ids is not None else replace(enabled, ids=None)
         self.trace.enabled = enabled
         return enabled
 
@@ -283,8 +300,15 @@ class PassageSearch:
             # Not by how many results are wanted, or the order of the first would depend on it.
             enough=self.limits.leg_limit // 2,
             settings=self._planner_settings(),
+            remember=self._remember,
         )
         return keyword_candidates.as_arrays(found)
+
+    def _remember(self, compute: Callable[[], TermPostings]) -> TermPostings:
+        if self._corpus_version is None or self._scope.narrowing.chunks:
+            return compute()  # Passages with a phrase are hardly ever asked about again.
+        key = self._scope.key(), self._versions, self._corpus_version
+        return self._enabled_sets.postings.get(key, compute)
 
     # --- the statement ----------------------------------------------------------------------------
 
@@ -309,6 +333,9 @@ class PassageSearch:
             documents=narrowing.documents,
             chunks=narrowing.chunks,
             has_boost=self._ranking.boost > 0 and self._ranking.preferred_domain is not None,
+            by_document=self.limits.by_document,
+            has_least_similarity=self._vector is not None
+            and self._vector.least_similarity is not None,
         )
 
     def _fused(self) -> str:
@@ -316,6 +343,8 @@ class PassageSearch:
         if self._vector is None:
             return KEYWORD_ONLY
         if self._keywords is not None:
+            if self._ranking.as_shown and self._ranking.fusion is Fusion.WEIGHTED:
+                return AS_SHOWN
             return FUSIONS[self._ranking.fusion, self._ranking.normalisation]
         return VECTOR_PART if self._vector.is_corrected else VECTOR_ONLY
 
@@ -405,6 +434,7 @@ def _vector_binds(vector: VectorQuery) -> dict[str, Any]:
         "corrected_vector": VectorParameter(vector.corrected_vector),
         "likeness_low": vector.likeness_low,
         "likeness_width": vector.likeness_width,
+        "least_similarity": vector.least_similarity,
     }
 
 

@@ -21,6 +21,9 @@ from portal.store.fusion import TEXT_SCORE
 from portal.store.keyword_index import BM25_INDEX
 from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE
 
+# Ends in a unique key, so that the order of equals is the same each time.
+_BEST_FIRST = "fused DESC, cosine DESC NULLS LAST, chunk_id"
+
 
 class VectorPlan(StrEnum):
     """`index`: near vectors in order, those that count are kept. `exact`: every vector that counts
@@ -79,7 +82,9 @@ class KeywordLeg:
 @dataclass(frozen=True, slots=True)
 class Shape:
     """All that decides the statement's text. `documents` and `chunks` are further conditions on d
-    and c, `fused` is the expression that orders, `has_boost` lifts a preferred domain."""
+    and c, `fused` is the expression that orders, `has_boost` lifts a preferred domain,
+    `by_document` keeps the best passage of each document alone, `has_least_similarity` takes
+    away from the vector leg what is too far."""
 
     vector: VectorLeg | None
     keyword: KeywordLeg | None
@@ -87,6 +92,8 @@ class Shape:
     documents: str = ""
     chunks: str = ""
     has_boost: bool = False
+    by_document: bool = False
+    has_least_similarity: bool = False
 
     @property
     def takes_keyword_selection(self) -> bool:
@@ -102,38 +109,55 @@ class Shape:
 @lru_cache(maxsize=256)
 def statement(shape: Shape) -> TextClause:
     """Legs to candidates, candidates to scores, scores to the best passages."""
-    legs = " UNION ALL ".join(f"({leg})" for leg in _legs(shape))
+    counted = _counted(shape)
+    kept = _best_of_each_document(counted) if shape.by_document else counted
     return text(f"""
         SELECT k.chunk_id, d.id AS document_id, d.title, d.media_type,
                c.content, c.terms, c.language, c.page, c.heading, c.char_start, c.char_end,
                k.cosine, k.likeness, k.bm25, k.text_score, k.vector_rank, k.text_rank,
                d.chunk_count AS document_chunks, k.score, k.candidate_count, k.vector_count,
                k.text_count, k.nearest
-        FROM (
-            SELECT *, count(*) FILTER (WHERE score >= :threshold) OVER () AS candidate_count,
-                   count(vector_rank) OVER () AS vector_count,
-                   count(text_rank) OVER () AS text_count,
-                   array_agg(likeness) FILTER (WHERE vector_rank <= {NEAREST_COMPARED})
-                       OVER () AS nearest
-            FROM (
-              SELECT *, LEAST(1, GREATEST(0, fused)) AS score
-              FROM (
-                SELECT *, {shape.fused} + boost AS fused
-                FROM (
-                    SELECT *, {TEXT_SCORE} AS text_score
-                    FROM ({_measured(shape, legs)}) measured
-                ) scored
-              ) ranked
-            ) clamped
-            ORDER BY fused DESC, cosine DESC NULLS LAST, chunk_id
-            LIMIT :limit
-        ) k
+        FROM ({kept} ORDER BY {_BEST_FIRST} LIMIT :limit) k
         JOIN document_chunks c ON c.id = k.chunk_id
         JOIN documents d ON d.id = c.document_id AND d.current_job_id = c.job_id
         {SELECTION_JOINS}
         WHERE {SELECTION_WHERE}
         ORDER BY k.fused DESC, k.cosine DESC NULLS LAST, k.chunk_id
     """)
+
+
+def _counted(shape: Shape) -> str:
+    """Candidates with their scores, each with the counts over all of them."""
+    legs = " UNION ALL ".join(f"({leg})" for leg in _legs(shape))
+    return f"""
+        SELECT *, count(*) FILTER (WHERE score >= :threshold) OVER () AS candidate_count,
+               count(vector_rank) OVER () AS vector_count,
+               count(text_rank) OVER () AS text_count,
+               array_agg(likeness) FILTER (WHERE vector_rank <= {NEAREST_COMPARED})
+                   OVER () AS nearest
+        FROM (
+            SELECT *, LEAST(1, GREATEST(0, fused)) AS score
+            FROM (
+                SELECT *, {shape.fused} + boost AS fused
+                FROM (
+                    SELECT *, {TEXT_SCORE} AS text_score
+                    FROM ({_measured(shape, legs)}) measured
+                ) scored
+            ) ranked
+        ) clamped
+    """
+
+
+def _best_of_each_document(counted: str) -> str:
+    """A document once, by its best passage of those that either score speaks for."""
+    return f"""
+        SELECT * FROM (
+            SELECT *, row_number() OVER (PARTITION BY document_id ORDER BY {_BEST_FIRST}) AS place
+            FROM ({counted}) counted
+            WHERE cosine > 0 OR text_score > 0
+        ) placed
+        WHERE place = 1
+    """
 
 
 @lru_cache(maxsize=256)
@@ -161,12 +185,17 @@ def _measured(shape: Shape, legs: str) -> str:
         vectors = f"LEFT JOIN {shape.vector.partition} e ON e.chunk_id = found.chunk_id"
         cosine = "1 - (e.embedding <=> CAST(:plain_vector AS vector))"
         likeness = "1 - (e.embedding <=> CAST(:corrected_vector AS vector))"
+    vector_rank, near_enough = "found.vector_rank", ""
+    if shape.has_least_similarity:
+        is_near = f"{cosine} >= CAST(:least_similarity AS float8)"
+        vector_rank = f"CASE WHEN {is_near} THEN found.vector_rank END AS vector_rank"
+        near_enough = f"WHERE found.text_rank IS NOT NULL OR {is_near}"
     boost, preferred = "CAST(0 AS float8)", ""
     if shape.has_boost:
         boost = "CASE WHEN p.domain = :preferred_domain THEN CAST(:boost AS float8) ELSE 0 END"
         preferred = "JOIN documents p ON p.id = found.document_id"
     return f"""
-        SELECT found.chunk_id, found.vector_rank, found.text_rank, found.bm25,
+        SELECT found.chunk_id, found.document_id, {vector_rank}, found.text_rank, found.bm25,
                max(found.bm25) OVER () AS best_bm25, {boost} AS boost,
                {cosine} AS cosine, {likeness} AS likeness
         FROM (
@@ -176,7 +205,7 @@ def _measured(shape: Shape, legs: str) -> str:
             FROM ({legs}) legs
             GROUP BY chunk_id
         ) found
-        {vectors} {preferred}
+        {vectors} {preferred} {near_enough}
     """
 
 

@@ -1,0 +1,81 @@
+"""Searches of passages by programs: what they ask for, what they find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from uuid import UUID
+
+from portal.domain.chunks import Chunk
+from portal.domain.metadata_filter import MetadataFilter
+from portal.domain.search import Correction, Fusion, Weights
+
+MOST_QUERIES = 20
+
+
+class FusionMethod(StrEnum):
+    """How the two legs of a search became one, or which of them was left alone."""
+
+    WEIGHTED_SUM = "weighted_sum"
+    RRF = "rrf"
+    TEXT_ONLY = "text_only"
+    VECTOR_ONLY = "vector_only"
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What a search is kept to: one job, what the metadata is to be, a conversation's switches."""
+
+    job_id: UUID | None = None
+    metadata: MetadataFilter | None = None
+    conversation_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticQuery:
+    """A question by meaning: text, or a vector of the caller's own. Nothing below a cosine of
+    `threshold` is found; 0 sets no bound."""
+
+    text: str = ""
+    vector: tuple[float, ...] | None = None
+    top_k: int = 10
+    threshold: float = 0.0
+    within: Within = Within()
+
+
+@dataclass(frozen=True, slots=True)
+class HybridQuery:
+    """A question by meaning and by words. `threshold` is the cosine from which a passage counts as
+    found by meaning; what the words find stays."""
+
+    text: str
+    top_k: int = 10
+    weights: Weights = field(default_factory=Weights)
+    fusion: Fusion = Fusion.WEIGHTED
+    rrf_k: int = 60
+    threshold: float = 0.0
+    within: Within = Within()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChunk:
+    """A passage with its scores: cosine (0 without a vector), BM25 as a share of the best, and what
+    orders the results. `highlighted` is its content as HTML, words of the question marked."""
+
+    chunk: Chunk
+    cosine: float
+    text_score: float
+    combined: float
+    vector_rank: int | None
+    text_rank: int | None
+    highlighted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChunks:
+    """Passages in order, best first, and in codes what the search did without."""
+
+    items: tuple[FoundChunk, ...]
+    degraded: tuple[str, ...] = ()
+    correction: Correction | None = None
+    method: FusionMethod | None = None

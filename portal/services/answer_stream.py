@@ -162,7 +162,7 @@ class AnswerStream(Iterator[AnswerEvent]):
     def _hear(
         self, request: ChatRequest
     ) -> Generator[AnswerEvent, None, MessageStatus | SearchCall]:
-        with closing(_stream(self._services, request)) as events:
+        with closing(chat_events(self._services, request)) as events:
             for event in events:
                 if isinstance(event, SearchCall):
                     # One that was not offered any more is passed over.
@@ -235,7 +235,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             return ()
 
 
-def _stream(services: Services, request: ChatRequest) -> Generator[Any, None, None]:
+def chat_events(services: Services, request: ChatRequest) -> Generator[Any, None, None]:
     """The model's events; whatever goes wrong in it is ChatUnavailable."""
     try:
         yield from services.chat.stream(request)

@@ -87,7 +87,7 @@ def build(
             # Whoever asked for it wants no more: no worker goes on with it by itself.
             _note(services, model, None)
             raise
-        _finish(services, model)
+        finish(services, model)
 
 
 def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool]) -> None:
@@ -139,7 +139,7 @@ def _fill(
     yield Progress("embedding", done, total)
     while done < total:
         after: UUID | None = None
-        while added := _fill_batch(services, model, after, size, should_stop):
+        while added := fill_batch(services, model, after=after, size=size, should_stop=should_stop):
             after, count = added
             done = min(total, done + count)
             with services.database.begin() as session:
@@ -148,14 +148,16 @@ def _fill(
         done, total = _note(services, model, "embedding")
 
 
-def _fill_batch(
+def fill_batch(
     services: Services,
     model: RegisteredModel,
+    *,
     after: UUID | None,
     size: int,
-    should_stop: Callable[[], bool],
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> tuple[UUID, int] | None:
-    """Embed the next passages after one: the last one's id and how many; None at the end."""
+    """Embed the next passages after one, all or none: the last one's id and how many; None at the
+    end. Raises Paused, EmbedderUnavailable, InvalidEmbedding."""
     with services.database.begin() as session:
         chunks = build_store.missing_chunks(session, model, after=after, limit=size)
     if not chunks:
@@ -181,7 +183,8 @@ def _note(
     return done, total
 
 
-def _finish(services: Services, model: RegisteredModel) -> None:
+def finish(services: Services, model: RegisteredModel) -> None:
+    """Note that a model has all the vectors that it can have, if it has."""
     with services.database.begin() as session:
         # Held while it is counted: whoever falls behind from now on notes it after this.
         embedding_models.lock_registry(session)

@@ -101,7 +101,7 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
         model = embedding_models.find_active(session)
     method = outcomes[0].search_method
     return Retrieved(
-        sources=_sources(hits, stored, after=0),
+        sources=sources_of(hits, stored, after=0),
         turns=_turns(past, asked.language),
         history_rests_on=_read_by(services.chat, past),
         snapshot=snapshot,
@@ -126,7 +126,7 @@ def search_further(
         stored = source_store.read_sources(
             session, asked.person, asked.conversation_id, [hit.chunk_id for hit in hits]
         )
-    new = {one.chunk_id: one for one in _sources(hits, stored, after=len(known))}
+    new = {one.chunk_id: one for one in sources_of(hits, stored, after=len(known))}
     return tuple(
         source
         for hit in outcome.hits
@@ -173,7 +173,7 @@ def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
     return sorted(best.values(), key=lambda hit: -hit.confidence)
 
 
-def _sources(
+def sources_of(
     hits: Sequence[SearchHit], stored: dict[UUID, StoredSource], *, after: int
 ) -> tuple[Source, ...]:
     """Passages that were there to be read, in the order of the hits."""

@@ -1,0 +1,150 @@
+"""POST /v1/ingest/embed: one batch of missing vectors, all of it or nothing, in turns."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal import create_app
+from portal.domain.embedding import Vector
+from portal.embeddings.hashing import HashingEmbedder
+from portal.errors import EmbedderUnavailable, InvalidEmbedding, PortalError
+from portal.services import Services, backfilling, models
+from portal.store.model_builds import building
+from tests.conftest import Portal
+
+MODEL = "hashing-384"
+PATH = "/v1/ingest/embed"
+
+
+@dataclass
+class Counting(HashingEmbedder):
+    """Notes which passages it was asked for; may fail, and waits for the test."""
+
+    error: Exception | None = None
+    passages: list[str] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.gate.set()
+
+    def embed_passages(self, texts: Any) -> Vector:
+        self.passages += list(texts)
+        assert self.gate.wait(30)
+        if self.error is not None:
+            raise self.error
+        return super().embed_passages(texts)
+
+
+@pytest.fixture
+def lacking(portal: Portal) -> Portal:
+    """Seven passages, none of which has a vector, as after a restored backup."""
+    for number in range(7):
+        portal.add(f"Passage number {number} tells of thing {number}.", name=f"{number}.txt")
+    with portal.services.database.begin() as session:
+        session.execute(text("DELETE FROM chunk_embeddings"))
+    return portal
+
+
+def vectors(portal: Portal) -> int:
+    with portal.services.database.begin() as session:
+        return int(session.scalar(text("SELECT count(*) FROM chunk_embeddings")) or 0)
+
+
+def embed(services: Services, portal: Portal, **body: Any) -> Any:
+    client: FlaskClient = create_app(services).test_client()
+    return client.post(PATH, headers=portal.headers(), json=body)
+
+
+def test_batches_embed_what_lacks_a_vector_until_nothing_does(lacking: Portal) -> None:
+    services = lacking.services
+    answers = [embed(services, lacking, batch_size=3).json for _ in range(4)]
+    assert [(one["embedded"], one["remaining"]) for one in answers] == [
+        (3, 4),
+        (3, 1),
+        (1, 0),
+        (0, 0),
+    ]
+    assert {one["model"] for one in answers} == {MODEL}
+    assert vectors(lacking) == 7
+    found = (
+        create_app(services).test_client().get("/v1/search?q=thing+4", headers=lacking.headers())
+    )
+    assert found.json["hits"][0]["title"] == "4"
+    assert found.json["hits"][0]["vec_score"] > 0
+    assert models.find(services, MODEL).is_complete
+
+
+def test_batch_is_50_where_the_request_says_nothing(lacking: Portal) -> None:
+    client = create_app(lacking.services).test_client()
+    answer = client.post(PATH, headers=lacking.headers())
+    assert (answer.status_code, answer.json["embedded"], answer.json["remaining"]) == (200, 7, 0)
+    assert backfilling.DEFAULT_BATCH == 50
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        EmbedderUnavailable(reason="its endpoint took more than 2 seconds"),
+        InvalidEmbedding(reason="a number in it is not finite"),
+    ],
+    ids=["no answer", "no numbers"],
+)
+def test_provider_that_fails_leaves_nothing_stored_and_is_told_of(
+    lacking: Portal, fault: PortalError
+) -> None:
+    services = replace(lacking.services, embedder=Counting(fault))
+    answer = embed(services, lacking, batch_size=5)
+    assert (answer.status_code, answer.json["error"]["code"]) == (503, "embedder_unavailable")
+    assert vectors(lacking) == 0
+    assert embed(lacking.services, lacking).json["embedded"] == 7
+
+
+def test_two_at_once_do_no_work_twice(lacking: Portal) -> None:
+    embedder = Counting()
+    embedder.gate.clear()
+    services = replace(lacking.services, embedder=embedder)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(embed, services, lacking, batch_size=4) for _ in range(2)]
+        embedder.gate.set()
+        answers = [one.result(60).json for one in both]
+    assert sorted(one["embedded"] for one in answers) == [3, 4]
+    assert min(one["remaining"] for one in answers) == 0
+    assert len(embedder.passages) == len(set(embedder.passages)) == 7
+    assert vectors(lacking) == 7
+
+
+def test_batch_while_the_whole_model_is_built_is_told_to_wait(
+    lacking: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfilling, "PATIENCE_S", 0.2)
+    services = lacking.services
+    with building(services.database.engine, models.find(services, MODEL)) as held:
+        assert held is not None
+        answer = embed(services, lacking)
+    assert (answer.status_code, answer.json["error"]["code"]) == (409, "conflict")
+    assert vectors(lacking) == 0
+
+
+def test_only_administrators_may_embed(lacking: Portal) -> None:
+    client = create_app(lacking.services).test_client()
+    reader = lacking.headers(lacking.person("reader"))
+    assert client.post(PATH, headers=reader, json={}).status_code == 403
+    assert client.post(PATH, json={}).status_code == 401
+    assert vectors(lacking) == 0
+
+
+def test_wrong_batches_are_refused(lacking: Portal) -> None:
+    client = create_app(lacking.services).test_client()
+    headers = lacking.headers()
+    for body in ({"batch_size": 0}, {"batch_size": 1001}, {"batch_size": "x"}, {"size": 1}, []):
+        answer = client.post(PATH, headers=headers, json=body)
+        assert (answer.status_code, answer.json["error"]["code"]) == (422, "invalid"), body
+    assert vectors(lacking) == 0

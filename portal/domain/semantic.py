@@ -1,0 +1,85 @@
+"""What `semantic_search` finds, and what it asks of whatever keeps the passages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from portal.domain.embedding import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A passage as a backend finds it. `similarity` is its cosine to the question, None where a
+    search by words did not look."""
+
+    id: str
+    document_id: str
+    content: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticResult:
+    """A passage to show. `metadata` holds its own and, always, `similarity`; in a hybrid search
+    `rrf_score`, `dense_rank` and `sparse_rank` too (from 1, None where that leg did not find
+    it)."""
+
+    id: str
+    document_id: str
+    content: str
+    similarity: float | None
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticOutcome:
+    """Results, best first. `method` is what ran: ``dense``, ``sparse``, ``hybrid``, or ``none`` for
+    an empty question; `degraded` says in codes what was done without."""
+
+    results: tuple[SemanticResult, ...]
+    method: Literal["dense", "sparse", "hybrid", "none"]
+    is_hybrid_enabled: bool
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HybridStatus:
+    """Whether searches in a backend are hybrid, and the reason when they were to be and are not."""
+
+    backend: str
+    is_requested: bool
+    is_enabled: bool
+    reason: str | None = None
+
+
+class QueryEmbedder(Protocol):
+    """What turns a question into a vector."""
+
+    def embed_query(self, text: str) -> Vector:
+        """(dimensions,) float32, unit length. Raises EmbedderUnavailable, InvalidEmbedding."""
+
+
+class SemanticBackend(Protocol):
+    """Where passages are. Whatever a method raises counts as that leg's failure."""
+
+    @property
+    def name(self) -> str: ...
+
+    def why_no_sparse(self) -> str | None:
+        """Why there is no search by words here, in a word for programs; None where there is."""
+
+    def dense(
+        self, query_vector: Vector, limit: int, content_type: str | None
+    ) -> Sequence[FoundPassage]:
+        """The passages nearest to a vector, nearest first, each with its similarity."""
+
+    def sparse(
+        self, query_text: str, limit: int, content_type: str | None
+    ) -> Sequence[FoundPassage]:
+        """The passages that BM25 ranks first, best first."""
+
+    def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
+        """Cosines of passages to a vector, of those that have one."""

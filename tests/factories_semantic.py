@@ -1,0 +1,104 @@
+"""A backend of passages that a test writes down, with legs that fail when it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from portal.domain.embedding import Vector
+from portal.domain.semantic import FoundPassage
+from portal.services import semantic_search
+
+QUERY_VECTOR = np.array([1.0, 0.0], dtype=np.float32)
+
+
+def passage(
+    name: str, similarity: float | None = None, *, content_type: str = "text/plain"
+) -> FoundPassage:
+    return FoundPassage(
+        id=name,
+        document_id=f"document of {name}",
+        content=f"content of {name}",
+        metadata={"content_type": content_type},
+        similarity=similarity,
+    )
+
+
+@dataclass
+class FakeBackend:
+    """`near` are found by the dense leg in this order, `worded` by the sparse one, each first
+    filtered by type, then cut. `calls` are (leg, limit, content type). An exception in place of a
+    list is raised."""
+
+    near: Sequence[FoundPassage] | Exception = ()
+    worded: Sequence[FoundPassage] | Exception = ()
+    cosines: Mapping[str, float] | Exception = field(default_factory=dict)
+    no_sparse: str | None = None
+    name: str = "fake"
+    calls: list[tuple[str, int, str | None]] = field(default_factory=list)
+    vectors: list[Vector] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def why_no_sparse(self) -> str | None:
+        return self.no_sparse
+
+    def dense(
+        self, query_vector: Vector, limit: int, content_type: str | None
+    ) -> Sequence[FoundPassage]:
+        self.calls.append(("dense", limit, content_type))
+        self.vectors.append(query_vector)
+        return _of(self.near, limit, content_type)
+
+    def sparse(
+        self, query_text: str, limit: int, content_type: str | None
+    ) -> Sequence[FoundPassage]:
+        self.calls.append(("sparse", limit, content_type))
+        self.texts.append(query_text)
+        return _of(self.worded, limit, content_type)
+
+    def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
+        if isinstance(self.cosines, Exception):
+            raise self.cosines
+        return {one: self.cosines[one] for one in ids if one in self.cosines}
+
+
+def _of(
+    found: Sequence[FoundPassage] | Exception, limit: int, content_type: str | None
+) -> Sequence[FoundPassage]:
+    if isinstance(found, Exception):
+        raise found
+    fitting = (one for one in found if content_type in (None, one.metadata["content_type"]))
+    return list(fitting)[:limit]
+
+
+@dataclass
+class FakeEmbedder:
+    """Gives `QUERY_VECTOR`, or raises."""
+
+    error: Exception | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def embed_query(self, text: str) -> Vector:
+        self.asked.append(text)
+        if self.error is not None:
+            raise self.error
+        return QUERY_VECTOR
+
+
+def captured_log(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What `semantic_search` logs from now on, an event each, and nothing announced before."""
+    capture = LogCapture()
+    logger = structlog.wrap_logger(None, processors=[capture])
+    monkeypatch.setattr(semantic_search, "log", logger)
+    monkeypatch.setattr(semantic_search, "_announced", {})
+    return capture.entries  # type: ignore[return-value]
+
+
+def named(log: Sequence[Mapping[str, Any]], event: str) -> list[Mapping[str, Any]]:
+    return [entry for entry in log if entry["event"] == f"semantic_search_{event}"]

@@ -39,6 +39,7 @@ from portal.domain.embedding import Vector
 from portal.embeddings import background as backgrounds
 from portal.embeddings.calibration import Calibration
 from portal.services import Services, accounts, setup
+from portal.services.search_cache import SearchCache
 from portal.settings import DEFAULT_MODELS, load_settings
 from portal.store.migrations import MIGRATIONS_DIR
 from portal.text.analyser import ANALYSER_VERSION, index_terms
@@ -193,7 +194,12 @@ def _services(
     }
     services = build_services(load_settings(**(values | overrides)), database_url=url)
     embedder = PreparedQuestions({one.text: one.vector for one in questions})
-    return replace(services, embedder=embedder, calibration=Calibration.for_model(embedder))
+    return replace(
+        services,
+        embedder=embedder,
+        calibration=Calibration.for_model(embedder),
+        search_cache=SearchCache(),  # Keeps nothing: what is measured are searches.
+    )
 
 
 def _make(

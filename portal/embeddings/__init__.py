@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from portal.domain.caching import SharedCache
 from portal.domain.embedding import Embedder
 from portal.embeddings.cached import CachedQueries
+from portal.embeddings.measured import MeasuredEmbedder
+from portal.embeddings.shared import SharedVectors
 from portal.settings import EmbeddingSettings
 
 
@@ -55,11 +58,14 @@ PROVIDERS: dict[str, Callable[[EmbeddingSettings], Embedder]] = {
 }
 
 
-def create_embedder(settings: EmbeddingSettings) -> Embedder:
-    """The model that the settings name, with a memory for questions.
+def create_embedder(settings: EmbeddingSettings, cache: SharedCache | None = None) -> Embedder:
+    """The model that the settings name, with a memory for questions, which processes that are
+    given the same `cache` have in common.
 
     Nothing is loaded and nobody is asked yet, so a model that cannot be used stops no process
     from starting: embedding raises EmbedderUnavailable then, with the remedy. Only a bundled
     model that does not exist is refused here.
     """
-    return CachedQueries(PROVIDERS[settings.provider](settings))
+    model = MeasuredEmbedder(PROVIDERS[settings.provider](settings), settings.provider)
+    shared = SharedVectors(cache, settings, model.name) if cache is not None else None
+    return CachedQueries(model, shared=shared)

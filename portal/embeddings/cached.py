@@ -8,18 +8,27 @@ from contextlib import contextmanager
 
 from cachetools import LRUCache
 
+from portal import metrics
 from portal.domain.embedding import Embedder, Vector
+from portal.embeddings.shared import SharedVectors
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
 
 
 class CachedQueries:
-    """An embedder that remembers the vectors of recent questions, and whether the model answered
-    when it was last asked. Safe for threads."""
+    """An embedder that remembers the vectors of recent questions, its own and those of other
+    processes, and whether the model answered when it was last asked. Safe for threads."""
 
-    def __init__(self, embedder: Embedder, *, max_queries: int = MAX_QUERIES) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        max_queries: int = MAX_QUERIES,
+        shared: SharedVectors | None = None,
+    ) -> None:
         self._embedder = embedder
+        self._shared = shared
         self._vectors: LRUCache[str, Vector] = LRUCache(maxsize=max_queries)
         self._lock = threading.Lock()
         self._has_failed = False
@@ -39,16 +48,27 @@ class CachedQueries:
 
     def embed_query(self, text: str) -> Vector:
         with self._lock:
-            known = self._vectors.get(text)
-        if known is not None:
-            return known
+            vector = self._vectors.get(text)
+        if vector is None and self._shared is not None:
+            vector = self._keep(text, self._shared.get(text))
+        metrics.cache_asked("query_embeddings", hit=vector is not None)
+        return self._embed(text) if vector is None else vector
+
+    def _embed(self, text: str) -> Vector:
         # The lock is not held while the model works: two threads may embed the same question,
         # but no question waits for another one.
         with self._noting():
             vector = self._embedder.embed_query(text)
-        vector.setflags(write=False)  # Everyone who asks again gets this very array.
-        with self._lock:
-            self._vectors[text] = vector
+        if self._shared is not None:
+            self._shared.put(text, vector)
+        self._keep(text, vector)
+        return vector
+
+    def _keep(self, text: str, vector: Vector | None) -> Vector | None:
+        if vector is not None:
+            vector.setflags(write=False)  # Everyone who asks again gets this very array.
+            with self._lock:
+                self._vectors[text] = vector
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vector:

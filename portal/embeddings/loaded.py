@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cachetools import LRUCache
 
+from portal.domain.caching import SharedCache
 from portal.domain.embedding import Embedder
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
@@ -44,14 +45,17 @@ class LoadedModels:
         self._slots: LRUCache[str, _Slot] = LRUCache(maxsize=max_models)
         self._lock = threading.Lock()
 
-    def get(self, settings: EmbeddingSettings, cache_dir: Path) -> LoadedModel:
-        """The model that the settings name; the first time takes seconds, until its calibration
-        is there or known to come later. Raises EmbedderUnavailable when there is none."""
+    def get(
+        self, settings: EmbeddingSettings, cache_dir: Path, cache: SharedCache | None = None
+    ) -> LoadedModel:
+        """The model that the settings name, whose questions go to `cache`; the first time takes
+        seconds, until its calibration is there or known to come later. Raises EmbedderUnavailable
+        when there is none."""
         # The text of the settings shows no secret, and tells apart all that changes vectors.
         slot = self._slot(f"{settings!r} {cache_dir}")
         with slot.lock:
             if slot.model is None:
-                embedder = create_embedder(settings)
+                embedder = create_embedder(settings, cache)
                 slot.model = LoadedModel(embedder, EventualCalibration(embedder, cache_dir))
             return slot.model
 

@@ -19,6 +19,7 @@ from portal.embeddings.endpoint import Answer, AnswerTooLarge, Endpoint
 from portal.embeddings.prefixes import prefixes
 from portal.embeddings.validation import validated
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.text.echo import without_echo
 from portal.text.normalise import clean
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -39,6 +40,8 @@ _MAX_CHARACTERS = 6000
 # 16,000 numbers as JSON are about 350 kB; the rest of an answer is small.
 _MAX_BYTES = 256 * 1024
 _MAX_BYTES_A_TEXT = 512 * 1024
+_LONGEST_SAID = 200
+_MOST_LOOKED_AT = 4 * _LONGEST_SAID
 
 
 class OpenAIEmbedder:
@@ -137,7 +140,7 @@ class OpenAIEmbedder:
         if self._asked_dimensions is not None:
             body["dimensions"] = self._asked_dimensions
         answer = self._ask(body, timeout_s, _MAX_BYTES + len(texts) * _MAX_BYTES_A_TEXT)
-        self._require_success(answer)
+        self._require_success(answer, texts)
         return _vectors(answer, len(texts))
 
     def _ask(self, body: dict[str, Any], timeout_s: float, max_bytes: int) -> Answer:
@@ -157,11 +160,12 @@ class OpenAIEmbedder:
             ) from error
         except httpx.HTTPError as error:
             raise _WorthRetrying(
-                f"its endpoint {httpx.URL(address)!s} cannot be reached ({error}). Check "
+                f"its endpoint {httpx.URL(address)!s} cannot be reached "
+                f"({without_echo(str(error), body['input'])}). Check "
                 "PORTAL_EMBEDDING__API_BASE"
             ) from error
 
-    def _require_success(self, answer: Answer) -> None:
+    def _require_success(self, answer: Answer, texts: list[str]) -> None:
         if answer.status in _RETRIED:
             raise _WorthRetrying(
                 f"its endpoint answered {answer.status}",
@@ -174,8 +178,8 @@ class OpenAIEmbedder:
                 "that answers"
             )
         if not httpx.codes.is_success(answer.status):
-            said = " ".join(answer.text.split())
-            said = said.replace(self._key, "…")[:200] if self._key else said[:200]
+            said = without_echo(answer.text[:_MOST_LOOKED_AT], texts)
+            said = (said.replace(self._key, "…") if self._key else said)[:_LONGEST_SAID]
             raise EmbedderUnavailable(
                 reason=f"its endpoint answered {answer.status}: {said}. "
                 "Check PORTAL_EMBEDDING__MODEL, __API_KEY, __API_BASE and __DIMENSIONS"

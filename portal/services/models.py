@@ -39,7 +39,7 @@ def loaded(services: Services, registered: RegisteredModel) -> LoadedModel:
         found = LoadedModel(services.embedder, services.calibration)
     else:
         settings = settings_for(services, registered.source)
-        found = _LOADED.get(settings, services.settings.data_dir / "cache")
+        found = _LOADED.get(settings, services.settings.data_dir / "cache", services.redis)
     found.calibration.adopt(registered.calibration)
     return found
 

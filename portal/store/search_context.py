@@ -19,6 +19,7 @@ _CONTEXT = text(
     f"""
     SELECT {REGISTERED_COLUMNS}, {STATE_COLUMNS},
            collections.id AS collection_id, collections.documents_version,
+           collections.corpus_version,
            COALESCE(users.selection_version, 0) AS defaults_version,
            COALESCE(conversations.selection_version, 0) AS overrides_version,
            conversations.id IS NOT NULL AS has_conversation,
@@ -37,13 +38,15 @@ _CONTEXT = text(
 class SearchContext:
     """`config` are stored values of `dynamic_config`; `model` is the one that serves, None before
     the first is registered; `has_conversation` when the conversation is the person's own;
-    `versions` are of what the person has switched on."""
+    `versions` are of what the person has switched on, `corpus_version` is of the passages. Equal
+    contexts give one request of one person equal results: `services.search_cache` rests on that."""
 
     config: dict[str, Any]
     keywords: KeywordState
     model: RegisteredModel | None
     has_conversation: bool
     versions: Versions
+    corpus_version: int
 
 
 def read_context(
@@ -61,4 +64,5 @@ def read_context(
         versions=Versions(
             row.collection_id, row.documents_version, row.defaults_version, row.overrides_version
         ),
+        corpus_version=row.corpus_version,
     )

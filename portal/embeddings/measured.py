@@ -1,0 +1,32 @@
+"""Tells how long an embedding model takes, and whether it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from portal import metrics
+from portal.domain.embedding import Embedder, Vector
+
+
+class MeasuredEmbedder:
+    """An embedder whose calls are counted and timed under its provider's name."""
+
+    def __init__(self, embedder: Embedder, provider: str) -> None:
+        self._embedder = embedder
+        self._provider = provider
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        return self._embedder.dimensions
+
+    def embed_query(self, text: str) -> Vector:
+        with metrics.embedding(self._provider, texts=1, is_query=True):
+            return self._embedder.embed_query(text)
+
+    def embed_passages(self, texts: Sequence[str]) -> Vector:
+        with metrics.embedding(self._provider, texts=len(texts), is_query=False):
+            return self._embedder.embed_passages(texts)

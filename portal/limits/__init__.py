@@ -1,0 +1,78 @@
+"""How often people may ask, and how much at once. Sign-in is limited whatever the settings say.
+
+Every request is counted before its view, by the person who asks or by the address of a stranger, in
+a window that moves: 30 per minute means 30 in any sixty seconds, all at once if somebody likes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, cast
+
+from flask import Flask, Response
+from flask_limiter import Limit, Limiter, RequestLimit
+
+from portal.errors import RateLimited
+from portal.limits import overload, signing_in
+from portal.limits.callers import who_asks
+from portal.limits.everyday import limited, rate_limit
+from portal.limits.signing_in import failed_sign_ins
+from portal.limits.storage import SCHEME, SharedWindows
+from portal.services import Services
+
+__all__ = ["failed_sign_ins", "init_app", "limited"]
+
+
+def init_app(app: Flask, services: Services) -> None:
+    """Count every request. To be called before strangers are turned away: they count too."""
+    settings = services.settings
+    overload.init_app(app, settings.web, connections=settings.database_pool_size)
+    limiter = Limiter(
+        who_asks,
+        default_limits=[Limit(rate_limit), *signing_in.limits()],
+        strategy="moving-window",
+        storage_uri=f"{SCHEME}://",
+        storage_options=cast("Any", {"redis": services.redis}),
+        on_breach=_refuse,
+    )
+
+    def tell(response: Response) -> Response:
+        _give_back(limiter, response)
+        _write_headers(limiter, response)
+        return signing_in.note_success(response)
+
+    app.after_request(tell)
+    limiter.init_app(app)
+
+
+def _refuse(limit: RequestLimit) -> Response:
+    """Raises RateLimited: which body that has is for pages and APIs to say."""
+    raise RateLimited(seconds=_seconds_left(limit))
+
+
+def _seconds_left(limit: RequestLimit) -> int:
+    """Until the first of the charges that fill a window leaves it."""
+    return max(1, math.ceil(limit.window.reset_time - time.time()))
+
+
+def _give_back(limiter: Limiter, response: Response) -> None:
+    """Count a sign-in only when it failed. It was charged before, so that of many attempts at the
+    same moment no more are tried than are allowed."""
+    if signing_in.has_failed(response):
+        return
+    storage = cast("SharedWindows", limiter.storage)
+    for limit in limiter.current_limits:
+        if limit.shared and not limit.breached:
+            storage.give_back(limit.key)
+
+
+def _write_headers(limiter: Limiter, response: Response) -> None:
+    """Tell of the limit that was reached, else of the one that is nearest to it."""
+    limits = limiter.current_limits
+    if not limits:
+        return
+    nearest = min(limits, key=lambda limit: (not limit.breached, limit.remaining))
+    response.headers["X-RateLimit-Limit"] = str(nearest.limit.amount)
+    response.headers["X-RateLimit-Remaining"] = str(max(0, nearest.remaining))
+    response.headers["X-RateLimit-Reset"] = str(nearest.reset_at)

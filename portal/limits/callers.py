@@ -1,0 +1,66 @@
+"""Whom a limit counts: the person, else the address; for sign-in also the name that is tried.
+
+What goes into a key is a digest where a stranger chose it: somebody types a password where the name
+belongs, and a name holds whatever separates the parts of a key.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Mapping
+
+from flask import request
+
+from portal import context
+from portal.errors import PortalError
+from portal.services import accounts
+
+# What one customer of a provider is given, to take addresses from as they like.
+_IPV6_NETWORK = 64
+_NAME_CHARACTERS = 100
+
+
+def who_asks() -> str:
+    """The person, wherever they ask from; the address of a stranger."""
+    try:
+        found = context.signed_in()
+    except PortalError:
+        # Without a database nobody is known; what needs no database still answers.
+        found = None
+    return f"person {found.person.id}" if found is not None else address()
+
+
+def address() -> str:
+    """Where a request comes from: an address of IPv4 or a network of IPv6.
+
+    Forged `X-Forwarded-For` changes nothing: werkzeug's ProxyFix reads it only as far as our own
+    proxies wrote it, and not at all without `trusted_proxies`.
+    """
+    given = request.remote_addr or "nowhere"
+    try:
+        found = ipaddress.ip_address(given.partition("%")[0])
+    except ValueError:
+        # A socket file, or whatever else a proxy that we trust calls its client.
+        return given[:_NAME_CHARACTERS]
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, _IPV6_NETWORK), strict=False))
+    return str(found)
+
+
+def tried_name() -> str:
+    """A digest of the name that a sign-in tries.
+
+    The name is the one that the sign-in itself will read, as it will read it: a second spelling of
+    the same name must not open a second account of attempts.
+    """
+    if request.is_json:
+        body = request.get_json(silent=True)
+        name = body.get("username") if isinstance(body, Mapping) else None
+    else:
+        name = request.form.get("name")
+    spelling = accounts.normalise_name(str(name or "")).casefold()[:_NAME_CHARACTERS]
+    key = context.services().secret_key.encode()
+    return hmac.new(key, spelling.encode(errors="replace"), "sha256").hexdigest()[:32]

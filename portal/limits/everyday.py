@@ -1,0 +1,45 @@
+"""Which limit an endpoint has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from flask import current_app, request
+
+from portal import context
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+NONE = ""
+"""No limit, in the words of Flask-Limiter."""
+
+_FREE = ("/static/", "/health", "/metrics")
+
+
+def is_free() -> bool:
+    """Whether a request costs next to nothing, or tells an operator how the portal is."""
+    return request.path.startswith(_FREE)
+
+
+def limited(name: str) -> Callable[[View], View]:
+    """Mark a view that has a limit of its own: `name` is a field of RateLimitSettings."""
+
+    def mark(view: View) -> View:
+        cast("Any", view).rate_limit = name
+        return view
+
+    return mark
+
+
+def rate_limit() -> str:
+    """What the endpoint allows a person, or the address of a stranger."""
+    settings = context.services().settings.rate_limits
+    if is_free() or not settings.enabled:
+        return NONE
+    name = getattr(_view(), "rate_limit", "default")
+    return str(getattr(settings, name))
+
+
+def _view() -> Callable[..., Any] | None:
+    return current_app.view_functions.get(request.endpoint or "")

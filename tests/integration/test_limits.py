@@ -1,0 +1,276 @@
+"""How often whom is let in: the table of limits, addresses, sign-in, and how a refusal looks."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from flask import jsonify
+from flask.testing import FlaskClient
+
+from portal import context, create_app, limits
+from portal.errors import InvalidSetting
+from portal.limits import callers
+from portal.services import Services, accounts
+from portal.settings import RateLimitSettings, load_settings
+from tests.conftest import PASSWORD, Portal
+
+PROBE = "/api/v1/probe"
+LIST = "/api/user/document-defaults"
+ON = {"enabled": True}
+SEED = (
+    *("search_semantic", "search_text", "search_hybrid", "search_similar"),
+    *("list_chunks", "get_chunk"),
+)
+
+
+@pytest.fixture
+def open_portal(
+    make_services: Callable[..., Services],
+) -> Callable[..., tuple[Portal, FlaskClient]]:
+    def open_(**settings: object) -> tuple[Portal, FlaskClient]:
+        services = make_services(**({"rate_limits": ON} | settings))
+        accounts.ensure_first_administrator(services)
+        app = create_app(services)
+
+        @limits.limited("search_semantic")
+        def probe() -> object:
+            return jsonify(ok=True)
+
+        app.add_url_rule(PROBE, view_func=probe)
+        return Portal(services, accounts.find_person(services, "admin")), app.test_client()
+
+    return open_
+
+
+def sign_in(client: FlaskClient, name: str, password: str, address: str = "127.0.0.1", **headers):
+    return client.post(
+        "/api/auth/token",
+        json={"username": name, "password": password},
+        environ_base={"REMOTE_ADDR": address},
+        headers=headers,
+    )
+
+
+def guesses(client: FlaskClient, count: int, *, name: str = "admin", address: str = "127.0.0.1"):
+    return [sign_in(client, name, f"guess {n}", address).status_code for n in range(count)]
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_each_limit_of_the_seed_is_its_default() -> None:
+    table = RateLimitSettings().model_dump()
+    assert {name: table[name] for name in SEED} == {
+        "search_semantic": "30 per minute",
+        "search_text": "60 per minute",
+        "search_hybrid": "20 per minute",
+        "search_similar": "40 per minute",
+        "list_chunks": "100 per minute",
+        "get_chunk": "200 per minute",
+    }
+
+
+def test_each_of_them_is_the_limit_of_its_endpoint(open_portal) -> None:
+    app = open_portal()[1].application
+    marked = {
+        (method, rule.rule): getattr(app.view_functions[rule.endpoint], "rate_limit", None)
+        for rule in app.url_map.iter_rules()
+        for method in rule.methods or ()
+    }
+    job = "/api/v1/jobs/<uuid:job_id>/chunks"
+    assert {
+        ("POST", "/api/v1/search/semantic"): "search_semantic",
+        ("POST", "/api/v1/search/text"): "search_text",
+        ("POST", "/api/v1/search/hybrid"): "search_hybrid",
+        ("GET", "/api/v1/search/similar/<uuid:chunk_id>"): "search_similar",
+        ("GET", job): "list_chunks",
+        ("GET", f"{job}/<uuid:chunk_id>"): "get_chunk",
+    }.items() <= marked.items()
+
+
+def test_an_endpoint_allows_what_the_table_says_and_tells_how_much_is_left(open_portal) -> None:
+    portal, client = open_portal()
+    headers = portal.headers()
+    answers = [client.get(PROBE, headers=headers) for _ in range(31)]
+    assert [answer.status_code for answer in answers] == [200] * 30 + [429]
+    assert {answer.headers["X-RateLimit-Limit"] for answer in answers} == {"30"}
+    left = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
+    assert left == [*range(29, -1, -1), 0]
+    assert all("Retry-After" not in answer.headers for answer in answers[:-1])
+    refused = answers[-1]
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+    assert 0 <= int(refused.headers["X-RateLimit-Reset"]) - time.time() <= 61
+    assert refused.json["success"] is False
+    assert refused.json["error"]["code"] == "rate_limited"
+    assert refused.headers["Retry-After"] in refused.json["error"]["message"]
+
+
+def test_people_and_endpoints_are_counted_apart(open_portal) -> None:
+    portal, client = open_portal(rate_limits=ON | {"search_semantic": "2 per minute"})
+    ann = portal.headers(portal.person("ann"))
+    assert [client.get(PROBE, headers=ann).status_code for _ in range(3)] == [200, 200, 429]
+    assert client.get(PROBE, headers=portal.headers()).status_code == 200
+    assert client.get(LIST, headers=ann).status_code == 200
+
+
+def test_another_token_of_the_same_person_has_no_allowance_of_its_own(open_portal) -> None:
+    portal, client = open_portal(rate_limits=ON | {"search_semantic": "2 per minute"})
+    answers = [client.get(PROBE, headers=portal.headers()).status_code for _ in range(3)]
+    assert answers == [200, 200, 429]
+
+
+def test_everything_else_has_the_general_limit(open_portal) -> None:
+    portal, client = open_portal(rate_limits=ON | {"default": "3 per minute"})
+    headers = portal.headers()
+    assert [client.get(LIST, headers=headers).status_code for _ in range(4)] == [200] * 3 + [429]
+    page = client.get("/login")
+    assert page.status_code == 200
+    assert page.headers["X-RateLimit-Limit"] == "3"
+
+
+def test_a_page_that_is_refused_is_a_page(open_portal) -> None:
+    _, client = open_portal(rate_limits=ON | {"default": "1 per minute"})
+    client.get("/login")
+    refused = client.get("/login")
+    assert refused.status_code == 429
+    assert refused.mimetype == "text/html"
+    assert int(refused.headers["Retry-After"]) >= 1
+
+
+def test_strangers_are_counted_although_they_are_turned_away(open_portal) -> None:
+    _, client = open_portal(rate_limits=ON | {"default": "3 per minute"})
+    assert [client.get(LIST).status_code for _ in range(5)] == [401] * 3 + [429] * 2
+
+
+def test_health_metrics_and_files_are_free(open_portal) -> None:
+    _, client = open_portal(rate_limits=ON | {"default": "1 per minute"})
+    for path in ("/health", "/static/vendor/x/htmx.js"):
+        answers = [client.get(path) for _ in range(3)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert all("X-RateLimit-Limit" not in answer.headers for answer in answers)
+
+
+def test_switched_off_they_lift_all_but_sign_in(open_portal) -> None:
+    portal, client = open_portal(
+        rate_limits={"enabled": False, "default": "1 per minute", "search_semantic": "1 per minute"}
+    )
+    headers = portal.headers()
+    assert {client.get(PROBE, headers=headers).status_code for _ in range(5)} == {200}
+    assert {client.get(LIST, headers=headers).status_code for _ in range(5)} == {200}
+    assert guesses(client, 12) == [401] * 10 + [429] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sign_in", ""),
+        ("sign_in", "1000000 per hour"),
+        ("sign_in_name", "100 per second"),
+        ("default", "often"),
+        ("search_text", "0 per minute"),
+    ],
+)
+def test_a_limit_that_is_none_stops_the_start(name: str, value: str) -> None:
+    with pytest.raises(InvalidSetting, match=f"PORTAL_RATE_LIMITS__{name.upper()}"):
+        load_settings(rate_limits={name: value})
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+def test_forged_forwarding_gains_nothing_without_a_proxy(open_portal) -> None:
+    _, client = open_portal()
+    answers = [
+        sign_in(client, "admin", "guess", **{"X-Forwarded-For": f"10.0.0.{n}"}).status_code
+        for n in range(12)
+    ]
+    assert answers == [401] * 10 + [429] * 2
+
+
+def test_forged_forwarding_gains_nothing_behind_a_proxy(open_portal) -> None:
+    _, client = open_portal(trusted_proxies=1)
+    # The proxy adds whom it has really seen behind whatever the client made up.
+    answers = [
+        sign_in(client, "admin", "x", **{"X-Forwarded-For": f"10.0.0.{n}, 203.0.113.9"}).status_code
+        for n in range(12)
+    ]
+    assert answers == [401] * 10 + [429] * 2
+    other = sign_in(client, "admin", PASSWORD, **{"X-Forwarded-For": "203.0.113.10"})
+    assert other.status_code == 200
+
+
+def test_a_network_of_ipv6_is_one_address(open_portal) -> None:
+    _, client = open_portal()
+    answers = [
+        sign_in(client, "admin", "guess", f"2001:db8:1:2::{n:x}").status_code for n in range(12)
+    ]
+    assert answers == [401] * 10 + [429] * 2
+    assert sign_in(client, "admin", PASSWORD, "2001:db8:1:3::1").status_code == 200
+    assert sign_in(client, "admin", PASSWORD, "::ffff:192.0.2.1").status_code == 200
+
+
+# --- sign-in --------------------------------------------------------------------------------------
+
+
+def test_other_names_from_one_address_are_no_way_round(open_portal) -> None:
+    _, client = open_portal(rate_limits={"enabled": False, "sign_in_address": "15 per minute"})
+    answers = [sign_in(client, f"name {n}", "guess").status_code for n in range(20)]
+    assert answers == [401] * 15 + [429] * 5
+    assert sign_in(client, "admin", PASSWORD, "192.0.2.7").status_code == 200
+
+
+def test_other_addresses_at_one_name_are_no_way_round(open_portal) -> None:
+    _, client = open_portal(rate_limits={"enabled": False, "sign_in_name": "15 per hour"})
+    answers = [sign_in(client, "admin", "guess", f"192.0.2.{n}").status_code for n in range(20)]
+    assert answers == [401] * 15 + [429] * 5
+
+
+def by_form(browser: FlaskClient, password: str) -> int:
+    """Sign in as a browser does, signed out before."""
+    browser.delete_cookie(context.SESSION_COOKIE)
+    found = re.search(r'name="csrf_token" value="([^"]+)"', browser.get("/login").text)
+    assert found is not None
+    form = {"csrf_token": found[1], "name": "admin", "password": password}
+    return browser.post("/login", data=form).status_code
+
+
+def test_strangers_do_not_lock_a_person_out_of_their_own_browser(open_portal) -> None:
+    _, theirs = open_portal(rate_limits={"enabled": False, "sign_in_name": "15 per hour"})
+    stranger = theirs.application.test_client()
+    assert by_form(theirs, PASSWORD) == 303
+    # From everywhere, the person's own address included.
+    assert 429 in guesses(stranger, 12)
+    for n in range(20):
+        sign_in(stranger, "admin", "guess", f"192.0.2.{n}")
+    assert by_form(stranger, PASSWORD) == 429
+    assert by_form(theirs, PASSWORD) == 303
+    # The browser bears guessing no better than anyone.
+    assert [by_form(theirs, "guess") for _ in range(12)] == [401] * 10 + [429] * 2
+
+
+def test_a_note_that_was_made_up_is_worth_nothing(open_portal) -> None:
+    _, client = open_portal(rate_limits={"enabled": False, "sign_in_name": "5 per hour"})
+    client.set_cookie("portal_device", "WyJhIiwiYiJd.made.up")
+    answers = [sign_in(client, "admin", "guess", f"192.0.2.{n}").status_code for n in range(6)]
+    assert answers == [401] * 5 + [429]
+
+
+def test_success_is_not_counted_and_a_refusal_does_not_prolong_itself(open_portal) -> None:
+    _, client = open_portal()
+    assert guesses(client, 9) == [401] * 9
+    assert {sign_in(client, "admin", PASSWORD).status_code for _ in range(5)} == {200}
+    assert guesses(client, 2) == [401, 429]
+    first = sign_in(client, "admin", "guess").headers
+    again = sign_in(client, "admin", "guess").headers
+    assert first["X-RateLimit-Reset"] == again["X-RateLimit-Reset"]
+
+
+def test_names_do_not_show_in_what_is_counted(open_portal) -> None:
+    _, client = open_portal()
+    with client.application.test_request_context(
+        "/api/auth/token", method="POST", json={"username": "my password", "password": "x"}
+    ):
+        assert "my password" not in callers.tried_name()

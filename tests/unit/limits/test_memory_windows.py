@@ -1,0 +1,68 @@
+"""Moving windows in memory: so many in any stretch of that length, and bounded."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.limits.memory import MemoryWindows
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@given(st.lists(st.floats(0, 30), max_size=60), st.integers(1, 5))
+def test_no_window_holds_more_than_its_limit_and_none_refuses_without_need(
+    pauses: list[float], limit: int
+) -> None:
+    clock = Clock()
+    windows = MemoryWindows(clock=clock)
+    granted: list[float] = []
+    for pause in pauses:
+        clock.now += pause
+        within = [then for then in granted if then >= clock.now - 60]
+        assert windows.window("k", 60)[1] == len(within)
+        is_granted = windows.acquire("k", limit, 60)
+        assert is_granted == (len(within) < limit)
+        if is_granted:
+            granted.append(clock.now)
+
+
+def test_what_is_given_back_may_be_taken_again() -> None:
+    windows = MemoryWindows()
+    assert windows.acquire("k", 1, 60)
+    assert not windows.acquire("k", 1, 60)
+    windows.give_back("k")
+    assert windows.acquire("k", 1, 60)
+
+
+def test_the_first_charge_says_when_the_next_is_free() -> None:
+    clock = Clock()
+    windows = MemoryWindows(clock=clock)
+    windows.acquire("k", 2, 60)
+    clock.now += 10
+    windows.acquire("k", 2, 60)
+    assert windows.window("k", 60) == (1_000.0, 2)
+
+
+def test_made_up_keys_push_out_only_each_other() -> None:
+    windows = MemoryWindows(most_keys=10)
+    for number in range(1_000):
+        windows.acquire(f"name {number}", 10, 60)
+        windows.acquire("address", 100, 60)
+    assert windows.window("address", 60)[1] == 100
+    assert windows.reset() == 10
+
+
+def test_threads_share_one_allowance() -> None:
+    windows = MemoryWindows()
+    with ThreadPoolExecutor(8) as threads:
+        granted = list(threads.map(lambda _: windows.acquire("k", 50, 60), range(400)))
+    assert granted.count(True) == 50

@@ -1,5 +1,10 @@
 """The entry for gunicorn: ``gunicorn wsgi:app``."""
 
-from portal import create_app
+from portal import create_app, logs, metric_files
+from portal.bootstrap import build_services
+from portal.settings import load_settings
 
-app = create_app()
+_settings = load_settings()
+logs.log_uncaught()
+metric_files.join(_settings.data_dir)
+app = create_app(build_services(_settings))

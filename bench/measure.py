@@ -17,6 +17,7 @@ from bench.bare import BM25_SCAN, VECTOR_SCAN, bare_scans
 from bench.breakdown import break_down
 from bench.clients import clients
 from bench.corpus import Corpus, Question
+from bench.over_http import measure_http
 from bench.peers import Peer
 from bench.profiles import Profile
 from bench.timing import Contender, Samples, alternate
@@ -82,8 +83,11 @@ def measure(
         for row, profile in zip(rows, profiles, strict=True):
             asked = corpus.questions[:_BREAKDOWN_QUESTIONS]
             row["breakdown"] = break_down(corpus, profile, asked)
+        tell("over HTTP")
+        over_http = measure_http(corpus, data_dir, defaults[0], seconds=plan.seconds)
         return {
             "documents": len(corpus.document_ids),
+            "http": over_http,
             "portal": rows,
             "peers": peer_rows,
             "bare": {name: samples[_Key(name)].as_dict() for name in (VECTOR_SCAN, BM25_SCAN)},

@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
 def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
     """All tables of one corpus."""
     console.print(f"\n[bold]{size} passages in {figures['documents']} documents[/bold]")
-    for make in (search_rows, bare_rows, time_rows, load_rows, peer_rows):
+    for make in (search_rows, bare_rows, time_rows, http_rows, load_rows, peer_rows):
         rows = make(figures)
         if len(rows) == 1:
             continue
@@ -80,6 +80,15 @@ def time_rows(figures: dict[str, Any]) -> Rows:
     return rows
 
 
+def http_rows(figures: dict[str, Any]) -> Rows:
+    """What the application and a socket add to a search."""
+    rows = [["way", "p50 ms", "p95 ms", "p50 added ms", "× search call"]]
+    for one in figures["http"]:
+        times = (_ms(one[name]) for name in ("p50_ms", "p95_ms", "added_ms"))
+        rows.append([one["way"], *times, f"{one['ratio']:.2f}"])
+    return rows
+
+
 def load_rows(figures: dict[str, Any]) -> Rows:
     """Searches a second by clients."""
     counts = list(dict.fromkeys(one["clients"] for one in figures["load"]))
@@ -124,6 +133,7 @@ def write_page(figures: dict[str, Any], page: Path) -> None:
                 ("search", search_rows),
                 ("bare", bare_rows),
                 ("time", time_rows),
+                ("http", http_rows),
                 ("load", load_rows),
                 ("peers", peer_rows),
             )

@@ -15,7 +15,7 @@ def create_app(services: Services | None = None) -> APIFlask:
     from apiflask import APIFlask
     from werkzeug.middleware.proxy_fix import ProxyFix
 
-    from portal import api, context, limits, web
+    from portal import api, context, limits, monitoring, web
     from portal.bootstrap import build_services
 
     services = services or build_services()
@@ -37,8 +37,10 @@ def create_app(services: Services | None = None) -> APIFlask:
         MAX_FORM_MEMORY_SIZE=1024 * 1024,
     )
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
+    monitoring.init_app(app)
     context.init_app(app, services)
-    limits.init_app(app, settings)
+    limits.init_app(app, services)
+    context.close_to_strangers(app)
     web.register(app)
     api.register(app)
     if settings.trusted_proxies:

@@ -15,6 +15,8 @@ from typing import Any
 
 import httpx
 
+from portal import tracing
+
 
 class EventLoop:
     """A thread `name` that turns a loop, with one client in it; begun at first use, and anew in a
@@ -32,6 +34,7 @@ class EventLoop:
         with self._lock:
             if self._loop is None or self._process != os.getpid():
                 client, loop = self._make_client(), asyncio.new_event_loop()
+                client.event_hooks = {"request": [_carry_trace]}
                 threading.Thread(target=_turn, args=(loop,), name=self._name, daemon=True).start()
                 self._loop, self._client, self._process = loop, client, os.getpid()
                 self._finalizer = weakref.finalize(self, _stop, loop, client, os.getpid())
@@ -43,6 +46,11 @@ class EventLoop:
             self._loop = None
             if self._finalizer is not None:
                 self._finalizer()
+
+
+async def _carry_trace(request: httpx.Request) -> None:
+    # A task has the context of whoever started it, in whatever thread that was.
+    request.headers.update(tracing.outgoing())
 
 
 def _turn(loop: asyncio.AbstractEventLoop) -> None:

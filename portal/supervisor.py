@@ -28,6 +28,7 @@ from types import FrameType
 
 import structlog
 
+from portal import logs, metric_files
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import DataDirLock
 from portal.errors import ServerSetup
@@ -133,7 +134,6 @@ def serve(
     *,
     host: str,
     port: int,
-    web_threads: int,
     workers: int,
 ) -> int:
     """Serve until SIGINT or SIGTERM, then give 0. Raises ServerSetup when it cannot start."""
@@ -152,7 +152,9 @@ def serve(
             stack.callback(signal.signal, number, previous)
         try:
             lock = _take_lock(data_dir, stack)
-            listener = stack.enter_context(_listen(host, port))
+            # It outlives each process that it starts, and with it what they have counted.
+            metric_files.join(data_dir)
+            listener = stack.enter_context(listen(host, port))
             kept: list[KeptDatabase | Child] = []
             url = settings.database_url
             if url is None:
@@ -163,10 +165,10 @@ def serve(
                 kept.append(KeptDatabase(server, lambda: _rebuild_keyword_index(settings)))
             settings = settings.model_copy(update={"database_url": url, "data_dir": data_dir})
             administrator = _prepare(settings)
-            children = _children(settings, listener, web_threads, workers)
+            children = _children(settings, listener, workers)
             stack.callback(_stop, children)
             kept += children
-            address = _address(listener)
+            address = address_of(listener)
             _start(children, listener, stopping)
         except KeyboardInterrupt:
             say("Stopping before the start was complete.")
@@ -182,11 +184,11 @@ def serve(
     return 0
 
 
-def run_web(settings: Settings, *, host: str, port: int, web_threads: int) -> int:
+def run_web(settings: Settings, *, host: str, port: int) -> int:
     """Only the web, in this process, until a signal: `portal web`."""
     url = settings.database_url or EmbeddedPostgres(settings.data_dir).url()
     os.environ |= _child_environment(settings, url)
-    sys.argv = ["gunicorn", *_gunicorn_arguments(f"{host}:{port}", web_threads)]
+    sys.argv = ["gunicorn", *_gunicorn_arguments(f"{host}:{port}", settings)]
     from gunicorn.app.wsgiapp import run
 
     run()
@@ -204,7 +206,7 @@ def _take_lock(data_dir: Path, stack: ExitStack) -> DataDirLock:
         ) from error
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """A bound, inheritable socket. Raises ServerSetup when the address cannot be had."""
     try:
         family, *_, address = socket.getaddrinfo(
@@ -221,7 +223,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _address(listener: socket.socket) -> str:
+def address_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -257,27 +259,28 @@ def _child_environment(settings: Settings, url: str) -> dict[str, str]:
     return {
         "DATABASE_URL": url,
         "PORTAL_DATA_DIR": str(settings.data_dir),
+        "PORTAL_WEB__REQUESTS_AT_ONCE": str(settings.web.requests_at_once),
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(PROJECT_DIR), os.environ.get("PYTHONPATH")])
         ),
     }
 
 
-def _gunicorn_arguments(bind: str, web_threads: int) -> list[str]:
+def _gunicorn_arguments(bind: str, settings: Settings) -> list[str]:
     drain_s = int(_DRAIN_TIMEOUT_S) - 2  # Gunicorn's own end comes before ours.
     return [
         *("wsgi:app", "--bind", bind, "--pythonpath", str(PROJECT_DIR)),
+        *("--config", str(PROJECT_DIR / "gunicorn.conf.py")),
         # The longest that gunicorn offers: a Chinese question takes nine bytes a character.
         *("--limit-request-line", "8190"),
-        *("--worker-class", "gthread", "--workers", "1", "--threads", str(web_threads)),
+        *("--worker-class", "gthread", "--workers", "1"),
+        *("--threads", str(settings.web_process_threads)),
         *("--graceful-timeout", str(drain_s), "--timeout", "120", "--keep-alive", "15"),
         *("--log-level", "warning", "--no-control-socket"),
     ]
 
 
-def _children(
-    settings: Settings, listener: socket.socket, web_threads: int, workers: int
-) -> list[Child]:
+def _children(settings: Settings, listener: socket.socket, workers: int) -> list[Child]:
     environment = os.environ | _child_environment(settings, settings.database_url or "")
     cores = os.cpu_count() or 1
 
@@ -286,7 +289,7 @@ def _children(
         return {"OMP_NUM_THREADS": str(max(1, threads))} | environment
 
     descriptor = listener.fileno()
-    web = ["gunicorn.app.wsgiapp:run", *_gunicorn_arguments(f"fd://{descriptor}", web_threads)]
+    web = ["gunicorn.app.wsgiapp:run", *_gunicorn_arguments(f"fd://{descriptor}", settings)]
     worker = ["portal.cli:main", "worker"]
     return [
         Child("web", web, with_threads(min(cores, 2)), pass_fds=(descriptor,)),
@@ -361,6 +364,7 @@ def _stop(children: list[Child]) -> None:
 def run_child(supervisor_pid: int, entry: str, arguments: list[str]) -> None:
     """Run `module:function` as a command that ends when the supervisor is gone."""
     _end_with(supervisor_pid)
+    logs.log_uncaught()
     module, function = entry.split(":")
     sys.argv = [module, *arguments]
     sys.exit(getattr(importlib.import_module(module), function)())

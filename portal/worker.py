@@ -11,6 +11,7 @@ import procrastinate
 import structlog
 from procrastinate import JobContext
 
+from portal import metrics, tracing
 from portal.errors import PortalError, Unavailable
 from portal.services import Services, indexing, maintenance, model_builds
 from portal.store import jobs as job_store
@@ -37,13 +38,20 @@ def create_queue(services: Services) -> procrastinate.App:
         retry_exceptions={Unavailable},
     )
 
+    # `origin` is of whoever enqueued the job (portal.tracing); nobody did where it was recovered.
     @queue.task(name=INDEX_TASK, queue=QUEUE_NAME, retry=retry, pass_context=True)
-    def index_document(context: JobContext, job_id: str) -> None:
-        _index(services, UUID(job_id), context.should_abort)
+    def index_document(
+        context: JobContext, job_id: str, origin: dict[str, str] | None = None
+    ) -> None:
+        tracing.resume(origin or {})
+        with metrics.working(INDEX_TASK):
+            _index(services, UUID(job_id), context.should_abort)
 
     @queue.task(name=BUILD_TASK, queue=BUILD_QUEUE, pass_context=True)
-    def build_model(context: JobContext, name: str) -> None:
-        model_builds.build_slice(services, name, should_stop=context.should_abort)
+    def build_model(context: JobContext, name: str, origin: dict[str, str] | None = None) -> None:
+        tracing.resume(origin or {})
+        with metrics.working(BUILD_TASK):
+            model_builds.build_slice(services, name, should_stop=context.should_abort)
 
     return queue
 
@@ -57,6 +65,7 @@ def _index(services: Services, job_id: UUID, should_stop: Callable[[], bool]) ->
         indexing.hand_back(services, job_id)
     except Exception as error:  # Nothing unforeseen may leave a document "processing" for ever.
         log.exception("job_failed", job_id=str(job_id), error_type=type(error).__name__)
+        metrics.error_told(PortalError.code, "job")
         indexing.record_failure(services, job_id, PortalError())
 
 

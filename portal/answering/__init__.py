@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from portal.answering.measured import MeasuredChatModel
 from portal.domain.answering import ChatModel
 from portal.settings import ChatSettings
 
@@ -36,4 +37,4 @@ PROVIDERS: dict[str, Callable[[ChatSettings], ChatModel]] = {
 def create_chat_model(settings: ChatSettings) -> ChatModel:
     """The model that the settings name. Nobody is asked yet, so an endpoint that is down stops no
     process from starting."""
-    return PROVIDERS[settings.provider](settings)
+    return MeasuredChatModel(PROVIDERS[settings.provider](settings))

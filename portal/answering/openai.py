@@ -25,6 +25,7 @@ from portal.answering.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
 from portal.errors import ChatUnavailable
 from portal.event_loop import EventLoop
+from portal.text.echo import without_echo
 
 DEFAULT_MODEL = "gpt-4o-mini"
 DEFAULT_API_BASE = "https://api.openai.com/v1"
@@ -193,7 +194,7 @@ class OpenAIChatModel:
         self, client: httpx.AsyncClient, request: ChatRequest
     ) -> AsyncGenerator[ChatEvent, None]:
         reader = ChatStreamReader()
-        with self._in_words():
+        with self._in_words(request):
             async with client.stream(
                 "POST", f"{self._base}chat/completions", json=self._body(request)
             ) as response:
@@ -209,7 +210,7 @@ class OpenAIChatModel:
             yield call
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _in_words(self, request: ChatRequest) -> Iterator[None]:
         """Failures of the endpoint as ChatUnavailable, without what it was asked or answered."""
         try:
             yield
@@ -220,7 +221,7 @@ class OpenAIChatModel:
             ) from error
         except Refused as error:
             raise ChatUnavailable(
-                reason=f"its endpoint gave up: {self._said(str(error))}"
+                reason=f"its endpoint gave up: {self._said(str(error), request)}"
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise ChatUnavailable(
@@ -257,7 +258,8 @@ class OpenAIChatModel:
                 f"its endpoint answered {status}",
                 pause_s=_seconds(response.headers.get("retry-after", "")),
             )
-        said = self._said((await start_of(response, 4 * _LONGEST_SAID)).decode(errors="replace"))
+        start = (await start_of(response, 4 * _LONGEST_SAID)).decode(errors="replace")
+        said = self._said(start, request)
         if status in _REFUSES_TOOLS and request.can_search:
             # Refused without them as well, they were not the reason.
             self._takes_tools = not self._takes_tools
@@ -273,9 +275,12 @@ class OpenAIChatModel:
             "Check PORTAL_CHAT__MODEL, __API_KEY and __API_BASE"
         )
 
-    def _said(self, text: str) -> str:
-        """The beginning of what the endpoint said, without the key, which some repeat."""
-        line = " ".join(storable(text).split())
+    def _said(self, text: str, request: ChatRequest) -> str:
+        """The beginning of what the endpoint said, without the key and without what it was
+        asked, which some repeat."""
+        sent = [request.system, request.question, *(turn.content for turn in request.turns)]
+        sent += [str(turn.get("content", "")) for turn in request.tool_turns]
+        line = without_echo(storable(text), sent)
         return (line.replace(self._key, "…") if self._key else line)[:_LONGEST_SAID]
 
 

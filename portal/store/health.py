@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
+
+from portal.store.embedding_models import COLLECTION_PROVIDER
 
 
 def read_revision(session: Session) -> str | None:
@@ -57,7 +60,11 @@ def read_counts(session: Session) -> dict[str, int]:
 
 def read_models(session: Session) -> list[dict[str, Any]]:
     rows = session.execute(
-        text("SELECT name, provider, dimensions, status FROM embedding_models ORDER BY id")
+        text(
+            "SELECT name, provider, dimensions, status FROM embedding_models"
+            " WHERE provider <> :collection ORDER BY id"
+        ),
+        {"collection": COLLECTION_PROVIDER},
     ).mappings()
     return [dict(row) for row in rows]
 
@@ -79,3 +86,44 @@ def read_bm25_state(session: Session) -> dict[str, Any] | None:
         "rebuilt_at": rebuilt_at.isoformat() if rebuilt_at else None,
         "row_count": row["row_count"],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """`jobs` by queue and status, `documents` by status, and how long the oldest upload that
+    nobody has begun to read waits, in seconds."""
+
+    jobs: dict[tuple[str, str], int]
+    documents: dict[str, int]
+    oldest_wait_s: float
+    live_workers: int
+
+
+def read_queue(session: Session, *, silent_after_s: float) -> QueueState:
+    """How much is to do, in one statement."""
+    rows = session.execute(
+        text(
+            """
+            SELECT 'job' AS kind, queue_name AS name, CAST(status AS text) AS status,
+                   CAST(count(*) AS double precision) AS amount
+              FROM procrastinate_jobs GROUP BY queue_name, status
+            UNION ALL
+            SELECT 'document', '', status, count(*) FROM documents
+             WHERE deleted_at IS NULL GROUP BY status
+            UNION ALL
+            SELECT 'wait', '', '', COALESCE(extract(epoch FROM now() - min(created_at)), 0)
+              FROM jobs WHERE status = 'queued'
+            UNION ALL
+            SELECT 'worker', '', '', count(*) FROM procrastinate_workers
+             WHERE last_heartbeat > now() - make_interval(secs => :silent_after_s)
+            """
+        ),
+        {"silent_after_s": silent_after_s},
+    ).all()
+    single = {row.kind: row.amount for row in rows}
+    return QueueState(
+        jobs={(row.name, row.status): int(row.amount) for row in rows if row.kind == "job"},
+        documents={row.status: int(row.amount) for row in rows if row.kind == "document"},
+        oldest_wait_s=float(single["wait"]),
+        live_workers=int(single["worker"]),
+    )

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
+from portal import tracing
 from portal.domain.documents import Failure
 from portal.store.models import DocumentRow, JobRow
 
@@ -38,9 +39,10 @@ def add_job(session: Session, *, document_id: UUID, file_id: UUID | None) -> UUI
 
 
 def enqueue(session: Session, job_id: UUID) -> None:
+    arguments = {"job_id": str(job_id), "origin": tracing.origin()}
     session.execute(
         _ENQUEUE,
-        {"queue": QUEUE_NAME, "task": INDEX_TASK, "args": json.dumps({"job_id": str(job_id)})},
+        {"queue": QUEUE_NAME, "task": INDEX_TASK, "args": json.dumps(arguments)},
     )
 
 

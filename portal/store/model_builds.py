@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, Update, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from portal import tracing
 from portal.domain import locks
 from portal.domain.documents import Failure
 from portal.domain.embedding import Vector
@@ -238,7 +239,7 @@ def enqueue_build(session: Session, model: RegisteredModel) -> None:
             "task": BUILD_TASK,
             "name": model.name,
             "lock": f"{BUILD_TASK}:{model.id}",
-            "args": json.dumps({"name": model.name}),
+            "args": json.dumps({"name": model.name, "origin": tracing.origin()}),
         },
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -17,9 +17,13 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
+from portal import metrics
 from portal.errors import DatabaseUnavailable, StorageFull
+from portal.store.probing import Prober
 
 __all__ = ["Database", "Session", "is_connection_lost", "normalise_url"]
+
+T = TypeVar("T")
 
 # SQLSTATE classes and codes, PostgreSQL manual, appendix A.
 _DISK_FULL = "53100"
@@ -51,6 +55,9 @@ class Database:
             connect_args={"prepare_threshold": sys.maxsize, "connect_timeout": 5, **_KEEPALIVES},
         )
         event.listen(self.engine, "checkout", _check_alive)
+        event.listen(self.engine, "checkout", _count_taken)
+        event.listen(self.engine, "checkin", _count_given_back)
+        self._prober = Prober(self.url)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
         alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._readers = sessionmaker(alone, expire_on_commit=False)
@@ -96,6 +103,12 @@ class Database:
                 return connection.execute(text("SELECT 1")).scalar() == 1
         except (OperationalError, PoolTimeout):
             return False
+
+    def probe(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
+        """What `work` reads, or DatabaseUnavailable after that time, even where the server is
+        frozen or the network swallows everything."""
+        with _portal_errors():
+            return self._prober.run(work, timeout_s=timeout_s)
 
     def dispose(self) -> None:
         self.engine.dispose()
@@ -143,3 +156,14 @@ def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:
     poll.register(driver.fileno(), select.POLLIN)
     if driver.closed or poll.poll(0):
         raise DisconnectionError
+
+
+def _count_taken(_driver: Any, record: Any, _fairy: Any) -> None:
+    record.record_info["is_counted"] = True
+    metrics.connection_taken(1)
+
+
+def _count_given_back(_driver: Any, record: Any) -> None:
+    # One that could not be had for want of a server is given back without having been taken.
+    if record.record_info.pop("is_counted", False):
+        metrics.connection_taken(-1)

@@ -55,6 +55,10 @@ FIGURES: dict[str, Any] = {
             "peers": [
                 {"engine": "Chroma", "kind": "vector", "profile": "1 %", "recall": 0.5} | TIMES
             ],
+            "http": [
+                {"way": "search call", "added_ms": 0.0, "ratio": 1.0} | TIMES,
+                {"way": "application", "added_ms": 3.25, "ratio": 2.625} | TIMES,
+            ],
             "load": [
                 {"profiles": name, "clients": count, "searches_a_second": 100.0 * count} | TIMES
                 for name in ("100 %", "1 %")
@@ -69,7 +73,18 @@ def test_tables_hold_every_figure() -> None:
     written = io.StringIO()
     console = Console(file=written, width=200)
     print_tables(console, 10_000, FIGURES["sizes"]["10000"])
-    for expected in ("100 %", "9,700", "4.5", "120", "0.990", "1.2", "800, 4.5", "Chroma, vector"):
+    for expected in (
+        "100 %",
+        "9,700",
+        "4.5",
+        "120",
+        "0.990",
+        "1.2",
+        "800, 4.5",
+        "3.2",
+        "2.62",
+        "Chroma, vector",
+    ):
         assert expected in written.getvalue()
 
 

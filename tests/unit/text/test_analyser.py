@@ -8,7 +8,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from portal.text.analyser import LONGEST_TERM, analyse, index_terms, query_terms, tsquery_or
+from portal.text.analyser import (
+    LONGEST_TERM,
+    MOST_TERM_CHARACTERS,
+    analyse,
+    index_terms,
+    query_terms,
+    tsquery_or,
+)
 
 MIXED = "知识门户 Knowledge PO-4711 データ Привет ﬁsh 李小明 café v0.8 -5 https://example.com/a?b=1"
 any_text = (
@@ -181,3 +188,13 @@ def test_threads_get_the_same_terms() -> None:
 
 def test_tsquery_quotes_what_would_be_syntax() -> None:
     assert tsquery_or(("a", "b'c", "d\\e")) == "'a' | 'b''c' | 'd\\\\e'"
+
+
+def test_of_very_many_terms_the_first_are_kept_whole() -> None:
+    many = [f"word{number}" for number in range(MOST_TERM_CHARACTERS // 8)]
+    kept = index_terms(" ".join(many))
+    assert MOST_TERM_CHARACTERS - LONGEST_TERM <= len(kept) <= MOST_TERM_CHARACTERS
+    first = index_terms(" ".join(many[: len(many) // 4]))
+    assert len(first) < MOST_TERM_CHARACTERS
+    assert kept.startswith(f"{first} ")
+    assert set(kept.split()) <= {one for word in many for one in index_terms(word).split()}

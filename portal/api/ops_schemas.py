@@ -1,0 +1,69 @@
+"""Bodies of the endpoints for operators."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from portal.api.schemas import ResponseModel
+
+
+class LiveBody(ResponseModel):
+    """That the process answers at all."""
+
+    status: Literal["ok"]
+    live: Literal[True]
+
+
+class HealthChecks(ResponseModel):
+    database: Literal["ok", "unavailable"]
+    # "schema" is a method of every pydantic model.
+    schema_: Literal["ok", "behind"] = Field(
+        alias="schema", description="behind: the database waits for portal migrate"
+    )
+
+
+class HealthBody(ResponseModel):
+    """Whether the portal can serve."""
+
+    status: Literal["ok", "unavailable"]
+    live: bool
+    ready: bool
+    checks: HealthChecks
+
+
+class StoreCounts(ResponseModel):
+    documents: int
+    chunks: int
+    missing_embeddings: int = Field(description="passages that the serving model has no vector of")
+
+
+class StoredModel(ResponseModel):
+    name: str
+    provider: str
+    dimensions: int
+    status: Literal["building", "ready", "active", "retired"]
+
+
+class VectorStoreBody(ResponseModel):
+    """What search is made of. With status `unavailable` only `reason` stands beside it."""
+
+    status: Literal["ok", "degraded", "disabled", "unavailable"]
+    reason: str | None = Field(None, description="why nothing is known")
+    enabled: bool | None = None
+    extensions: dict[str, str] | None = Field(
+        None,
+        description="versions of PostgreSQL and of its extensions that are installed",
+        examples=[{"postgresql": "18.1", "vector": "0.8.1", "pg_textsearch": "1.4.0"}],
+    )
+    keyword_backend: Literal["pg_textsearch", "tsvector", "off"] | None = None
+    keyword_index: dict[str, Any] | None = Field(
+        None, description="state of the BM25 index, when it was rebuilt, its rows"
+    )
+    vector_index: Literal["ok", "missing"] | None = None
+    embedding_model: str | None = None
+    embedder: Literal["ok", "unavailable"] | None = None
+    reranker: str | None = None
+    models: list[StoredModel] | None = None
+    counts: StoreCounts | None = Field(None, description="null where counting takes too long")

@@ -1,0 +1,168 @@
+"""What may stand in a log line: never a secret, nor what people ask and write.
+
+Three ways lead there, and each is closed here: a value under a telling name, a secret inside of a
+text, and the message of an exception, which quotes whatever went wrong. Of an exception its type,
+its place in the code and its codes are told, and its message is not.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from portal.errors import InvalidSetting, ServerSetup
+
+REDACTED = "[redacted]"
+
+_SECRET_WORDS = ("password", "token", "secret", "authorization", "cookie", "api_key")
+_PRIVATE_WORDS = frozenset(
+    {
+        *("answer", "body", "content", "excerpt", "file_name", "filename", "passage", "prompt"),
+        *("q", "query", "question", "quote", "snippet", "text", "title"),
+    }
+)
+# What stands in a text and is a secret wherever it stands.
+_SECRETS = (
+    # A name and a password in an address; also one with an @ in the password.
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/]*@", re.IGNORECASE), rf"\1{REDACTED}@"),
+    (re.compile(r"\b(bearer|basic)\s+[^\s\"',]+", re.IGNORECASE), rf"\1 {REDACTED}"),
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+(\.[\w-]*)?"), REDACTED),
+    (re.compile(r"\bsk-[\w-]{8,}"), REDACTED),
+    (
+        re.compile(
+            r"((?:password|passwd|secret|token|api[_-]?key)[\"']?\s*[=:]\s*)"
+            r"(\"[^\"]*\"|'[^']*'|[^\s\"',;&}]+)",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
+    # The query string of an address holds what somebody asks.
+    (re.compile(r"(/[^\s?\"']*)\?[^\s\"']+"), rf"\1?{REDACTED}"),
+)
+# Codes that libraries give their exceptions: of an error of the database, of the system, of HTTP.
+_CODES = ("code", "sqlstate", "errno", "status_code")
+_LONGEST_CODE = 40
+_CODE = re.compile(r"[A-Za-z0-9_.-]+")
+_MOST_CAUSES = 10
+
+
+def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Replace values whose name says that they are secret or private, and secrets in others."""
+    for name, value in event.items():
+        # What the library keeps for itself, and what `tell_exception` wrote.
+        if not name.startswith("_") and name != "exception":
+            event[name] = REDACTED if is_private(name) else _cleaned(value)
+    return event
+
+
+def is_private(name: str) -> bool:
+    """Whether a value of this name stays out of logs, whatever it is."""
+    lowered = name.lower()
+    return lowered in _PRIVATE_WORDS or any(word in lowered for word in _SECRET_WORDS)
+
+
+def scrub(text: str) -> str:
+    """The text without passwords, tokens and query strings."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, BaseException):
+        return type(value).__name__
+    if isinstance(value, Mapping):
+        return {
+            name: REDACTED if is_private(str(name)) else _cleaned(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_cleaned(inner) for inner in value]
+    return value
+
+
+def shorten_foreign(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Of what a library logs, the first line without the messages of its exceptions: the rest
+    repeats what was being worked on."""
+    message = _message(event["_record"].msg, event.pop("positional_args", ()), event["event"])
+    given = event.get("exc_info")
+    if isinstance(given, tuple) and isinstance(given[1], BaseException):
+        # Some write it into the line themselves.
+        for quoted in (repr(given[1]), str(given[1]) or repr(given[1])):
+            message = message.replace(quoted, type(given[1]).__name__)
+    event["event"] = next(iter(message.splitlines()), "")
+    return event
+
+
+def _message(template: Any, args: Any, formatted: str) -> str:
+    if isinstance(template, BaseException):
+        return type(template).__name__
+    if not isinstance(args, tuple) or not any(isinstance(arg, BaseException) for arg in args):
+        return formatted
+    named = tuple(type(arg).__name__ if isinstance(arg, BaseException) else arg for arg in args)
+    try:
+        return str(template) % named
+    except (TypeError, ValueError):
+        return str(template)
+
+
+def tell_exception(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Replace an exception by what may be told of it, in every format alike."""
+    given = event.pop("exc_info", None)
+    error = given[1] if isinstance(given, tuple) else given
+    if error is True:
+        error = sys.exception()  # The one in hand.
+    if isinstance(error, BaseException):
+        event["exception"] = "\n".join(told(error))
+    event.pop("stack_info", None)
+    return event
+
+
+def told(error: BaseException, *, depth: int = 0) -> list[str]:
+    """Types, codes and places of an exception and its causes, the first cause first."""
+    lines: list[str] = []
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and depth < _MOST_CAUSES:
+        joint = "which led to:" if error.__cause__ else "while that was handled:"
+        lines += [*told(cause, depth=depth + 1), joint]
+    if error.__traceback__ is not None:
+        lines += "".join(traceback.format_tb(error.__traceback__)).splitlines()
+    lines.append(_named(error))
+    if isinstance(error, BaseExceptionGroup) and depth < _MOST_CAUSES:
+        for part in error.exceptions:
+            lines += ["  together with:", *told(part, depth=depth + 1)]
+    return lines
+
+
+def _named(error: BaseException) -> str:
+    kind = type(error)
+    name = (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
+    codes = []
+    for attribute in _CODES:
+        # A property of somebody else's exception may do anything.
+        with suppress(Exception):
+            value = getattr(error, attribute, None)
+            if isinstance(value, (int, str)) and _is_code(str(value)):
+                codes.append(f"{attribute} {value}")
+    told_of = f"{name} ({', '.join(codes)})" if codes else name
+    # These say what whoever runs the portal has to set, and quote nothing else.
+    is_for_operators = isinstance(error, (InvalidSetting, ServerSetup))
+    return f"{told_of}: {scrub(str(error))}" if is_for_operators else told_of
+
+
+def _is_code(text: str) -> bool:
+    return len(text) <= _LONGEST_CODE and _CODE.fullmatch(text) is not None

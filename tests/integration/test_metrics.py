@@ -1,0 +1,208 @@
+"""What Prometheus reads: names, labels and figures, in one process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as open_metrics_families,
+)
+from prometheus_client.parser import text_string_to_metric_families
+
+from portal import create_app, metrics
+from portal.services import Services, accounts
+from tests.conftest import Portal
+
+Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+# Base units, and nouns of what is counted where there is none.
+UNITS = ("seconds", "total", "info", "up", "ready", "requests", "hits", "connections", "jobs")
+UNITS += ("documents", "workers", "chunks", "embeddings")
+
+
+def families(client: FlaskClient, **named: object) -> list[Metric]:
+    answer = client.get("/metrics", **named)
+    assert answer.status_code == 200
+    assert answer.mimetype == "text/plain"
+    return list(text_string_to_metric_families(answer.get_data(as_text=True)))
+
+
+def series(client: FlaskClient) -> Series:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families(client)
+        for sample in family.samples
+    }
+
+
+def grown(before: Series, after: Series, name: str, **labels: str) -> float:
+    """By how much the series of a name grew, over all labels that are not given."""
+
+    def total(of: Series) -> float:
+        return sum(
+            value
+            for (found, pairs), value in of.items()
+            if found == name and labels.items() <= dict(pairs).items()
+        )
+
+    return total(after) - total(before)
+
+
+def test_every_metric_has_help_a_prefix_and_a_unit(client: FlaskClient, portal: Portal) -> None:
+    portal.add("one")
+    found = families(client)
+    assert len(found) > 20
+    for family in found:
+        name = family.samples[0].name if family.type == "counter" and family.samples else ""
+        assert re.fullmatch(r"portal_[a-z_]+", family.name)
+        assert family.documentation, family.name
+        full = name or family.name + ("_total" if family.type == "counter" else "")
+        assert full.rsplit("_", 1)[1] in UNITS, full
+
+
+def test_open_metrics_are_given_to_who_asks_for_them(client: FlaskClient) -> None:
+    client.get("/health")
+    answer = client.get("/metrics", headers={"Accept": "application/openmetrics-text"})
+    assert answer.mimetype == "application/openmetrics-text"
+    names = {one.name for one in open_metrics_families(answer.get_data(as_text=True))}
+    assert "portal_http_request_duration_seconds" in names
+
+
+def test_requests_are_counted_by_endpoint_method_and_status(
+    client: FlaskClient, portal: Portal
+) -> None:
+    document = portal.add("one")
+    before = series(client)
+    for _ in range(3):
+        client.get(f"/api/knowledge/documents/{document.id}", headers=portal.headers())
+    client.get(f"/api/knowledge/documents/{uuid4()}", headers=portal.headers())
+    client.get(f"/api/knowledge/documents/{document.id}")
+    after = series(client)
+    name = "portal_http_request_duration_seconds_count"
+    for status, count in (("200", 3), ("404", 1), ("401", 1)):
+        labels = {"endpoint": "knowledge.get_document", "method": "GET", "status": status}
+        assert grown(before, after, name, **labels) == count, status
+    assert grown(before, after, "portal_errors_total", code="not_found", surface="api") == 1
+    assert grown(before, after, "portal_errors_total", code="not_signed_in", surface="api") == 1
+
+
+def test_searches_tell_their_method_hits_and_what_they_went_without(
+    client: FlaskClient, portal: Portal, make_services: Callable[..., Services]
+) -> None:
+    portal.add("the lighthouse of Alexandria")
+    before = series(client)
+    for mode in ("hybrid", "vector", "keyword", "keyword"):
+        body = {"query": f"lighthouse {mode}", "mode": mode}
+        answer = client.post("/api/knowledge/search", json=body, headers=portal.headers())
+        assert answer.json["total_count"] == 1
+    lame = create_app(make_services(search={"keyword_backend": "off"})).test_client()
+    lame.post("/api/knowledge/search", json={"query": "lighthouse"}, headers=portal.headers())
+    after = series(client)
+    for method, count in (("hybrid", 2), ("vector", 1), ("keyword", 2)):
+        seconds = "portal_search_duration_seconds_count"
+        assert grown(before, after, seconds, method=method, outcome="ok") == count
+    assert grown(before, after, "portal_search_result_hits_sum", method="keyword") == 2
+    missed = "portal_search_degraded_total"
+    assert grown(before, after, missed, reason="keyword_unavailable") == 1
+
+
+def test_embedding_calls_are_counted_by_provider(client: FlaskClient, portal: Portal) -> None:
+    before = series(client)
+    portal.add("one passage")
+    portal.services.embedder.embed_query(f"a new question {uuid4()}")
+    after = series(client)
+    calls, texts = "portal_embedding_duration_seconds_count", "portal_embedded_texts_total"
+    assert grown(before, after, calls, provider="hashing", input="query", outcome="ok") == 1
+    assert grown(before, after, texts, provider="hashing", input="passages") >= 1
+
+
+def test_an_answer_tells_its_first_word_and_its_end(client: FlaskClient, portal: Portal) -> None:
+    portal.add("The lighthouse was built by Sostratus of Cnidus.")
+    headers = portal.headers()
+    conversation = client.post("/api/conversations", json={}, headers=headers).json["id"]
+    before = series(client)
+    asked = {"content": "Who built the lighthouse?"}
+    client.post(f"/api/conversations/{conversation}/messages", json=asked, headers=headers)
+    after = series(client)
+    first = "portal_chat_first_token_duration_seconds_count"
+    assert grown(before, after, first, provider="extractive") == 1
+    whole = "portal_chat_duration_seconds_count"
+    assert grown(before, after, whole, provider="extractive", outcome="ok") == 1
+
+
+def test_the_queue_and_the_documents_are_counted(client: FlaskClient, portal: Portal) -> None:
+    portal.add("one")
+    found = series(client)
+    assert found["portal_database_up", ()] == 1
+    assert found["portal_stored_documents", (("status", "ready"),)] == 1
+    # The document was read by the test itself, so that its job still lies in the queue.
+    assert found["portal_queue_jobs", (("queue", "ingest"), ("status", "todo"))] == 1
+    assert found["portal_index_chunks", ()] == 1
+    assert found["portal_index_missing_embeddings", ()] == 0
+    assert found["portal_vector_index_ready", ()] == 1
+
+
+def test_addresses_and_methods_that_strangers_make_up_add_no_series(
+    client: FlaskClient, portal: Portal
+) -> None:
+    # Each kind of answer once, so that what follows finds its series there.
+    def ask(name: str) -> None:
+        client.get(f"/{name}")
+        client.get(f"/api/{name}?{name}={name}")
+        client.get(f"/api/knowledge/documents/{name}", headers=portal.headers())
+        client.open("/health", method=f"X{name}"[:20])
+
+    for _ in range(2):
+        ask(uuid4().hex)
+        before = series(client)
+    for _ in range(250):  # A thousand addresses in all.
+        ask(uuid4().hex)
+    after = series(client)
+    assert after.keys() == before.keys()
+    name = "portal_http_request_duration_seconds_count"
+    assert grown(before, after, name, endpoint=metrics.UNMATCHED) == 1000
+
+
+def test_restricted_metrics_are_for_administrators(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    client = create_app(make_services(metrics_public=False)).test_client()
+    ada = portal.person("ada")
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", headers=portal.headers(ada)).status_code == 403
+    assert client.get("/metrics", headers=portal.headers()).status_code == 200
+
+
+def test_a_dead_database_leaves_its_figures_out_and_no_others(
+    portal: Portal, make_services: Callable[..., Services]
+) -> None:
+    services = make_services(database_url="postgresql://nobody@127.0.0.1:1/nothing")
+    client = create_app(services).test_client()
+    found = series(client)
+    assert found["portal_database_up", ()] == 0
+    names = {name for name, _ in found}
+    assert not {name for name in names if name.startswith(("portal_queue", "portal_index"))}
+    assert "portal_http_request_duration_seconds_count" in {name for name, _ in series(client)}
+
+
+def test_no_person_and_no_text_is_in_the_metrics(client: FlaskClient, portal: Portal) -> None:
+    ada = accounts.create_user(portal.services, name="ada-lovelace", password="a long password")
+    portal.add("mauve elephants", name="zebra.txt", title="Quokka")
+    body = {"query": "mauve elephants"}
+    client.post("/api/knowledge/search", json=body, headers=portal.headers(ada))
+    text = client.get("/metrics").get_data(as_text=True)
+    for word in ("mauve", "zebra", "Quokka", "ada-lovelace", str(ada.id)):
+        assert word not in text
+
+
+@pytest.mark.parametrize("address", ["/health", "/health/live", "/health/ready"])
+def test_health_is_well(client: FlaskClient, address: str) -> None:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    assert answer.json["status"] == "ok"
+    assert answer.json["live"] is True

@@ -1,0 +1,39 @@
+import json
+
+import pytest
+
+from portal.text.echo import without_echo
+
+PASSAGE = "The mauve elephant of the third archive was never catalogued by anybody at all."
+
+
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ("cannot embed: 退款", "退款"),
+        ("bad input: what is REFUND policy here", "What is refund policy here"),
+        (f"too long: {PASSAGE[10:60]}…", PASSAGE),
+        ("输入“第三档案馆的大象”有误", "关于第三档案馆的大象从未编目"),
+        (json.dumps({"error": f"invalid: {PASSAGE}"}), PASSAGE),
+        (json.dumps({"error": "第三档案馆的大象"}), "关于第三档案馆的大象从未编目"),
+        ("refused:\n  the  mauve\nelephant of the third archive", PASSAGE),
+    ],
+)
+def test_what_repeats_the_input_is_left_out(said, sent):
+    told = without_echo(said, ["something else entirely", sent])
+    assert "left out" in told
+    for word in ("refund", "mauve", "退款", "档案馆", "\\u"):
+        assert word not in told.lower()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The model `text-embedding-9` does not exist",
+        "maximum context length is 8192 tokens",
+        "Incorrect API key provided",
+        "模型不存在",
+    ],
+)
+def test_what_does_not_repeat_it_is_told_in_one_line(said):
+    assert without_echo(f" {said}\n", ["退款", "a", "", PASSAGE, "context"[:3] + "!"]) == said

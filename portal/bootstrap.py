@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from portal.answering import create_chat_model
 from portal.embeddings import create_embedder
@@ -13,8 +14,13 @@ from portal.errors import ServerSetup
 from portal.logs import configure_logs
 from portal.reranking import create_reranker
 from portal.services import Services
+from portal.services.issuer_keys import create_issuer_keys
+from portal.services.search_cache import SearchCache
 from portal.settings import Settings, load_settings
 from portal.store.session import Database
+
+if TYPE_CHECKING:
+    from portal.store.redis_store import RedisStore
 
 _SECRET_BYTES = 48
 
@@ -30,16 +36,32 @@ def build_services(
         raise ServerSetup(
             reason="there is no database: set DATABASE_URL, or start everything with ./run"
         )
-    embedder = create_embedder(settings.embedding)
+    redis = _connect_redis(settings)
+    embedder = create_embedder(settings.embedding, redis)
     return Services(
         settings=settings,
-        database=Database(url, pool_size=settings.database_pool_size),
+        database=Database(
+            url,
+            pool_size=settings.database_pool_size,
+            pool_timeout_s=settings.database_pool_timeout_s,
+        ),
         embedder=embedder,
         calibration=EventualCalibration(embedder, settings.data_dir / "cache"),
         chat=create_chat_model(settings.chat),
         secret_key=read_secret_key(settings),
         reranker=create_reranker(settings.rerank),
+        issuer_keys=create_issuer_keys(settings.jwt.outside),
+        redis=redis,
+        search_cache=SearchCache(redis, settings.search),
     )
+
+
+def _connect_redis(settings: Settings) -> RedisStore | None:
+    if settings.redis_url is None:
+        return None
+    from portal.store.redis_store import RedisStore
+
+    return RedisStore(settings.redis_url)
 
 
 def read_secret_key(settings: Settings) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from portal.errors import PortalError
+from portal.errors import PortalError, ServerSetup
 
 if TYPE_CHECKING:
     from portal.services import Services
@@ -91,7 +92,7 @@ def _show_administrator(made: tuple[str, str] | None) -> None:
 @click.option("--port", default=8000, show_default=True, type=PORT)
 @click.option("--data-dir", "serve_data_dir", type=click.Path(path_type=Path))
 @click.option(
-    "--web-threads", default=16, show_default=True, type=COUNT, help="Requests served at once."
+    "--web-threads", type=COUNT, help="Requests served at once. [default: as the settings say, 16]"
 )
 @click.option(
     "--workers", default=1, show_default=True, type=COUNT, help="Processes that read documents."
@@ -102,38 +103,41 @@ def serve(
     host: str,
     port: int,
     serve_data_dir: Path | None,
-    web_threads: int,
+    web_threads: int | None,
     workers: int,
 ) -> None:
     """Start everything: database, web and workers."""
     from portal import supervisor
 
     data_dir = serve_data_dir.resolve() if serve_data_dir else None
-    settings = _settings(ctx, data_dir=data_dir)
-    ctx.exit(
-        supervisor.serve(settings, host=host, port=port, web_threads=web_threads, workers=workers)
-    )
+    settings = _settings(ctx, data_dir=data_dir).with_requests_at_once(web_threads)
+    ctx.exit(supervisor.serve(settings, host=host, port=port, workers=workers))
 
 
 @main.command()
 @click.pass_context
 def worker(ctx: click.Context) -> None:
     """Read documents from the queue until a signal."""
+    from portal import logs, metric_files
     from portal.worker import run
 
-    run(_services(ctx))
+    services = _services(ctx)
+    logs.log_uncaught()
+    metric_files.join(services.settings.data_dir)
+    run(services)
 
 
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True, type=PORT)
-@click.option("--web-threads", default=16, show_default=True, type=COUNT)
+@click.option("--web-threads", type=COUNT, help="Requests served at once.")
 @click.pass_context
-def web(ctx: click.Context, host: str, port: int, web_threads: int) -> None:
+def web(ctx: click.Context, host: str, port: int, web_threads: int | None) -> None:
     """Serve the pages and the APIs, without workers."""
     from portal import supervisor
 
-    ctx.exit(supervisor.run_web(_settings(ctx), host=host, port=port, web_threads=web_threads))
+    settings = _settings(ctx).with_requests_at_once(web_threads)
+    ctx.exit(supervisor.run_web(settings, host=host, port=port))
 
 
 @main.command()
@@ -177,6 +181,29 @@ def create_user(ctx: click.Context, name: str, admin: bool, password_stdin: bool
     )
     person = accounts.create_user(_services(ctx), name=name, password=password, is_admin=admin)
     click.echo(f"created {person.name}")
+
+
+@user.command("link")
+@click.argument("name")
+@click.argument("subject")
+@click.pass_context
+def link_user(ctx: click.Context, name: str, subject: str) -> None:
+    """Let tokens of the outside issuer whose `sub` is SUBJECT speak for an account."""
+    from portal.services import outside_accounts
+
+    outside_accounts.link(_services(ctx), name=name, subject=subject)
+    click.echo(f"linked {subject} to {name}")
+
+
+@user.command("unlink")
+@click.argument("subject")
+@click.pass_context
+def unlink_user(ctx: click.Context, subject: str) -> None:
+    """Let them speak for nobody, from the next request on."""
+    from portal.services import outside_accounts
+
+    was_linked = outside_accounts.unlink(_services(ctx), subject=subject)
+    click.echo(f"unlinked {subject}" if was_linked else f"{subject} was not linked")
 
 
 @main.command()
@@ -318,6 +345,51 @@ def reindex(ctx: click.Context, spec: str | None, and_switch: bool, batch_size: 
     show_progress(model.name, model_builds.build(services, model.name, batch_size=batch_size))
     if and_switch and model.id != serving.id:
         show_switch(model_switch.switch(services, model.name))
+
+
+@main.command()
+@click.option("--http", "over_http", is_flag=True, help="Over HTTP, not standard input and output.")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8001, show_default=True, type=PORT)
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    help="A name that requests may call it by, beside this machine's. May be repeated.",
+)
+@click.pass_context
+def mcp(
+    ctx: click.Context, over_http: bool, host: str, port: int, allowed_hosts: tuple[str, ...]
+) -> None:
+    """Let AI clients search and fetch (MCP), as the person whose token they bring: in PORTAL_TOKEN,
+    or over HTTP with each request."""
+    _require_extra("mcp")
+    from portal import supervisor
+    from portal.integrations.mcp import serving
+
+    if not over_http:
+        serving.serve_stdio(_services(ctx), _token_of_environment())
+        return
+    services = _services(ctx)
+    with supervisor.listen(host, port) as listener:
+        click.echo(f"{supervisor.address_of(listener)}{serving.PATH}   (Ctrl-C stops it)")
+        serving.serve_http(services, listener, allowed_hosts)
+
+
+def _require_extra(name: str) -> None:
+    """Raises ServerSetup where the extra of this name, and of its main package, is not there."""
+    if importlib.util.find_spec(name) is None:
+        raise ServerSetup(reason=f"this needs the extra: ./run setup --{name}")
+
+
+def _token_of_environment() -> str:
+    token = os.environ.get("PORTAL_TOKEN", "").strip()
+    if not token:
+        raise ServerSetup(
+            reason="PORTAL_TOKEN is not set. Make a token that may read on the account page, or by "
+            "`portal token NAME`"
+        )
+    return token
 
 
 @main.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -13,12 +12,16 @@ from flask import Flask, Request, Response, current_app, g, request
 from flask_login import LoginManager, UserMixin, current_user
 from werkzeug.exceptions import HTTPException
 
-from portal.domain.people import Person, SignedIn
+from portal import tracing
+from portal.domain.people import Person, Scope, SignedIn, TokenKind
 from portal.errors import (
     Forbidden,
+    InsufficientScope,
     InvalidToken,
+    IssuerUnavailable,
     MalformedRequest,
     MethodNotAllowed,
+    NeedsSession,
     NotFound,
     NotSignedIn,
     PortalError,
@@ -33,7 +36,6 @@ LANGUAGE_COOKIE = "portal_language"
 _LANGUAGES = ("zh-CN", "en")
 # Any Chinese that a browser names is better served by ours than by English.
 _CHINESE = ("zh-CN", "zh", "zh-Hans", "zh-Hans-CN", "zh-SG", "zh-TW", "zh-HK", "zh-Hant")
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -58,15 +60,19 @@ class CurrentUser(UserMixin):
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Give every request its services, its id and its person, and close it to strangers."""
+    """Give every request its services, its id and its person."""
     app.extensions["portal"] = services
     login_manager.init_app(app)
     # Who someone is stands in their token; flask-login must not keep a second copy.
     login_manager.session_protection = None
     app.before_request(_name_request)
     app.before_request(_refuse_nul)
-    app.before_request(_require_sign_in)
     app.after_request(_finish_request)
+
+
+def close_to_strangers(app: Flask) -> None:
+    """Turn away who is not signed in. To be called when all is registered that counts them too."""
+    app.before_request(_require_sign_in)
 
 
 def public(view: View) -> View:
@@ -78,8 +84,19 @@ def public(view: View) -> View:
 def reads(view: View) -> View:
     """Mark a view that only reads although it is a POST, such as a search: a token that may only
     read may use it."""
-    cast("Any", view).only_reads = True
+    cast("Any", view).scope = Scope.READ
     return view
+
+
+def for_administrators(view: View) -> View:
+    """Mark a view that only administrators may use, with a token that may administer."""
+    cast("Any", view).scope = Scope.ADMIN
+    return view
+
+
+def any_token(view: View) -> View:
+    """Mark a view that every token may use, whatever else it may do: one that ends it."""
+    return reads(view)
 
 
 def services() -> Services:
@@ -99,6 +116,25 @@ def person() -> Person:
         return found.person
     error: PortalError | None = g.get("token_error")
     raise error or NotSignedIn()
+
+
+def administrator() -> Person:
+    """Who asks, when they may administer. Raises NotSignedIn, InsufficientScope, Forbidden."""
+    _require_scope(Scope.ADMIN)
+    found = person()
+    if not found.is_admin:
+        raise Forbidden
+    return found
+
+
+def session_person() -> Person:
+    """Who asks, when they proved it with a password: what makes and revokes tokens takes no
+    token that was made by itself. Raises NotSignedIn, NeedsSession."""
+    found = person()
+    who = signed_in()
+    if who is None or who.token_kind is not TokenKind.ACCESS:
+        raise NeedsSession
+    return found
 
 
 def language() -> str:
@@ -158,7 +194,7 @@ def _load_user(from_request: Request) -> CurrentUser | None:
         return None
     try:
         return CurrentUser(tokens.authenticate(services(), token))
-    except InvalidToken as error:
+    except (InvalidToken, IssuerUnavailable) as error:
         g.token_error = error
         return None
 
@@ -166,9 +202,12 @@ def _load_user(from_request: Request) -> CurrentUser | None:
 def _name_request() -> None:
     given = request.headers.get("X-Request-ID", "")
     # A caller's id is kept only when it cannot break a log line.
-    g.request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
-    structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(request_id=g.request_id)
+    g.request_id = given if tracing.is_request_id(given) else uuid4().hex
+    tracing.begin(
+        g.request_id,
+        request.headers.get("traceparent", ""),
+        request.headers.get("tracestate", ""),
+    )
     g.started_at = time.perf_counter()
 
 
@@ -187,6 +226,24 @@ def _require_sign_in() -> None:
     if view is None or getattr(view, "is_public", False):
         return
     person()
+    scope = scope_of(view, request.method)
+    if scope is Scope.ADMIN:
+        administrator()
+    else:
+        _require_scope(scope)
+
+
+def scope_of(view: Callable[..., Any], method: str) -> Scope:
+    """What a token must be allowed to use this view: where the view does not say, to read for
+    what HTTP calls safe, and to write for the rest."""
+    marked: Scope | None = getattr(view, "scope", None)
+    return marked or (Scope.READ if method in _SAFE_METHODS else Scope.WRITE)
+
+
+def _require_scope(scope: Scope) -> None:
+    found = signed_in()
+    if found is not None and scope not in found.scopes:
+        raise InsufficientScope(scope=scope.value)
 
 
 def _finish_request(response: Response) -> Response:

@@ -38,6 +38,12 @@ class PortalError(Exception):
     message: ClassVar[str] = N_("Something went wrong on our side. Try again; if it stays, "
                                 "give your administrator the request id.")  # fmt: skip
 
+    retry_after_s: int | None = None
+    """Seconds after which trying again may help, as `Retry-After` says; None: nothing is known."""
+
+    challenge: str | None = None
+    """What `WWW-Authenticate` says (RFC 6750); None: nothing."""
+
     def __init__(self, **params: Any) -> None:
         self.params = params
         super().__init__(self.message % params if params else self.message)
@@ -51,6 +57,7 @@ class MalformedRequest(PortalError):
 class NotSignedIn(PortalError):
     code, status = "not_signed_in", 401
     message = N_("Sign in first: this needs a valid session or bearer token.")
+    challenge = 'Bearer realm="portal"'
 
 
 class WrongCredentials(NotSignedIn):
@@ -61,11 +68,34 @@ class WrongCredentials(NotSignedIn):
 class InvalidToken(NotSignedIn):
     code = "invalid_token"
     message = N_("The token is expired, revoked or not ours. Sign in again or get a new one.")
+    challenge = 'Bearer realm="portal", error="invalid_token"'
+
+
+class UnknownSubject(InvalidToken):
+    code = "unknown_subject"
+    message = N_("The token is good, but nobody here is linked to whom it speaks for. "
+                 "Ask your administrator to link the account.")  # fmt: skip
 
 
 class Forbidden(PortalError):
     code, status = "forbidden", 403
     message = N_("You may not do this. Ask the owner or an administrator.")
+
+
+class InsufficientScope(Forbidden):
+    code = "insufficient_scope"
+    message = N_("This token lacks the scope “%(scope)s”, which this needs. "
+                 "Use a token that has it, or sign in.")  # fmt: skip
+
+    def __init__(self, *, scope: str) -> None:
+        super().__init__(scope=scope)
+        self.challenge = f'Bearer realm="portal", error="insufficient_scope", scope="{scope}"'
+
+
+class NeedsSession(Forbidden):
+    code = "needs_session"
+    message = N_("A token cannot make or revoke other tokens. Sign in with name and password "
+                 "for that.")  # fmt: skip
 
 
 class CsrfFailed(Forbidden):
@@ -135,6 +165,11 @@ class InvalidInput(PortalError):
     message = N_("A value is not right: %(reason)s.")
 
 
+class InvalidQueryVector(InvalidInput):
+    code = "invalid_query_vector"
+    message = N_("The query vector cannot be used: %(reason)s.")
+
+
 class EmptyFile(InvalidInput):
     code = "empty_file"
     message = N_("“%(name)s” is empty: there is no text in it. Choose a file with text.")
@@ -190,6 +225,18 @@ class InvalidSetting(InvalidInput):
     message = N_("%(name)s is %(got)s, but takes %(takes)s.")
 
 
+class ChunkIndexTaken(Conflict):
+    code = "chunk_index_taken"
+    message = N_("This job has a passage with chunk_index %(index)s already. Choose another, or "
+                 "leave it out to add behind the last.")  # fmt: skip
+
+
+class NoEmbedding(Conflict):
+    code = "no_embedding"
+    message = N_("This passage has no vector by the model that serves yet, so nothing can be "
+                 "compared with it. Try again when the model is built.")  # fmt: skip
+
+
 class IdempotencyConflict(Conflict):
     code = "idempotency_in_flight"
     message = N_("The same request is still being answered. Wait for it, then ask again.")
@@ -204,6 +251,10 @@ class RateLimited(PortalError):
     code, status = "rate_limited", 429
     message = N_("Too many requests. Wait %(seconds)s seconds and try again.")
 
+    def __init__(self, *, seconds: int) -> None:
+        super().__init__(seconds=seconds)
+        self.retry_after_s = seconds
+
 
 class InvalidEmbedding(PortalError):
     code, status = "invalid_embedding", 502
@@ -214,6 +265,12 @@ class InvalidEmbedding(PortalError):
 class Unavailable(PortalError):
     code, status = "unavailable", 503
     message = N_("This is not available right now. Try again in a moment.")
+    retry_after_s: int | None = 2
+
+
+class Overloaded(Unavailable):
+    code = "overloaded"
+    message = N_("The server has more to do than it can at the moment. Try again in a few seconds.")
 
 
 class EmbedderUnavailable(Unavailable):
@@ -241,11 +298,18 @@ class VectorStoreDisabled(Unavailable):
     code = "vector_store_disabled"
     message = N_("Vector search is switched off on this server. "
                  "Set PORTAL_VECTOR_STORE_ENABLED=true to use it.")  # fmt: skip
+    retry_after_s = None
 
 
 class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
     message = N_("The database does not answer. Try again in a moment.")
+
+
+class IssuerUnavailable(Unavailable):
+    code = "issuer_unavailable"
+    message = N_("Tokens of the sign-in service cannot be checked, because its keys cannot be "
+                 "read. Try again in a moment.")  # fmt: skip
 
 
 class StorageFull(PortalError):

@@ -21,7 +21,9 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
@@ -53,6 +55,24 @@ def _http_address(value: str) -> str:
         # It is shown where the endpoint fails; a password in it would be too.
         raise ValueError("an address without a name or password; a key goes to …__API_KEY")
     return value
+
+
+_MOST_SIGN_INS_A_SECOND = 2
+_SPARE_THREADS = 8
+
+
+def _rates(limits: str) -> list[float]:
+    """How many times a second each limit of a text allows on average."""
+    # Loading it takes as long as the rest of a command's start, and few set a limit.
+    from limits import parse_many
+
+    try:
+        found = parse_many(limits)
+    except ValueError:
+        found = []
+    if not found or not all(limit.amount for limit in found):
+        raise ValueError("limits such as “30 per minute” or “10 per minute; 100 per hour”")
+    return [limit.amount / limit.get_expiry() for limit in found]
 
 
 class Section(BaseModel):
@@ -157,8 +177,22 @@ class PlanSettings(Section):
     )
 
 
+class DocumentWeights(Section):
+    """How much words and meaning count under /v1, where a request does not say."""
+
+    text: float = Field(0.35, ge=0, le=1000, allow_inf_nan=False, description="of `text_score`")
+    vector: float = Field(0.65, ge=0, le=1000, allow_inf_nan=False, description="of `vec_score`")
+
+    @model_validator(mode="after")
+    def _is_some(self) -> DocumentWeights:
+        if self.text + self.vector <= 0:
+            raise ValueError("two weights of which one is more than 0")
+        return self
+
+
 class SearchSettings(Section):
-    """How search works; weights and fusion are in the table `dynamic_config` instead."""
+    """How search works; the weights and the fusion of all but /v1 are in the table
+    `dynamic_config` instead."""
 
     keyword_backend: Literal["auto", "pg_textsearch", "tsvector", "off"] = Field(
         "auto", description="what ranks words"
@@ -174,11 +208,81 @@ class SearchSettings(Section):
     hnsw: HnswSettings = HnswSettings()
     ivfflat: IvfflatSettings = IvfflatSettings()
     plan: PlanSettings = PlanSettings()
+    weights: DocumentWeights = DocumentWeights()
     statement_timeout_s: float = Field(10.0, gt=0, le=600, description="patience for one search")
+    cache_ttl_s: int = Field(
+        300, ge=0, le=86400, description="how long results are kept; 0: never. They are never stale"
+    )
+    cache_mb: int = Field(32, ge=1, le=4096, description="memory of a process for kept results")
+
+
+_OUTSIDE_ALGORITHMS = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+
+
+class OutsideIssuerSettings(Section):
+    """Whose tokens count beside our own, such as those of a company's sign-in service."""
+
+    issuer: str | None = Field(
+        None, min_length=1, max_length=500, description="its `iss`; unset: only our tokens count"
+    )
+    audience: str | None = Field(
+        None, min_length=1, validate_default=True, description="`aud` of its tokens for this portal"
+    )
+    algorithm: _OUTSIDE_ALGORITHMS = Field(
+        "RS256", description="what it signs with; a token that names another is refused"
+    )
+    key_file: Path | None = Field(
+        None, description="its public keys in a file: a JWKS, or one key as PEM"
+    )
+    jwks_url: str | None = Field(
+        None,
+        validate_default=True,
+        description="their address instead: https, or http on this machine",
+    )
+    create_accounts: bool = Field(
+        False, description="true: whoever is not linked to an account gets one of their own"
+    )
+    name_claim: Literal["sub", "preferred_username", "email"] = Field(
+        "preferred_username", description="what such an account is called"
+    )
+    admin_claim: str | None = Field(
+        None,
+        min_length=1,
+        description="claim that decides who is an administrator, such as `roles`; "
+        "unset: their account does",
+    )
+    admin_value: str = Field(
+        "portal-admin", min_length=1, description="what that claim is, or has in its list"
+    )
+
+    @field_validator("audience")
+    @classmethod
+    def _has_an_audience(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("issuer") and value is None:
+            # Tokens that this issuer gives out for other services would open this one too.
+            raise ValueError("the audience of this portal, since there is an outside issuer")
+        return value
+
+    @field_validator("jwks_url")
+    @classmethod
+    def _is_private(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("issuer") and (value is None) == (info.data.get("key_file") is None):
+            raise ValueError("the address of the issuer's keys, or nothing where KEY_FILE is set")
+        if value is None:
+            return None
+        if not info.data.get("issuer"):
+            raise ValueError("nothing, while PORTAL_JWT__OUTSIDE__ISSUER is unset")
+        parts = urlsplit(_http_address(value))
+        if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+            # Whoever answers there says whose signature counts.
+            raise ValueError("an address that begins with https://")
+        return value
 
 
 class JwtSettings(Section):
-    """What our tokens claim."""
+    """What our tokens claim, and whose others count."""
 
     issuer: str = Field("portal", min_length=1, description="`iss`")
     audience: str = Field("portal", min_length=1, description="`aud`")
@@ -187,20 +291,57 @@ class JwtSettings(Section):
     refresh_ttl_s: int = Field(
         1209600, ge=3600, le=7776000, description="life of a refresh token and of a browser session"
     )
+    outside: OutsideIssuerSettings = OutsideIssuerSettings()
+
+    @field_validator("outside")
+    @classmethod
+    def _is_another(
+        cls, value: OutsideIssuerSettings, info: ValidationInfo
+    ) -> OutsideIssuerSettings:
+        if value.issuer is not None and value.issuer == info.data.get("issuer"):
+            raise ValueError("an issuer that is not called as we are in PORTAL_JWT__ISSUER")
+        return value
+
+
+class WebSettings(Section):
+    """How much a web process takes on; what is more is told at once to come back later."""
+
+    requests_at_once: int = Field(16, ge=1, le=1000, description="requests it works on at once")
+    requests_waiting: int = Field(
+        64, ge=0, le=1000, description="requests that may wait for their turn; more get 503"
+    )
+    patience_s: float = Field(1.0, ge=0, le=60, description="how long they wait; then 503")
 
 
 class RateLimitSettings(Section):
     """How often a person may ask."""
 
     enabled: bool = Field(True, description="false lifts all limits but those of sign-in")
-    sign_in: str = Field("10 per minute", description="attempts an address and name")
+    sign_in: str = Field("10 per minute", description="failed attempts an address and name")
+    sign_in_address: str = Field("60 per minute", description="failed attempts an address")
+    sign_in_name: str = Field(
+        "100 per hour", description="failed attempts a name, from browsers that are new to it"
+    )
     default: str = Field("600 per minute", description="everything that has no limit of its own")
     search_semantic: str = Field("30 per minute", description="POST /api/v1/search/semantic")
     search_text: str = Field("60 per minute", description="POST /api/v1/search/text")
     search_hybrid: str = Field("20 per minute", description="POST /api/v1/search/hybrid")
     search_similar: str = Field("40 per minute", description="GET /api/v1/search/similar")
+    search_batch: str = Field("10 per minute", description="POST /api/v1/search/batch")
     list_chunks: str = Field("100 per minute", description="GET /api/v1/jobs/{id}/chunks")
     get_chunk: str = Field("200 per minute", description="GET /api/v1/jobs/{id}/chunks/{id}")
+
+    @field_validator("*")
+    @classmethod
+    def _is_limit(cls, value: str | bool, info: ValidationInfo) -> str | bool:
+        if isinstance(value, str):
+            rates = _rates(value)
+            is_sign_in = str(info.field_name).startswith("sign_in")
+            if is_sign_in and min(rates) > _MOST_SIGN_INS_A_SECOND:
+                raise ValueError(
+                    f"at most {_MOST_SIGN_INS_A_SECOND} attempts a second: sign-in is never free"
+                )
+        return value
 
 
 class IngestSettings(Section):
@@ -211,6 +352,14 @@ class IngestSettings(Section):
     max_characters: int = Field(20_000_000, ge=1000, description="characters a document may have")
     extraction_timeout_s: int = Field(300, ge=1, le=3600, description="time to read one file")
     extraction_memory_mb: int = Field(1024, ge=256, description="memory to read one file")
+
+
+class McpSettings(Section):
+    """What AI clients get of `portal mcp`."""
+
+    fetch_characters: int = Field(
+        50_000, ge=1000, le=1_000_000, description="most of a document's text in one answer"
+    )
 
 
 def _environment_name(path: tuple[str, ...]) -> str:
@@ -255,6 +404,10 @@ class Settings(BaseSettings):
     vector_store_enabled: bool = Field(
         True, description="false answers 503 where vectors are needed"
     )
+    public_url: str = Field(
+        "http://127.0.0.1:8000",
+        description="where people open the portal; addresses that leave it begin with it",
+    )
     trusted_proxies: int = Field(
         0, ge=0, le=10, description="proxies in front whose X-Forwarded-* headers count"
     )
@@ -262,6 +415,10 @@ class Settings(BaseSettings):
     log_format: Literal["json", "console"] = Field("console", description="shape of log lines")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least")
     database_pool_size: int = Field(10, ge=1, le=200, description="connections a process keeps")
+    database_pool_timeout_s: float = Field(
+        1.0, gt=0, le=60, description="patience for one of them; then 503"
+    )
+    web: WebSettings = WebSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     rerank: RerankSettings = RerankSettings()
     chat: ChatSettings = ChatSettings()
@@ -269,6 +426,31 @@ class Settings(BaseSettings):
     jwt: JwtSettings = JwtSettings()
     rate_limits: RateLimitSettings = RateLimitSettings()
     ingest: IngestSettings = IngestSettings()
+    mcp: McpSettings = McpSettings()
+
+    @field_validator("public_url")
+    @classmethod
+    def _begins_addresses(cls, value: str) -> str:
+        parts = urlsplit(_http_address(value))
+        if parts.query or parts.fragment:
+            raise ValueError("an address without ? and #")
+        return value.rstrip("/")
+
+    @property
+    def web_process_threads(self) -> int:
+        """Enough for all that a web process takes on, and a few that are never busy for long: they
+        tell the rest to come back later, and operators how it is."""
+        web = self.web
+        answers = self.chat.concurrent_answers
+        return web.requests_at_once + web.requests_waiting + answers + _SPARE_THREADS
+
+    def with_requests_at_once(self, count: int | None) -> Settings:
+        """These settings with another number; None: as they are."""
+        if count is None:
+            return self
+        return self.model_copy(
+            update={"web": self.web.model_copy(update={"requests_at_once": count})}
+        )
 
     @property
     def max_upload_bytes(self) -> int:
@@ -330,7 +512,7 @@ def _type_words(field: FieldInfo) -> str:
     if text.startswith("Literal["):
         text = ", ".join(f"`{word.strip(chr(39))}`" for word in text[8:-1].split(", "))
     text = text.replace(" | None", "").replace("SecretStr", "secret text")
-    text = {"str": "text", "int": "whole number"}.get(text, text)
+    text = {"str": "text", "int": "whole number", "pathlib.Path": "path"}.get(text, text)
     limits = [f"{type(m).__name__.lower()} {next(iter(vars_of(m)))}" for m in field.metadata]
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "minlen": "length ≥"}
     spoken = [f"{signs[k]} {v}" for k, v in (item.split(" ", 1) for item in limits) if k in signs]

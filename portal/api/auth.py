@@ -10,7 +10,9 @@ from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_res
 from portal.domain.people import TokenPair
 from portal.services import sessions, tokens
 
-blueprint = APIBlueprint("auth_api", __name__, url_prefix="/api/auth", tag="Sign-in")
+_TAG = {"name": "Sign-in", "description": "Tokens for programs: get one, renew it, end it."}
+
+blueprint = APIBlueprint("auth_api", __name__, url_prefix="/api/auth", tag=_TAG)
 
 
 class Credentials(RequestModel):
@@ -46,7 +48,7 @@ def _answer(pair: TokenPair) -> TokenResponse:
 @blueprint.post("/token")
 @blueprint.input(Credentials, location="json")
 @blueprint.output(TokenResponse)
-@blueprint.doc(summary="Sign in", responses=error_responses(400, 401, 422, 429))
+@blueprint.doc(summary="Sign in", responses=error_responses(401))
 @context.public
 @limits.failed_sign_ins
 def create_token(json_data: Credentials) -> TokenResponse:
@@ -58,7 +60,11 @@ def create_token(json_data: Credentials) -> TokenResponse:
 @blueprint.post("/refresh")
 @blueprint.input(RefreshRequest, location="json")
 @blueprint.output(TokenResponse)
-@blueprint.doc(summary="Renew", responses=error_responses(400, 401, 422, 429))
+@blueprint.doc(
+    summary="Renew",
+    description="A refresh token counts once: the answer has the next one.",
+    responses=error_responses(401),
+)
 @context.public
 def refresh_token(json_data: RefreshRequest) -> TokenResponse:
     return _answer(tokens.refresh(context.services(), json_data.refresh_token))
@@ -69,10 +75,10 @@ def refresh_token(json_data: RefreshRequest) -> TokenResponse:
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="End a session",
-    description="Ends the token and all that came from the same sign-in (RFC 7009).",
-    security="bearer",
-    responses=error_responses(400, 401, 422),
+    description="Ends the token and all that came from the same sign-in (RFC 7009). Every token "
+    "may end itself, whatever its scopes.",
 )
+@context.any_token
 def revoke_token(json_data: RevokeRequest) -> str:
     signed_in = context.signed_in()
     if json_data.token:

@@ -10,13 +10,12 @@ from flask import Flask, Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 
-from portal import context
+from portal import context, metrics
+from portal.api.schemas import ENVELOPE_PREFIX
 from portal.errors import (
     InvalidInput,
     MalformedRequest,
-    NotSignedIn,
     PortalError,
-    RateLimited,
     UnsupportedMediaType,
 )
 from portal.phrases import error_message
@@ -63,14 +62,15 @@ def _body(error: PortalError, details: dict[str, Any] | None = None) -> Response
     if details:
         content["details"] = details
     envelope: dict[str, Any] = {"error": content}
-    if request.path.startswith("/api/v1"):
+    if request.path.startswith(ENVELOPE_PREFIX):
         envelope = {"success": False, "data": None, **envelope}
+    metrics.error_told(error.code, "api")
     response = jsonify(envelope)
     response.status_code = error.status
-    if isinstance(error, RateLimited):
-        response.headers["Retry-After"] = str(error.params.get("seconds", 60))
-    if isinstance(error, NotSignedIn):
-        response.headers["WWW-Authenticate"] = "Bearer"
+    if error.retry_after_s is not None:
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    if error.challenge:
+        response.headers["WWW-Authenticate"] = error.challenge
     return response
 
 

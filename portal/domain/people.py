@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,11 +13,32 @@ class TokenKind(StrEnum):
     ACCESS = "access"
     REFRESH = "refresh"
     PERSONAL = "personal"
+    OUTSIDE = "outside"
+    """Of the issuer that the settings name; its row is made when it is first used."""
+
+
+class Scope(StrEnum):
+    """What a token may do, each level with all below it."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+SCOPES = tuple(Scope)
+"""From the least to the most."""
+
+
+def with_lesser(scopes: Iterable[Scope]) -> frozenset[Scope]:
+    """Whoever may write may read, and an administrator may both."""
+    most = max(map(SCOPES.index, scopes), default=-1)
+    return frozenset(SCOPES[: most + 1])
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Someone with an account, as every use case sees them."""
+    """Someone with an account, as every use case sees them. `is_admin` says what counts now: a
+    token without the scope `admin` makes an ordinary person of an administrator."""
 
     id: UUID
     name: str
@@ -32,6 +54,7 @@ class SignedIn:
     person: Person
     token_id: UUID
     token_kind: TokenKind
+    scopes: frozenset[Scope]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +89,12 @@ class AccountSummary:
 class PersonalToken:
     id: UUID
     name: str
+    scopes: frozenset[Scope]
     created_at: datetime
     expires_at: datetime
     last_used_at: datetime | None
+
+    @property
+    def level(self) -> Scope:
+        """The most that it may do."""
+        return max(self.scopes, key=SCOPES.index, default=Scope.READ)

@@ -6,15 +6,22 @@ Every function takes the `Services` container first: what the process has at han
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from portal.domain.answering import ChatModel
 from portal.domain.embedding import Embedder
 from portal.domain.reranking import Reranker
 from portal.embeddings.calibration import Calibration
 from portal.services.answer_slots import AnswerSlots
+from portal.services.issuer_keys import IssuerKeys
+from portal.services.search_cache import SearchCache
 from portal.settings import Settings
 from portal.store.enabled_sets import EnabledSets
 from portal.store.session import Database
+
+if TYPE_CHECKING:
+    # Loading it takes as long as the rest of a command's start, and few have a Redis.
+    from portal.store.redis_store import RedisStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +35,8 @@ class Services:
     chat: ChatModel
     secret_key: str = field(repr=False)
     reranker: Reranker | None = None
+    redis: RedisStore | None = field(default=None, repr=False)
+    issuer_keys: IssuerKeys | None = field(default=None, repr=False)
+    search_cache: SearchCache = field(default_factory=SearchCache, repr=False)
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)

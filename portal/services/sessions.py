@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID, uuid4
 
-from portal.domain.people import Person, PersonalToken, SignedIn, TokenKind, TokenPair
-from portal.errors import NotFound
+from portal.domain.people import (
+    Person,
+    PersonalToken,
+    Scope,
+    SignedIn,
+    TokenKind,
+    TokenPair,
+    with_lesser,
+)
+from portal.errors import Forbidden, NotFound
 from portal.services import Services, tokens
 from portal.services.accounts import check_name, verify_password
 from portal.store import tokens as token_store
+from portal.store.models import TokenRow
 
 
 def sign_in(services: Services, *, name: str, password: str) -> TokenPair:
@@ -58,11 +68,21 @@ def token_for(services: Services, person: Person, *, ttl_s: int) -> str:
         )
 
 
-def create_personal_token(services: Services, person: Person, *, name: str, ttl_s: int) -> str:
-    """A token for scripts; it is shown once and never stored."""
-    name = check_name(name)
+def create_personal_token(
+    services: Services,
+    person: Person,
+    *,
+    name: str,
+    ttl_s: int,
+    scopes: Iterable[Scope] = (Scope.READ,),
+) -> tuple[PersonalToken, str]:
+    """A token for scripts, and its secret, which is never stored. `scopes` bring the lesser ones
+    with them. Raises InvalidInput, Forbidden."""
+    name, scopes, token_id = check_name(name), with_lesser(scopes), uuid4()
+    if Scope.ADMIN in scopes and not person.is_admin:
+        raise Forbidden
     with services.database.begin() as session:
-        return tokens.issue(
+        secret = tokens.issue(
             services,
             session,
             user_id=person.id,
@@ -70,22 +90,31 @@ def create_personal_token(services: Services, person: Person, *, name: str, ttl_
             ttl_s=ttl_s,
             family_id=uuid4(),
             name=name,
+            scopes=scopes,
+            token_id=token_id,
         )
+        row = token_store.find_token(session, token_id)
+        if row is None:
+            raise NotFound
+        return _personal_token(row), secret
 
 
 def list_personal_tokens(services: Services, person: Person) -> tuple[PersonalToken, ...]:
     """A person's own live tokens, newest first."""
     with services.database.begin() as session:
-        return tuple(
-            PersonalToken(
-                id=row.id,
-                name=row.name or "",
-                created_at=row.created_at,
-                expires_at=row.expires_at,
-                last_used_at=row.last_used_at,
-            )
-            for row in token_store.list_personal_tokens(session, person.id)
-        )
+        rows = token_store.list_personal_tokens(session, person.id)
+        return tuple(_personal_token(row) for row in rows)
+
+
+def _personal_token(row: TokenRow) -> PersonalToken:
+    return PersonalToken(
+        id=row.id,
+        name=row.name or "",
+        scopes=frozenset(map(Scope, row.scopes)),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
+    )
 
 
 def revoke_personal_token(services: Services, person: Person, token_id: UUID) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import jwt
 
-from portal.domain.people import SignedIn, TokenKind, TokenPair
+from portal.domain.people import SCOPES, Scope, SignedIn, TokenKind, TokenPair
 from portal.errors import InvalidToken
-from portal.services import Services
+from portal.services import Services, outside_accounts, outside_tokens
 from portal.store import accounts as account_store
 from portal.store import tokens as token_store
+from portal.store.models import TokenRow, UserRow
 from portal.store.session import Session
 
-# The only algorithm that is made or accepted: a token that names another is refused.
+# The only algorithm that is made, and accepted of our own tokens.
 ALGORITHM = "HS256"
 _REQUIRED_CLAIMS = ["iss", "aud", "sub", "iat", "exp", "jti", "typ"]
 
@@ -29,9 +32,11 @@ def issue(
     ttl_s: int,
     family_id: UUID,
     name: str | None = None,
+    scopes: Iterable[Scope] = SCOPES,
+    token_id: UUID | None = None,
 ) -> str:
     """A signed token that is known to the database, so that it can be ended early."""
-    token_id, now = uuid4(), datetime.now(UTC)
+    token_id, now = token_id or uuid4(), datetime.now(UTC)
     expires_at = now + timedelta(seconds=ttl_s)
     token_store.add_token(
         session,
@@ -41,6 +46,7 @@ def issue(
         family_id=family_id,
         expires_at=expires_at,
         name=name,
+        scopes=scopes,
     )
     claims = {
         "iss": services.settings.jwt.issuer,
@@ -98,18 +104,43 @@ def read_claims(services: Services, token: str, *, kinds: set[TokenKind]) -> dic
 
 
 def authenticate(services: Services, token: str) -> SignedIn:
-    """Who a bearer or browser token speaks for. Raises InvalidToken."""
+    """Who a bearer or browser token speaks for, and what it may do. Raises InvalidToken,
+    IssuerUnavailable."""
+    if outside_tokens.is_outside(services, token):
+        return _authenticate_outside(services, token)
     claims = read_claims(services, token, kinds={TokenKind.ACCESS, TokenKind.PERSONAL})
     with services.database.begin() as session:
         found = token_store.find_live_token(session, claims["jti"])
         if found is None or found[1].id != claims["sub"] or found[0].kind != claims["typ"].value:
             raise InvalidToken
-        row, user = found
-        if _used_long_ago(row.last_used_at):
-            token_store.note_use(session, row.id, user.id)
-        return SignedIn(
-            person=account_store.to_person(user), token_id=row.id, token_kind=claims["typ"]
-        )
+        return _signed_in(session, *found)
+
+
+def _authenticate_outside(services: Services, token: str) -> SignedIn:
+    # The keys may take a while: no transaction is open meanwhile.
+    claims = outside_tokens.read_claims(services, token)
+    create_accounts = services.settings.jwt.outside.create_accounts
+    with services.database.begin() as session:
+        found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
+        return _signed_in(session, *found, is_admin=claims.is_admin)
+
+
+def _signed_in(
+    session: Session, row: TokenRow, user: UserRow, *, is_admin: bool | None = None
+) -> SignedIn:
+    """`is_admin` counts instead of what the account says, where it is not None."""
+    if _used_long_ago(row.last_used_at):
+        token_store.note_use(session, row.id, user.id)
+    scopes = frozenset(map(Scope, row.scopes))
+    person = account_store.to_person(user)
+    may_administer = person.is_admin if is_admin is None else is_admin
+    return SignedIn(
+        # A token that may not administer does not see what administrators see either.
+        person=replace(person, is_admin=may_administer and Scope.ADMIN in scopes),
+        token_id=row.id,
+        token_kind=TokenKind(row.kind),
+        scopes=scopes,
+    )
 
 
 def _used_long_ago(last_used_at: datetime | None) -> bool:
@@ -147,9 +178,13 @@ def end_family(services: Services, token_id: UUID) -> None:
 
 
 def revoke(services: Services, token: str) -> None:
-    """End a token of ours and its family; nothing happens to one that is not ours (RFC 7009)."""
+    """End a token and its family; nothing happens to one that does not count here (RFC 7009).
+    One of the outside issuer opens nothing here any more; its issuer does not learn of it."""
     try:
-        claims = read_claims(services, token, kinds=set(TokenKind))
+        if outside_tokens.is_outside(services, token):
+            token_id = authenticate(services, token).token_id
+        else:
+            token_id = read_claims(services, token, kinds=set(TokenKind))["jti"]
     except InvalidToken:
         return
-    end_family(services, claims["jti"])
+    end_family(services, token_id)

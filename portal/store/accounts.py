@@ -14,8 +14,9 @@ from portal.errors import NameTaken
 from portal.store.models import InvitationRow, UserRow
 
 
-def add_user(session: Session, *, name: str, password_hash: str, is_admin: bool) -> UserRow:
-    """Make an account. Raises NameTaken; names differ by more than case."""
+def add_user(session: Session, *, name: str, password_hash: str | None, is_admin: bool) -> UserRow:
+    """Make an account; no password opens one without a hash. Raises NameTaken; names differ by
+    more than case."""
     row = UserRow(name=name, password_hash=password_hash, is_admin=is_admin)
     try:
         with session.begin_nested():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from portal.domain.people import TokenKind
+from portal.domain.people import SCOPES, Scope, TokenKind
 from portal.store.models import TokenRow, UserRow
 
 
@@ -21,17 +23,20 @@ def add_token(
     family_id: UUID,
     expires_at: datetime,
     name: str | None = None,
+    scopes: Iterable[Scope] = SCOPES,
 ) -> None:
-    session.add(
-        TokenRow(
-            id=token_id,
-            user_id=user_id,
-            kind=kind.value,
-            family_id=family_id,
-            expires_at=expires_at,
-            name=name,
-        )
+    """Nothing happens where there is such a token: one of an outside issuer is added when it is
+    first used, perhaps by two requests at once."""
+    statement = insert(TokenRow).values(
+        id=token_id,
+        user_id=user_id,
+        kind=kind.value,
+        family_id=family_id,
+        expires_at=expires_at,
+        name=name,
+        scopes=[scope.value for scope in SCOPES if scope in set(scopes)],
     )
+    session.execute(statement.on_conflict_do_nothing(index_elements=[TokenRow.id]))
 
 
 def find_live_token(session: Session, token_id: UUID) -> tuple[TokenRow, UserRow] | None:

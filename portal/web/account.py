@@ -11,7 +11,8 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import context
-from portal.errors import InvalidInput, PortalError, WrongCredentials
+from portal.domain.people import SCOPES, Scope
+from portal.errors import N_, InvalidInput, PortalError, WrongCredentials
 from portal.phrases import error_message
 from portal.services import accounts, library, sessions
 from portal.web.layout import remember
@@ -19,6 +20,21 @@ from portal.web.sign_in import PasswordsDiffer, start_session
 
 DAY_S = 24 * 3600
 TOKEN_DAYS = (7, 30, 90, 365)
+# What a token may do, and what that means, from the least to the most.
+SCOPE_WORDS = {
+    Scope.READ: (
+        N_("Read"),
+        N_("Search, read documents and conversations, ask for answers that are not kept."),
+    ),
+    Scope.WRITE: (
+        N_("Read and write"),
+        N_("Also upload, change and delete documents, and ask in conversations."),
+    ),
+    Scope.ADMIN: (
+        N_("Administer"),
+        N_("All that you may, everybody's documents and the administration too."),
+    ),
+}
 
 blueprint = APIBlueprint("account", __name__, enable_openapi=False, url_prefix="/account")
 
@@ -62,22 +78,25 @@ def set_preferred_domain() -> Answer:
 def create_token() -> Answer:
     days = request.form.get("days", "")
     ttl_s = (int(days) if days in {str(day) for day in TOKEN_DAYS} else TOKEN_DAYS[0]) * DAY_S
-    name = request.form.get("name", "").strip()
+    given = request.form.get("scope", Scope.READ.value)
+    scope = Scope(given) if given in set(Scope) else Scope.READ
+    name, person = request.form.get("name", "").strip(), context.session_person()
     try:
         if not name:
             raise InvalidInput(reason=gettext("the token has no name"))
-        secret = sessions.create_personal_token(
-            context.services(), context.person(), name=name, ttl_s=ttl_s
+        _, secret = sessions.create_personal_token(
+            context.services(), person, name=name, ttl_s=ttl_s, scopes=[scope]
         )
     except InvalidInput as error:
-        return _page(token_error=error_message(error)), error.status
+        values = {"token_error": error_message(error), "token_name": name, "token_scope": scope}
+        return _page(**values), error.status
     # Shown in this one response and never again, hence no redirect.
     return _page(new_token=secret, new_token_name=name)
 
 
 @blueprint.post("/tokens/<uuid:token_id>/revoke")
 def revoke_token(token_id: UUID) -> Answer:
-    sessions.revoke_personal_token(context.services(), context.person(), token_id)
+    sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
     remember(gettext("The token is revoked."), kind="success")
     return redirect(url_for("account.show") + "#tokens", code=303)
 
@@ -87,6 +106,10 @@ def _page(**more: Any) -> str:
     values = {
         "tokens": sessions.list_personal_tokens(services, person),
         "token_days": TOKEN_DAYS,
+        "token_name": "",
+        "token_scope": Scope.READ,
+        "scopes": [scope for scope in SCOPES if person.is_admin or scope is not Scope.ADMIN],
+        "scope_words": SCOPE_WORDS,
         "person": person,
         "domain": person.preferred_domain or "",
         "domains": library.list_domains(services, person),

@@ -11,8 +11,6 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import context
-from portal.domain.people import Person
-from portal.errors import Forbidden
 from portal.services import accounts, health, invitations
 from portal.web.layout import remember
 
@@ -22,36 +20,32 @@ Answer = Response | str
 
 
 @blueprint.get("")
+@context.for_administrators
 def show() -> Answer:
     return _page()
 
 
 @blueprint.post("/invitations")
+@context.for_administrators
 def invite() -> Answer:
-    invitation = invitations.invite(context.services(), _administrator())
+    invitation = invitations.invite(context.services(), context.person())
     # The link is shown in this one response and never again, hence no redirect.
     link = url_for("sign_in.show_invitation", token=invitation.secret, _external=True)
     return _page(invitation=invitation, invitation_link=link)
 
 
 @blueprint.post("/users/<uuid:user_id>/disabled")
+@context.for_administrators
 def set_disabled(user_id: UUID) -> Answer:
     disabled = request.form.get("disabled") == "true"
-    accounts.set_disabled(context.services(), _administrator(), user_id, disabled=disabled)
+    accounts.set_disabled(context.services(), context.person(), user_id, disabled=disabled)
     words = gettext("The account is disabled.") if disabled else gettext("The account is enabled.")
     remember(words, kind="success")
     return redirect(url_for("admin.show"), code=303)
 
 
-def _administrator() -> Person:
-    person = context.person()
-    if not person.is_admin:
-        raise Forbidden
-    return person
-
-
 def _page(**more: Any) -> str:
-    person = _administrator()
+    person = context.person()
     values = {
         "accounts": accounts.list_accounts(context.services(), person),
         "person": person,

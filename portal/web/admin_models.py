@@ -8,7 +8,7 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import context
-from portal.errors import N_, Forbidden, NoSuchModel, PortalError
+from portal.errors import N_, NoSuchModel, PortalError
 from portal.phrases import error_message
 from portal.services import model_switch
 from portal.services.model_switch import ModelSummary
@@ -33,13 +33,8 @@ STAGE_WORDS = {
 }
 
 
-@blueprint.before_request
-def require_administrator() -> None:
-    if not context.person().is_admin:
-        raise Forbidden
-
-
 @blueprint.get("")
+@context.for_administrators
 def show() -> Answer:
     models = model_switch.list_models(context.services())
     values = {
@@ -54,6 +49,7 @@ def show() -> Answer:
 
 
 @blueprint.post("/build")
+@context.for_administrators
 def build() -> Answer:
     try:
         model = model_switch.request_build(context.services(), _named())
@@ -63,6 +59,7 @@ def build() -> Answer:
 
 
 @blueprint.post("/switch")
+@context.for_administrators
 def switch() -> Answer:
     try:
         done = model_switch.switch(context.services(), _named())
@@ -72,6 +69,7 @@ def switch() -> Answer:
 
 
 @blueprint.post("/rollback")
+@context.for_administrators
 def rollback() -> Answer:
     try:
         done = model_switch.rollback(context.services())
@@ -81,6 +79,7 @@ def rollback() -> Answer:
 
 
 @blueprint.get("/drop")
+@context.for_administrators
 def confirm_drop() -> Answer:
     name = request.args.get("name", "")
     summary = _find(name)
@@ -90,6 +89,7 @@ def confirm_drop() -> Answer:
 
 
 @blueprint.post("/drop")
+@context.for_administrators
 def drop() -> Answer:
     name = _named()
     try:

@@ -102,12 +102,14 @@ class FormField:
 
 
 @blueprint.get("")
+@context.for_administrators
 def show() -> Answer:
     config = dynamic_config.show(context.services(), context.person())
     return _page({name: _plain(getattr(config, name)) for name in DynamicConfig.model_fields})
 
 
 @blueprint.post("")
+@context.for_administrators
 def save() -> Answer:
     services, person = context.services(), context.person()
     current = dynamic_config.show(services, person)

@@ -12,12 +12,11 @@ from flask_babel import gettext
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
-from portal import context
+from portal import context, metrics
 from portal.errors import (
     N_,
     NotSignedIn,
     PortalError,
-    RateLimited,
     RequestTooLarge,
     WrongCredentials,
 )
@@ -71,6 +70,7 @@ def show_error(error: PortalError) -> AnyResponse:
     settle_reader()
     if isinstance(error, NotSignedIn) and not isinstance(error, WrongCredentials):
         return _to_sign_in()
+    metrics.error_told(error.code, "page")
     message, title = error_message(error), gettext(TITLES.get(error.status, TITLE_OTHERWISE))
     values = {"message": message, "title": title, "status": error.status}
     values |= {"request_id": context.request_id(), "code": error.code}
@@ -80,8 +80,10 @@ def show_error(error: PortalError) -> AnyResponse:
         response.headers["HX-Reswap"] = "beforeend"
     else:
         response = make_response(render_template("errors/error.html", **values), error.status)
-    if isinstance(error, RateLimited):
-        response.headers.setdefault("Retry-After", str(error.params.get("seconds", 60)))
+    if error.retry_after_s is not None:
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    if error.challenge:
+        response.headers["WWW-Authenticate"] = error.challenge
     return response
 
 

@@ -1,4 +1,5 @@
-"""Claims about every live route; a new one is covered the moment it is registered."""
+"""Claims about every live route; a new one is covered the moment it is registered. Who may use
+which is in `test_route_access.py`."""
 
 from __future__ import annotations
 
@@ -13,27 +14,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import event
 from werkzeug.routing import Rule
 
-from portal import api, create_app
+from portal import create_app
 from tests.conftest import Portal
-
-# Each of these is open on purpose. Add a route here only with a reason.
-PUBLIC = {
-    "auth_api.create_token": "signs in",
-    "auth_api.refresh_token": "carries its own proof",
-    "openapi.spec": "describes, holds nothing",
-    "ops.show_health": "for load balancers",
-    "ops.show_vector_store": "for operators; counts and versions only",
-    "sign_in.show": "signs in",
-    "sign_in.sign_in": "signs in",
-    "sign_in.confirm_sign_out": "signs out, also with an expired session",
-    "sign_in.sign_out": "signs out, also with an expired session",
-    "sign_in.show_invitation": "the link is the proof",
-    "sign_in.accept_invitation": "the link is the proof",
-    "assets.own": "style and scripts",
-    "assets.vendor": "style and scripts",
-    "preferences.set_language": "the sign-in page has a language too",
-    "preferences.set_theme": "the sign-in page has a theme too",
-}
 
 
 def address(rule: Rule) -> str:
@@ -61,31 +43,6 @@ def app(portal: Portal) -> Flask:
     app = create_app(portal.services)
     app.config["PROPAGATE_EXCEPTIONS"] = False
     return app
-
-
-def test_list_of_open_routes_is_exact(app: Flask) -> None:
-    open_routes = {
-        endpoint
-        for endpoint, view in app.view_functions.items()
-        if getattr(view, "is_public", False)
-    }
-    assert open_routes == set(PUBLIC)
-
-
-def test_every_other_route_is_closed_without_a_token(app: Flask) -> None:
-    for endpoint, method, path in calls(app):
-        if endpoint in PUBLIC:
-            continue
-        for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic YTpi"}):
-            answer = app.test_client().open(path, method=method, headers=headers)
-            if path.startswith(api.PREFIXES):
-                assert answer.status_code == 401, (endpoint, headers)
-                assert answer.json["error"]["code"] in {"not_signed_in", "invalid_token"}
-            elif method == "GET":
-                assert answer.status_code == 303, (endpoint, headers)
-                assert answer.headers["Location"].startswith("/login"), endpoint
-            else:
-                assert answer.status_code in {303, 403}, (endpoint, headers)
 
 
 def test_no_get_writes(app: Flask, portal: Portal) -> None:

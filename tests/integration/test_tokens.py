@@ -8,6 +8,7 @@ import jwt
 import pytest
 from flask.testing import FlaskClient
 
+from portal.domain.people import Scope
 from portal.errors import InvalidToken, NameTaken, NotFound, WeakPassword, WrongCredentials
 from portal.services import accounts, invitations, sessions, tokens
 from tests.conftest import PASSWORD, Portal
@@ -178,7 +179,9 @@ def test_taken_name_leaves_the_invitation_open(portal: Portal) -> None:
 
 
 def test_personal_token_opens_until_it_is_revoked(portal: Portal) -> None:
-    token = sessions.create_personal_token(portal.services, portal.admin, name="script", ttl_s=3600)
+    _, token = sessions.create_personal_token(
+        portal.services, portal.admin, name="script", ttl_s=3600, scopes=[Scope.ADMIN]
+    )
     assert tokens.authenticate(portal.services, token).person == portal.admin
     (listed,) = sessions.list_personal_tokens(portal.services, portal.admin)
     stranger = portal.person("eve")

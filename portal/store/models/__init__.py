@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from portal.store.models.accounts import InvitationRow, TokenRow, UserRow
+from portal.store.models.accounts import (
+    InvitationRow,
+    OutsideIdentityRow,
+    TokenRow,
+    UserRow,
+)
 from portal.store.models.base import Base
 from portal.store.models.chunks import (
     ChunkEmbeddingRow,
@@ -50,6 +55,7 @@ __all__ = [
     "JobRow",
     "MessageRow",
     "NotificationRow",
+    "OutsideIdentityRow",
     "StoredFilePartRow",
     "StoredFileRow",
     "TokenRow",

@@ -17,7 +17,8 @@ class UserRow(Base):
 
     id: Mapped[UuidKey]
     name: Mapped[str] = mapped_column(Text)
-    password_hash: Mapped[str] = mapped_column(Text)
+    # None: comes in by tokens of an outside issuer only.
+    password_hash: Mapped[str | None] = mapped_column(Text)
     is_admin: Mapped[bool] = mapped_column(server_default=text("false"))
     language: Mapped[str | None] = mapped_column(Text)
     preferred_domain: Mapped[str | None] = mapped_column(Text)
@@ -65,5 +66,18 @@ class TokenRow(Base):
     last_used_at: Mapped[datetime | None]
 
     __table_args__ = (
-        CheckConstraint("kind IN ('access', 'refresh', 'personal')", name="kind_known"),
+        CheckConstraint("kind IN ('access', 'refresh', 'personal', 'outside')", name="kind_known"),
+        CheckConstraint("scopes <@ '{read,write,admin}'::text[]", name="scopes_known"),
     )
+
+
+class OutsideIdentityRow(Base):
+    """Whom an outside issuer means by a subject. Names say nothing here: anyone may be called
+    “admin” elsewhere."""
+
+    __tablename__ = "outside_identities"
+
+    issuer: Mapped[str] = mapped_column(Text, primary_key=True)
+    subject: Mapped[str] = mapped_column(Text, primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    created_at: Mapped[CreatedAt]

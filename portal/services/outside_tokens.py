@@ -1,0 +1,122 @@
+"""Tokens of the outside issuer that the settings name: whether they are good, and what they say."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import jwt
+
+from portal.domain.people import SCOPES, Scope, with_lesser
+from portal.errors import InvalidToken
+from portal.services import Services
+from portal.settings import OutsideIssuerSettings
+
+_REQUIRED_CLAIMS = ["iss", "aud", "sub", "iat", "exp"]
+_MOST_SUBJECT_CHARACTERS = 255
+_UNREADABLE = (
+    *(jwt.PyJWTError, ValueError, TypeError, AttributeError),
+    *(OverflowError, OSError, RecursionError),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideClaims:
+    """What a token that was verified says. `is_admin` is None where no claim decides that."""
+
+    token_id: UUID
+    issuer: str
+    subject: str
+    name: str
+    scopes: frozenset[Scope]
+    is_admin: bool | None
+    expires_at: datetime
+
+
+def is_outside(services: Services, token: str) -> bool:
+    """Whether a token claims to be of the outside issuer. Its issuer alone decides who checks it:
+    our key never opens one of theirs, nor theirs one of ours."""
+    issuer = services.settings.jwt.outside.issuer
+    if issuer is None:
+        return False
+    try:
+        claims = jwt.decode(token, options={"verify_signature": False})
+    except _UNREADABLE:
+        return False
+    return bool(claims.get("iss") == issuer)
+
+
+def read_claims(services: Services, token: str) -> OutsideClaims:
+    """Raises InvalidToken, and IssuerUnavailable when there is no key to check it with."""
+    outside = services.settings.jwt.outside
+    try:
+        claims = _verified(services, outside, token)
+        return OutsideClaims(
+            token_id=_token_id(token),
+            issuer=claims["iss"],
+            subject=_checked_subject(claims["sub"]),
+            name=str(claims.get(outside.name_claim) or claims["sub"]),
+            scopes=_scopes(claims),
+            is_admin=_is_admin(claims, outside),
+            expires_at=datetime.fromtimestamp(int(claims["exp"]), UTC),
+        )
+    except _UNREADABLE as error:
+        raise InvalidToken from error
+
+
+def _verified(services: Services, outside: OutsideIssuerSettings, token: str) -> dict[str, Any]:
+    header = jwt.get_unverified_header(token)
+    # Looked at before a key is looked for. All else that a header may say of keys (`jku`, `jwk`,
+    # `x5u`, `x5c`) is never looked at.
+    if header.get("alg") != outside.algorithm or services.issuer_keys is None:
+        raise InvalidToken
+    key = services.issuer_keys.find(header.get("kid"))
+    if key is None:
+        raise InvalidToken
+    claims: dict[str, Any] = jwt.decode(
+        token,
+        key,
+        algorithms=[outside.algorithm],
+        issuer=outside.issuer,
+        audience=outside.audience,
+        leeway=services.settings.jwt.leeway_s,
+        options={"require": _REQUIRED_CLAIMS, "enforce_minimum_key_length": True},
+    )
+    return claims
+
+
+def _token_id(token: str) -> UUID:
+    """The key of its row. Of what is signed: a signature can be written in more than one way, and
+    a token that was ended must not come back in another spelling."""
+    signed, _, _ = token.rpartition(".")
+    return UUID(bytes=hashlib.sha256(signed.encode()).digest()[:16])
+
+
+def _checked_subject(subject: str) -> str:
+    """Taken letter by letter, for it is an identity: never trimmed, folded or normalised."""
+    if not 1 <= len(subject) <= _MOST_SUBJECT_CHARACTERS:
+        raise ValueError("length of the subject")
+    if any(unicodedata.category(character).startswith("C") for character in subject):
+        raise ValueError("invisible characters in the subject")
+    return subject
+
+
+def _scopes(claims: dict[str, Any]) -> frozenset[Scope]:
+    """A token without the claim may do what its person may; one with it, what it names of ours."""
+    given = claims.get("scope", claims.get("scp"))
+    if given is None:
+        return frozenset(SCOPES)
+    named = given.split() if isinstance(given, str) else given
+    return with_lesser(scope for scope in SCOPES if scope.value in named)
+
+
+def _is_admin(claims: dict[str, Any], outside: OutsideIssuerSettings) -> bool | None:
+    if outside.admin_claim is None:
+        return None
+    given = claims.get(outside.admin_claim)
+    listed = given if isinstance(given, list) else [given]
+    return given is True or outside.admin_value in listed

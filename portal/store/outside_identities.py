@@ -1,0 +1,48 @@
+"""Whom an outside issuer means by the subjects of its tokens."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from portal.domain import locks
+from portal.store.models import OutsideIdentityRow, UserRow
+
+
+def find_user(session: Session, *, issuer: str, subject: str) -> UserRow | None:
+    """The account that is linked to a subject, enabled or not."""
+    return session.scalar(
+        select(UserRow)
+        .join(OutsideIdentityRow, OutsideIdentityRow.user_id == UserRow.id)
+        .where(OutsideIdentityRow.issuer == issuer, OutsideIdentityRow.subject == subject)
+    )
+
+
+def lock_subject(session: Session, *, issuer: str, subject: str) -> None:
+    """Let one transaction at a time make the account of a subject."""
+    key = func.hashtext(f"{issuer} {subject}")
+    session.execute(select(func.pg_advisory_xact_lock(locks.OUTSIDE_SUBJECT, key)))
+
+
+def link(session: Session, *, issuer: str, subject: str, user_id: UUID) -> None:
+    """From now on this subject is that person, whoever it was before."""
+    statement = insert(OutsideIdentityRow).values(issuer=issuer, subject=subject, user_id=user_id)
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=[OutsideIdentityRow.issuer, OutsideIdentityRow.subject],
+            set_={"user_id": user_id},
+        )
+    )
+
+
+def unlink(session: Session, *, issuer: str, subject: str) -> bool:
+    """Forget who a subject is; False when nobody knew."""
+    removed = session.scalar(
+        delete(OutsideIdentityRow)
+        .where(OutsideIdentityRow.issuer == issuer, OutsideIdentityRow.subject == subject)
+        .returning(OutsideIdentityRow.user_id)
+    )
+    return removed is not None

@@ -1,0 +1,496 @@
+"""Who may use which route: one row for each, held against the live routes and a live portal.
+
+A new route fails until it has a row here, and a row without a route fails too. Rows say who gets
+in and what a right request is answered; everyone else is answered as the row's kind says. What
+belongs to someone else is there and private, and must be answered as what is not there at all.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import count
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+import jwt
+import pytest
+from flask import Flask
+from sqlalchemy import text
+from werkzeug.routing import Rule
+from werkzeug.test import TestResponse
+
+from portal import api, context, create_app
+from portal.domain.documents import Visibility
+from portal.domain.people import Person, Scope, TokenKind
+from portal.services import conversations, library, sessions, tokens
+from tests.conftest import PASSWORD, Portal
+from tests.factories_answers import ask
+
+READ, WRITE, ADMIN = Scope
+
+
+class Who(Enum):
+    """Who gets in."""
+
+    ALL = "everyone, signed in or not"
+    PEOPLE = "everyone who is signed in"
+    SEEING = "who may see the document: its owner and administrators, where it is private"
+    OWN = "whose it is, and nobody else: administrators neither"
+    ADMINS = "administrators"
+
+
+class Row(NamedTuple):
+    """`ok` is what a right request is answered, `scope` what its token must be allowed. `sends`
+    are arguments of the test client; a name in `<…>` stands for the object of that name."""
+
+    who: Who
+    ok: int
+    scope: Scope = READ
+    sends: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    is_trashed: bool = False
+    is_question: bool = False
+
+
+def form(**values: str) -> dict[str, Any]:
+    return {"data": values}
+
+
+def json(**values: Any) -> dict[str, Any]:
+    return {"json": values}
+
+
+def query(**values: str) -> dict[str, Any]:
+    return {"query_string": values}
+
+
+ALL, PEOPLE, SEEING, OWN, ADMINS = Who
+QUESTION = "When are the quince trees pruned?"
+MODEL = "hashing-384"
+
+ROWS: dict[str, Row] = {
+    # --- open: each on purpose ---
+    "api_docs.show": Row(ALL, 200),  # describes, holds nothing
+    "openapi.spec": Row(ALL, 200),  # describes, holds nothing
+    "assets.own": Row(ALL, 404),  # style and scripts; the row asks for one that is not there
+    "assets.vendor": Row(ALL, 404),  # the same
+    "auth_api.create_token": Row(ALL, 200, sends=json(username="ada", password=PASSWORD)),
+    "auth_api.refresh_token": Row(ALL, 401, sends=json(refresh_token="x")),  # its own proof
+    "ops.show_health": Row(ALL, 200),  # for load balancers
+    "ops.show_live": Row(ALL, 200),
+    "ops.show_ready": Row(ALL, 200),
+    "ops.show_metrics": Row(ALL, 200),  # numbers only; a setting closes it
+    "ops.show_vector_store": Row(ALL, 200),  # for operators; counts and versions only
+    "preferences.set_language": Row(ALL, 303, sends=form(language="en")),  # of the sign-in page
+    "preferences.set_theme": Row(ALL, 303, sends=form(theme="dark")),
+    "sign_in.show": Row(ALL, 200),
+    "sign_in.sign_in": Row(ALL, 303, sends=form(name="ada", password=PASSWORD)),
+    "sign_in.confirm_sign_out": Row(ALL, 303),  # also with a session that has expired
+    "sign_in.sign_out": Row(ALL, 303),
+    "sign_in.show_invitation": Row(ALL, 404),  # the link is the proof; the row has a wrong one
+    "sign_in.accept_invitation": Row(ALL, 404, sends=form(name="x", password=PASSWORD)),
+    # --- tokens and the account ---
+    "auth_api.revoke_token": Row(PEOPLE, 204, sends=json(token="x")),
+    "personal_tokens.list_tokens": Row(PEOPLE, 200),
+    "personal_tokens.create_token": Row(PEOPLE, 201, WRITE, json(name="script")),
+    "personal_tokens.revoke_token": Row(OWN, 204, WRITE),
+    "account.show": Row(PEOPLE, 200),
+    "account.change_password": Row(
+        PEOPLE, 422, WRITE, form(current="wrong", new="x", new_again="y")
+    ),
+    "account.set_preferred_domain": Row(PEOPLE, 303, WRITE, form(domain="law")),
+    "account.create_token": Row(PEOPLE, 200, WRITE, form(name="script", days="30")),
+    "account.revoke_token": Row(OWN, 303, WRITE),
+    # --- documents ---
+    "documents.home": Row(PEOPLE, 302),
+    "documents.index": Row(PEOPLE, 200),
+    "documents.progress": Row(PEOPLE, 200),
+    "documents.confirm_delete": Row(SEEING, 200),
+    "documents.delete": Row(SEEING, 303, WRITE),
+    "documents.retry": Row(SEEING, 409, WRITE),  # only what has failed
+    "uploads.upload": Row(PEOPLE, 303, WRITE, {"data": {"file": "<file>"}}),
+    "reading.show": Row(SEEING, 200),
+    "reading.original_file": Row(SEEING, 200),
+    "reading.edit": Row(SEEING, 303, WRITE, form(title="Another", visibility="private")),
+    "trash.show": Row(PEOPLE, 200),
+    "trash.confirm_purge": Row(SEEING, 200, is_trashed=True),
+    "trash.purge": Row(SEEING, 303, WRITE, is_trashed=True),
+    "trash.restore": Row(SEEING, 303, WRITE, is_trashed=True),
+    "knowledge.list_documents": Row(PEOPLE, 200),
+    "knowledge.upload_documents": Row(PEOPLE, 202, WRITE, {"data": {"file": "<file>"}}),
+    "knowledge.get_document": Row(SEEING, 200),
+    "knowledge.get_content": Row(SEEING, 200),
+    "knowledge.get_file": Row(SEEING, 200),
+    "knowledge.delete_document": Row(SEEING, 204, WRITE),
+    "knowledge.restore_document": Row(SEEING, 200, WRITE, is_trashed=True),
+    "documents_v1.get_document": Row(SEEING, 200),
+    "chunks.list_chunks": Row(SEEING, 200),
+    "chunks.get_chunk": Row(SEEING, 200),
+    "chunks.add_chunks": Row(SEEING, 201, WRITE, json(content="More.", chunk_index=7)),
+    "chunks.delete_chunk": Row(SEEING, 200, WRITE),
+    "chunks.delete_chunks": Row(SEEING, 200, WRITE),
+    # --- search and answers ---
+    "search.show": Row(PEOPLE, 200, sends=query(q="quince")),
+    "search.show_why_not": Row(PEOPLE, 200, sends=query(q="quince", title="x")),
+    "knowledge.search": Row(PEOPLE, 200, sends=json(query="quince")),
+    "knowledge.why_not": Row(SEEING, 200, sends=query(query="quince", document_id="<document_id>")),
+    "chunk_search.search_semantic": Row(PEOPLE, 200, sends=json(query_text="quince")),
+    "chunk_search.search_text": Row(PEOPLE, 200, sends=json(query="quince")),
+    "chunk_search.search_hybrid": Row(PEOPLE, 200, sends=json(query_text="quince")),
+    "chunk_search.search_batch": Row(PEOPLE, 200, sends=json(queries=[{"query_text": "quince"}])),
+    "chunk_search.search_similar": Row(SEEING, 200),
+    "documents_v1.search": Row(PEOPLE, 200, sends=json(query="quince")),
+    "documents_v1.search_by_address": Row(PEOPLE, 200, sends=query(q="quince")),
+    "documents_v1.answer": Row(PEOPLE, 200, sends=json(query=QUESTION)),
+    "semantic.search": Row(PEOPLE, 200, sends=json(query="quince")),
+    "semantic.search_by_address": Row(PEOPLE, 200, sends=query(query="quince")),
+    "semantic.show_status": Row(PEOPLE, 200),
+    # --- selection ---
+    "selection.set_default": Row(SEEING, 303, WRITE, form(state="off")),
+    "selection.show": Row(OWN, 200),
+    "selection.set_all": Row(OWN, 303, WRITE, form(state="off")),
+    "selection.set_one": Row(OWN, 303, WRITE, form(state="off")),
+    "selection_api.list_defaults": Row(PEOPLE, 200),
+    "selection_api.set_default": Row(SEEING, 200, WRITE, json(enabled=False)),
+    "selection_api.forget_default": Row(SEEING, 204, WRITE),
+    "selection_api.list_overrides": Row(OWN, 200),
+    "selection_api.set_all_overrides": Row(OWN, 204, WRITE, json(enabled=False)),
+    "selection_api.set_override": Row(OWN, 200, WRITE, json(enabled=False)),
+    "selection_api.forget_override": Row(OWN, 204, WRITE),
+    # --- conversations ---
+    "chat.index": Row(PEOPLE, 200),
+    "chat.create": Row(PEOPLE, 303, WRITE, form(content="")),
+    "chat.show": Row(OWN, 200),
+    "chat.export": Row(OWN, 200),
+    "chat.show_rename": Row(OWN, 200),
+    "chat.rename": Row(OWN, 303, WRITE, form(title="Another")),
+    "chat.confirm_delete": Row(OWN, 200),
+    "chat.delete": Row(OWN, 303, WRITE),
+    "messages.ask": Row(OWN, 303, WRITE, form(content=QUESTION)),
+    "messages.show": Row(OWN, 303),
+    "messages.edit": Row(OWN, 200, is_question=True),
+    "messages.replay": Row(OWN, 200),
+    "messages.retry": Row(OWN, 303, WRITE),
+    "messages.stop": Row(OWN, 303, WRITE),
+    "messages.set_feedback": Row(OWN, 303, WRITE, form(feedback="useful")),
+    "citations.card": Row(OWN, 200),
+    "citations.show": Row(OWN, 200),
+    "citations.panel": Row(OWN, 200),
+    "conversations_api.list_conversations": Row(PEOPLE, 200),
+    "conversations_api.create_conversation": Row(PEOPLE, 201, WRITE, json(title="New")),
+    "conversations_api.get_conversation": Row(OWN, 200),
+    "conversations_api.export_conversation": Row(OWN, 200),
+    "conversations_api.rename_conversation": Row(OWN, 200, WRITE, json(title="Another")),
+    "conversations_api.delete_conversation": Row(OWN, 204, WRITE),
+    "conversations_api.ask": Row(OWN, 200, WRITE, json(content=QUESTION)),
+    "conversations_api.get_message": Row(OWN, 200),
+    "conversations_api.retry": Row(OWN, 200, WRITE),
+    "conversations_api.stop": Row(OWN, 200, WRITE),
+    "conversations_api.set_feedback": Row(OWN, 200, WRITE, json(feedback="useful")),
+    "conversations_api.get_citation": Row(OWN, 200),
+    "conversations_api.verify": Row(OWN, 200),
+    # --- administration ---
+    "admin.show": Row(ADMINS, 200, ADMIN),
+    "admin.invite": Row(ADMINS, 200, ADMIN),
+    "admin.set_disabled": Row(ADMINS, 303, ADMIN, form(disabled="true")),
+    "admin_models.show": Row(ADMINS, 200, ADMIN),
+    "admin_models.build": Row(ADMINS, 303, ADMIN, form(name="no such model")),
+    "admin_models.switch": Row(ADMINS, 303, ADMIN, form(name="no such model")),
+    "admin_models.rollback": Row(ADMINS, 303, ADMIN),
+    "admin_models.confirm_drop": Row(ADMINS, 200, ADMIN, query(name=MODEL)),
+    "admin_models.drop": Row(ADMINS, 303, ADMIN, form(name="no such model")),
+    "admin_search.show": Row(ADMINS, 200, ADMIN),
+    "admin_search.save": Row(ADMINS, 303, ADMIN, form(action="defaults")),
+    "documents_v1.embed": Row(ADMINS, 200, ADMIN, json(batch_size=10)),
+}
+
+# What a request may be about.
+OBJECTS = {
+    *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
+    *("token_id", "user_id"),
+}
+# What the answers to a stranger and about nothing may differ in.
+_VARIABLE = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b"
+    r"|[\w-]{40,}\.[\w-]{6}\.[\w-]{27}"  # What proves that a form is ours.
+)
+# Page forms without a token of their own are refused before anyone asks who sends them.
+_CLOSED_PAGE = {303, 403}
+
+
+@dataclass
+class World:
+    """A portal with ada, whose things are all private, eve, who owns nothing, and an
+    administrator. `kept` are ada's things for requests that change nothing."""
+
+    portal: Portal
+    app: Flask
+    ada: Person
+    eve: Person
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    kept: dict[tuple[bool, bool], dict[str, Any]] = field(default_factory=dict)
+
+    def document(
+        self, *, is_trashed: bool, visibility: Visibility = Visibility.PRIVATE
+    ) -> dict[str, UUID]:
+        content = f"The quince trees of garden {next(self.numbers)} are pruned in February."
+        services = self.portal.services
+        made = self.portal.add(content, owner=self.ada, visibility=visibility)
+        with services.database.begin() as session:
+            chunk = session.execute(
+                text("SELECT id, job_id FROM document_chunks WHERE document_id = :id"),
+                {"id": made.id},
+            ).one()
+        if is_trashed:
+            library.delete_document(services, self.ada, made.id)
+        return {"document_id": made.id, "chunk_id": chunk.id, "job_id": chunk.job_id}
+
+    def conversation(self, *, is_question: bool) -> dict[str, UUID]:
+        services = self.portal.services
+        begun = conversations.create(services, self.ada, "Garden").id
+        answer = ask(services, self.ada, begun, QUESTION)
+        question, _ = conversations.messages(services, self.ada, begun)
+        message = question if is_question else answer
+        return {
+            "conversation_id": begun,
+            "message_id": message.id,
+            "citation_id": answer.citations[0].id,
+        }
+
+    def objects(self, rule: Rule, row: Row, *, to_change: bool = False) -> dict[str, Any]:
+        """Those of ada's things that a request is about; new ones for one that changes them."""
+        names = set(rule.arguments) | set(re.findall(r"<(\w+_id)>", repr(row.sends)))
+        if to_change:
+            return self._made(row, names)
+        kind = row.is_trashed, row.is_question
+        if kind not in self.kept:
+            self.kept[kind] = self._made(row, OBJECTS)
+        return {name: self.kept[kind][name] for name in names & OBJECTS}
+
+    def _made(self, row: Row, names: set[str]) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        if names & {"document_id", "chunk_id", "job_id"}:
+            made |= self.document(is_trashed=row.is_trashed)
+        if names & {"conversation_id", "message_id", "citation_id"}:
+            made |= self.conversation(is_question=row.is_question)
+        if "token_id" in names:
+            token, _ = sessions.create_personal_token(
+                self.portal.services, self.ada, name="script", ttl_s=600
+            )
+            made["token_id"] = token.id
+        if "user_id" in names:
+            made["user_id"] = self.portal.person(f"person {next(self.numbers)}").id
+        return made
+
+    def call(self, rule: Rule, row: Row, values: dict[str, Any], headers: dict[str, str]) -> Any:
+        """What a fresh client is answered."""
+        address = rule.build(values | _fillers(rule, values), append_unknown=False)
+        assert address
+        sends = {kind: _filled(sent, values, self.numbers) for kind, sent in row.sends.items()}
+        client = self.app.test_client()
+        answer = client.open(address[1], method=_method(rule), headers=headers, **sends)
+        answer.get_data()  # To its end, so that its request is over.
+        return answer
+
+    def personal(self, person: Person, *scopes: Scope) -> dict[str, str]:
+        _, secret = sessions.create_personal_token(
+            self.portal.services, person, name="script", ttl_s=600, scopes=scopes
+        )
+        return {"Authorization": f"Bearer {secret}"}
+
+    def forged(self, **changed: Any) -> dict[str, str]:
+        """ada's own token, signed with our key, with other claims."""
+        services = self.portal.services
+        kinds = {TokenKind.ACCESS}
+        claims = tokens.read_claims(services, self.portal.token(self.ada), kinds=kinds)
+        body = claims | {"jti": str(claims["jti"]), "sub": str(claims["sub"]), "typ": "access"}
+        token = jwt.encode(body | changed, services.secret_key, algorithm=tokens.ALGORITHM)
+        return {"Authorization": f"Bearer {token}"}
+
+
+def _fillers(rule: Rule, values: dict[str, Any]) -> dict[str, Any]:
+    return dict.fromkeys(rule.arguments - set(values), "x")
+
+
+def _method(rule: Rule) -> str:
+    (method,) = (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    return str(method)
+
+
+def _filled(sent: Any, values: dict[str, Any], numbers: Iterator[int]) -> Any:
+    if isinstance(sent, dict):
+        return {name: _filled(value, values, numbers) for name, value in sent.items()}
+    if sent == "<file>":
+        return (io.BytesIO(f"A note, number {next(numbers)}.".encode()), "note.txt")
+    if isinstance(sent, str) and sent.startswith("<"):
+        return str(values[sent.strip("<>")])
+    return sent
+
+
+def _plain(answer: TestResponse) -> tuple[int, str]:
+    return answer.status_code, _VARIABLE.sub("…", answer.get_data(as_text=True))
+
+
+def _is_for_programs(rule: Rule) -> bool:
+    return rule.rule.startswith(api.PREFIXES)
+
+
+@pytest.fixture
+def world(portal: Portal) -> World:
+    app = create_app(portal.services)
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    return World(portal, app, portal.person("ada"), portal.person("eve"))
+
+
+def rows_of(app: Flask) -> list[tuple[Rule, Row]]:
+    return [(rule, ROWS[rule.endpoint]) for rule in app.url_map.iter_rules()]
+
+
+def test_every_route_has_a_row_and_every_row_a_route(world: World) -> None:
+    rules = list(world.app.url_map.iter_rules())
+    assert {rule.endpoint for rule in rules} == set(ROWS)
+    assert len(rules) == len(ROWS)
+    for rule in rules:
+        assert len((rule.methods or set()) - {"HEAD", "OPTIONS"}) == 1, rule
+
+
+def test_views_say_of_themselves_what_their_rows_say(world: World) -> None:
+    for rule, row in rows_of(world.app):
+        view = world.app.view_functions[rule.endpoint]
+        assert getattr(view, "is_public", False) == (row.who is ALL), rule.endpoint
+        if row.who is not ALL:
+            assert context.scope_of(view, _method(rule)) is row.scope, rule.endpoint
+
+
+def test_nobody_gets_in_without_a_token_that_counts(world: World) -> None:
+    """With everything else right: the object is there and the request would be answered."""
+    identities: dict[str, dict[str, str]] = {
+        "no token": {},
+        "expired": world.forged(exp=1),
+        "wrong audience": world.forged(aud="another service"),
+        "nonsense": {"Authorization": "Bearer x"},
+        "another scheme": {"Authorization": "Basic YWRhOnBhc3N3b3Jk"},
+    }
+    wrong = []
+    for rule, row in rows_of(world.app):
+        values = world.objects(rule, row)
+        for who, headers in identities.items():
+            answer = world.call(rule, row, values, headers)
+            if not _is_turned_away(rule, row, answer, has_header=bool(headers)):
+                wrong.append((rule.endpoint, who, answer.status_code))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def _is_turned_away(rule: Rule, row: Row, answer: TestResponse, *, has_header: bool) -> bool:
+    """Whether a stranger was answered as the row says."""
+    code = answer.status_code
+    if row.who is ALL:
+        return code == row.ok or (code == 403 and not has_header and _method(rule) == "POST")
+    if _is_for_programs(rule):
+        return code == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer ")
+    if code == 303:
+        return answer.headers["Location"].startswith("/login")
+    return code == 403 and not has_header and _method(rule) == "POST"
+
+
+def test_what_belongs_to_someone_else_is_answered_as_what_is_not_there(world: World) -> None:
+    strangers: dict[Who, dict[str, Person]] = {
+        SEEING: {"other person": world.eve},
+        OWN: {"other person": world.eve, "administrator": world.portal.admin},
+    }
+    wrong = []
+    for rule, row in rows_of(world.app):
+        there = world.objects(rule, row)
+        for who, person in strangers.get(row.who, {}).items():
+            headers = world.portal.headers(person)
+            missing = _plain(world.call(rule, row, dict.fromkeys(there, uuid4()), headers))
+            foreign = _plain(world.call(rule, row, there, headers))
+            if missing[0] != 404 or foreign != missing:
+                wrong.append((rule.endpoint, who, foreign[0], missing[0]))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_what_someone_shares_is_read_by_others_and_changed_by_none(world: World) -> None:
+    headers, wrong = world.portal.headers(world.eve), []
+    shared = {
+        is_trashed: world.document(is_trashed=is_trashed, visibility=Visibility.SHARED)
+        for is_trashed in (False, True)
+    }
+    for rule, row in rows_of(world.app):
+        if row.who is not SEEING:
+            continue
+        is_theirs_to_use = row.scope is READ or rule.endpoint in SWITCHES
+        expected = row.ok if is_theirs_to_use and rule.endpoint not in LEADS_TO_CHANGES else 403
+        answer = world.call(rule, row, shared[row.is_trashed], headers)
+        if answer.status_code != (404 if row.is_trashed else expected):
+            wrong.append((rule.endpoint, answer.status_code))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_everyone_whom_a_row_lets_in_gets_in(world: World) -> None:
+    """The same requests, answered: what others are refused is refused to them for who they are."""
+    administrator = world.portal.person("root", is_admin=True)
+    people: dict[Who, dict[str, Person]] = {
+        PEOPLE: {"ada": world.ada, "eve": world.eve, "administrator": administrator},
+        SEEING: {"owner": world.ada, "administrator": administrator},
+        OWN: {"owner": world.ada},
+        ADMINS: {"administrator": administrator},
+    }
+    wrong = []
+    for rule, row in rows_of(world.app):
+        for who, person in people.get(row.who, {}).items():
+            values = world.objects(rule, row, to_change=row.scope is not READ)
+            answer = world.call(rule, row, values, world.portal.headers(person))
+            if answer.status_code != row.ok:
+                wrong.append((rule.endpoint, who, answer.status_code))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_ordinary_people_are_no_administrators(world: World) -> None:
+    wrong = []
+    for rule, row in rows_of(world.app):
+        if row.who is ADMINS:
+            values = world.objects(rule, row)
+            answer = world.call(rule, row, values, world.portal.headers(world.eve))
+            if answer.status_code != 403:
+                wrong.append((rule.endpoint, answer.status_code))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("scope", [READ, WRITE])
+def test_personal_token_gets_as_far_as_its_scope(world: World, scope: Scope) -> None:
+    """Of whoever is let in with a session: of ada, and of an administrator."""
+    ours, administrators = (
+        world.personal(person, scope) for person in (world.ada, world.portal.admin)
+    )
+    allowed = {READ} if scope is READ else {READ, WRITE}
+    wrong = []
+    for rule, row in rows_of(world.app):
+        if row.who is ALL:
+            continue
+        expected = row.ok if row.scope in allowed else 403
+        values = world.objects(rule, row, to_change=row.scope is not READ and expected != 403)
+        headers = administrators if row.who is ADMINS else ours
+        answer = world.call(rule, row, values, headers)
+        if rule.endpoint in NEEDS_SESSION:
+            expected = 403
+        challenge = answer.headers.get("WWW-Authenticate", "")
+        named = f'error="insufficient_scope", scope="{row.scope.value}"'
+        if answer.status_code != expected or (row.scope not in allowed) != (named in challenge):
+            wrong.append((rule.endpoint, answer.status_code, challenge))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+# A person's own switches of a document, which change nothing for others.
+SWITCHES = {"selection.set_default", "selection_api.set_default", "selection_api.forget_default"}
+LEADS_TO_CHANGES = {"documents.confirm_delete"}
+# What makes and revokes tokens takes none that was made so.
+NEEDS_SESSION = {
+    "account.create_token",
+    "account.revoke_token",
+    "personal_tokens.create_token",
+    "personal_tokens.revoke_token",
+}

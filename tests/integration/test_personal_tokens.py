@@ -1,0 +1,288 @@
+"""What a personal access token may do, and that it may do no more."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+from werkzeug.test import TestResponse
+
+from portal.domain.documents import Visibility
+from portal.domain.people import Person, Scope
+from portal.services import accounts, sessions
+from tests.conftest import PASSWORD, Portal
+
+TOKENS = "/api/auth/tokens"
+DOCUMENTS = "/api/knowledge/documents"
+SEARCH = "/api/knowledge/search"
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def personal(portal: Portal, scope: Scope, person: Person | None = None) -> dict[str, str]:
+    _, secret = sessions.create_personal_token(
+        portal.services, person or portal.admin, name=scope.value, ttl_s=3600, scopes=[scope]
+    )
+    return bearer(secret)
+
+
+def code(answer: TestResponse) -> str:
+    return str(answer.get_json()["error"]["code"])
+
+
+def make(client: FlaskClient, headers: dict[str, str], **body: Any) -> TestResponse:
+    return client.post(TOKENS, json={"name": "script", **body}, headers=headers)
+
+
+def test_token_is_made_listed_and_revoked_by_api(portal: Portal, client: FlaskClient) -> None:
+    headers = portal.headers(portal.person("ada"))
+    made = make(client, headers, name="nightly import", scopes=["write"], expires_in_days=90)
+    assert made.status_code == 201
+    (listed,) = client.get(TOKENS, headers=headers).get_json()["tokens"]
+    assert listed == {key: made.get_json()[key] for key in listed}
+    assert listed["name"] == "nightly import"
+    assert listed["scopes"] == ["read", "write"]
+    assert listed["last_used_at"] is None
+    life = datetime.fromisoformat(listed["expires_at"]) - datetime.now(UTC)
+    assert timedelta(days=89) < life <= timedelta(days=90)
+
+    secret = bearer(made.get_json()["token"])
+    assert client.get(DOCUMENTS, headers=secret).status_code == 200
+    assert client.delete(f"{TOKENS}/{listed['id']}", headers=headers).status_code == 204
+    assert client.get(DOCUMENTS, headers=secret).status_code == 401
+    assert client.get(TOKENS, headers=headers).get_json()["tokens"] == []
+
+
+def test_token_says_least_unless_asked(portal: Portal, client: FlaskClient) -> None:
+    made = make(client, portal.headers()).get_json()
+    assert made["scopes"] == ["read"]
+    life = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
+    assert life < timedelta(days=31)
+
+
+# Each makes a body wrong that is right without it.
+WRONG: tuple[dict[str, Any], ...] = (
+    {"scopes": []},
+    {"scopes": ["root"]},
+    {"scopes": "read"},
+    {"expires_in_days": 3650},
+    {"expires_in_days": 0},
+    {"name": ""},
+    {"name": "   "},
+    {"name": "a\u200bb"},
+    {"name": "x" * 101},
+    {"user_id": "somebody"},
+)
+
+
+def test_what_makes_no_token_is_refused(portal: Portal, client: FlaskClient) -> None:
+    headers = portal.headers()
+    answers = [make(client, headers, **wrong).status_code for wrong in WRONG]
+    assert answers == [422] * len(WRONG)
+    assert client.get(TOKENS, headers=headers).get_json()["tokens"] == []
+
+
+def test_reading_token_reads_searches_and_changes_nothing(
+    portal: Portal, client: FlaskClient
+) -> None:
+    document = portal.add("The quince trees are pruned in February.")
+    headers = personal(portal, Scope.READ)
+    assert client.get(f"{DOCUMENTS}/{document.id}", headers=headers).status_code == 200
+    assert client.get("/documents", headers=headers).status_code == 200
+    assert client.head(DOCUMENTS, headers=headers).status_code == 200
+    assert client.post(SEARCH, json={"query": "quince"}, headers=headers).status_code == 200
+    for method, path, body in (
+        ("DELETE", f"{DOCUMENTS}/{document.id}", None),
+        ("POST", f"{DOCUMENTS}/{document.id}/restore", None),
+        ("POST", "/api/conversations", {}),
+        ("PUT", f"/api/user/document-defaults/{document.id}", {"enabled": False}),
+        ("POST", f"/documents/{document.id}/delete", None),
+    ):
+        answer = client.open(path, method=method, json=body, headers=headers)
+        assert answer.status_code == 403, path
+        challenge = answer.headers["WWW-Authenticate"]
+        assert challenge == 'Bearer realm="portal", error="insufficient_scope", scope="write"'
+        assert "write" in answer.get_data(as_text=True)
+        if path.startswith("/api/"):
+            assert code(answer) == "insufficient_scope"
+    assert client.get(f"{DOCUMENTS}/{document.id}", headers=portal.headers()).status_code == 200
+
+
+def test_refusal_for_the_scope_says_nothing_of_what_is_there(
+    portal: Portal, client: FlaskClient
+) -> None:
+    theirs = portal.add("a secret", visibility=Visibility.PRIVATE)
+    headers = personal(portal, Scope.READ, portal.person("eve"))
+    answers = [
+        client.delete(f"{DOCUMENTS}/{which}", headers=headers)
+        for which in (theirs.id, "00000000-0000-4000-8000-000000000000")
+    ]
+    assert [answer.status_code for answer in answers] == [403, 403]
+    bodies = [dict(answer.get_json()["error"], request_id="") for answer in answers]
+    assert bodies[0] == bodies[1]
+
+
+def test_writing_token_writes_and_does_not_administer(portal: Portal, client: FlaskClient) -> None:
+    headers = personal(portal, Scope.WRITE)
+    begun = client.post("/api/conversations", json={}, headers=headers)
+    assert begun.status_code == 201
+    closed = (("GET", "/admin"), ("POST", "/admin/invitations"), ("GET", "/admin/models"))
+    for method, path in closed:
+        answer = client.open(path, method=method, headers=headers)
+        assert answer.status_code == 403
+        assert 'scope="admin"' in answer.headers["WWW-Authenticate"]
+    assert client.get("/admin", headers=personal(portal, Scope.ADMIN)).status_code == 200
+
+
+@pytest.mark.parametrize("scope", [Scope.READ, Scope.WRITE])
+def test_administrator_without_the_scope_sees_as_an_ordinary_person_does(
+    portal: Portal, client: FlaskClient, scope: Scope
+) -> None:
+    private = portal.add(
+        "The quince diary", owner=portal.person("ada"), visibility=Visibility.PRIVATE
+    )
+    address, headers = f"{DOCUMENTS}/{private.id}", personal(portal, Scope.ADMIN)
+    assert client.get(address, headers=headers).status_code == 200
+    found = client.post(SEARCH, json={"query": "quince"}, headers=headers).get_json()
+    assert len(found["results"]) == 1  # Whatever keeps it must not give it to the next.
+    headers = personal(portal, scope)
+    assert client.get(address, headers=headers).status_code == 404
+    assert client.get(DOCUMENTS, headers=headers).get_json()["total_count"] == 0
+    found = client.post(SEARCH, json={"query": "quince"}, headers=headers).get_json()
+    assert found["results"] == []
+
+
+def test_only_administrators_give_the_scope_of_administration(
+    portal: Portal, client: FlaskClient
+) -> None:
+    ada = portal.person("ada")
+    assert make(client, portal.headers(ada), scopes=["admin"]).status_code == 403
+    assert make(client, portal.headers(), scopes=["admin"]).status_code == 201
+
+
+def test_token_of_an_ordinary_person_never_administers(portal: Portal, client: FlaskClient) -> None:
+    """The scope bounds what a person may do; it adds nothing to that."""
+    ada = portal.person("ada", is_admin=True)
+    headers = personal(portal, Scope.ADMIN, ada)
+    assert client.get("/admin", headers=headers).status_code == 200
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE users SET is_admin = false WHERE name = 'ada'"))
+    assert client.get("/admin", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_token_makes_and_revokes_no_tokens(
+    portal: Portal, client: FlaskClient, scope: Scope
+) -> None:
+    headers = personal(portal, scope)
+    (listed,) = client.get(TOKENS, headers=headers).get_json()["tokens"]
+    made = make(client, headers)
+    revoked = client.delete(f"{TOKENS}/{listed['id']}", headers=headers)
+    assert [made.status_code, revoked.status_code] == [403, 403]
+    if scope is not Scope.READ:
+        assert [code(made), code(revoked)] == ["needs_session"] * 2
+    form = client.post("/account/tokens", data={"name": "x", "scope": "admin"}, headers=headers)
+    assert form.status_code == 403
+    assert len(client.get(TOKENS, headers=headers).get_json()["tokens"]) == 1
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_every_token_may_end_itself(portal: Portal, client: FlaskClient, scope: Scope) -> None:
+    headers = personal(portal, scope)
+    assert client.post("/api/auth/revoke", json={}, headers=headers).status_code == 204
+    assert client.get(DOCUMENTS, headers=headers).status_code == 401
+
+
+def test_nobody_sees_or_revokes_another_persons_tokens(portal: Portal, client: FlaskClient) -> None:
+    headers = personal(portal, Scope.READ, portal.person("ada"))
+    (theirs,) = client.get(TOKENS, headers=headers).get_json()["tokens"]
+    assert client.get(TOKENS, headers=portal.headers()).get_json()["tokens"] == []
+    answer = client.delete(f"{TOKENS}/{theirs['id']}", headers=portal.headers())
+    assert answer.status_code == 404
+    assert client.get(DOCUMENTS, headers=headers).status_code == 200
+
+
+def test_last_use_is_told_to_the_minute(portal: Portal, client: FlaskClient) -> None:
+    headers = personal(portal, Scope.READ)
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    client.get(DOCUMENTS, headers=headers)
+    (listed,) = client.get(TOKENS, headers=portal.headers()).get_json()["tokens"]
+    assert before < datetime.fromisoformat(listed["last_used_at"]) <= datetime.now(UTC)
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE tokens SET last_used_at = now() - interval '2 minutes'"))
+    client.get(DOCUMENTS, headers=headers)
+    (listed,) = client.get(TOKENS, headers=portal.headers()).get_json()["tokens"]
+    assert before < datetime.fromisoformat(listed["last_used_at"])
+
+
+def test_token_without_a_word_on_scopes_keeps_what_it_could_do(
+    portal: Portal, client: FlaskClient
+) -> None:
+    """Rows from before there were scopes have the column's default."""
+    headers = personal(portal, Scope.READ)
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE tokens SET scopes = DEFAULT WHERE kind = 'personal'"))
+    assert client.post("/api/conversations", json={}, headers=headers).status_code == 201
+    assert client.get("/admin", headers=headers).status_code == 200
+
+
+def test_new_password_and_closed_account_end_personal_tokens(
+    portal: Portal, client: FlaskClient
+) -> None:
+    ada = portal.person("ada")
+    headers = personal(portal, Scope.WRITE, ada)
+    accounts.change_password(portal.services, ada, current=PASSWORD, new="another long one")
+    assert client.get(DOCUMENTS, headers=headers).status_code == 401
+    headers = personal(portal, Scope.WRITE, ada)
+    accounts.set_disabled(portal.services, portal.admin, ada.id, disabled=True)
+    assert client.get(DOCUMENTS, headers=headers).status_code == 401
+    accounts.set_disabled(portal.services, portal.admin, ada.id, disabled=False)
+    assert client.get(DOCUMENTS, headers=headers).status_code == 401
+
+
+def test_without_a_token_the_answer_says_how_to_come_in(client: FlaskClient) -> None:
+    assert client.get(DOCUMENTS).headers["WWW-Authenticate"] == 'Bearer realm="portal"'
+    refused = client.get(DOCUMENTS, headers=bearer("nonsense"))
+    assert refused.headers["WWW-Authenticate"] == 'Bearer realm="portal", error="invalid_token"'
+
+
+def test_page_makes_shows_once_and_revokes(portal: Portal, client: FlaskClient) -> None:
+    headers = portal.headers()
+    form = {"name": "backup", "scope": "write", "days": "90"}
+    shown = client.post("/account/tokens", data=form, headers=headers).get_data(as_text=True)
+    assert "eyJ" in shown
+    listed = client.get("/account", headers=headers).get_data(as_text=True)
+    assert "backup" in listed
+    assert "eyJ" not in listed
+    (token,) = sessions.list_personal_tokens(portal.services, portal.admin)
+    assert token.level is Scope.WRITE
+    revoked = client.post(f"/account/tokens/{token.id}/revoke", headers=headers)
+    assert revoked.status_code == 303
+    assert sessions.list_personal_tokens(portal.services, portal.admin) == ()
+
+
+def test_page_offers_administration_to_administrators_alone(
+    portal: Portal, client: FlaskClient
+) -> None:
+    ada, offered = portal.headers(portal.person("ada")), 'value="admin"'
+    assert offered not in client.get("/account", headers=ada).get_data(as_text=True)
+    assert offered in client.get("/account", headers=portal.headers()).get_data(as_text=True)
+    forced = client.post("/account/tokens", data={"name": "x", "scope": "admin"}, headers=ada)
+    assert forced.status_code == 403
+
+
+def test_form_that_misses_its_name_keeps_what_was_chosen(
+    portal: Portal, client: FlaskClient
+) -> None:
+    form = {"name": " ", "scope": "write"}
+    answer = client.post("/account/tokens", data=form, headers=portal.headers())
+    page = answer.get_data(as_text=True)
+    assert answer.status_code == 422
+    checked = re.findall(r'value="(\w+)"\s+aria-describedby="scope-\w+"\s+checked', page)
+    assert checked == ["write"]

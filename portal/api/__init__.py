@@ -5,15 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from apiflask import APIFlask
+from flask import current_app
 
 from portal import context
-from portal.api import auth, conversations, errors, knowledge, ops, schemas, selection
+from portal.api import (
+    auth,
+    chunk_search,
+    chunks,
+    conversations,
+    documents_v1,
+    errors,
+    knowledge,
+    openapi,
+    ops,
+    personal_tokens,
+    selection,
+    semantic,
+)
 
 BLUEPRINTS = (
     auth.blueprint,
+    personal_tokens.blueprint,
     knowledge.blueprint,
     selection.blueprint,
     conversations.blueprint,
+    chunks.blueprint,
+    chunk_search.blueprint,
+    documents_v1.blueprint,
+    semantic.blueprint,
     ops.blueprint,
 )
 
@@ -27,6 +46,7 @@ def register(app: APIFlask) -> None:
         "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
     }
     app.spec_callback = _complete_spec
+    openapi.init_app(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     context.public(app.view_functions["openapi.spec"])
@@ -35,9 +55,8 @@ def register(app: APIFlask) -> None:
 
 def _complete_spec(spec: Any) -> Any:
     """What APIFlask cannot know from the views alone."""
-    schemas.complete_spec(spec)
     knowledge.describe_upload(spec)
-    return spec
+    return openapi.complete(spec, current_app)
 
 
 __all__ = ["BLUEPRINTS", "PREFIXES", "errors", "register"]

@@ -34,7 +34,7 @@ class ConversationQuery(RequestModel):
     cursor: str | None = Field(
         None, max_length=2000, description="`next_cursor` of the page before"
     )
-    limit: int = Field(50, ge=1, le=200)
+    limit: int = Field(50, ge=1, le=200, description="conversations a page")
 
 
 class MessageBody(RequestModel):
@@ -63,7 +63,10 @@ class CitationModel(ResponseModel):
     chunk_id: UUID | None
     title: str
     excerpt: str = Field(description="the quoted words; empty when the document is gone")
-    char_start: int = Field(description="where they stand in the revision's text")
+    char_start: int = Field(
+        description="where they stand in the revision's text; without a revision_id, in the "
+        "passage that a program added"
+    )
     char_end: int
     page: int | None
     heading: str | None
@@ -79,10 +82,10 @@ class CitationModel(ResponseModel):
 
 
 class SupportModel(ResponseModel):
-    start: int
-    end: int
+    start: int = Field(description="the sentence, in characters of the content", examples=[0])
+    end: int = Field(examples=[12])
     markers: list[int]
-    is_supported: bool | None = Field(description="null: nothing is claimed there")
+    is_supported: bool | None = Field(description="null: nothing is claimed there", examples=[True])
 
 
 class ReplayModel(ResponseModel):
@@ -91,28 +94,37 @@ class ReplayModel(ResponseModel):
     )
     enabled_count: int
     document_count: int
-    search_query: str = Field(description="what was searched for beside the question as asked")
-    further_queries: list[str] = Field(description="what the model searched for itself")
-    search_method: str
-    degraded: list[str]
+    search_query: str = Field(
+        description="what was searched for beside the question as asked",
+        examples=["年假有多少天？"],
+    )
+    further_queries: list[str] = Field(
+        description="what the model searched for itself", examples=[[]]
+    )
+    search_method: str = Field(examples=["hybrid"])
+    degraded: list[str] = Field(description="what the search did without", examples=[[]])
     embedding_model: str | None
-    chat_provider: str
-    chat_model: str
-    context_tokens: int
+    chat_provider: str = Field(examples=["extractive"])
+    chat_model: str = Field(examples=["extractive"])
+    context_tokens: int = Field(examples=[418])
 
 
 class MessageModel(ResponseModel):
     id: UUID
     conversation_id: UUID
-    role: Role
+    role: Role = Field(examples=[Role.ASSISTANT])
     content: str = Field(description="Markdown; [n] outside code names citation n")
-    status: MessageStatus
+    status: MessageStatus = Field(examples=[MessageStatus.DONE])
     created_at: AwareDatetime
     citations: list[CitationModel] = Field(description="what the answer cites")
-    consulted: list[CitationModel] = Field(description="what it was given beside that")
+    consulted: list[CitationModel] = Field(
+        description="what it was given beside that", examples=[[]]
+    )
     support: list[SupportModel] = Field(description="each sentence against what it cites")
-    feedback: Feedback | None
-    error: dict[str, Any] | None = Field(None, description="why there is no answer, or no more")
+    feedback: Feedback | None = Field(examples=[None])
+    error: dict[str, Any] | None = Field(
+        None, description="why there is no answer, or no more", examples=[None]
+    )
     replay: ReplayModel | None = Field(None, description="what the answer was made from")
 
 
@@ -131,11 +143,13 @@ class ConversationDetailModel(ConversationModel):
 
 class ConversationListResponse(ResponseModel):
     conversations: list[ConversationModel]
-    next_cursor: str | None
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
 class VerificationModel(ResponseModel):
     citation_id: UUID
-    stands: bool | None = Field(description="null: the revision is gone, nothing to compare with")
+    stands: bool | None = Field(
+        description="null: the revision is gone, nothing to compare with", examples=[True]
+    )
     quote_sha256: str
     found_sha256: str | None = Field(description="of what stands in the stored revision")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import Response, request
+from flask import Response
 
 from portal import context
 from portal.api import answer_events
@@ -27,13 +25,18 @@ from portal.api.conversation_schemas import (
     RetryBody,
     VerificationModel,
 )
-from portal.api.schemas import RequestModel, error_responses
-from portal.context import View
+from portal.api.optional_body import body_may_be_missing
+from portal.api.schemas import file_response_doc
 from portal.downloads import conversation_file
 from portal.services import answering, citing, conversations
 from portal.services.answer_stream import AnswerStream
 
-blueprint = APIBlueprint("conversations_api", __name__, url_prefix="/api", tag="Conversations")
+_TAG = {
+    "name": "Conversations",
+    "description": "Ask, and get answers whose every citation opens the words it rests on.",
+}
+
+blueprint = APIBlueprint("conversations_api", __name__, url_prefix="/api", tag=_TAG)
 
 _ANSWERS = (
     "With `stream` server-sent events: `start`, then `delta` (`text`, and `marker` where it names "
@@ -42,30 +45,32 @@ _ANSWERS = (
     "does not answer, `status` is `unavailable`, `error` says why, and `consulted` has what was "
     "found."
 )
-
-
-def _body_may_be_missing(body: type[RequestModel]) -> Callable[[View], View]:
-    """Take a request without a body as one whose body says nothing. Stands right above the
-    view's `input`, which would refuse it."""
-
-    def decorate(view: View) -> View:
-        @wraps(view)
-        def take(**arguments: Any) -> Any:
-            if request.get_data():
-                return view(**arguments)
-            return view.__wrapped__(**arguments, json_data=body())  # type: ignore[attr-defined]
-
-        return cast("View", take)
-
-    return decorate
+_EVENTS: Any = {
+    "200": {
+        "description": "the answer, or its events",
+        "content": {
+            "text/event-stream": {
+                "schema": {  # Of each event.
+                    "type": "object",
+                    "required": ["event", "data"],
+                    "properties": {
+                        "event": {
+                            "enum": ["start", "search", "delta", "citations", "done", "error"]
+                        },
+                        "data": {"type": "string", "contentMediaType": "application/json"},
+                    },
+                },
+                "example": {"event": "delta", "data": '{"text": "[1]", "marker": 1}'},
+            }
+        },
+    }
+}
 
 
 @blueprint.get("/conversations")
 @blueprint.input(ConversationQuery, location="query")
 @blueprint.output(ConversationListResponse)
-@blueprint.doc(
-    summary="List one's conversations", security="bearer", responses=error_responses(400, 401, 422)
-)
+@blueprint.doc(summary="List one's conversations")
 def list_conversations(query_data: ConversationQuery) -> ConversationListResponse:
     page = conversations.list_conversations(
         context.services(),
@@ -81,12 +86,10 @@ def list_conversations(query_data: ConversationQuery) -> ConversationListRespons
 
 
 @blueprint.post("/conversations")
-@_body_may_be_missing(ConversationBody)
+@body_may_be_missing(ConversationBody)
 @blueprint.input(ConversationBody, location="json")
 @blueprint.output(ConversationModel, status_code=201)
-@blueprint.doc(
-    summary="Begin a conversation", security="bearer", responses=error_responses(400, 401, 422)
-)
+@blueprint.doc(summary="Begin a conversation")
 def create_conversation(json_data: ConversationBody) -> ConversationModel:
     made = conversations.create(context.services(), context.person(), json_data.title)
     return ConversationModel(**bodies.summary_fields(made))
@@ -96,8 +99,6 @@ def create_conversation(json_data: ConversationBody) -> ConversationModel:
 @blueprint.output(ConversationDetailModel)
 @blueprint.doc(
     summary="One conversation with its messages",
-    security="bearer",
-    responses=error_responses(401, 404),
 )
 def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
     services, person = context.services(), context.person()
@@ -111,7 +112,7 @@ def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
 @blueprint.patch("/conversations/<uuid:conversation_id>")
 @blueprint.input(RenameBody, location="json")
 @blueprint.output(ConversationModel)
-@blueprint.doc(summary="Rename", security="bearer", responses=error_responses(400, 401, 404, 422))
+@blueprint.doc(summary="Rename")
 def rename_conversation(conversation_id: UUID, json_data: RenameBody) -> ConversationModel:
     renamed = conversations.rename(
         context.services(), context.person(), conversation_id, json_data.title
@@ -121,7 +122,7 @@ def rename_conversation(conversation_id: UUID, json_data: RenameBody) -> Convers
 
 @blueprint.delete("/conversations/<uuid:conversation_id>")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(summary="Delete for good", security="bearer", responses=error_responses(401, 404))
+@blueprint.doc(summary="Delete for good")
 def delete_conversation(conversation_id: UUID) -> str:
     conversations.delete(context.services(), context.person(), conversation_id)
     return ""
@@ -130,8 +131,7 @@ def delete_conversation(conversation_id: UUID) -> str:
 @blueprint.get("/conversations/<uuid:conversation_id>/export")
 @blueprint.doc(
     summary="The conversation as Markdown, with its sources",
-    security="bearer",
-    responses=error_responses(401, 404),
+    responses=file_response_doc("the conversation as a file", "text/markdown"),
 )
 def export_conversation(conversation_id: UUID) -> Response:
     return conversation_file(conversation_id)
@@ -142,8 +142,7 @@ def export_conversation(conversation_id: UUID) -> Response:
 @blueprint.doc(
     summary="Ask",
     description=_ANSWERS,
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422, 429, 503),
+    responses=_EVENTS,
 )
 @blueprint.output(MessageModel)
 def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Response:
@@ -158,13 +157,12 @@ def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Respons
 
 
 @blueprint.post("/messages/<uuid:message_id>/retry")
-@_body_may_be_missing(RetryBody)
+@body_may_be_missing(RetryBody)
 @blueprint.input(RetryBody, location="json")
 @blueprint.doc(
     summary="Answer the same question again",
     description=f"Instead of this answer and all that follows it. {_ANSWERS}",
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422, 429, 503),
+    responses=_EVENTS,
 )
 @blueprint.output(MessageModel)
 def retry(message_id: UUID, json_data: RetryBody) -> MessageModel | Response:
@@ -182,8 +180,6 @@ def _answer(stream: AnswerStream, *, as_events: bool) -> MessageModel | Response
 @blueprint.output(MessageModel)
 @blueprint.doc(
     summary="Stop an answer that is being written",
-    security="bearer",
-    responses=error_responses(401, 404),
 )
 def stop(message_id: UUID) -> MessageModel:
     return bodies.message(answering.stop(context.services(), context.person(), message_id))
@@ -193,8 +189,6 @@ def stop(message_id: UUID) -> MessageModel:
 @blueprint.output(MessageModel)
 @blueprint.doc(
     summary="One message, and what it was made from",
-    security="bearer",
-    responses=error_responses(401, 404),
 )
 def get_message(message_id: UUID) -> MessageModel:
     return bodies.message(
@@ -207,8 +201,6 @@ def get_message(message_id: UUID) -> MessageModel:
 @blueprint.output(MessageModel)
 @blueprint.doc(
     summary="Say whether an answer was useful",
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422),
 )
 def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
     return bodies.message(
@@ -220,7 +212,7 @@ def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
 
 @blueprint.get("/citations/<uuid:citation_id>")
 @blueprint.output(CitationModel)
-@blueprint.doc(summary="One citation", security="bearer", responses=error_responses(401, 404))
+@blueprint.doc(summary="One citation")
 def get_citation(citation_id: UUID) -> CitationModel:
     return bodies.citation(citing.get_citation(context.services(), context.person(), citation_id))
 
@@ -229,8 +221,6 @@ def get_citation(citation_id: UUID) -> CitationModel:
 @blueprint.output(VerificationModel)
 @blueprint.doc(
     summary="Whether the quoted words still stand in the stored revision",
-    security="bearer",
-    responses=error_responses(401, 404),
 )
 def verify(citation_id: UUID) -> VerificationModel:
     return VerificationModel.model_validate(

@@ -29,7 +29,8 @@ from portal.api.knowledge_schemas import (
     WhyQuery,
     WhyResponse,
 )
-from portal.api.schemas import error_responses
+from portal.api.links import passage_url
+from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,
@@ -47,7 +48,9 @@ from portal.phrases import absence_message, failure_message
 from portal.services import explaining, idempotency, library, searching, uploads
 from portal.services.uploads import UploadReceipt
 
-blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag="Knowledge")
+_TAG = {"name": "Knowledge", "description": "Search, and the documents that are searched."}
+
+blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag=_TAG)
 
 
 @blueprint.post("/search")
@@ -55,9 +58,9 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 @blueprint.output(SearchResponse)
 @blueprint.doc(
     summary="Search by meaning and by words",
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422, 429, 503),
+    responses=error_responses(404),
 )
+@context.reads
 def search(json_data: SearchBody) -> SearchResponse:
     if not json_data.query.strip():
         raise InvalidInput(reason="query")
@@ -115,8 +118,7 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
         rerank_score=hit.rerank_score,
         matched_words=list(hit.matched_words),
         duplicate_count=hit.duplicate_count,
-        url=f"/documents/{hit.document_id}?chunk={hit.chunk_id}&q={quote(query[:200], safe='')}"
-        f"#chunk-{hit.chunk_id}",
+        url=passage_url(hit.document_id, hit.chunk_id, query),
     )
 
 
@@ -127,8 +129,7 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
     summary="Why a document is not among the results",
     description="The one reason, and the real rank of a document that is searched. Takes what "
     "the search takes; a document that one may not see is not found.",
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422, 429, 503),
+    responses=error_responses(404),
 )
 def why_not(query_data: WhyQuery) -> WhyResponse:
     if not query_data.query.strip():
@@ -170,9 +171,7 @@ def _fields(summary: DocumentSummary) -> dict[str, Any]:
 @blueprint.get("/documents")
 @blueprint.input(DocumentQuery, location="query")
 @blueprint.output(DocumentListResponse)
-@blueprint.doc(
-    summary="List documents", security="bearer", responses=error_responses(400, 401, 422)
-)
+@blueprint.doc(summary="List documents")
 def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
     page = library.list_documents(
         context.services(),
@@ -206,8 +205,7 @@ def describe_upload(spec: dict[str, Any]) -> None:
     summary="Upload documents",
     description="`file` may be repeated. With `Idempotency-Key` a repeated request gets the same "
     "answer and stores nothing twice.",
-    security="bearer",
-    responses=error_responses(400, 401, 409, 413, 415, 422, 429),
+    responses=error_responses(409),
 )
 def upload_documents() -> UploadResponse:
     files = request.files.getlist("file")
@@ -252,7 +250,7 @@ def _uploaded(receipt: UploadReceipt) -> UploadedModel:
 
 @blueprint.get("/documents/<uuid:document_id>")
 @blueprint.output(DocumentDetailModel)
-@blueprint.doc(summary="One document", security="bearer", responses=error_responses(401, 404))
+@blueprint.doc(summary="One document")
 def get_document(document_id: UUID) -> DocumentDetailModel:
     detail: DocumentDetail = library.get_document(context.services(), context.person(), document_id)
     return DocumentDetailModel(
@@ -270,9 +268,7 @@ def get_document(document_id: UUID) -> DocumentDetailModel:
 @blueprint.delete("/documents/<uuid:document_id>")
 @blueprint.input(DeleteQuery, location="query")
 @blueprint.output({}, status_code=204)
-@blueprint.doc(
-    summary="Delete a document", security="bearer", responses=error_responses(401, 403, 404, 422)
-)
+@blueprint.doc(summary="Delete a document")
 def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
     remove = library.purge_document if query_data.purge else library.delete_document
     remove(context.services(), context.person(), document_id)
@@ -281,9 +277,7 @@ def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
 
 @blueprint.post("/documents/<uuid:document_id>/restore")
 @blueprint.output(DocumentModel)
-@blueprint.doc(
-    summary="Take out of the trash", security="bearer", responses=error_responses(401, 403, 404)
-)
+@blueprint.doc(summary="Take out of the trash")
 def restore_document(document_id: UUID) -> DocumentModel:
     library.restore_document(context.services(), context.person(), document_id)
     summary = library.get_summary(context.services(), context.person(), document_id)
@@ -292,16 +286,17 @@ def restore_document(document_id: UUID) -> DocumentModel:
 
 @blueprint.get("/documents/<uuid:document_id>/content")
 @blueprint.output(ContentResponse)
-@blueprint.doc(
-    summary="The text as indexed", security="bearer", responses=error_responses(401, 404)
-)
+@blueprint.doc(summary="The text as indexed")
 def get_content(document_id: UUID) -> ContentResponse:
     revision_id, text = library.read_text(context.services(), context.person(), document_id)
     return ContentResponse(id=document_id, revision_id=revision_id, text=text)
 
 
 @blueprint.get("/documents/<uuid:document_id>/file")
-@blueprint.doc(summary="The original file", security="bearer", responses=error_responses(401, 404))
+@blueprint.doc(
+    summary="The original file",
+    responses=file_response_doc("the file as it was uploaded", *MediaType),
+)
 def get_file(document_id: UUID) -> Response:
     file = library.open_file(context.services(), context.person(), document_id)
     return file_response(file)

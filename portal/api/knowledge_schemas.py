@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents import DocumentStatus, MediaType, Visibility
@@ -17,6 +17,11 @@ from portal.domain.search import (
     Normalisation,
     SearchMode,
 )
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
 
 Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
@@ -31,7 +36,7 @@ class SearchBody(RequestModel):
         min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["年假有多少天？"]
     )
     top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="unset: the configured 5")
-    mode: SearchMode = SearchMode.HYBRID
+    mode: SearchMode = Field(SearchMode.HYBRID, description="by meaning, by words, or both")
     fusion: Fusion | None = Field(None, description="unset: the configured one")
     normalisation: Normalisation | None = Field(
         None, description="how weighted fusion brings both scores to one scale; unset: configured"
@@ -53,7 +58,9 @@ class ResultModel(ResponseModel):
     chunk_id: UUID
     title: str
     excerpt: str
-    highlights: list[list[int]] = Field(description="[start, end] in characters of the excerpt")
+    highlights: list[list[int]] = Field(
+        description="[start, end] in characters of the excerpt", examples=[[[0, 2]]]
+    )
     page: int | None
     heading: str | None
     score: float = Field(description="orders the results; its scale is the fusion's")
@@ -65,14 +72,18 @@ class ResultModel(ResponseModel):
     vector_rank: int | None = Field(description="place by meaning, from 1; null: not found by it")
     text_rank: int | None = Field(description="place by words, from 1; null: not found by them")
     rerank_score: float | None = Field(description="of the re-ranking model, where one ran")
-    matched_words: list[str] = Field(description="words of the question as the passage has them")
+    matched_words: list[str] = Field(
+        description="words of the question as the passage has them", examples=[["年假"]]
+    )
     duplicate_count: int = Field(description="near-identical passages that this one stands for")
     url: str = Field(description="opens the document at the passage")
 
 
 class CorrectionModel(ResponseModel):
     query: str = Field(description="the whole question as it would read")
-    replaced: list[tuple[str, str]] = Field(description="[as asked, as corrected]")
+    replaced: list[tuple[str, str]] = Field(
+        description="[as asked, as corrected]", examples=[[["anual", "annual"]]]
+    )
     is_applied: bool = Field(description="whether it was searched for, or is a suggestion")
 
 
@@ -81,28 +92,39 @@ class SearchResponse(ResponseModel):
     results: list[ResultModel]
     total_count: int
     search_method: SearchMode
-    degraded: list[str] = Field(description="what the search did without")
-    correction: CorrectionModel | None = Field(None, description="another spelling of the query")
+    degraded: list[str] = Field(description="what the search did without", examples=[[]])
+    correction: CorrectionModel | None = Field(
+        None, description="another spelling of the query", examples=[None]
+    )
     off_topic: bool = Field(description="nothing found looks like an answer")
-    explanation: dict[str, Any] | None = None
+    explanation: dict[str, Any] | None = Field(
+        None, description="with `explain`: plan and times", examples=[None]
+    )
 
 
 class WhyQuery(RequestModel):
-    query: CleanText = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)
-    document_id: UUID
-    conversation_id: UUID | None = None
-    mode: SearchMode = SearchMode.HYBRID
-    fusion: Fusion | None = None
-    normalisation: Normalisation | None = None
-    domain: CleanText | None = Field(None, max_length=100)
-    threshold: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
-    fuzzy: bool = False
-    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS)
+    query: CleanText = Field(
+        min_length=1,
+        max_length=MAX_QUERY_CHARACTERS,
+        description="the question of the search",
+        examples=["年假有多少天？"],
+    )
+    document_id: UUID = Field(description="the document that is missed")
+    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+    mode: SearchMode = Field(SearchMode.HYBRID, description="as in the search")
+    fusion: Fusion | None = Field(None, description="as in the search")
+    normalisation: Normalisation | None = Field(None, description="as in the search")
+    domain: CleanText | None = Field(None, max_length=100, description="as in the search")
+    threshold: float | None = Field(
+        None, ge=0, le=1, allow_inf_nan=False, description="as in the search"
+    )
+    fuzzy: bool = Field(False, description="as in the search")
+    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="as in the search")
 
 
 class FailedFilterModel(ResponseModel):
     kind: Literal["domain", "type", "title", "phrase", "word", "together"]
-    operand: str
+    operand: str = Field(examples=["年假"])
 
 
 class OtherDocumentModel(ResponseModel):
@@ -114,7 +136,10 @@ class OtherDocumentModel(ResponseModel):
 class WhyResponse(ResponseModel):
     document_id: UUID
     title: str
-    reason: Absence = Field(description="the one reason; `in_results`: it is there, at `rank`")
+    reason: Absence = Field(
+        description="the one reason; `in_results`: it is there, at `rank`",
+        examples=[Absence.IN_RESULTS],
+    )
     message: str = Field(description="what it is and what to do, in the reader's language")
     rank: int | None = Field(description="place of its best passage among all, from 1")
     ranked_beyond: int | None = Field(description="with `ranked`, it comes after so many")
@@ -123,8 +148,12 @@ class WhyResponse(ResponseModel):
     threshold: float | None
     chunk_id: UUID | None = Field(description="its best passage, where it is ranked")
     status: DocumentStatus | None = Field(description="with `not_ready`")
-    failed_filter: FailedFilterModel | None = Field(description="with `excluded_by_filter`")
-    duplicate_of: OtherDocumentModel | None = Field(description="the result that says the same")
+    failed_filter: FailedFilterModel | None = Field(
+        description="with `excluded_by_filter`", examples=[None]
+    )
+    duplicate_of: OtherDocumentModel | None = Field(
+        description="the result that says the same", examples=[None]
+    )
 
 
 class FailureModel(ResponseModel):
@@ -139,8 +168,8 @@ class DocumentModel(ResponseModel):
     type: Literal["PDF", "TXT", "MD"]
     media_type: MediaType
     bytes: int
-    status: DocumentStatus
-    error: FailureModel | None
+    status: DocumentStatus = Field(examples=[DocumentStatus.READY])
+    error: FailureModel | None = Field(description="why it failed", examples=[None])
     visibility: Visibility
     domain: str | None
     owner: str
@@ -153,26 +182,30 @@ class DocumentModel(ResponseModel):
 class DocumentDetailModel(DocumentModel):
     sha256: str
     revision_id: UUID | None
-    extractor: str | None
-    encoding: str | None
+    extractor: str | None = Field(examples=["pypdfium2"])
+    encoding: str | None = Field(description="of a text file", examples=[None])
     page_count: int
     character_count: int
-    warnings: list[str]
+    warnings: list[str] = Field(examples=[[]])
 
 
 class DocumentListResponse(ResponseModel):
     documents: list[DocumentModel]
     total_count: int
-    next_cursor: str | None
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
 class DocumentQuery(RequestModel):
-    status: DocumentStatus | None = None
-    type: Literal["pdf", "txt", "md", "PDF", "TXT", "MD"] | None = None
-    domain: CleanText | None = Field(None, max_length=100)
+    status: DocumentStatus | None = Field(None, description="only documents in this state")
+    type: Annotated[Literal["pdf", "txt", "md"], BeforeValidator(_lower)] | None = Field(
+        None, description="only documents of this format"
+    )
+    domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
-    cursor: CleanText | None = Field(None, max_length=300)
-    limit: int = Field(50, ge=1, le=200)
+    cursor: CleanText | None = Field(
+        None, max_length=300, description="`next_cursor` of the page before"
+    )
+    limit: int = Field(50, ge=1, le=200, description="documents a page")
 
 
 class UploadedModel(DocumentModel):
@@ -192,7 +225,8 @@ UPLOAD_BODY = {
                 "properties": {
                     "file": {
                         "type": "array",
-                        "items": {"type": "string", "contentMediaType": "application/octet-stream"},
+                        "minItems": 1,
+                        "items": {"type": "string", "format": "binary"},
                     },
                     "title": {"type": "string", "maxLength": 300},
                     "domain": {"type": "string", "maxLength": 100},

@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+from typing import Annotated, Any, Literal, Self
 
+from flask import has_request_context, request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from portal.text.storable import storable
+
+# Whole numbers up to here are told apart by every reader of JSON.
+_EXACT = 2**53
 
 
 class RequestModel(BaseModel):
-    """A body or a query string: unknown names are refused, so that a typo is not ignored."""
+    """A body or a query string: unknown names are refused, so that a typo is not ignored.
+
+    A body's values must be of their JSON types: `"5"` is no number there, and `1` is not true. In
+    a query string, where all is text, they are read out of it.
+    """
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        text = _json_of(obj)
+        if text is None:
+            return super().model_validate(obj, **options)
+        return cls.model_validate_json(text, strict=True)
+
+
+def _json_of(value: Any) -> bytes | None:
+    """The request's JSON, when `value` is what was read out of it; None for a query string's pairs.
+
+    Pydantic is strict about JSON only when it reads the JSON itself: ids and dates are text there.
+    Lone surrogates, which no UTF-8 can hold, turn into question marks.
+    """
+    if not has_request_context():
+        return None
+    sent = request.get_json(force=True, silent=True)
+    # APIFlask takes a body that is `null` for an empty one.
+    if sent is None and value == {} and request.get_data().strip() == b"null":
+        return b"null"
+    if sent is None or sent is not value:
+        return None
+    return json.dumps(_whole(sent), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _whole(value: Any) -> Any:
+    """To JSON Schema 5.0 is an integer; to Pydantic it is one when it is written without the .0."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
+    return int(value) if is_whole else value
 
 
 class ResponseModel(BaseModel):
@@ -19,9 +64,7 @@ class ResponseModel(BaseModel):
 
 def _storable(value: Any) -> Any:
     """Text without what PostgreSQL cannot store: NUL and lone surrogates."""
-    if isinstance(value, str):
-        return value.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-    return value
+    return storable(value) if isinstance(value, str) else value
 
 
 CleanText = Annotated[str, BeforeValidator(_storable)]
@@ -30,15 +73,26 @@ CleanText = Annotated[str, BeforeValidator(_storable)]
 class ErrorDetail(ResponseModel):
     """What happened, in the reader's language."""
 
-    code: str = Field("", examples=["not_found"], description="stable, for programs")
-    message: str = Field("", description="what happened, why, and what to do")
-    request_id: str = Field("", description="finds the server's log line")
+    code: str = Field(examples=["not_found"], description="stable, for programs")
+    message: str = Field(description="what happened, why, and what to do")
+    request_id: str = Field(description="finds the server's log lines")
     details: dict[str, Any] | None = Field(None, description="which values are not right")
 
 
 class ErrorBody(ResponseModel):
-    error: ErrorDetail = ErrorDetail()
+    error: ErrorDetail
 
+
+class ErrorEnvelope(ResponseModel):
+    """An error under `ENVELOPE_PREFIX`."""
+
+    success: Literal[False]
+    data: None
+    error: ErrorDetail
+
+
+# Everything under this answers as {success, data, error}.
+ENVELOPE_PREFIX = "/api/v1/"
 
 ERROR_WORDS = {
     400: "the request could not be read",
@@ -50,28 +104,35 @@ ERROR_WORDS = {
     415: "not a format that is taken",
     422: "a value is not right",
     429: "too many requests; see Retry-After",
-    503: "not available right now",
+    500: "nobody foresaw this; give the request id to your administrator",
+    502: "the embedding model gave an unusable vector",
+    503: "not available right now; see Retry-After where waiting helps",
+    507: "the server's disk is full",
 }
 
 
-def error_responses(*codes: int) -> Any:
-    """The `responses` of an endpoint's documentation for these status codes."""
+def file_response_doc(description: str, *media_types: str) -> Any:
+    """The `responses` of an endpoint that answers with a file of one of these types."""
+    binary = {"type": "string", "format": "binary"}
     return {
-        str(code): {
-            "description": ERROR_WORDS[code],
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
+        "200": {
+            "description": description,
+            "content": {media_type: {"schema": binary} for media_type in media_types},
+            "headers": {
+                "Content-Disposition": {
+                    "description": "the file's name",
+                    "schema": {"type": "string"},
+                    "example": "attachment; filename*=UTF-8''notes.md",
+                }
+            },
         }
-        for code in codes
     }
 
 
-def complete_spec(spec: dict[str, Any]) -> None:
-    """Add what the endpoints refer to, and mark bodies as needed."""
-    reference = "#/components/schemas/{model}"
-    schema = ErrorBody.model_json_schema(ref_template=reference, mode="serialization")
-    schemas = spec.setdefault("components", {}).setdefault("schemas", {})
-    schemas |= schema.pop("$defs", {}) | {"ErrorBody": schema}
-    for path in spec["paths"].values():
-        for operation in path.values():
-            if isinstance(operation, dict) and "requestBody" in operation:
-                operation["requestBody"]["required"] = True
+def error_responses(*codes: int) -> Any:
+    """The `responses` of an endpoint's documentation for errors that no rule can know.
+
+    `portal.api.openapi` adds those that follow from the route (such as 401 and 422), and to all
+    of them the schema, an example and the headers.
+    """
+    return {str(code): {"description": ERROR_WORDS[code]} for code in codes}

@@ -8,13 +8,18 @@ from apiflask import APIBlueprint
 from pydantic import Field, StrictBool
 
 from portal import context
-from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.selection import DocumentSwitch, SelectionPage, SelectionSource
 from portal.services import selections
 
 MOST_SWITCHES = 1000
 
-blueprint = APIBlueprint("selection_api", __name__, url_prefix="/api", tag="Selection")
+_TAG = {
+    "name": "Selection",
+    "description": "Which documents count: for a person, and in one conversation.",
+}
+
+blueprint = APIBlueprint("selection_api", __name__, url_prefix="/api", tag=_TAG)
 
 
 class SwitchQuery(RequestModel):
@@ -22,7 +27,7 @@ class SwitchQuery(RequestModel):
     cursor: str | None = Field(
         None, max_length=2000, description="`next_cursor` of the page before"
     )
-    limit: int = Field(MOST_SWITCHES, ge=1, le=MOST_SWITCHES)
+    limit: int = Field(MOST_SWITCHES, ge=1, le=MOST_SWITCHES, description="documents a page")
 
 
 class SwitchBody(RequestModel):
@@ -44,7 +49,7 @@ class OverrideModel(SwitchModel):
 class _SwitchList(ResponseModel):
     enabled_count: int = Field(description="of all documents that the person may see")
     total_count: int
-    next_cursor: str | None
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
 class DefaultList(_SwitchList):
@@ -65,8 +70,6 @@ class AllBody(RequestModel):
 @blueprint.doc(
     summary="One's own switches",
     description="Every document that one may see; those without a switch are on.",
-    security="bearer",
-    responses=error_responses(400, 401, 422),
 )
 def list_defaults(query_data: SwitchQuery) -> DefaultList:
     page = selections.list_defaults(
@@ -84,8 +87,6 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 @blueprint.output(SwitchModel)
 @blueprint.doc(
     summary="Switch a document in all conversations",
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422),
 )
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
     return _default(
@@ -97,8 +98,6 @@ def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="Inherit the system's default again",
-    security="bearer",
-    responses=error_responses(401, 404),
 )
 def forget_default(document_id: UUID) -> str:
     selections.set_default(context.services(), context.person(), document_id, None)
@@ -110,8 +109,6 @@ def forget_default(document_id: UUID) -> str:
 @blueprint.output(OverrideList)
 @blueprint.doc(
     summary="What is switched on in a conversation, and why",
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422),
 )
 def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideList:
     page = selections.list_switches(
@@ -130,8 +127,6 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="Switch all documents in a conversation",
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422),
 )
 def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
     selections.set_all_overrides(
@@ -145,8 +140,6 @@ def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
 @blueprint.output(OverrideModel)
 @blueprint.doc(
     summary="Switch a document in one conversation",
-    security="bearer",
-    responses=error_responses(400, 401, 404, 422),
 )
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
     return _override(
@@ -160,8 +153,6 @@ def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="Inherit one's own default again",
-    security="bearer",
-    responses=error_responses(401, 404),
 )
 def forget_override(conversation_id: UUID, document_id: UUID) -> str:
     selections.set_override(

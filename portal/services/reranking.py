@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
+from portal import metrics
 from portal.errors import RerankerUnavailable
 from portal.services import Services
 
@@ -42,22 +43,24 @@ def rerank(services: Services, query: str, candidates: Sequence[Candidate]) -> R
     settings = services.settings.rerank
     read = candidates[: settings.candidates]
     if services.reranker is None or not read:
-        return _as_they_were(candidates)
+        return as_they_were(candidates)
     try:
-        given = services.reranker.scores(
-            query, [candidate.content for candidate in read], deadline_s=settings.timeout_s
-        )
-        scores = _checked(given, len(read))
+        with metrics.reranking():
+            given = services.reranker.scores(
+                query, [candidate.content for candidate in read], deadline_s=settings.timeout_s
+            )
+            scores = _checked(given, len(read))
     except RerankerUnavailable as error:
         log.warning("not_reranked", model=services.reranker.name, reason=error.params["reason"])
-        return _as_they_were(candidates, error.code)
+        return as_they_were(candidates, error.code)
     # Sorting is stable, so that what the model finds equal stays in the order of fusion.
     best_first = sorted(range(len(read)), key=lambda place: -scores[place])
     unread = range(len(read), len(candidates))
     return Reranked((*best_first, *unread), (*scores, *(None for _ in unread)))
 
 
-def _as_they_were(candidates: Sequence[Candidate], *degraded: str) -> Reranked:
+def as_they_were(candidates: Sequence[Candidate], *degraded: str) -> Reranked:
+    """The candidates without a second look."""
     count = len(candidates)
     return Reranked(tuple(range(count)), (None,) * count, degraded)
 

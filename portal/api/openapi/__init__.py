@@ -1,0 +1,54 @@
+"""The OpenAPI document: what views and models say, completed by rules that hold for all of them.
+
+A new endpoint is complete by default: its security, errors, headers, identity and examples follow
+from its route and its models. What is left to say is its summary, its models, and errors that no
+rule can know (`portal.api.schemas.error_responses`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask
+
+from portal.api.openapi import components, operations
+
+INFO = {
+    "summary": "Documents in, cited answers out, in Chinese and English.",
+    "description": (
+        "Everything that the portal's pages do, for programs. Get a token from "
+        "`POST /api/auth/token` and send it as `Authorization: Bearer …`.\n\n"
+        "Errors are `{error: {code, message, request_id, details?}}`, and under `/api/v1` the same "
+        "inside `{success: false, data: null, error}`. `code` is stable, for programs; `message` "
+        "follows `Accept-Language` (`zh-CN`, `en`). What one may not see answers exactly like what "
+        "does not exist: 404. Every answer carries `X-Request-ID`; a request may bring its own "
+        "(8 to 64 letters, digits, dots, dashes)."
+    ),
+    "contact": {"name": "The Portal authors"},
+    "license": {"name": "MIT", "identifier": "MIT"},
+}
+# Relative to wherever this document was read: a name out of a request's Host header would be kept
+# for all who ask later.
+SERVERS = [{"url": "/", "description": "the portal that serves this document"}]
+
+
+def init_app(app: Flask) -> None:
+    """Keep APIFlask from adding errors that the portal does not give."""
+    for name in ("AUTO_404_RESPONSE", "AUTO_VALIDATION_ERROR_RESPONSE", "AUTO_AUTH_ERROR_RESPONSE"):
+        app.config[name] = False
+
+
+def complete(spec: dict[str, Any], app: Flask) -> dict[str, Any]:
+    """Fill in everything that follows from the routes and the models."""
+    spec["info"] |= INFO
+    spec["servers"] = SERVERS
+    # Blueprints of one family share its tag.
+    spec["tags"] = list({tag["name"]: tag for tag in spec["tags"]}.values())
+    components.name_schemas(spec)
+    components.add_shared(spec)
+    for route in operations.routes(app):
+        operation = spec["paths"].get(route.path, {}).get(route.method)
+        if operation is not None:
+            operations.complete(operation, route, spec["components"]["schemas"])
+    components.drop_unused(spec)
+    return spec

@@ -1,0 +1,94 @@
+"""Which errors a route can give, in the shape of its family, each with an example."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from portal.api.schemas import ENVELOPE_PREFIX, ERROR_WORDS
+from portal.errors import (
+    Conflict,
+    Forbidden,
+    InvalidEmbedding,
+    InvalidInput,
+    MalformedRequest,
+    NotFound,
+    NotSignedIn,
+    PortalError,
+    RateLimited,
+    RequestTooLarge,
+    StorageFull,
+    Unavailable,
+    UnsupportedMediaType,
+)
+
+if TYPE_CHECKING:
+    from portal.api.openapi.operations import Route
+
+# One error a status, as it would read: the classes themselves, so that no example can drift.
+EXAMPLES: tuple[PortalError, ...] = (
+    MalformedRequest(reason="bad request"),
+    NotSignedIn(),
+    Forbidden(),
+    NotFound(),
+    Conflict(reason="the document is not in the trash"),
+    RequestTooLarge(limit_mb=50),
+    UnsupportedMediaType(),
+    InvalidInput(reason="query"),
+    RateLimited(seconds=12),
+    PortalError(),
+    InvalidEmbedding(reason="it holds NaN"),
+    Unavailable(),
+    StorageFull(),
+)
+_BY_STATUS = {error.status: error for error in EXAMPLES}
+_OWN_SCHEMAS = {
+    f"#/components/schemas/{name}" for name in ("ErrorBody", "HTTPError", "ValidationError")
+}
+
+
+def add(responses: dict[str, Any], route: Route, has_input: bool, has_body: bool) -> None:
+    """Add what can go wrong, and give every error its schema and example."""
+    for status in _statuses(route, has_input, has_body):
+        responses.setdefault(str(status), {})
+    for code in [code for code in responses if code[0] in "45"]:
+        response = responses[code]
+        response.setdefault("description", ERROR_WORDS[int(code)])
+        content = response.setdefault("content", {}).setdefault("application/json", {})
+        schema = content.get("schema", {})
+        if not schema or schema.get("$ref") in _OWN_SCHEMAS:
+            content |= _content(int(code), route.path)
+    ordered = sorted(responses.items())
+    responses.clear()
+    responses.update(ordered)
+
+
+def _statuses(route: Route, has_input: bool, has_body: bool) -> list[int]:
+    """A NUL in an address is a 400 everywhere; a lost database is a 503 everywhere."""
+    found = [400, 500, 503]
+    if not route.is_public:
+        found += [401, 403]
+    if "{" in route.path:
+        found.append(404)
+    if has_body:
+        found += [413, 415]
+    if has_input:
+        found.append(422)
+    if route.is_limited:
+        found.append(429)
+    return found
+
+
+def _content(status: int, path: str) -> dict[str, Any]:
+    error = _BY_STATUS[status]
+    detail: dict[str, Any] = {
+        "code": error.code,
+        "message": str(error),
+        "request_id": "3f6c1d2e9b7a4c58a1e0d4b2c3f5a697",
+    }
+    if isinstance(error, InvalidInput):
+        detail["details"] = {"json": {"query": ["Field required"]}}
+    if path.startswith(ENVELOPE_PREFIX):
+        schema, example = "ErrorEnvelope", {"success": False, "data": None, "error": detail}
+    else:
+        schema, example = "ErrorBody", {"error": detail}
+    return {"schema": {"$ref": f"#/components/schemas/{schema}"}, "example": example}

@@ -1,0 +1,125 @@
+"""What follows from a route: who may call it, what can go wrong, what comes back with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Flask
+from werkzeug.routing import Rule
+
+from portal import context
+from portal.api.openapi import components, errors
+from portal.api.openapi.examples import example_of, request_example
+
+_TEXTUAL = ("application/json", "multipart/form-data")
+_LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+
+
+@dataclass(frozen=True)
+class Route:
+    """One method of one address."""
+
+    path: str
+    method: str
+    endpoint: str
+    uuid_arguments: frozenset[str]
+    is_public: bool
+    shares_view: bool
+    scope: str
+    body_is_optional: bool
+
+    @property
+    def is_limited(self) -> bool:
+        """What anyone may read (health, this document) is not counted; all else is."""
+        return not (self.is_public and self.method == "get")
+
+
+def routes(app: Flask) -> Iterator[Route]:
+    """Every method of every rule, with the path as OpenAPI writes it."""
+    for rule in app.url_map.iter_rules():
+        view = app.view_functions[rule.endpoint]
+        methods = sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
+        for method in methods:
+            yield Route(
+                path=openapi_path(rule),
+                method=method.lower(),
+                endpoint=rule.endpoint,
+                uuid_arguments=frozenset(
+                    name
+                    for name, converter in rule._converters.items()  # noqa: SLF001 - no other way
+                    if type(converter).__name__ == "UUIDConverter"
+                ),
+                is_public=bool(getattr(view, "is_public", False)),
+                shares_view=len(methods) > 1,
+                scope=context.scope_of(view, method).value,
+                body_is_optional=bool(getattr(view, "body_is_optional", False)),
+            )
+
+
+def openapi_path(rule: Rule) -> str:
+    """`/documents/<uuid:document_id>` as `/documents/{document_id}`."""
+    return re.sub(r"<(?:[^:<>]+:)?([^<>]+)>", r"{\1}", rule.rule)
+
+
+def complete(operation: dict[str, Any], route: Route, schemas: dict[str, Any]) -> None:
+    """Fill in what the view did not say; what it said stays."""
+    operation["operationId"] = _operation_id(route)
+    # OpenAPI 3.1 lets a bearer scheme name what a token must be allowed.
+    operation["security"] = [] if route.is_public else [{"bearer": [route.scope]}]
+    _complete_parameters(operation, route)
+    has_input = "requestBody" in operation or any(
+        parameter["in"] == "query" for parameter in operation.get("parameters", [])
+    )
+    errors.add(operation["responses"], route, has_input, "requestBody" in operation)
+    _complete_bodies(operation, route, schemas)
+    _complete_headers(operation, route)
+
+
+def _operation_id(route: Route) -> str:
+    """The family and the view: `knowledge_search`; with the method where a view has several."""
+    name = route.endpoint.replace("_api.", "_").replace(".", "_")
+    return f"{name}_{route.method}" if route.shares_view else name
+
+
+def _complete_parameters(operation: dict[str, Any], route: Route) -> None:
+    for parameter in operation.get("parameters", []):
+        schema = parameter["schema"]
+        schema.pop("title", None)
+        if parameter["in"] == "path":
+            parameter["required"] = True
+            if parameter["name"] in route.uuid_arguments:
+                schema["format"] = "uuid"
+            noun = parameter["name"].removesuffix("_id").replace("_", " ")
+            parameter.setdefault("description", f"id of the {noun}")
+        if parameter["in"] == "path" or "examples" in schema:
+            parameter.setdefault("example", example_of(schema, {}, parameter["name"]))
+        if "description" in schema:
+            parameter.setdefault("description", schema["description"])
+
+
+def _complete_bodies(operation: dict[str, Any], route: Route, schemas: dict[str, Any]) -> None:
+    body = operation.get("requestBody")
+    if body is not None:
+        body["required"] = not route.body_is_optional
+        for media_type, content in body["content"].items():
+            if media_type in _TEXTUAL and "examples" not in content:
+                content.setdefault("example", request_example(content["schema"], schemas))
+    for status, response in operation["responses"].items():
+        content = response.get("content", {}).get("application/json", {})
+        if status.startswith("2") and content.get("schema") and "examples" not in content:
+            content.setdefault("example", example_of(content["schema"], schemas))
+
+
+def _complete_headers(operation: dict[str, Any], route: Route) -> None:
+    for status, response in operation["responses"].items():
+        names = ["X-Request-ID", *(_LIMIT_HEADERS if route.is_limited else ())]
+        if status in {"429", "503"}:
+            names.append("Retry-After")
+        if status in {"401", "403"}:
+            names.append("WWW-Authenticate")
+        headers = response.setdefault("headers", {})
+        for name in names:
+            headers.setdefault(name, components.header(name))

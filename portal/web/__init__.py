@@ -13,6 +13,7 @@ from portal.web import (
     admin_models,
     admin_search,
     answers,
+    api_docs,
     assets,
     chat,
     citations,
@@ -51,6 +52,7 @@ BLUEPRINTS = (
     admin.blueprint,
     admin_models.blueprint,
     admin_search.blueprint,
+    api_docs.blueprint,
 )
 
 
@@ -67,6 +69,7 @@ def register(app: APIFlask) -> None:
     answers.init_app(app)
     selection.init_app(app)
     layout.init_app(app)
+    api_docs.init_app(app)
     app.register_error_handler(Exception, errors.respond)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)

@@ -1,0 +1,174 @@
+"""schemathesis asks every operation of /openapi what it should and should not be asked.
+
+Every phase runs (examples, coverage, fuzzing, links between operations) with every check: no 5xx,
+every answer as described, what is described is taken and what is not is refused, no method or
+missing token is overlooked. Two settings ask longer, or only some addresses:
+
+    PORTAL_SCHEMATHESIS_EXAMPLES=200 PORTAL_SCHEMATHESIS_ONLY=^/api/knowledge \\
+        ./run test tests/contracts/test_schemathesis.py
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import schemathesis
+from flask import Flask
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import Status, events, from_schema
+from schemathesis.specs.openapi.schemas import OpenApiSchema
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from portal import create_app
+from portal.domain.people import Person
+from portal.services import answering, conversations
+from tests.conftest import Portal
+
+EXAMPLES = int(os.environ.get("PORTAL_SCHEMATHESIS_EXAMPLES", "4"))
+ONLY = os.environ.get("PORTAL_SCHEMATHESIS_ONLY", "")
+SEED = 20260504
+# Ending the token that asks would make the rest of the run a test of 401s.
+ENDS_ITS_TOKEN = "/api/auth/revoke"
+AUTHORIZATION = "HTTP_AUTHORIZATION"
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+# What no schema can say: whether these bytes are a document, this text a cursor of ours, or that
+# there is anything to see in it (a name of a tab and a private character shows nothing).
+ACCEPTED = [*range(200, 400), 401, 403, 404, 409, 429]
+OF_OPAQUE_VALUES = {"cursor": 400}
+OF_FILES = (415, 422)
+OF_WORDS = {"POST /api/auth/tokens": 422}
+
+
+@pytest.fixture
+def app(portal: Portal) -> Flask:
+    app = create_app(portal.services)
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    return app
+
+
+def furnish(portal: Portal, person: Person) -> None:
+    """Something to find: documents, and a conversation with an answer that cites them."""
+    portal.add("年假为每年十五天，入职满一年后可用。", name="leave.txt", owner=person)
+    portal.add("# Travel\n\nTrips are paid within two weeks.", name="travel.md", owner=portal.admin)
+    made = conversations.create(portal.services, person, "年假")
+    for _ in answering.ask(portal.services, person, made.id, "年假有多少天？"):
+        pass
+
+
+def settings_of(token: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "seed": SEED,
+        "headers": {"Authorization": f"Bearer {token}"},
+        "generation": {
+            "max-examples": EXAMPLES,
+            "deterministic": True,
+            "database": "none",
+            "no-shrink": True,
+        },
+        "phases": {"stateful": {"max-steps": 4}},
+        "suppress-health-check": ["all"],
+        "continue-on-failure": True,
+        "cache": {"enabled": False},
+        "operations": list(_refusals_of_good_values(spec)),
+    }
+
+
+def _refusals_of_good_values(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path, methods in spec["paths"].items():
+        for method, operation in methods.items():
+            names = {one["name"] for one in operation.get("parameters", [])}
+            refused = [code for name, code in OF_OPAQUE_VALUES.items() if name in names]
+            if "multipart/form-data" in operation.get("requestBody", {}).get("content", {}):
+                refused += OF_FILES
+            if f"{method.upper()} {path}" in OF_WORDS:
+                refused.append(OF_WORDS[f"{method.upper()} {path}"])
+            if refused:
+                check = {"expected-statuses": [*ACCEPTED, *refused]}
+                yield {
+                    "include-name": f"{method.upper()} {path}",
+                    "checks": {"positive_data_acceptance": check},
+                }
+
+
+def spare_the_token(app: Flask, portal: Portal, person: Person, token: str) -> None:
+    """Have what ends the token that asks be asked with another one of the same person."""
+    ask = app.wsgi_app
+
+    def asked(environ: dict[str, Any], start_response: Any) -> Any:
+        if environ["PATH_INFO"] == ENDS_ITS_TOKEN and token in environ.get(AUTHORIZATION, ""):
+            environ[AUTHORIZATION] = f"Bearer {portal.token(person)}"
+        return ask(environ, start_response)
+
+    app.wsgi_app = asked
+
+
+@contextmanager
+def loaded(app: Flask, portal: Portal, person: Person) -> Iterator[OpenApiSchema]:
+    """The document of a portal that answers over HTTP, to be asked as `person`."""
+    token = portal.token(person)
+    spec = app.test_client().get("/openapi").get_json()
+    spare_the_token(app, portal, person, token)
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Quiet)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        config = SchemathesisConfig.from_dict(settings_of(token, spec))
+        address = f"http://127.0.0.1:{server.server_port}/openapi"
+        schema = schemathesis.openapi.from_url(address, config=config)
+        yield schema.include(path_regex=ONLY) if ONLY else schema
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Quiet(WSGIRequestHandler):
+    # A server of tests that keeps no connection open ends when it is told to.
+    def log(self, *_arguments: Any) -> None: ...
+
+
+def failures(schema: OpenApiSchema) -> tuple[list[str], int]:
+    """What is not as described, once each, and how many calls were made."""
+    found: dict[str, str] = {}
+    calls = 0
+    for event in from_schema(schema).execute():
+        if isinstance(event, events.ScenarioFinished):
+            calls += len(event.recorder.interactions)
+            found |= _failed_checks(event)
+        elif isinstance(event, events.NonFatalError):
+            found[f"{event.label}: {event.value}"] = f"{event.label}: {event.value!r}"
+        elif isinstance(event, events.FatalError):
+            raise event.exception
+    return sorted(found.values()), calls
+
+
+def _failed_checks(event: events.ScenarioFinished) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for case_id, checks in event.recorder.checks.items():
+        case = event.recorder.cases[case_id].value
+        for check in checks:
+            if check.status is Status.FAILURE and check.failure_info is not None:
+                failure = check.failure_info.failure
+                kind = f"{case.operation.label} [{check.name}] {failure.title}"
+                call = case.as_curl_command()
+                found[kind] = f"{kind}: {failure.message[:600]}\n    {call[:600]}"
+    return found
+
+
+@pytest.mark.parametrize("who", ["person", "administrator"])
+def test_every_operation_answers_as_described(app: Flask, portal: Portal, who: str) -> None:
+    person = portal.admin if who == "administrator" else portal.person("ada")
+    furnish(portal, person)
+    with loaded(app, portal, person) as schema:
+        found, calls = failures(schema)
+        asked = len(list(schema.get_all_operations()))
+    assert found == [], "\n" + "\n".join(found)
+    assert calls > asked * EXAMPLES

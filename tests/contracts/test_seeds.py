@@ -1,0 +1,71 @@
+"""docs/seeds.md says which test proves which scenario; here page and tests are held together."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "seeds.md"
+# Sections whose rows name no test: figures are measured, the rest is still to come.
+WITHOUT_TESTS = ("Measured", "Not yet")
+# How many scenarios, criteria, rows and bullets the five seeds have, counted by hand.
+COUNTS = {"000": 21, "001": 14, "002": 48, "003": 40, "004": 27}
+
+ROW = re.compile(
+    r"^\| (?P<key>\d{3}-[\d.]+) \| (?P<what>[^|]+) \| (?P<how>[^|]+) \| (?P<tests>.*) \|$"
+)
+NODE = re.compile(r"`((?:tests|e2e)/[\w/]+\.py::\w+)`")
+
+
+def rows() -> list[dict[str, str]]:
+    """The rows of all tables: key, what the seed asks, where it is, what proves it."""
+    found, section = [], ""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            section = line.removeprefix("## ")
+        match = ROW.match(line)
+        if match:
+            found.append({**match.groupdict(), "section": section})
+    return found
+
+
+@cache
+def functions_of(path: Path) -> dict[str, ast.FunctionDef]:
+    """The tests of a module, by name, as its source has them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def named_tests() -> list[tuple[str, str]]:
+    return sorted({(row["key"], node) for row in rows() for node in NODE.findall(row["tests"])})
+
+
+def test_every_scenario_of_the_seeds_is_there_once() -> None:
+    keys = [row["key"] for row in rows()]
+    assert [key for key, count in Counter(keys).items() if count > 1] == []
+    assert Counter(key[:3] for key in keys) == COUNTS
+    criteria = {
+        f"003-{requirement}.{number}" for requirement in range(1, 9) for number in range(1, 6)
+    }
+    assert {key for key in keys if key.startswith("003")} == criteria
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row["key"])
+def test_scenario_has_a_test_or_says_when_it_comes(row: dict[str, str]) -> None:
+    assert bool(NODE.findall(row["tests"])) != row["section"].startswith(WITHOUT_TESTS)
+
+
+@pytest.mark.parametrize(("key", "node"), named_tests())
+def test_named_test_is_there_and_runs(key: str, node: str) -> None:
+    name, _, function = node.partition("::")
+    assert (ROOT / name).is_file(), f"{key}: there is no {name}"
+    found = functions_of(ROOT / name).get(function)
+    assert found is not None, f"{key}: there is no {node}"
+    marks = " ".join(ast.unparse(decorator) for decorator in found.decorator_list)
+    assert not re.search(r"\b(skip|skipif|xfail)\b", marks), f"{key}: {node} may not run"

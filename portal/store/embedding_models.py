@@ -20,6 +20,11 @@ from portal.store.vector_index import IndexShape, create_statement, shape_for
 
 Status = Literal["building", "ready", "active", "retired"]
 
+# Vectors that programs bring along with a collection of their own are registered under this; the
+# portal's documents are never embedded for them.
+COLLECTION_PROVIDER = "collection"
+
+_FOR_DOCUMENTS = EmbeddingModelRow.provider != COLLECTION_PROVIDER
 # A row must fit a page of 8 kB when its vector is stored inline (STORAGE PLAIN).
 _MAX_INLINE_DIMENSIONS = 1900
 
@@ -107,7 +112,7 @@ def _add(session: Session, source: ModelSource, search: SearchSettings) -> Embed
     )
     session.add(row)
     session.flush()
-    _make_partition(session, registered(row))
+    make_partition(session, registered(row))
     _activate_if_first(session, row)
     if row.status == "active" and shape.method == "hnsw":
         # It serves from the first vector on. Other models get theirs when their rows are there,
@@ -140,7 +145,8 @@ def registered(row: Any) -> RegisteredModel:
     )
 
 
-def _make_partition(session: Session, model: RegisteredModel) -> None:
+def make_partition(session: Session, model: RegisteredModel) -> None:
+    """The table for a model's vectors. Waits until nobody writes vectors of any model."""
     storage = "PLAIN" if model.dimensions <= _MAX_INLINE_DIMENSIONS else "EXTERNAL"
     # Nothing here comes from outside: ids and dimensions are integers.
     name, dimensions = model.partition, model.dimensions
@@ -171,7 +177,9 @@ def _activate_if_first(session: Session, row: EmbeddingModelRow) -> None:
 
 
 def find_model(session: Session, name: str) -> RegisteredModel | None:
-    row = session.scalar(select(EmbeddingModelRow).where(EmbeddingModelRow.name == name))
+    row = session.scalar(
+        select(EmbeddingModelRow).where(EmbeddingModelRow.name == name, _FOR_DOCUMENTS)
+    )
     return registered(row) if row else None
 
 
@@ -189,8 +197,10 @@ def find_active(session: Session) -> RegisteredModel | None:
 
 
 def list_models(session: Session) -> list[RegisteredModel]:
-    """All models, oldest first."""
-    rows = session.scalars(select(EmbeddingModelRow).order_by(EmbeddingModelRow.id))
+    """All models of the portal's documents, oldest first."""
+    rows = session.scalars(
+        select(EmbeddingModelRow).where(_FOR_DOCUMENTS).order_by(EmbeddingModelRow.id)
+    )
     return [registered(row) for row in rows]
 
 

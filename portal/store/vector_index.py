@@ -25,16 +25,13 @@ from portal.settings import SearchSettings
 
 Method = Literal["hnsw", "ivfflat"]
 VectorType = Literal["halfvec", "vector", "bit"]
+Metric = Literal["cosine", "l2", "ip"]
 FloatArray = NDArray[np.floating[Any]]
 
 # What pgvector indexes, README of 0.8.
 MAX_VECTOR_DIMENSIONS = 2000
 MAX_HALFVEC_DIMENSIONS = 4000
-_OPERATOR_CLASSES: dict[VectorType, str] = {
-    "halfvec": "halfvec_cosine_ops",
-    "vector": "vector_cosine_ops",
-    "bit": "bit_hamming_ops",
-}
+_OPERATORS: dict[Metric, str] = {"cosine": "<=>", "l2": "<->", "ip": "<#>"}
 # Signs alone order so roughly that this many times the wanted rows hold the true best ones.
 _BIT_CANDIDATE_FACTOR = 8
 # A number of lists that is off by less than this is not worth building anew.
@@ -46,15 +43,23 @@ _MOST_LISTS = 32768
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """How an index over vectors is built: its kind, and what it keeps of each vector."""
+    """How an index over vectors is built: its kind, what it keeps of each vector, and what it
+    orders by. Signs alone tell angles, whatever the metric."""
 
     method: Method = "hnsw"
     vector_type: VectorType = "halfvec"
+    metric: Metric = "cosine"
 
     @classmethod
     def of(cls, method: str, vector_type: str) -> IndexShape:
         """The shape that the registry's two words name; the table lets no others in."""
         return cls(cast("Method", method), cast("VectorType", vector_type))
+
+    @property
+    def operator_class(self) -> str:
+        if self.vector_type == "bit":
+            return "bit_hamming_ops"
+        return f"{self.vector_type}_{self.metric}_ops"
 
     @property
     def candidate_factor(self) -> int:
@@ -70,7 +75,7 @@ class IndexShape:
         """The distance that the index orders by, between an SQL expression for a full vector and
         a bind that holds a VectorParameter."""
         asked = self.indexed(f"CAST({question} AS vector)", dimensions)
-        operator = "<~>" if self.vector_type == "bit" else "<=>"
+        operator = "<~>" if self.vector_type == "bit" else _OPERATORS[self.metric]
         return f"({self.indexed(vector, dimensions)} {operator} {asked})"
 
 
@@ -115,7 +120,7 @@ def create_statement(
     expression = shape.indexed("embedding", dimensions)
     return (
         f"CREATE INDEX {how}{name or index_name(partition, shape.method)} ON {partition}"
-        f" USING {shape.method} (({expression}) {_OPERATOR_CLASSES[shape.vector_type]})"
+        f" USING {shape.method} (({expression}) {shape.operator_class})"
         f" WITH ({parameters})"
     )
 

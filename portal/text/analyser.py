@@ -41,6 +41,8 @@ ANALYSER_VERSION = 2
 HAN_PIECES = True
 
 LONGEST_TERM = 64  # Characters; what is longer is no word, and PostgreSQL drops it above 2 KB.
+# PostgreSQL's tsvector ends at a megabyte, with places, and refuses what goes beyond.
+MOST_TERM_CHARACTERS = 300_000
 _MOST_CODE_RUNS = 3  # "po4711x" has three runs of letters or digits; a hash has dozens.
 _HAN_WORD_WITH_PIECES = 3
 
@@ -89,8 +91,12 @@ def folded_terms(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def index_terms(text: str) -> str:
-    """Terms of a document joined by spaces, for `to_tsvector('simple', …)` and pg_textsearch."""
-    return " ".join([term for term, _, _ in _tokens(fold(text).text)])
+    """Terms of a document joined by spaces, for `to_tsvector('simple', …)` and pg_textsearch; of a
+    text with very many of them the first."""
+    terms = " ".join([term for term, _, _ in _tokens(fold(text).text)])
+    if len(terms) <= MOST_TERM_CHARACTERS:
+        return terms
+    return terms[:MOST_TERM_CHARACTERS].rpartition(" ")[0]
 
 
 def query_terms(text: str) -> tuple[str, ...]:

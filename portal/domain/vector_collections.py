@@ -1,0 +1,96 @@
+"""Collections that programs keep beside the portal's own: texts with vectors and metadata.
+
+Their documents belong to nobody: no page and no search of the portal shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from portal.domain.embedding import Vector
+from portal.domain.metadata_filter import MetadataFilter
+
+Distance = Literal["cosine", "l2", "ip"]
+"""``cosine``: 1 - cosine; ``l2``: the square of the Euclidean distance; ``ip``: 1 - dot product.
+The lower, the nearer."""
+
+DISTANCES: tuple[Distance, ...] = ("cosine", "l2", "ip")
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """What is to stand under `id`. `vector` is (dimensions,) float32; None keeps the one there.
+    Records with the same `document` make up one document; None: the record is one by itself."""
+
+    id: str
+    content: str
+    metadata: Mapping[str, Any]
+    vector: Vector | None
+    document: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChange:
+    """What changes of a record that is there; None leaves as it is. A metadata value of None
+    takes its key away."""
+
+    id: str
+    content: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record as it is kept; `vector` where it was asked for, `distance` where it was found by
+    one, `score` (higher is better) where words counted too."""
+
+    id: str
+    content: str
+    metadata: dict[str, Any]
+    vector: Vector | None = None
+    distance: float | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextCondition:
+    """The text holds these words, letter for letter, or does not."""
+
+    words: str
+    is_negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextConditions:
+    """All of the conditions hold, or any."""
+
+    parts: tuple[TextCondition | TextConditions, ...]
+    any_suffices: bool = False
+
+
+TextFilter = TextCondition | TextConditions
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """Which records are meant: all that fulfil every part that is given."""
+
+    ids: tuple[str, ...] | None = None
+    metadata: MetadataFilter | None = None
+    text: TextFilter | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self == RecordFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which of the records, in the order in which they were first added."""
+
+    limit: int | None = None
+    offset: int = 0
+    with_vectors: bool = field(default=False, kw_only=True)

@@ -1,0 +1,46 @@
+"""Records in the form in which Chroma's client hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from portal.domain.vector_collections import StoredRecord
+
+_INCLUDABLE = ("documents", "embeddings", "metadatas", "distances", "uris", "data")
+
+
+def checked_include(include: Iterable[str]) -> tuple[str, ...]:
+    """What a caller wants of records. Raises ValueError for what there is not."""
+    included = tuple(include)
+    for one in included:
+        if one not in _INCLUDABLE:
+            raise ValueError(f"include takes {', '.join(_INCLUDABLE)}; got {one}")
+    return included
+
+
+def as_result(
+    found: Sequence[Sequence[StoredRecord]], included: tuple[str, ...], *, nested: bool
+) -> dict[str, Any]:
+    """Chroma's way to hand out records: a list a field, and with `nested` a list a question."""
+    fields: dict[str, Callable[[Sequence[StoredRecord]], Any]] = {
+        "ids": lambda records: [one.id for one in records],
+        "embeddings": _matrix,
+        "documents": lambda records: [one.content for one in records],
+        "metadatas": lambda records: [one.metadata or None for one in records],
+        "distances": lambda records: [one.distance for one in records],
+    }
+    names = ["ids", "embeddings", "documents", "metadatas", *(["distances"] if nested else [])]
+    result: dict[str, Any] = {"included": list(included), "uris": None, "data": None}
+    for name in names:
+        is_wanted = name == "ids" or name in included
+        values = [fields[name](records) for records in found] if is_wanted else None
+        result[name] = values if nested or values is None else values[0]
+    return result
+
+
+def _matrix(records: Sequence[StoredRecord]) -> Any:
+    vectors = [one.vector for one in records if one.vector is not None]
+    return np.stack(vectors) if vectors else np.empty((0, 0), np.float32)

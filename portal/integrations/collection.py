@@ -1,0 +1,266 @@
+"""A collection as Chroma's clients know it: what callers of the old system reach for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+
+from portal.domain.embedding import Vector
+from portal.domain.vector_collections import NewRecord, Page, RecordChange, StoredRecord
+from portal.integrations.chroma_results import as_result, checked_include
+from portal.integrations.values import (
+    checked_ids,
+    clean_metadata,
+    clean_text,
+    one_or_many,
+    plain_errors,
+    record_filter,
+    same_length,
+    vector_of,
+    vectors_of,
+)
+from portal.services.collection_hybrid import hybrid_search
+from portal.services.vector_collections import Collections
+from portal.store.vector_collections import VectorCollection
+
+Where = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Records under ids: `embeddings` embeds texts that come without vectors, `document_key` names
+    the metadata whose value tells which document a record belongs to."""
+
+    _collections: Collections
+    _handle: VectorCollection
+    _embeddings: Callable[[], Embeddings]
+    document_key: str | None
+
+    @property
+    def id(self) -> UUID:
+        return self._handle.id
+
+    @property
+    def name(self) -> str:
+        return self._handle.name
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        return dict(self._handle.metadata) or None
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        hnsw = self._collections.search.hnsw
+        return {
+            "hnsw": {
+                "space": self._handle.distance,
+                "ef_construction": hnsw.ef_construction,
+                "ef_search": hnsw.ef_search,
+                "max_neighbors": hnsw.m,
+            },
+            "spann": None,
+            "embedding_function": None,
+        }
+
+    def count(self) -> int:
+        """How many records there are, without those of documents in the trash."""
+        with plain_errors(self.name):
+            return self._collections.count(self.id)
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def add(
+        self,
+        ids: str | Sequence[str],
+        embeddings: Any = None,
+        metadatas: Any = None,
+        documents: str | Sequence[str] | None = None,
+    ) -> None:
+        """Add records, all or none; those whose ids are there already stay as they are."""
+        with plain_errors(self.name):
+            records = self._records(ids, documents, metadatas, embeddings)
+            self._collections.add_new(self.id, records)
+
+    def upsert(
+        self,
+        ids: str | Sequence[str],
+        embeddings: Any = None,
+        metadatas: Any = None,
+        documents: str | Sequence[str] | None = None,
+    ) -> None:
+        """Store records, all or none, in the place of those with the same ids."""
+        with plain_errors(self.name):
+            records = self._records(ids, documents, metadatas, embeddings)
+            self._collections.upsert(self.id, records)
+
+    def update(
+        self,
+        ids: str | Sequence[str],
+        embeddings: Any = None,
+        metadatas: Any = None,
+        documents: str | Sequence[str] | None = None,
+    ) -> None:
+        """Change what is given of records, all or none. Metadata is merged into what is there, a
+        value of None takes its key away; ids that are not there are passed over."""
+        named = checked_ids(ids)
+        texts = None if documents is None else [clean_text(one) for one in one_or_many(documents)]
+        given = None if metadatas is None else one_or_many(metadatas)
+        if embeddings is None and texts is not None:
+            embeddings = self._embeddings().embed_documents(texts)
+        vectors = None if embeddings is None else vectors_of(embeddings, len(named))
+        same_length(len(named), documents=texts, metadatas=given)
+        changes = [
+            RecordChange(
+                one,
+                content=texts[place] if texts else None,
+                metadata=clean_metadata(given[place]) if given else None,
+                vector=vectors[place] if vectors else None,
+            )
+            for place, one in enumerate(named)
+        ]
+        with plain_errors(self.name):
+            self._collections.update(self.id, changes, self._document_of)
+
+    def delete(
+        self,
+        ids: str | Sequence[str] | None = None,
+        where: Where | None = None,
+        where_document: Where | None = None,
+    ) -> dict[str, int]:
+        """Erase the records that fulfil all of what is given. Raises ValueError when nothing is:
+        all of a collection goes by `delete_collection`."""
+        if ids is None and not where and not where_document:
+            raise ValueError("At least one of ids, where, or where_document must be provided.")
+        with plain_errors(self.name):
+            wanted = record_filter(ids, where, where_document)
+            return {"deleted": self._collections.delete(self.id, wanted)}
+
+    def delete_document(self, document_id: UUID | str) -> bool:
+        """Erase a document with all its records, by its id, or by what `document_key` says."""
+        with plain_errors(self.name):
+            if isinstance(document_id, str):
+                named = clean_text(document_id)
+                if self._collections.delete_document(self.id, named):
+                    return True
+                try:
+                    document_id = UUID(named)
+                except ValueError:
+                    return False
+            return self._collections.delete_document(self.id, document_id)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def get(
+        self,
+        ids: str | Sequence[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        where_document: Where | None = None,
+        include: Iterable[str] = ("metadatas", "documents"),
+    ) -> dict[str, Any]:
+        """Records in the order in which they were first added, as Chroma's `GetResult`: a list a
+        field, None for fields that were not asked for, None for empty metadata."""
+        included = checked_include(include)
+        if (limit or 0) < 0 or (offset or 0) < 0:
+            raise ValueError("limit and offset must not be negative")
+        page = Page(limit, offset or 0, with_vectors="embeddings" in included)
+        with plain_errors(self.name):
+            wanted = record_filter(ids, where, where_document)
+            records = self._collections.records(self.id, wanted, page)
+        return as_result([records], included, nested=False)
+
+    def peek(self, limit: int = 10) -> dict[str, Any]:
+        """The first records, with their vectors."""
+        return self.get(limit=limit, include=("metadatas", "documents", "embeddings"))
+
+    def query(
+        self,
+        query_embeddings: Any = None,
+        query_texts: str | Sequence[str] | None = None,
+        n_results: int = 10,
+        where: Where | None = None,
+        where_document: Where | None = None,
+        include: Iterable[str] = ("metadatas", "documents", "distances"),
+    ) -> dict[str, Any]:
+        """For each vector, or text, the nearest records, as Chroma's `QueryResult`."""
+        included = checked_include(include)
+        if (query_embeddings is None) == (query_texts is None):
+            raise ValueError("Provide either query_embeddings or query_texts.")
+        if query_texts is not None:
+            query_embeddings = [self.embed_query(one) for one in one_or_many(query_texts)]
+        asked = list(query_embeddings)
+        if asked and np.ndim(asked[0]) == 0:
+            asked = [asked]
+        found = [
+            self.near(
+                vector, n_results, where, where_document, with_vectors="embeddings" in included
+            )
+            for vector in asked
+        ]
+        return as_result(found, included, nested=True)
+
+    def near(
+        self,
+        embedding: Any,
+        k: int,
+        where: Where | None = None,
+        where_document: Where | None = None,
+        *,
+        with_vectors: bool = False,
+    ) -> list[StoredRecord]:
+        """The `k` records nearest to a vector that fulfil the conditions, with their distances."""
+        if k < 1:
+            raise ValueError(f"Number of requested results {k}, cannot be negative, or zero.")
+        with plain_errors(self.name):
+            wanted = record_filter(None, where, where_document)
+            page = Page(k, with_vectors=with_vectors)
+            return self._collections.nearest(self.id, vector_of(embedding), wanted, page)
+
+    def near_by_both(
+        self, embedding: Any, words: str, k: int, where: Where | None, where_document: Where | None
+    ) -> list[StoredRecord]:
+        """The best `k` records by a vector and by words, with their scores."""
+        if k < 1:
+            raise ValueError(f"Number of requested results {k}, cannot be negative, or zero.")
+        with plain_errors(self.name):
+            wanted = record_filter(None, where, where_document)
+            vector, text = vector_of(embedding), clean_text(words)
+            return hybrid_search(self._collections, self.id, vector, text, wanted, limit=k)
+
+    def embed_query(self, text: str) -> Vector:
+        return vector_of(self._embeddings().embed_query(text))
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _records(
+        self, ids: Any, documents: Any, metadatas: Any, embeddings: Any
+    ) -> list[NewRecord]:
+        """New records; a record that comes without a text has the empty one."""
+        named = checked_ids(ids)
+        if documents is None:
+            if embeddings is None:
+                raise ValueError("Provide documents or embeddings.")
+            documents = [""] * len(named)
+        texts = [clean_text("" if one is None else one) for one in one_or_many(documents)]
+        given = [None] * len(named) if metadatas is None else one_or_many(metadatas)
+        same_length(len(named), documents=texts, metadatas=given)
+        if not named:
+            return []
+        cleaned = [clean_metadata(one) for one in given]
+        if embeddings is None:
+            embeddings = self._embeddings().embed_documents(texts)
+        vectors = vectors_of(embeddings, len(named))
+        return [
+            NewRecord(one, text, metadata, vector, self._document_of(metadata))
+            for one, text, metadata, vector in zip(named, texts, cleaned, vectors, strict=True)
+        ]
+
+    def _document_of(self, metadata: Mapping[str, Any], /) -> str | None:
+        name = metadata.get(self.document_key) if self.document_key else None
+        return str(name) if isinstance(name, str | int) and name != "" else None

@@ -1,0 +1,93 @@
+"""The database that a program's store works on."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from threading import Lock
+
+from portal.database import bm25, extensions
+from portal.database.embedded import EmbeddedPostgres
+from portal.errors import ServerSetup
+from portal.settings import Settings, load_settings
+from portal.store import migrations
+from portal.store.session import Database, normalise_url
+
+Connection = str | Settings | Database
+
+_lock = Lock()
+# By process too: connections must not be shared across a fork.
+_databases: dict[tuple[int, str], Database] = {}
+_servers: dict[tuple[int, str], EmbeddedPostgres] = {}
+
+
+def connect(connection: Connection | None) -> tuple[Database, Settings]:
+    """The database and the settings that `connection` means: a URL, settings, or a Database; None:
+    the settings of this machine, which without DATABASE_URL mean the embedded server.
+
+    Stores of one process on one database share its connections. Raises ServerSetup.
+    """
+    settings = connection if isinstance(connection, Settings) else load_settings()
+    if isinstance(connection, Database):
+        return connection, settings
+    url = connection if isinstance(connection, str) else settings.database_url
+    with _lock:
+        url = normalise_url(url) if url else _embedded_url(settings)
+        key = os.getpid(), url
+        if key not in _databases:
+            _databases[key] = _opened(url, settings)
+        return _databases[key], settings
+
+
+def _opened(url: str, settings: Settings) -> Database:
+    database = Database(url, pool_size=settings.database_pool_size)
+    with database.begin() as session:
+        revision = migrations.current_revision(session.connection())
+    if revision is None:
+        database.dispose()
+        raise ServerSetup(
+            reason="the database has none of the portal's tables; make them by `portal migrate`"
+        )
+    return database
+
+
+def _embedded_url(settings: Settings) -> str:
+    """Join the embedded server, or start it for as long as this process lives."""
+    key = os.getpid(), str(settings.data_dir)
+    server = _servers.get(key)
+    if server is not None and server.is_running():
+        return normalise_url(server.url())
+    server = EmbeddedPostgres(settings.data_dir)
+    was_running = server.is_running()
+    url = normalise_url(server.start())
+    if not _servers:
+        atexit.register(disconnect)
+    _servers[key] = server
+    if not was_running:
+        _prepare(url, settings)
+    return url
+
+
+def disconnect() -> None:
+    """Close what this process has opened: connections, and embedded servers, which stop where
+    nobody else uses them."""
+    with _lock:
+        for databases in [key for key in _databases if key[0] == os.getpid()]:
+            _databases.pop(databases).dispose()
+        for servers in [key for key in _servers if key[0] == os.getpid()]:
+            _servers.pop(servers).leave()
+
+
+def _prepare(url: str, settings: Settings) -> None:
+    """What a portal does to its database before it serves; no model is loaded for it."""
+    database = Database(url, pool_size=1)
+    with database.engine.connect() as connection:
+        extensions.ensure_extensions(connection)
+    migrations.migrate(url)
+    parameters = bm25.Parameters(k1=settings.search.bm25_k1, b=settings.search.bm25_b)
+    if settings.search.keyword_backend in {"auto", "pg_textsearch"}:
+        with database.engine.begin() as connection:
+            has_index = bm25.ensure_index(connection, parameters)
+        if has_index:
+            bm25.rebuild_after_start(database.engine, parameters)
+    database.dispose()

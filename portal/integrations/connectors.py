@@ -1,0 +1,205 @@
+"""Where an older system's parts get their vector store from: the same classes and calls, on the
+portal's database instead of Chroma's directory.
+
+::
+
+    store = VectorstoreConnector(config).get_vectorstore()
+
+    manager = VectorStoreManager(config=config, data_path="data")
+    manager.update_vectorstore()
+    collection = manager.fetch_collection()
+    collection.count()
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+from langchain_core.embeddings import Embeddings
+
+from portal.errors import PortalError
+from portal.ingest.chunking import TARGET_TOKENS, split
+from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.media_types import HEAD_BYTES, sniff
+from portal.integrations.connection import Connection
+from portal.integrations.langchain import PostgresVectorStore
+from portal.services.importing import find_files
+
+_DEFAULT_COLLECTION = "default_collection"
+_CHARACTERS_A_TOKEN = 4
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Config:
+    """What the older system's configuration says of its store, with its defaults."""
+
+    collection_name: str
+    distance: str
+    embeddings: Embeddings | None
+    reset: bool
+    chunk_tokens: int
+    data_path: Path | None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any] | None) -> _Config:
+        whole = config or {}
+        own = whole.get("data_manager") or (whole.get("utils") or {}).get("data_manager") or whole
+        name = str(own.get("collection_name") or _DEFAULT_COLLECTION)
+        model = own.get("embedding_name")
+        characters = own.get("chunk_size")
+        data_path = (whole.get("global") or {}).get("DATA_PATH")
+        return cls(
+            # The older system keeps a collection a model.
+            collection_name=f"{name}_with_{model}" if model else name,
+            distance=str(own.get("distance_metric") or "cosine"),
+            embeddings=_embeddings(own, model),
+            reset=bool(own.get("reset_collection")),
+            chunk_tokens=int(characters) // _CHARACTERS_A_TOKEN if characters else TARGET_TOKENS,
+            data_path=Path(data_path) if data_path else None,
+        )
+
+
+def _embeddings(own: Mapping[str, Any], model: Any) -> Embeddings | None:
+    """The model of `embedding_class_map`, where it names a class rather than its name."""
+    entry = (own.get("embedding_class_map") or {}).get(model) or {}
+    made = entry.get("class") or entry.get("class_")
+    if not callable(made):
+        return None
+    embeddings: Embeddings = made(**(entry.get("kwargs") or {}))
+    return embeddings
+
+
+class _Connected:
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None,
+        embedding_function: Embeddings | None,
+        connection: Connection | None,
+    ) -> None:
+        self._config = _Config.of(config)
+        self._embeddings = embedding_function or self._config.embeddings
+        self._connection = connection
+
+    @property
+    def collection_name(self) -> str:
+        return self._config.collection_name
+
+    def _store(self) -> PostgresVectorStore:
+        return PostgresVectorStore(
+            self.collection_name,
+            self._embeddings,
+            collection_metadata={"hnsw:space": self._config.distance},
+            connection=self._connection,
+        )
+
+
+class VectorstoreConnector(_Connected):
+    """Connects to the collection that a configuration names."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        embedding_function: Embeddings | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        super().__init__(config, embedding_function, connection)
+
+    def get_vectorstore(self) -> PostgresVectorStore:
+        """The store, a LangChain `VectorStore`."""
+        return self._store()
+
+
+class VectorStoreManager(_Connected):
+    """Keeps the collection in step with a folder of files."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        global_config: Mapping[str, Any] | None = None,
+        data_path: str | Path | None = None,
+        embedding_function: Embeddings | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        """Without `data_path` the folder is the configuration's DATA_PATH."""
+        whole = dict(config or {})
+        if global_config is not None:
+            whole["global"] = global_config
+        super().__init__(whole, embedding_function, connection)
+        self.data_path = Path(data_path) if data_path is not None else self._config.data_path
+
+    def delete_existing_collection_if_reset(self) -> None:
+        """Empty the collection if the configuration says `reset_collection`."""
+        if self._config.reset:
+            self._store().reset_collection()
+
+    def fetch_collection(self) -> PostgresVectorStore:
+        """The collection, which has what callers of Chroma's collection call too."""
+        return self._store()
+
+    def update_vectorstore(self) -> None:
+        """Bring the collection in step with the folder: passages of files that are gone or have
+        changed are erased, files that are new are read, embedded and stored, a file at a time.
+
+        A file that cannot be read is logged and passed over. Records that did not come from the
+        folder stay.
+        """
+        if self.data_path is None:
+            raise ValueError("update_vectorstore needs a folder: data_path")
+        folder, collection = self.data_path.resolve(), self.fetch_collection()
+        present = {_sha256(path): path for path in find_files([folder])}
+        stored = _hashes_of(collection, folder)
+        for resource_hash in sorted(stored - set(present)):
+            collection.delete(where={"resource_hash": resource_hash})
+        for resource_hash in sorted(set(present) - stored):
+            self._add_file(collection, present[resource_hash], resource_hash)
+        log.info(
+            "vector store is in step",
+            collection=self.collection_name,
+            records=collection.count(),
+            files=len(present),
+        )
+
+    def _add_file(self, collection: PostgresVectorStore, path: Path, resource_hash: str) -> None:
+        try:
+            with path.open("rb") as file:
+                media_type = sniff(file.read(HEAD_BYTES), path.name)
+            limits = ExtractionLimits()
+            text = extract(path, file_name=path.name, media_type=media_type, limits=limits)
+        except (OSError, PortalError) as error:
+            log.warning("file was passed over", file=path.name, reason=type(error).__name__)
+            return
+        passages = split(text, target_tokens=self._config.chunk_tokens)
+        common = {"resource_hash": resource_hash, "filename": path.name, "source": str(path)}
+        collection.add_texts(
+            [passage.content for passage in passages],
+            [common | {"chunk_index": passage.index} for passage in passages],
+            [f"{resource_hash}-{passage.index}" for passage in passages],
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _hashes_of(collection: PostgresVectorStore, folder: Path) -> set[str]:
+    """Which files of the folder have passages in the collection."""
+    metadatas = collection.get(include=["metadatas"])["metadatas"]
+    return {
+        metadata["resource_hash"]
+        for metadata in metadatas
+        if metadata and "resource_hash" in metadata and _is_in(metadata.get("source"), folder)
+    }
+
+
+def _is_in(source: Any, folder: Path) -> bool:
+    return isinstance(source, str) and Path(source).is_relative_to(folder)

@@ -1,0 +1,155 @@
+"""What every part of the LangChain store works on: its collection, its model, its settings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import structlog
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+
+from portal.domain.vector_collections import DISTANCES, Distance
+from portal.integrations.collection import Collection
+from portal.integrations.connection import Connection, connect
+from portal.integrations.embeddings import PortalEmbeddings
+from portal.integrations.values import clean_metadata, plain_errors
+from portal.services.vector_collections import COMPARED_ONE_BY_ONE, Collections
+
+DEFAULT_COLLECTION = "langchain"
+DEFAULT_DOCUMENT_KEY = "resource_hash"
+
+log = structlog.get_logger(__name__)
+
+
+class CollectionStore(VectorStore):
+    """A LangChain store on a collection of the portal's database."""
+
+    def __init__(
+        self,
+        collection_name: str = DEFAULT_COLLECTION,
+        embedding_function: Embeddings | None = None,
+        persist_directory: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        headers: dict[str, str] | None = None,
+        chroma_cloud_api_key: str | None = None,
+        tenant: str | None = None,
+        database: str | None = None,
+        client_settings: Any = None,
+        collection_metadata: dict[str, Any] | None = None,
+        collection_configuration: Mapping[str, Any] | None = None,
+        client: Any = None,
+        relevance_score_fn: Callable[[float], float] | None = None,
+        create_collection_if_not_exists: bool | None = True,
+        *,
+        ssl: bool = False,
+        connection: Connection | None = None,
+        document_key: str | None = DEFAULT_DOCUMENT_KEY,
+        compared_one_by_one: int = COMPARED_ONE_BY_ONE,
+    ) -> None:
+        """The arguments of `langchain_chroma.Chroma`; where its data lies is told by `connection`
+        instead: a URL, the portal's settings or a Database, else the settings of this machine.
+
+        Without an `embedding_function` the portal's own model embeds. Records whose metadata has
+        the same value under `document_key` make up one document. Up to `compared_one_by_one`
+        records a search compares all, above it asks an index. Raises ValueError.
+        """
+        _warn_of_ignored(
+            persist_directory=persist_directory, host=host, port=port, headers=headers,
+            chroma_cloud_api_key=chroma_cloud_api_key, tenant=tenant, database=database,
+            client_settings=client_settings, client=client, ssl=ssl or None,
+        )  # fmt: skip
+        opened, self._settings = connect(connection)
+        self._collections = Collections(opened, self._settings.search, compared_one_by_one)
+        self._embedding_function = embedding_function
+        self._collection_name = collection_name
+        self._collection_metadata = collection_metadata
+        self._collection_configuration = collection_configuration
+        self._document_key = document_key
+        self.override_relevance_score_fn = relevance_score_fn
+        self._opened: Collection | None = None
+        self._open(create=bool(create_collection_if_not_exists))
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """What embeds: the caller's model, or the portal's own."""
+        if self._embedding_function is None:
+            self._embedding_function = PortalEmbeddings(self._settings.embedding)
+        return self._embedding_function
+
+    @property
+    def _collection(self) -> Collection:
+        """The collection as Chroma's clients know it. Raises ValueError once it is deleted."""
+        if self._opened is None:
+            raise ValueError(
+                "Chroma collection not initialized. "
+                "Use `reset_collection` to re-create and initialize the collection. "
+            )
+        return self._opened
+
+    def _open(self, *, create: bool) -> None:
+        name = self._collection_name
+        wanted = _distance(self._collection_metadata, self._collection_configuration)
+        with plain_errors(name):
+            handle = self._collections.find(name)
+            if handle is None and not create:
+                raise ValueError(f"Collection [{name}] does not exist")
+            if handle is None:
+                metadata = clean_metadata(self._collection_metadata)
+                handle = self._collections.ensure(name, wanted or "l2", metadata)
+        if wanted is not None and handle.distance != wanted:
+            log.warning(
+                "the collection keeps the distance that it was made with",
+                collection=name, distance=handle.distance, wanted=wanted,
+            )  # fmt: skip
+        self._opened = Collection(
+            self._collections, handle, lambda: self.embeddings, self._document_key
+        )
+
+    def delete_collection(self) -> None:
+        """Erase the collection with all that is in it."""
+        collection = self._collection
+        with plain_errors(collection.name):
+            self._collections.drop(collection.id)
+        self._opened = None
+
+    def reset_collection(self) -> None:
+        """Erase the collection, if it is still there, and make it anew, empty."""
+        if self._opened is not None:
+            self.delete_collection()
+        self._open(create=True)
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        if self.override_relevance_score_fn is not None:
+            return self.override_relevance_score_fn
+        by_distance: dict[str, Callable[[float], float]] = {
+            "cosine": self._cosine_relevance_score_fn,
+            "l2": self._euclidean_relevance_score_fn,
+            "ip": self._max_inner_product_relevance_score_fn,
+        }
+        return by_distance[self._collection.configuration["hnsw"]["space"]]
+
+
+def _warn_of_ignored(**arguments: Any) -> None:
+    ignored = [name for name, value in arguments.items() if value is not None]
+    if ignored:
+        warnings.warn(
+            f"{', '.join(ignored)}: ignored, for the data lies in PostgreSQL; see `connection`",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _distance(
+    metadata: Mapping[str, Any] | None, configuration: Mapping[str, Any] | None
+) -> Distance | None:
+    """The distance that a caller asks for; None where they leave it open."""
+    of_index = (configuration or {}).get("hnsw") or (configuration or {}).get("spann") or {}
+    space = of_index.get("space") or (metadata or {}).get("hnsw:space")
+    if space is None:
+        return None
+    if space not in DISTANCES:
+        raise ValueError(f"hnsw:space is one of {', '.join(DISTANCES)}; got {space!r}")
+    return cast("Distance", space)

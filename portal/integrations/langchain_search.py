@@ -1,0 +1,175 @@
+"""Searching a LangChain store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStoreRetriever
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
+
+from portal.domain.embedding import Vector
+from portal.domain.vector_collections import StoredRecord
+from portal.integrations.langchain_base import CollectionStore
+
+DEFAULT_K = 4
+DEFAULT_FETCH_K = 20
+
+Question = str | Sequence[float] | Vector
+Where = Mapping[str, Any]
+Scored = list[tuple[Document, float]]
+
+
+class SearchingStore(CollectionStore):
+    """Every search takes `filter`, conditions on metadata, and `where_document`, conditions on
+    the text. Where a question is asked for, a vector will do too."""
+
+    def similarity_search(
+        self,
+        query: Question,
+        k: int = DEFAULT_K,
+        filter: Where | None = None,  # noqa: A002 - LangChain's name
+        where_document: Where | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """The `k` documents nearest to a question, or to a vector."""
+        found = self.similarity_search_with_score(query, k, filter, where_document, **kwargs)
+        return [document for document, _distance in found]
+
+    def similarity_search_with_score(
+        self,
+        query: Question,
+        k: int = DEFAULT_K,
+        filter: Where | None = None,  # noqa: A002
+        where_document: Where | None = None,
+        **kwargs: Any,
+    ) -> Scored:
+        """The nearest documents with their distances: lower is nearer."""
+        vector = self._vector(query)
+        return self.similarity_search_by_vector_with_relevance_scores(
+            vector, k, filter, where_document, **kwargs
+        )
+
+    def similarity_search_by_vector(
+        self,
+        embedding: Any,
+        k: int = DEFAULT_K,
+        filter: Where | None = None,  # noqa: A002
+        where_document: Where | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """The `k` documents nearest to a vector."""
+        found = self.similarity_search_by_vector_with_relevance_scores(
+            embedding, k, filter, where_document, **kwargs
+        )
+        return [document for document, _distance in found]
+
+    def similarity_search_by_vector_with_relevance_scores(
+        self,
+        embedding: Any,
+        k: int = DEFAULT_K,
+        filter: Where | None = None,  # noqa: A002
+        where_document: Where | None = None,
+        **kwargs: Any,
+    ) -> Scored:
+        """The documents nearest to a vector with, as Chroma has it under this name too, their
+        distances: lower is nearer."""
+        refuse_unknown(kwargs)
+        records = self._collection.near(embedding, k, filter, where_document)
+        return [(to_document(one), one.distance or 0.0) for one in records]
+
+    def similarity_search_with_vectors(
+        self,
+        query: Question,
+        k: int = DEFAULT_K,
+        filter: Where | None = None,  # noqa: A002
+        where_document: Where | None = None,
+        **kwargs: Any,
+    ) -> list[tuple[Document, Vector]]:
+        """The nearest documents with their vectors."""
+        refuse_unknown(kwargs)
+        records = self._collection.near(
+            self._vector(query), k, filter, where_document, with_vectors=True
+        )
+        return [(to_document(one), one.vector) for one in records if one.vector is not None]
+
+    def max_marginal_relevance_search(
+        self,
+        query: Question,
+        k: int = DEFAULT_K,
+        fetch_k: int = DEFAULT_FETCH_K,
+        lambda_mult: float = 0.5,
+        filter: Where | None = None,  # noqa: A002
+        where_document: Where | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Of the `fetch_k` nearest the `k` that are near and unlike each other."""
+        return self.max_marginal_relevance_search_by_vector(
+            self._vector(query), k, fetch_k, lambda_mult, filter, where_document, **kwargs
+        )
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: Any,
+        k: int = DEFAULT_K,
+        fetch_k: int = DEFAULT_FETCH_K,
+        lambda_mult: float = 0.5,
+        filter: Where | None = None,  # noqa: A002
+        where_document: Where | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """As `max_marginal_relevance_search`; the chosen ones in the order of their distance, as
+        Chroma gives them."""
+        refuse_unknown(kwargs)
+        records = self._collection.near(
+            embedding, fetch_k, filter, where_document, with_vectors=True
+        )
+        vectors: list[Any] = [one.vector for one in records]
+        question = np.array(embedding, dtype=np.float32)
+        chosen = set(maximal_marginal_relevance(question, vectors, lambda_mult=lambda_mult, k=k))
+        return [to_document(one) for place, one in enumerate(records) if place in chosen]
+
+    def hybrid_search(
+        self,
+        query_embedding: Question,
+        query_text: str | None = None,
+        k: int = DEFAULT_K,
+        filter: Where | None = None,  # noqa: A002
+        where_document: Where | None = None,
+    ) -> Scored:
+        """The best documents by meaning and by words with their scores: higher is better.
+
+        Score = cosine × semantic_weight + BM25 / the best BM25 × bm25_weight, the weights being
+        those of `dynamic_config`. Without pg_textsearch the cosine alone, which is logged. A
+        `query_embedding` that is a text is embedded, and its own `query_text` where none is given.
+        """
+        if query_text is None:
+            if not isinstance(query_embedding, str):
+                raise ValueError("hybrid_search needs the words of the question: query_text")
+            query_text = query_embedding
+        records = self._collection.near_by_both(
+            self._vector(query_embedding), query_text, k, filter, where_document
+        )
+        return [(to_document(one), one.score or 0.0) for one in records]
+
+    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+        """A retriever; `k` may be given beside `search_kwargs` too."""
+        if "k" in kwargs:
+            k = kwargs.pop("k")
+            kwargs["search_kwargs"] = {"k": k} | (kwargs.get("search_kwargs") or {})
+        return super().as_retriever(**kwargs)
+
+    def _vector(self, question: Question) -> Any:
+        return self._collection.embed_query(question) if isinstance(question, str) else question
+
+
+def to_document(record: StoredRecord) -> Document:
+    return Document(id=record.id, page_content=record.content, metadata=record.metadata)
+
+
+def refuse_unknown(kwargs: Mapping[str, Any]) -> None:
+    """A mistyped `filter` must not silently search everything."""
+    if kwargs:
+        raise TypeError(f"unexpected keyword arguments: {', '.join(sorted(kwargs))}")

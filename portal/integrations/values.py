@@ -1,0 +1,149 @@
+"""What programs hand over, checked and brought into the store's own types.
+
+Text is stored as it is, but for NUL and lone surrogates, which PostgreSQL has no place for: a space
+and a question mark stand for them (`portal.text.storable`), in texts and in metadata, and a
+warning is logged. Ids must not hold them: they would not be found under the id asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import structlog
+
+from portal.domain.embedding import Vector
+from portal.domain.metadata_filter import parse_filter
+from portal.domain.text_filter import parse_text_filter
+from portal.domain.vector_collections import RecordFilter
+from portal.errors import InvalidInput, NotFound
+from portal.text.storable import storable
+
+# What an entry of PostgreSQL's index can hold, with room to spare.
+LONGEST_ID_BYTES = 2000
+MOST_NESTING = 32
+
+log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def plain_errors(collection: str) -> Iterator[None]:
+    """Errors as callers of such stores expect them: ValueError for what they got wrong."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise ValueError(error.params["reason"]) from error
+    except NotFound as error:
+        raise ValueError(f"collection [{collection}] does not exist") from error
+
+
+def one_or_many(value: Any) -> list[Any]:
+    """A list of what may come alone: an id, a text, a metadata."""
+    return [value] if isinstance(value, str | Mapping) else list(value)
+
+
+def checked_ids(ids: Any) -> list[str]:
+    """Ids that can be stored. Raises ValueError."""
+    found = one_or_many(ids)
+    for one in found:
+        if not isinstance(one, str):
+            raise ValueError(f"expected ID to be a str, got {one!r}")
+        if not one or len(one.encode("utf-8", "replace")) > LONGEST_ID_BYTES:
+            raise ValueError(f"an ID has 1 to {LONGEST_ID_BYTES} bytes")
+        if one != storable(one):
+            raise ValueError("an ID must not hold NUL or half a character")
+    return found
+
+
+def clean_text(value: Any) -> str:
+    """A text that can be stored. Raises ValueError for what is none."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, got {type(value).__name__}")
+    cleaned = storable(value)
+    if cleaned != value:
+        log.warning("text holds NUL or half a character, which were replaced", length=len(value))
+    return cleaned
+
+
+def clean_metadata(value: Any) -> dict[str, Any]:
+    """Metadata that can be stored: JSON, nested as it likes, None for null. Raises ValueError."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected metadata to be a dict, got {type(value).__name__}")
+    return {_key(key): _clean(one, MOST_NESTING) for key, one in value.items()}
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ValueError(f"expected metadata key to be a str, got {key!r}")
+    return clean_text(key)
+
+
+def _clean(value: Any, nesting: int) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("metadata must not hold NaN or infinity")
+        return value
+    if not nesting:
+        raise ValueError(f"metadata is nested at most {MOST_NESTING} deep")
+    if isinstance(value, list):
+        return [_clean(one, nesting - 1) for one in value]
+    if isinstance(value, dict):
+        return {_key(key): _clean(one, nesting - 1) for key, one in value.items()}
+    raise ValueError(
+        "expected metadata value to be a str, int, float, bool, list, dict or None, "
+        f"got {type(value).__name__}"
+    )
+
+
+def vectors_of(embeddings: Any, count: int) -> list[Vector]:
+    """`count` vectors as float32, of lists, arrays, or one alone. Raises ValueError."""
+    found = list(embeddings)
+    if found and np.ndim(found[0]) == 0:
+        found = [found]
+    if len(found) != count:
+        raise ValueError(f"unequal lengths: {count} ids, {len(found)} embeddings")
+    return [vector_of(one) for one in found]
+
+
+def vector_of(embedding: Any) -> Vector:
+    """One vector (dimensions,) as float32. Raises ValueError for what is none, or not finite."""
+    try:
+        # What float32 cannot hold becomes infinite, and is refused below.
+        with np.errstate(over="ignore"):
+            vector = np.asarray(embedding, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError("an embedding is a list of numbers") from error
+    if vector.ndim != 1 or not len(vector):
+        raise ValueError("an embedding is a list of numbers")
+    if not np.isfinite(vector).all():
+        raise ValueError("embeddings must not hold NaN or infinity")
+    return vector
+
+
+def same_length(count: int, **fields: Sequence[Any] | None) -> None:
+    """Raises ValueError for a field that has not `count` values."""
+    for name, values in fields.items():
+        if values is not None and len(values) != count:
+            raise ValueError(f"unequal lengths: {count} ids, {len(values)} {name}")
+
+
+def record_filter(
+    ids: Any = None,
+    where: Mapping[str, Any] | None = None,
+    where_document: Mapping[str, Any] | None = None,
+) -> RecordFilter:
+    """Which records are meant. Raises InvalidInput, ValueError."""
+    return RecordFilter(
+        ids=None if ids is None else tuple(checked_ids(ids)),
+        metadata=parse_filter(where, dotted=False),
+        text=parse_text_filter(where_document),
+    )

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent
-LOCKS = ("core", "local", "ocr", "chroma", "mcp", "bench", "dev")
+LOCKS = ("core", "dev", "local", "ocr", "chroma", "mcp", "bench")
 MARK = "# source sha256: "
 
 # django-htmx is wanted for its static files only; these two come with Django.
@@ -30,7 +30,7 @@ NOT_LOCKED_WITH_TORCH = (
 # langchain-postgres asks for pgvector below 0.4, and works with what the portal has.
 OVERRIDES = {"bench": ("pgvector",)}
 # Locks that are installed together hold the same versions of what they share.
-CONSTRAINED_BY = {"core": (), "bench": ("core", "chroma")}
+CONSTRAINED_BY = {"core": (), "dev": ("core",), "bench": ("core", "dev", "chroma")}
 TORCH = "torch==2.13.0 \\\n"
 TORCH_BY_SYSTEM = """\
 torch==2.13.0+cpu ; sys_platform == 'linux' \\
@@ -67,7 +67,7 @@ def compile_lock(name: str, uv: str) -> None:
     command += ["--generate-hashes", "--no-header", "--no-annotate"]
     command += ["--no-emit-index-url", "--no-emit-find-links"]
     command += [part for package in left_out for part in ("--no-emit-package", package)]
-    for other in CONSTRAINED_BY.get(name, ("core",)):
+    for other in CONSTRAINED_BY.get(name, ("core", "dev")):
         command += ["--constraint", str(REQUIREMENTS / f"{other}.txt")]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as overrides:
         overrides.writelines(f"{_pin(package)}\n" for package in OVERRIDES.get(name, ()))

@@ -16,9 +16,7 @@ from portal.services import sessions
 
 DAY_S = 24 * 3600
 
-blueprint = APIBlueprint(
-    "personal_tokens", __name__, url_prefix="/api/auth/tokens", tag="Sign-in"
-)
+blueprint = APIBlueprint("personal_tokens", __name__, url_prefix="/api/auth/tokens", tag="Sign-in")
 
 
 class TokenBody(RequestModel):

@@ -205,7 +205,7 @@ def _one_type(spec: Spec, schema: Spec) -> str:
         return f"array of {_type(spec, schema.get('items', {}))}"
     if "format" in schema:
         kind = f"{kind} ({schema['format']})"
-    return kind + _range(schema)
+    return str(kind) + _range(schema)
 
 
 def _range(schema: Spec) -> str:

@@ -28,6 +28,8 @@ from portal.errors import InvalidInput
 
 MOST_CONDITIONS = 64
 MOST_MEMBERS = 100
+# Of all conditions together: each passage that is left is compared with every one.
+MOST_VALUES = 400
 MOST_NESTING = 6
 MOST_KEYS = 8
 LONGEST_KEY = 200
@@ -114,7 +116,10 @@ def parse_filter(value: Any, *, dotted: bool = True) -> MetadataFilter | None:
         parts = _from_list(value)
     else:
         parts = _from_object(value, MOST_NESTING, None if dotted else ())
-    _require_few([one for part in parts for one in _conditions(part)])
+    conditions = [one for part in parts for one in _conditions(part)]
+    _require_few(conditions)
+    if sum(map(_values, conditions)) > MOST_VALUES:
+        raise InvalidInput(reason=f"a metadata filter has at most {MOST_VALUES} values")
     return _together(parts) if parts else None
 
 
@@ -124,6 +129,12 @@ def _conditions(part: MetadataFilter) -> Iterator[MetadataFilter]:
             yield from _conditions(inner)
     else:
         yield part
+
+
+def _values(condition: MetadataFilter) -> int:
+    if isinstance(condition, Not):
+        return _values(condition.part)
+    return len(condition.values) if isinstance(condition, Membership) else 1
 
 
 def _require_few(conditions: Sized) -> None:

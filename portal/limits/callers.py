@@ -57,10 +57,18 @@ def tried_name() -> str:
     the same name must not open a second account of attempts.
     """
     if request.is_json:
-        body = request.get_json(silent=True)
+        body = _json()
         name = body.get("username") if isinstance(body, Mapping) else None
     else:
         name = request.form.get("name")
     spelling = accounts.normalise_name(str(name or "")).casefold()[:_NAME_CHARACTERS]
     key = context.services().secret_key.encode()
     return hmac.new(key, spelling.encode(errors="replace"), "sha256").hexdigest()[:32]
+
+
+def _json() -> object:
+    try:
+        return request.get_json(silent=True)
+    except RecursionError:
+        # Nested without end: whoever reads it in the view says so.
+        return None

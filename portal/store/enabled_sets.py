@@ -8,19 +8,25 @@ the next search of any process reads other versions and computes anew.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 from uuid import UUID
 
 from cachetools import LRUCache
-from sqlalchemy import text
+from psycopg.errors import QueryCanceled
+from psycopg.rows import tuple_row
+from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from portal.domain.people import Person
+from portal.errors import DatabaseUnavailable
 from portal.store.query_filters import Narrowing
 from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 from portal.store.term_postings import KeptPostings
+from portal.store.tuning import fetch_under
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 500
@@ -35,11 +41,13 @@ class Scope:
     narrowing: Narrowing = field(default_factory=Narrowing)
 
     def key(self) -> Hashable:
-        """What tells apart two scopes whose documents may differ."""
+        """What tells apart two scopes whose documents may differ; short, however long conditions
+        are: what is kept under it is counted without it."""
         narrowing, person = self.narrowing, self.person
-        binds = tuple(sorted((name, repr(value)) for name, value in narrowing.binds.items()))
-        conditions = narrowing.documents, narrowing.chunks, binds
-        return person.id, person.is_admin, self.conversation_id, *conditions
+        binds = sorted((name, repr(value)) for name, value in narrowing.binds.items())
+        conditions = repr((narrowing.documents, narrowing.chunks, binds))
+        digest = hashlib.sha256(conditions.encode("utf-8", "surrogatepass")).digest()
+        return person.id, person.is_admin, self.conversation_id, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +118,30 @@ def count_enabled(session: Session, scope: Scope, versions: Versions, *, most: i
     return EnabledSet(document_count, int(chunk_count), ids)
 
 
-def list_chunks(session: Session, scope: Scope, versions: Versions, *, most: int) -> EnabledSet:
+def list_chunks(
+    session: Session, scope: Scope, versions: Versions, *, most: int, timeout_s: float
+) -> EnabledSet:
     """The chunks that count and fulfil what the question demands of their text; `ids` is None when
-    there are more than `most`."""
+    there are more than `most`. The session is one of `Database.read`. Raises DatabaseUnavailable
+    when that takes longer than `timeout_s`: each passage is asked all of it."""
     narrowing = scope.narrowing
-    conditions = f"{narrowing.documents} {narrowing.chunks}"
-    statement = f"""
+    settings = {"statement_timeout": str(max(1, int(timeout_s * 1000)))}
+    binds = selection_binds(scope.person, scope.conversation_id) | narrowing.binds
+    binds |= {"collection_id": versions.collection_id, "most": most}
+    statement = _listing(f"{narrowing.documents} {narrowing.chunks}")
+    try:
+        ((document_count, chunk_count, ids),) = fetch_under(
+            session, settings, statement, binds, tuple_row
+        )
+    except QueryCanceled as error:
+        raise DatabaseUnavailable from error
+    return EnabledSet(document_count, chunk_count, ids, of_chunks=True)
+
+
+@lru_cache(maxsize=256)
+def _listing(conditions: str) -> TextClause:
+    return text(
+        f"""
         SELECT count(DISTINCT document_id), count(*),
                CASE WHEN count(*) <= :most THEN CAST(COALESCE(array_agg(id), '{{}}') AS text) END
         FROM (
@@ -125,10 +151,8 @@ def list_chunks(session: Session, scope: Scope, versions: Versions, *, most: int
             WHERE d.collection_id = :collection_id AND {SELECTION_WHERE} {conditions}
             LIMIT :most + 1
         ) fitting
-    """
-    binds = _binds(scope, versions, conditions) | {"most": most}
-    document_count, chunk_count, ids = session.execute(text(statement), binds).one()
-    return EnabledSet(document_count, chunk_count, ids, of_chunks=True)
+        """
+    )
 
 
 def _binds(scope: Scope, versions: Versions, conditions: str) -> dict[str, object]:

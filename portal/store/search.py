@@ -255,7 +255,10 @@ class PassageSearch:
         }
 
     def _enabled(self) -> EnabledSet:
-        """What is switched on and fits; named when it is little enough to be compared whole."""
+        """What is switched on and fits; named when it is little enough to be compared whole.
+
+        Raises DatabaseUnavailable where that takes longer than a search may: without it no leg can
+        be tried."""
         scope, versions, most = self._scope, self._versions, self._most_compared()
 
         def compute() -> EnabledSet:
@@ -263,7 +266,14 @@ class PassageSearch:
 
         enabled = self._enabled_sets.get(scope, versions, compute)
         if scope.narrowing.chunks and enabled.document_count:
-            fitting = list_chunks(self._session, scope, versions, most=most)
+            # Conditions on passages are read one by one, and a question may bring many.
+            fitting = list_chunks(
+                self._session,
+                scope,
+                versions,
+                most=most,
+                timeout_s=self._settings.statement_timeout_s,
+            )
             # Too many to name: conditions on the text then stand in the legs, which a leg that
             # compares all of what is named has not.
             enabled = fitting if fitting.ids is not None else replace(enabled, ids=None)

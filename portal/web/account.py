@@ -10,7 +10,7 @@ from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal import context
+from portal import context, limits
 from portal.domain.people import SCOPES, Scope
 from portal.errors import N_, InvalidInput, PortalError, WrongCredentials
 from portal.phrases import error_message
@@ -47,6 +47,7 @@ def show() -> Answer:
 
 
 @blueprint.post("/password")
+@limits.limited("sign_in")  # Whoever has no more than a session guesses at the password here.
 def change_password() -> Answer:
     services, person = context.services(), context.person()
     new = request.form.get("new", "")

@@ -1,0 +1,149 @@
+"""What AI clients search and fetch, in the fields that ChatGPT's and Claude's connectors expect.
+
+Found is a document, by its best passage: the id is that passage's, so that of a long document the
+part that answers is fetched, and the address opens the page there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from portal.domain.people import Person
+from portal.domain.search import MAX_QUERY_CHARACTERS, SearchRequest, Unit
+from portal.errors import NotFound
+from portal.services import Services, searching
+from portal.store import chunks as chunk_store
+from portal.store import sources
+from portal.store.session import Session
+from portal.store.sources import StoredSource
+from portal.text.storable import storable
+
+# Longer than any id of ours; what is longer is not looked at.
+_MOST_ID_CHARACTERS = 1000
+_LENGTH_OF_ID = 36
+
+
+class SearchArguments(BaseModel):
+    query: str = Field(
+        min_length=1,
+        max_length=MAX_QUERY_CHARACTERS,
+        description="A question or key words, in Chinese or English, in plain language.",
+    )
+
+
+class FetchArguments(BaseModel):
+    id: str = Field(
+        min_length=1,
+        max_length=_MOST_ID_CHARACTERS,
+        description="The id of a search result, or of a document.",
+    )
+
+
+class SearchResult(BaseModel):
+    id: str = Field(description="What `fetch` takes.")
+    title: str
+    url: str = Field(description="The page that opens the document where it answers.")
+
+
+class SearchResults(BaseModel):
+    results: list[SearchResult] = Field(description="Documents, best first.")
+
+
+class FetchedDocument(BaseModel):
+    id: str
+    title: str
+    text: str = Field(description="The document's text, or of a long one the part around `id`.")
+    url: str
+    metadata: dict[str, Any] = Field(
+        description="Among others `passage`, the words that were found, and `truncated`: whether "
+        "`text` is characters `char_start` to `char_end` alone."
+    )
+
+
+def search(services: Services, person: Person, arguments: SearchArguments) -> SearchResults:
+    """Documents among what the person may see and has switched on. The query is text and nothing
+    else. Raises what `searching.search` raises."""
+    request = SearchRequest(storable(arguments.query), operators=False, one_hit_per=Unit.DOCUMENT)
+    found = searching.search(services, person, request)
+    return SearchResults(
+        results=[
+            SearchResult(
+                id=str(hit.chunk_id),
+                title=hit.title,
+                url=_page(services, hit.document_id, hit.chunk_id),
+            )
+            for hit in found.hits
+        ]
+    )
+
+
+def fetch(services: Services, person: Person, arguments: FetchArguments) -> FetchedDocument:
+    """A document's text as indexed, by the id of one of its passages or by its own.
+
+    Of a text longer than the settings allow, the part around the passage. Raises NotFound, for what
+    there is not, what is in the trash, not the person's to see, or switched off by them alike.
+    """
+    wanted = _read_id(arguments.id)
+    with services.database.read() as session:
+        passage = _find_passage(session, person, wanted)
+        text, start, is_cut = _text_around(session, passage, services.settings.mcp.fetch_characters)
+    return FetchedDocument(
+        id=arguments.id,
+        title=passage.title,
+        text=text,
+        url=_page(services, passage.document_id, passage.chunk_id),
+        metadata=_metadata(passage)
+        | {"truncated": is_cut, "char_start": start, "char_end": start + len(text)},
+    )
+
+
+def _read_id(given: str) -> UUID:
+    try:
+        # The type takes more spellings than the one that we give out.
+        return UUID(given if len(given) == _LENGTH_OF_ID else "")
+    except ValueError as error:
+        raise NotFound from error
+
+
+def _find_passage(session: Session, person: Person, wanted: UUID) -> StoredSource:
+    """The passage of that id, or the first of that document, if it counts for the person."""
+    found = sources.read_sources(session, person, None, [wanted])
+    if not found:
+        first, _total = chunk_store.list_passages(session, wanted, limit=1, offset=0)
+        found = sources.read_sources(session, person, None, [one.id for one in first])
+    for passage in found.values():
+        return passage
+    raise NotFound
+
+
+def _text_around(session: Session, passage: StoredSource, most: int) -> tuple[str, int, bool]:
+    """The text with the passage in it, from which character on, and whether that is not all."""
+    start = 0 if passage.char_end <= most else max(0, passage.char_start - most // 2)
+    # One more than is shown tells whether more is there.
+    stored = chunk_store.read_text(session, passage.document_id, start=start, end=start + most + 1)
+    if passage.revision_id is None or stored is None:
+        # What a program added stands in no text but its own.
+        return passage.content[:most], 0, len(passage.content) > most
+    text = stored[1]
+    return text[:most], start, start > 0 or len(text) > most
+
+
+def _metadata(passage: StoredSource) -> dict[str, Any]:
+    known = {
+        "document_id": str(passage.document_id),
+        "content_type": passage.media_type,
+        "language": passage.language,
+        "passage": passage.content,
+        "page": passage.page,
+        "heading": passage.heading,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _page(services: Services, document_id: UUID, chunk_id: UUID) -> str:
+    """The address that people open, which cites the passage whatever was asked."""
+    base = services.settings.public_url
+    return f"{base}/documents/{document_id}?chunk={chunk_id}#chunk-{chunk_id}"

@@ -1,0 +1,177 @@
+"""The two tools in the protocol's words: what they are called, take and answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import anyio
+import structlog
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+from pydantic import BaseModel, ValidationError
+
+from portal.domain.people import Person, Scope
+from portal.errors import InsufficientScope, InvalidInput, PortalError
+from portal.integrations.mcp.documents import (
+    FetchArguments,
+    FetchedDocument,
+    SearchArguments,
+    SearchResults,
+    fetch,
+    search,
+)
+from portal.services import Services, tokens
+
+log = structlog.get_logger(__name__)
+
+_INSTRUCTIONS = (
+    "A knowledge portal with an organisation's own documents. Search for documents first, then "
+    "fetch the ones that matter to read them whole, and cite their url."
+)
+# Tokens that requests bring are verified beside the calls, on connections left for that.
+VERIFIED_AT_ONCE = 2
+# Neither changes anything, and both know of nothing but the portal's documents.
+_HINTS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A tool: how it is described, and the function of ours that does it."""
+
+    title: str
+    description: str
+    takes: type[BaseModel]
+    gives: type[BaseModel]
+    run: Callable[[Services, Person, Any], BaseModel]
+
+
+_TOOLS = {
+    "search": _Kind(
+        title="Search the portal",
+        description="Find documents in the knowledge portal, by meaning and by words, in Chinese "
+        "and English. Answers id, title and url of each, best first; read one with fetch.",
+        takes=SearchArguments,
+        gives=SearchResults,
+        run=search,
+    ),
+    "fetch": _Kind(
+        title="Read a document",
+        description="Read a document that search found: its text, its url for citing, and what is "
+        "known of it. Of a very long one, the part around what was found.",
+        takes=FetchArguments,
+        gives=FetchedDocument,
+        run=fetch,
+    ),
+}
+
+
+def create_server(services: Services, read_token: Callable[[], str]) -> Server[Any]:
+    """A server of both tools, for whomever the token of the moment speaks for.
+
+    `read_token` is called within each call, so that a token that was revoked opens nothing more.
+    """
+    # As many as have a connection to the database for themselves: more would wait for one in vain.
+    connections = services.settings.database_pool_size - VERIFIED_AT_ONCE
+    at_once = anyio.CapacityLimiter(max(1, connections))
+
+    async def list_tools(
+        _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        return ListToolsResult(tools=[_described(name, kind) for name, kind in _TOOLS.items()])
+
+    async def call_tool(
+        _context: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult:
+        kind = _TOOLS.get(params.name)
+        if kind is None:
+            raise MCPError(INVALID_PARAMS, "There is no such tool. There are: search, fetch.")
+        call = partial(_call, services, params.name, kind, read_token(), params.arguments or {})
+        return await anyio.to_thread.run_sync(call, limiter=at_once)
+
+    return Server(
+        "knowledge-portal",
+        title="Knowledge portal",
+        version=version("knowledge-portal"),
+        instructions=_INSTRUCTIONS,
+        website_url=services.settings.public_url,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _described(name: str, kind: _Kind) -> Tool:
+    return Tool(
+        name=name,
+        title=kind.title,
+        description=kind.description,
+        input_schema=kind.takes.model_json_schema(),
+        output_schema=kind.gives.model_json_schema(),
+        annotations=_HINTS,
+    )
+
+
+def _call(
+    services: Services, name: str, kind: _Kind, token: str, given: dict[str, Any]
+) -> CallToolResult:
+    """What the tool answers, or in words why it does not: clients show those to their model."""
+    started = time.perf_counter()
+    outcome = "ok"
+    try:
+        person = reader(services, token)
+        answer = _answered(kind.run(services, person, _checked(kind, given)))
+    except PortalError as error:
+        outcome, answer = error.code, _refused(error)
+    except Exception as error:  # A client must not see what broke inside.
+        log.error("mcp_call_failed", tool=name, exc_info=error)
+        outcome, answer = PortalError.code, _refused(PortalError())
+    duration_ms = round((time.perf_counter() - started) * 1000, 1)
+    log.info("mcp_call", tool=name, outcome=outcome, duration_ms=duration_ms)
+    return answer
+
+
+def reader(services: Services, token: str) -> Person:
+    """Whom a token that may read speaks for. Raises InvalidToken, InsufficientScope,
+    IssuerUnavailable."""
+    signed_in = tokens.authenticate(services, token)
+    if Scope.READ not in signed_in.scopes:
+        raise InsufficientScope(scope=Scope.READ.value)
+    return signed_in.person
+
+
+def _checked(kind: _Kind, given: dict[str, Any]) -> BaseModel:
+    try:
+        return kind.takes.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(reason=f"{field}: {first['msg']}") from None
+
+
+def _answered(found: BaseModel) -> CallToolResult:
+    """One item of text, which connectors read, and the same as data, for those who take that."""
+    return CallToolResult(
+        content=[TextContent(type="text", text=found.model_dump_json())],
+        structured_content=found.model_dump(mode="json"),
+    )
+
+
+def _refused(error: PortalError) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)

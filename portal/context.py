@@ -43,7 +43,13 @@ View = TypeVar("View", bound=Callable[..., Any])
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _FIRST_ERROR = 400
 _FIRST_ERROR_OF_OURS = 500
-_FORM_TYPES = {"application/x-www-form-urlencoded", "multipart/form-data"}
+_UPLOAD = "multipart/form-data"
+_FORM_TYPES = {"application/x-www-form-urlencoded", _UPLOAD}
+# All but uploads is held in memory, and of JSON that a view reads several times as much. This is
+# room for a hundred passages with their metadata, every character of them escaped.
+_MOST_JSON_BYTES = 32 * 1024 * 1024
+# A name and a password, a token, an invitation.
+_MOST_BYTES_OF_STRANGERS = 64 * 1024
 
 log = structlog.get_logger(__name__)
 login_manager = LoginManager()
@@ -66,6 +72,7 @@ def init_app(app: Flask, services: Services) -> None:
     # Who someone is stands in their token; flask-login must not keep a second copy.
     login_manager.session_protection = None
     app.before_request(_name_request)
+    app.before_request(_bound_body)
     app.before_request(_refuse_nul)
     app.after_request(_finish_request)
 
@@ -209,6 +216,16 @@ def _name_request() -> None:
         request.headers.get("tracestate", ""),
     )
     g.started_at = time.perf_counter()
+
+
+def _bound_body() -> None:
+    """How long a body may be; whoever reads a longer one refuses it with 413."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    if getattr(view, "is_public", False):
+        request.max_content_length = _MOST_BYTES_OF_STRANGERS
+    elif request.mimetype != _UPLOAD:
+        most = request.max_content_length or _MOST_JSON_BYTES
+        request.max_content_length = min(most, _MOST_JSON_BYTES)
 
 
 def _refuse_nul() -> None:

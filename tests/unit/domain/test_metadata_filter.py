@@ -11,6 +11,7 @@ from portal.domain.metadata_filter import (
     LONGEST_KEY,
     MOST_CONDITIONS,
     MOST_MEMBERS,
+    MOST_VALUES,
     All,
     AnyOf,
     Comparison,
@@ -103,6 +104,10 @@ def nested(depth: int) -> dict[str, Any]:
         {"a": {"$in": "abc"}},
         {"a": {"$in": [[1]]}},
         {"a": {"$in": list(range(MOST_MEMBERS + 1))}},
+        {
+            f"f{n}": {"$nin": list(range(MOST_MEMBERS))}
+            for n in range(MOST_VALUES // MOST_MEMBERS + 1)
+        },
         {"a": {"$gt": True}},
         {"a": {"$gt": math.nan}},
         {"a": math.inf},

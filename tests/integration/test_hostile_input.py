@@ -1,0 +1,108 @@
+"""What somebody sends to tire the portal: it is refused early, or costs no more than an answer."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from portal import create_app
+from portal.domain.chunks import NewChunk
+from portal.domain.metadata_filter import MOST_MEMBERS, parse_filter
+from portal.domain.people import Person
+from portal.services import Services, accounts, chunks
+from portal.store import enabled_sets
+from portal.store.enabled_sets import Scope
+from portal.store.query_filters import narrowing
+from portal.text.query_syntax import parse_query
+from tests.conftest import PASSWORD, Portal
+
+DEEP = b"[" * 50_000
+LONG = b'{"username": "' + b"a" * 1_000_000 + b'", "password": "guess"}'
+# Nothing that a list of these could narrow: every passage is compared with every value.
+MANY = {"a": {"$nin": list(range(MOST_MEMBERS))}}
+
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("path", "status"), [("/login", 403), ("/api/auth/token", 400)])
+def test_json_nested_without_end_is_the_senders_mistake(
+    client: FlaskClient, path: str, status: int
+) -> None:
+    answer = client.post(path, data=DEEP, content_type="application/json")
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize("path", ["/login", "/api/auth/token", "/api/auth/refresh"])
+def test_strangers_send_little(client: FlaskClient, path: str) -> None:
+    answer = client.post(path, data=LONG, content_type="application/json")
+    assert answer.status_code == 413
+
+
+def test_strangers_send_no_files(client: FlaskClient) -> None:
+    file = {"name": "admin", "file": (io.BytesIO(LONG), "long.json")}
+    assert client.post("/login", data=file).status_code == 413
+
+
+def test_json_of_a_person_is_bound_and_an_upload_only_by_the_setting(
+    client: FlaskClient, portal: Portal
+) -> None:
+    headers = portal.headers()
+    body = b'{"query": "' + b"a" * (33 * 1024 * 1024) + b'"}'
+    answer = client.post(
+        "/api/v1/search/text", data=body, content_type="application/json", headers=headers
+    )
+    assert answer.status_code == 413
+    file = {"file": (io.BytesIO(body), "long.txt")}
+    answer = client.post("/api/knowledge/documents", data=file, headers=headers)
+    assert answer.status_code == 202
+
+
+def test_a_session_does_not_guess_at_its_password(
+    make_services: Callable[..., Services],
+) -> None:
+    services = make_services(rate_limits={"enabled": True, "sign_in": "3 per minute"})
+    accounts.ensure_first_administrator(services)
+    portal = Portal(services, accounts.find_person(services, "admin"))
+    client, headers = create_app(services).test_client(), portal.headers()
+    form = {"current": "a guess", "new": PASSWORD, "new_again": PASSWORD}
+    found = [
+        client.post("/account/password", data=form, headers=headers).status_code for _ in range(4)
+    ]
+    assert 429 not in found[:3]
+    assert found[3] == 429
+
+
+# --- filters of metadata --------------------------------------------------------------------------
+
+
+def test_conditions_on_passages_take_no_longer_than_a_search_may(
+    portal: Portal, make_services: Callable[..., Services]
+) -> None:
+    job_id = portal.add("Annual leave is fifteen days.").job_id
+    assert job_id is not None
+    for _ in range(5):
+        new = [NewChunk("Annual leave.", metadata={"a": -place}) for place in range(100)]
+        chunks.add_chunks(portal.services, portal.admin, job_id, new)
+    services = make_services(search={"statement_timeout_s": 0.001, "cache_ttl_s": 0})
+    client = create_app(services).test_client()
+    asked: dict[str, Any] = {"query": "leave", "metadata_filter": MANY}
+    answer = client.post("/api/v1/search/text", json=asked, headers=portal.headers())
+    assert answer.status_code == 503
+
+
+def test_what_is_remembered_of_a_search_does_not_grow_with_its_conditions(admin: Person) -> None:
+    wanted = parse_filter({".".join(["k" * 200] * 8): {"$nin": ["v" * 100] * MOST_MEMBERS}})
+    long = narrowing(parse_query(""), metadata=wanted)
+    keys = {Scope(admin, None, one).key() for one in (long, narrowing(parse_query("")))}
+    assert len(keys) == 2
+    assert all(len(repr(key)) < enabled_sets._ENTRY_BYTES for key in keys)
+
+
+@pytest.fixture
+def admin(portal: Portal) -> Person:
+    return portal.admin

@@ -231,10 +231,16 @@ def _bound_body() -> None:
 def _refuse_nul() -> None:
     """No address or form of ours has a NUL in it, and PostgreSQL cannot store one."""
     values = [request.path, *request.args.keys(), *request.args.values()]
-    if request.mimetype in _FORM_TYPES:
+    if request.mimetype in _FORM_TYPES and _may_be_served():
         values += [*request.form.keys(), *request.form.values()]
     if any("\0" in value for value in values):
         raise MalformedRequest(reason="it holds an invisible NUL character")
+
+
+def _may_be_served() -> bool:
+    """Whether it is worth reading what was sent: who brings no token is turned away unread."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    return view is not None and (getattr(view, "is_public", False) or bool(read_token(request)))
 
 
 def _require_sign_in() -> None:

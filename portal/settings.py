@@ -58,7 +58,8 @@ def _http_address(value: str) -> str:
 
 
 _MOST_SIGN_INS_A_SECOND = 2
-_SPARE_THREADS = 8
+# For sign-ins, which wait apart, and for files and /health, which never wait.
+_SPARE_THREADS = 28
 
 
 def _rates(limits: str) -> list[float]:
@@ -310,7 +311,9 @@ class WebSettings(Section):
     requests_waiting: int = Field(
         64, ge=0, le=1000, description="requests that may wait for their turn; more get 503"
     )
-    patience_s: float = Field(1.0, ge=0, le=60, description="how long they wait; then 503")
+    patience_s: float = Field(
+        3.0, ge=0, le=60, description="how long they wait, sign-ins three times as long; then 503"
+    )
 
 
 class RateLimitSettings(Section):

@@ -22,6 +22,9 @@ from portal.settings import WebSettings
 _EVENTS = "text/event-stream"
 # Checking a password takes a core for a while.
 _SIGN_INS_AT_ONCE = 4
+# A team that comes to work at nine signs in together, and each waits for a few others.
+_SIGN_INS_WAITING = 16
+_SIGN_IN_PATIENCE = 3
 _REQUESTS_A_CONNECTION = 2
 
 
@@ -66,8 +69,13 @@ def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
     settings = settings.model_copy(update={"requests_at_once": room})
     # Whoever waits here holds no other place. Each is charged with a failure until it succeeds:
     # so few at once that people who all sign in together are not taken for guessers.
-    at_once = min(_SIGN_INS_AT_ONCE, settings.requests_at_once)
-    sign_ins = settings.model_copy(update={"requests_at_once": at_once})
+    sign_ins = settings.model_copy(
+        update={
+            "requests_at_once": min(_SIGN_INS_AT_ONCE, settings.requests_at_once),
+            "requests_waiting": min(_SIGN_INS_WAITING, settings.requests_waiting),
+            "patience_s": _SIGN_IN_PATIENCE * settings.patience_s,
+        }
+    )
     _guard(app, Places(sign_ins), applies=is_sign_in)
     _guard(app, Places(settings), applies=lambda: not is_free())
 

@@ -6,7 +6,7 @@ Every function takes the `Services` container first: what the process has at han
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from portal.domain.answering import ChatModel
 from portal.domain.embedding import Embedder
@@ -15,6 +15,7 @@ from portal.embeddings.calibration import Calibration
 from portal.services.answer_slots import AnswerSlots
 from portal.services.issuer_keys import IssuerKeys
 from portal.services.search_cache import SearchCache
+from portal.services.single_flight import SingleFlight
 from portal.settings import Settings
 from portal.store.enabled_sets import EnabledSets
 from portal.store.session import Database
@@ -40,3 +41,6 @@ class Services:
     search_cache: SearchCache = field(default_factory=SearchCache, repr=False)
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)
+    vector_store_looks: SingleFlight[dict[str, Any]] = field(
+        default_factory=SingleFlight, repr=False
+    )

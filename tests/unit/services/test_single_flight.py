@@ -1,0 +1,36 @@
+"""Many who ask at once cost one answer."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import pytest
+
+from portal.services.single_flight import SingleFlight
+
+
+def test_who_asks_while_another_does_gets_that_answer():
+    flight: SingleFlight[int] = SingleFlight()
+    asked: list[int] = []
+    under_way: Future[int] = Future()
+    under_way.set_result(7)
+    flight._under_way = under_way
+    assert flight.ask(lambda: asked.append(1) or 8) == 7
+    assert asked == []
+
+
+def test_the_next_question_is_asked_anew():
+    flight: SingleFlight[int] = SingleFlight()
+    answers = iter((1, 2))
+    assert [flight.ask(lambda: next(answers)) for _ in range(2)] == [1, 2]
+
+
+def test_an_error_is_not_kept():
+    flight: SingleFlight[int] = SingleFlight()
+
+    def fail() -> int:
+        raise ValueError("once")
+
+    with pytest.raises(ValueError, match="once"):
+        flight.ask(fail)
+    assert flight.ask(lambda: 1) == 1

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from portal import metrics
 from portal.errors import DatabaseUnavailable, StorageFull
 from portal.store.probing import Prober
+from portal.store.vector_index import send_vectors
 
 __all__ = ["Database", "Session", "is_connection_lost", "normalise_url"]
 
@@ -54,6 +55,8 @@ class Database:
             # Only `store.tuning` prepares: other statements are rare, or of many shapes.
             connect_args={"prepare_threshold": sys.maxsize, "connect_timeout": 5, **_KEEPALIVES},
         )
+        # Each by itself: an engine copies what is registered for all when it is made.
+        event.listen(self.engine, "connect", lambda driver, _record: send_vectors(driver))
         event.listen(self.engine, "checkout", _check_alive)
         event.listen(self.engine, "checkout", _count_taken)
         event.listen(self.engine, "checkin", _count_given_back)

@@ -142,7 +142,9 @@ class _VectorDumper(Dumper):
         return obj.wire
 
 
-psycopg.adapters.register_dumper(VectorParameter, _VectorDumper)
+def send_vectors(driver: psycopg.Connection[Any]) -> None:
+    """Have a connection take VectorParameters as values."""
+    driver.adapters.register_dumper(VectorParameter, _VectorDumper)
 
 
 def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:

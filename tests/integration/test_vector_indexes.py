@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -148,3 +150,24 @@ def test_scan_settings_never_cut_results_short(services: Services) -> None:
     search = services.settings.search
     assert vector_index.scan_settings(search, 200)["hnsw.ef_search"] == "200"
     assert vector_index.scan_settings(search, 1)["hnsw.ef_search"] == str(search.hnsw.ef_search)
+
+
+def test_a_process_that_makes_its_database_first_can_send_vectors(database_url: str) -> None:
+    """As gunicorn's does, which loads what searches last."""
+    script = (
+        "import sys\n"
+        "from portal.store.session import Database, text\n"
+        "database = Database(sys.argv[1])\n"
+        "import numpy as np\n"
+        "from psycopg.rows import scalar_row\n"
+        "from portal.store.tuning import fetch\n"
+        "from portal.store.vector_index import VectorParameter\n"
+        "value = VectorParameter(np.array([3.0, 4.0], np.float32))\n"
+        "with database.read() as session:\n"
+        "    clause = text('SELECT vector_norm(CAST(:value AS vector))')\n"
+        "    print(fetch(session, clause, {'value': value}, scalar_row))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, database_url], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[5.0]", done.stderr

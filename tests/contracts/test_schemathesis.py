@@ -29,7 +29,7 @@ from portal.domain.people import Person
 from portal.services import answering, conversations
 from tests.conftest import Portal
 
-EXAMPLES = int(os.environ.get("PORTAL_SCHEMATHESIS_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("PORTAL_SCHEMATHESIS_EXAMPLES", "2"))
 ONLY = os.environ.get("PORTAL_SCHEMATHESIS_ONLY", "")
 SEED = 20260504
 # Ending the token that asks would make the rest of the run a test of 401s.

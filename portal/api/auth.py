@@ -10,9 +10,9 @@ from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_res
 from portal.domain.people import TokenPair
 from portal.services import sessions, tokens
 
-_TAG = {"name": "Sign-in", "description": "Tokens for programs: get one, renew it, end it."}
+TAG = {"name": "Sign-in", "description": "Tokens for programs: get one, renew it, end it."}
 
-blueprint = APIBlueprint("auth_api", __name__, url_prefix="/api/auth", tag=_TAG)
+blueprint = APIBlueprint("auth_api", __name__, url_prefix="/api/auth", tag=TAG)
 
 
 class Credentials(RequestModel):

@@ -10,13 +10,14 @@ from apiflask import APIBlueprint
 from pydantic import Field
 
 from portal import context
+from portal.api.auth import TAG
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
 from portal.domain.people import SCOPES, PersonalToken, Scope
 from portal.services import sessions
 
 DAY_S = 24 * 3600
 
-blueprint = APIBlueprint("personal_tokens", __name__, url_prefix="/api/auth/tokens", tag="Sign-in")
+blueprint = APIBlueprint("personal_tokens", __name__, url_prefix="/api/auth/tokens", tag=TAG)
 
 
 class TokenBody(RequestModel):

@@ -95,6 +95,13 @@ def _refusals_of_good_values(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
             named = OF_WORDS | OF_VECTORS_AND_FILTERS
             if f"{method.upper()} {path}" in named:
                 refused.append(named[f"{method.upper()} {path}"])
+            if path.startswith("/health"):
+                # On a machine that is busy with these tests it may well be too late to say "ok".
+                check = {"expected-statuses": ["2xx", "4xx", 503]}
+                yield {
+                    "include-name": f"{method.upper()} {path}",
+                    "checks": {"not_a_server_error": check},
+                }
             if refused:
                 check = {"expected-statuses": [*ACCEPTED, *refused]}
                 yield {

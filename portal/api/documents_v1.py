@@ -21,9 +21,9 @@ from portal.api.documents_v1_schemas import (
     StoredDocumentModel,
     UsedWeightsModel,
 )
-from portal.api.links import passage_url
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses
+from portal.domain.addresses import passage_url
 from portal.domain.search import Weights
 from portal.phrases import error_message
 from portal.services import backfilling, document_search, library, single_answer

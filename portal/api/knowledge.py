@@ -29,8 +29,8 @@ from portal.api.knowledge_schemas import (
     WhyQuery,
     WhyResponse,
 )
-from portal.api.links import passage_url
 from portal.api.schemas import error_responses, file_response_doc
+from portal.domain.addresses import passage_url
 from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,

@@ -8,13 +8,13 @@ from apiflask import APIBlueprint
 from flask.sansio.blueprints import BlueprintSetupState
 
 from portal import context
-from portal.api.links import passage_url
 from portal.api.semantic_schemas import (
     HybridStatusModel,
     SemanticResultModel,
     SemanticSearchBody,
     SemanticSearchResponse,
 )
+from portal.domain.addresses import passage_url
 from portal.domain.semantic import SemanticResult
 from portal.services import Services, portal_semantic, semantic_search
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from portal.domain.addresses import passage_url
 from portal.domain.people import Person
 from portal.domain.search import MAX_QUERY_CHARACTERS, SearchRequest, Unit
 from portal.errors import NotFound
@@ -145,5 +146,4 @@ def _metadata(passage: StoredSource) -> dict[str, Any]:
 
 def _page(services: Services, document_id: UUID, chunk_id: UUID) -> str:
     """The address that people open, which cites the passage whatever was asked."""
-    base = services.settings.public_url
-    return f"{base}/documents/{document_id}?chunk={chunk_id}#chunk-{chunk_id}"
+    return services.settings.public_url + passage_url(document_id, chunk_id)

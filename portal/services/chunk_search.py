@@ -37,6 +37,7 @@ from portal.errors import (
     VectorStoreDisabled,
 )
 from portal.services import Services, searching
+from portal.services.rank_fusion import rrf_score
 from portal.store import job_chunks
 from portal.text.analyser import query_terms
 from portal.text.highlight import highlight_spans
@@ -172,8 +173,7 @@ def _own_score(hit: SearchHit, mode: SearchMode) -> float:
 def _combined(found: FoundChunk, query: HybridQuery) -> float:
     """The combined score, of nothing but what the result shows."""
     if query.fusion is Fusion.RRF:
-        ranks = (found.vector_rank, found.text_rank)
-        return sum(1 / (query.rrf_k + rank) for rank in ranks if rank is not None)
+        return rrf_score((found.vector_rank, found.text_rank), query.rrf_k)
     total = query.weights.vector + query.weights.text
     vector_share, text_share = query.weights.vector / total, query.weights.text / total
     return vector_share * found.cosine + text_share * found.text_score

@@ -11,6 +11,11 @@ from portal.domain.semantic import FoundPassage
 RRF_K = 60  # Cormack, Clarke and Büttcher, SIGIR 2009.
 
 
+def rrf_score(ranks: Iterable[int | None], k: int = RRF_K) -> float:
+    """The sum of 1 / (k + rank) over ranks from 1; None is in no list."""
+    return sum(1 / (k + rank) for rank in ranks if rank is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class Fused:
     """A passage with its rank in each list, from 1, None where it is not in that list."""
@@ -22,8 +27,7 @@ class Fused:
     @property
     def rrf_score(self) -> float:
         """The sum of 1 / (60 + rank) over the lists that hold it."""
-        ranks = (self.dense_rank, self.sparse_rank)
-        return sum(1 / (RRF_K + rank) for rank in ranks if rank is not None)
+        return rrf_score((self.dense_rank, self.sparse_rank))
 
 
 def fuse(dense: Iterable[FoundPassage], sparse: Iterable[FoundPassage]) -> list[Fused]:

@@ -19,6 +19,7 @@ from portal.logs import configure_logs
 from portal.services import Services, indexing, library, models, searching
 from portal.store import search as search_store
 from tests.conftest import Portal
+from tests.factories import run_apart
 from tests.factories_chat import Status, fake_chat
 from tests.factories_endpoint import Reply, fake_endpoint
 
@@ -180,7 +181,7 @@ def test_a_job_that_fails_tells_the_ids_of_its_upload(
     answer = client.post("/api/knowledge/documents", data=files, headers=headers)
     assert answer.status_code == 202
     monkeypatch.setattr(indexing, "index_document", refuse(RuntimeError(DOCUMENT)))
-    worker.work_until_empty(portal.services)
+    run_apart(worker.work_until_empty, portal.services)
     line = next(line for line in written().splitlines() if "job_failed" in line)
     assert answer.headers["X-Request-ID"] in line
     assert TRACE in line

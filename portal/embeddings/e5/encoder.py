@@ -47,7 +47,7 @@ class E5Encoder:
     def encode(self, text: str, is_question: bool) -> NDArray[np.float64]:
         """The vector of a text, (384,), not of unit length. A text longer than the network reads at
         once is the mean of its parts, each by its length."""
-        numbers = self.tokens(text, is_question=is_question)[1:-1]
+        numbers = self.tokens(text, is_question=is_question)
         most = self._weights.shape.positions - 2
         total = np.zeros(self._weights.shape.width)
         for start in range(0, max(1, len(numbers)), most):
@@ -56,10 +56,9 @@ class E5Encoder:
         return total
 
     def tokens(self, text: str, *, is_question: bool) -> list[int]:
-        """What the network reads of a text, were it long enough: with its beginning and end."""
-        vocabulary = self._weights.vocabulary
-        numbers = self._tokenizer.encode(_PREFIXES[is_question] + text)
-        return [vocabulary.begin, *numbers, vocabulary.end]
+        """The pieces of a text with what goes before it. Around each part that the network reads
+        at once come a beginning and an end."""
+        return self._tokenizer.encode(_PREFIXES[is_question] + text)
 
     def _mean(self, numbers: list[int]) -> NDArray[np.float32]:
         vocabulary, width = self._weights.vocabulary, self._weights.shape.width

@@ -95,29 +95,40 @@ class Weights:
 
     def vector(self, name: str) -> Matrix:
         """A tensor that is not in blocks, flat. Raises KeyError."""
-        start, size = self._places[name]
-        found: Matrix = self._data[start : start + size].view("<f4")
+        found: Matrix = self._bytes(name).view("<f4")
         return found
 
     def rows(self, name: str, width: int, places: NDArray[np.int64] | slice) -> Matrix:
         """Rows of a matrix in blocks, as (rows, width) of floats. Raises KeyError."""
-        start, size = self._places[name]
-        blocks = self._data[start : start + size].view(_BLOCK_TYPE)
-        chosen = blocks.reshape(-1, width // _BLOCK)[places]
-        low, high = chosen["numbers"] & 15, chosen["numbers"] >> 4
-        numbers = np.concatenate([low, high], axis=-1).astype(np.float32) - _ZERO
+        chosen = self._blocks(name, width)[places]
+        numbers = _unpacked(chosen).astype(np.float32) - _ZERO
         scaled: Matrix = numbers * chosen["scale"].astype(np.float32)[..., None]
         return scaled.reshape(len(chosen), width)
 
     def packed(self, name: str, width: int) -> tuple[NDArray[np.uint8], Matrix]:
         """A matrix still in four bits, two neighbours a byte, (rows, blocks, 16), and the scales of
         its blocks, flat: as onnxruntime's MatMulNBits takes it. Raises KeyError."""
-        start, size = self._places[name]
-        blocks = self._data[start : start + size].view(_BLOCK_TYPE).reshape(-1, width // _BLOCK)
-        # In the file a byte holds a number of the block's first half and one of its second.
-        numbers = np.concatenate([blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=-1)
-        pairs = numbers[..., 0::2] | (numbers[..., 1::2] << 4)
+        blocks = self._blocks(name, width)
+        numbers = _unpacked(blocks)
+        pairs: NDArray[np.uint8] = numbers[..., 0::2] | (numbers[..., 1::2] << np.uint8(4))
         return pairs, blocks["scale"].astype(np.float32).reshape(-1)
+
+    def _blocks(self, name: str, width: int) -> NDArray[np.void]:
+        """A matrix as (rows, blocks) of `_BLOCK_TYPE`."""
+        return self._bytes(name).view(_BLOCK_TYPE).reshape(-1, width // _BLOCK)
+
+    def _bytes(self, name: str) -> NDArray[np.uint8]:
+        start, size = self._places[name]
+        return self._data[start : start + size]
+
+
+def _unpacked(blocks: NDArray[np.void]) -> NDArray[np.uint8]:
+    """The four-bit numbers of blocks, (…, 32): a byte holds one of a block's first half and one of
+    its second."""
+    numbers: NDArray[np.uint8] = np.concatenate(
+        [blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=-1
+    )
+    return numbers
 
 
 def _read_vocabulary(reader: _Reader) -> Vocabulary:

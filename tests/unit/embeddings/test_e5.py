@@ -65,7 +65,9 @@ def test_vectors_are_those_of_the_package(encoder, reference, text, is_question)
 @given(st.text(max_size=80) | st.text(alphabet="the 图书馆 ﬁ.,-\u3000\n\u2581不noé", max_size=60))
 def test_text_is_cut_into_as_many_pieces_as_the_package_cuts_it(encoder, count_tokens, text):
     text = capped(text)
-    assert len(encoder.tokens(text, is_question=False)) == count_tokens(text)
+    beginning_and_end = 2
+    counted = len(encoder.tokens(text, is_question=False)) + beginning_and_end
+    assert counted == count_tokens(text)
 
 
 def test_threads_do_not_disturb_each_other(encoder):

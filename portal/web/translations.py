@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -25,8 +26,9 @@ KEYWORDS = {**DEFAULT_KEYWORDS, "N_": None, "_l": None}
 PLACES = re.compile(r"%\((\w+)\)")
 
 
+@cache
 def load() -> dict[str, Translations]:
-    """Compiled catalogs by locale, such as ``zh_Hans_CN``."""
+    """Compiled catalogs by locale, such as ``zh_Hans_CN``, read once a process."""
     catalogs = {}
     for path in sorted(FOLDER.glob("*/LC_MESSAGES/messages.po")):
         compiled = BytesIO()

@@ -118,9 +118,7 @@ def template(server_url: str, run_dir: Path) -> str:
         if _execute(server_url, f"SELECT 1 FROM pg_database WHERE datname = '{TEMPLATE}'"):
             return TEMPLATE
         _execute(server_url, f"CREATE DATABASE {TEMPLATE}_new")
-        settings = make_settings(
-            run_dir / TEMPLATE_DATA, _with_name(server_url, f"{TEMPLATE}_new")
-        )
+        settings = make_settings(run_dir / TEMPLATE_DATA, _with_name(server_url, f"{TEMPLATE}_new"))
         services = build_services(settings)
         list(setup.prepare_database(services))
         with services.database.engine.begin() as connection:

@@ -33,7 +33,7 @@ from tests.integration.selection_world import Seat, Step, World, _question
 from tests.integration.test_selection_oracle import STEPS, steps
 
 # Ten thousand take a quarter of an hour; CONTRIBUTING.md tells when they are worth it.
-STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "2000"))
+STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "1000"))
 EXAMPLES = -(-STATES // STEPS)
 # The others are searched and put into a prompt all the same, without being stored.
 WHOLE_ANSWER_EVERY = 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from portal.store.redis_store import RedisStore
 
 _SECRET_BYTES = 48
+_NAME_CHARACTERS = 16
 
 
 def build_services(
@@ -36,7 +38,8 @@ def build_services(
         raise ServerSetup(
             reason="there is no database: set DATABASE_URL, or start everything with ./run"
         )
-    redis = _connect_redis(settings)
+    secret_key = read_secret_key(settings)
+    redis = _connect_redis(settings, secret_key)
     embedder = create_embedder(settings.embedding, redis)
     return Services(
         settings=settings,
@@ -48,7 +51,7 @@ def build_services(
         embedder=embedder,
         calibration=EventualCalibration(embedder, settings.data_dir / "cache"),
         chat=create_chat_model(settings.chat),
-        secret_key=read_secret_key(settings),
+        secret_key=secret_key,
         reranker=create_reranker(settings.rerank),
         issuer_keys=create_issuer_keys(settings.jwt.outside),
         redis=redis,
@@ -56,12 +59,19 @@ def build_services(
     )
 
 
-def _connect_redis(settings: Settings) -> RedisStore | None:
+def _connect_redis(settings: Settings, secret_key: str) -> RedisStore | None:
     if settings.redis_url is None:
         return None
     from portal.store.redis_store import RedisStore
 
-    return RedisStore(settings.redis_url)
+    return RedisStore(settings.redis_url, portal=portal_name(secret_key))
+
+
+def portal_name(secret_key: str) -> str:
+    """What tells this portal from others that use the same Redis. All its processes have the key
+    that signs tokens, and it alone has; the name says nothing of it."""
+    digest = hmac.new(secret_key.encode(), b"the name of a portal", "sha256")
+    return digest.hexdigest()[:_NAME_CHARACTERS]
 
 
 def read_secret_key(settings: Settings) -> str:

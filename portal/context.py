@@ -15,6 +15,7 @@ from werkzeug.exceptions import HTTPException
 from portal import tracing
 from portal.domain.people import Person, Scope, SignedIn, TokenKind
 from portal.errors import (
+    BodyTooLarge,
     Forbidden,
     InsufficientScope,
     InvalidToken,
@@ -106,6 +107,16 @@ def any_token(view: View) -> View:
     return reads(view)
 
 
+def view() -> Callable[..., Any] | None:
+    """What answers this request; None for an address that is none."""
+    return current_app.view_functions.get(request.endpoint or "")
+
+
+def is_public() -> bool:
+    """Whether strangers may have what was asked for."""
+    return getattr(view(), "is_public", False)
+
+
 def services() -> Services:
     return cast("Services", current_app.extensions["portal"])
 
@@ -168,7 +179,7 @@ def request_id() -> str:
 def as_portal_error(error: HTTPException, code: int) -> PortalError:
     """The framework's own errors, in our words."""
     if code == RequestTooLarge.status:
-        return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
+        return _too_large()
     if code == RateLimited.status:
         return RateLimited(seconds=retry_after_s(error))
     for known in (NotSignedIn, Forbidden, NotFound, MethodNotAllowed, Unavailable):
@@ -178,20 +189,31 @@ def as_portal_error(error: HTTPException, code: int) -> PortalError:
     return PortalError() if is_ours else MalformedRequest(reason=error.name.lower())
 
 
+def _too_large() -> PortalError:
+    """What to send less of: files, where files are taken."""
+    if request.mimetype == _UPLOAD and not is_public():
+        return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
+    return BodyTooLarge(limit=(request.max_content_length or 0) // 1024)
+
+
 def retry_after_s(error: HTTPException) -> int:
     """How long the framework says to wait; a minute where it does not say."""
     given = str(dict(error.get_headers()).get("Retry-After", ""))
     return int(given) if given.isdigit() else 60
 
 
+def bearer_token(from_request: Request) -> str | None:
+    """What a bearer header brings; None without one. A header of another scheme is not for us: a
+    proxy in front may ask for a password of its own, which browsers then send with everything."""
+    scheme, _, token = from_request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
 def read_token(from_request: Request) -> str | None:
     """The token that a request carries. A bearer header counts alone: a request that could have
     been forged with the cookie never borrows its exemption from CSRF checks."""
-    header = from_request.headers.get("Authorization")
-    if header is not None:
-        scheme, _, token = header.partition(" ")
-        return token.strip() if scheme.lower() == "bearer" else ""
-    return from_request.cookies.get(SESSION_COOKIE)
+    bearer = bearer_token(from_request)
+    return from_request.cookies.get(SESSION_COOKIE) if bearer is None else bearer
 
 
 @login_manager.request_loader
@@ -220,8 +242,7 @@ def _name_request() -> None:
 
 def _bound_body() -> None:
     """How long a body may be; whoever reads a longer one refuses it with 413."""
-    view = current_app.view_functions.get(request.endpoint or "")
-    if getattr(view, "is_public", False):
+    if is_public():
         request.max_content_length = _MOST_BYTES_OF_STRANGERS
     elif request.mimetype != _UPLOAD:
         most = request.max_content_length or _MOST_JSON_BYTES
@@ -239,17 +260,16 @@ def _refuse_nul() -> None:
 
 def _may_be_served() -> bool:
     """Whether it is worth reading what was sent: who brings no token is turned away unread."""
-    view = current_app.view_functions.get(request.endpoint or "")
-    return view is not None and (getattr(view, "is_public", False) or bool(read_token(request)))
+    return view() is not None and (is_public() or bool(read_token(request)))
 
 
 def _require_sign_in() -> None:
     """Closed by default: a view is open only where it says so."""
-    view = current_app.view_functions.get(request.endpoint or "")
-    if view is None or getattr(view, "is_public", False):
+    wanted = view()
+    if wanted is None or is_public():
         return
     person()
-    scope = scope_of(view, request.method)
+    scope = scope_of(wanted, request.method)
     if scope is Scope.ADMIN:
         administrator()
     else:

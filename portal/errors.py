@@ -7,6 +7,7 @@
     │   ├── EmptyFile             │   ├── WrongCredentials   │   ├── EmbedderUnavailable
     │   ├── EncryptedPdf          │   └── InvalidToken       │   ├── RerankerUnavailable
     │   ├── BrokenPdf             ├── Forbidden 403          │   ├── ChatUnavailable
+    │   ├── BrokenFile            │                          │   │
     │   ├── NoTextInPdf           ├── NotFound 404           │   ├── VectorStoreDisabled
     │   ├── UndecodableText       ├── Conflict 409           │   └── DatabaseUnavailable
     │   ├── ExtractionTimedOut    ├── TooLarge 413           ├── StorageFull 507
@@ -149,6 +150,12 @@ class RequestTooLarge(PortalError):
     )
 
 
+class BodyTooLarge(PortalError):
+    code, status = "body_too_large", 413
+    message = N_("The request is longer than the %(limit)s kB that are taken here. "
+                 "Send less at once.")  # fmt: skip
+
+
 class UnsupportedMediaType(PortalError):
     code, status = "unsupported_media_type", 415
     message = N_("The body is of a kind that this address does not take. Send JSON.")
@@ -157,7 +164,8 @@ class UnsupportedMediaType(PortalError):
 class UnsupportedFormat(PortalError):
     code, status = "unsupported_format", 415
     message = N_("“%(name)s” cannot be taken: it looks like %(detected)s. "
-                 "Upload a PDF, a text file or Markdown.")  # fmt: skip
+                 "Upload a PDF, a Word document (DOCX), a web page (HTML), Markdown or a text "
+                 "file.")  # fmt: skip
 
 
 class InvalidInput(PortalError):
@@ -186,16 +194,28 @@ class BrokenPdf(InvalidInput):
                  "anew and upload that.")  # fmt: skip
 
 
+class BrokenFile(InvalidInput):
+    code = "broken_file"
+    message = N_("“%(name)s” is damaged and cannot be read. Open it in the program it was made "
+                 "with, save it anew and upload that.")  # fmt: skip
+
+
 class NoTextInPdf(InvalidInput):
     code = "no_text_in_pdf"
-    message = N_("“%(name)s” has no text, only pictures of pages (a scan?). Run text recognition "
-                 "on it and upload the result.")  # fmt: skip
+    message = N_("“%(name)s” cannot be searched: no text on %(where)s, only pictures (a scan?). "
+                 "%(advice)s")  # fmt: skip
 
 
 class UndecodableText(InvalidInput):
     code = "undecodable_text"
     message = N_("The encoding of “%(name)s” could not be recognised. Save it as UTF-8 and "
                  "upload that.")  # fmt: skip
+
+
+class UndecodableAs(UndecodableText):
+    code = "undecodable_as"
+    message = N_("“%(name)s” is not written in %(encoding)s: some of its bytes are no characters "
+                 "there. Choose another encoding.")  # fmt: skip
 
 
 class ExtractionTimedOut(InvalidInput):
@@ -208,6 +228,12 @@ class ExtractionTooLarge(InvalidInput):
     code = "extraction_too_large"
     message = N_("“%(name)s” holds more %(what)s than the limit of %(limit)s. "
                  "Split it into smaller files.")  # fmt: skip
+
+
+class KilledWorker(InvalidInput):
+    code = "killed_worker"
+    message = N_("Reading “%(name)s” killed the process that read it, %(times)s times in a row. "
+                 "Split it into smaller files, or save it anew and upload that.")  # fmt: skip
 
 
 class UnreadableFile(InvalidInput):
@@ -223,6 +249,11 @@ class WeakPassword(InvalidInput):
 class InvalidSetting(InvalidInput):
     code = "invalid_setting"
     message = N_("%(name)s is %(got)s, but takes %(takes)s.")
+
+
+class JobCancelled(Conflict):
+    code = "cancelled"
+    message = N_("Preparing this document was cancelled. Try again to have it read.")
 
 
 class ChunkIndexTaken(Conflict):
@@ -273,6 +304,12 @@ class Overloaded(Unavailable):
     message = N_("The server has more to do than it can at the moment. Try again in a few seconds.")
 
 
+class BatchTimedOut(Unavailable):
+    code = "batch_timed_out"
+    message = N_("The queries before this one took the time that all of them have together. "
+                 "Send it again, with fewer at once.")  # fmt: skip
+
+
 class EmbedderUnavailable(Unavailable):
     code = "embedder_unavailable"
     message = N_("The embedding model cannot be used: %(reason)s.")
@@ -292,6 +329,13 @@ class TooManyAnswers(Unavailable):
     code = "too_many_answers"
     message = N_("As many answers as this server can write at once are being written. "
                  "Try again in a moment.")  # fmt: skip
+
+
+class TooManyOwnAnswers(PortalError):
+    code, status = "too_many_own_answers", 429
+    message = N_("%(most)s answers to your questions are being written, and no more are at once. "
+                 "Wait for one to end, or stop it.")  # fmt: skip
+    retry_after_s = 2
 
 
 class VectorStoreDisabled(Unavailable):

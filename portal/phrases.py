@@ -29,6 +29,7 @@ TEMPLATES = (
     N_("an MP3 sound"),
     N_("an Ogg sound or video"),
     N_("an old Office document (DOC, XLS, PPT)"),
+    N_("an Office document with a password"),
     N_("an RTF document"),
     N_("a PostScript file"),
     N_("a GZIP archive"),
@@ -41,12 +42,10 @@ TEMPLATES = (
     N_("a program"),
     N_("an SQLite database"),
     N_("a DjVu document"),
-    N_("a Word document (DOCX)"),
     N_("an Excel workbook (XLSX)"),
     N_("a PowerPoint presentation (PPTX)"),
     N_("an EPUB book"),
     N_("an OpenDocument file"),
-    N_("a web page (HTML)"),
     N_("binary data"),
     N_("plain text that is called PDF"),
     # What there was too much of.
@@ -62,6 +61,9 @@ TEMPLATES = (
     N_("a domain has at most %(most)s characters"),
     N_("this is the last administrator"),
     N_("only a failed document can be tried again"),
+    N_("the document is being prepared already"),
+    N_("this encoding is not known; the documentation lists them"),
+    N_("only text files and web pages have an encoding to choose"),
     N_("the cursor is not one of ours"),
     N_("it holds an invisible NUL character"),
     N_("the JSON is nested too deeply"),
@@ -92,6 +94,9 @@ TEMPLATES = (
     N_("chunk_index is 0 to %(most)s"),
     N_("it has %(got)s dimensions, and “%(name)s”, the model that serves, has %(wanted)s"),
     N_("a fuzzy query has %(least)s letters or more"),
+    N_("give query_text or query_vector, and not both"),
+    N_("vector_weight and text_weight are both nothing; one is to be more than 0"),
+    N_("the query has no character that shows; write a question"),
     N_("its length is zero, so it points nowhere"),
     N_("its numbers are too large"),
     N_("some of its numbers are not finite"),
@@ -182,6 +187,21 @@ TEMPLATES = (
     N_("the endpoint answered with more than %(limit)s kB"),
     # What is known of a document's text.
     N_("%(empty)s of %(all)s pages have no text (pictures?): %(numbers)s"),
+    N_("page %(numbers)s"),
+    N_("pages %(numbers)s"),
+    N_("Install text recognition (./run setup --ocr) and try again."),
+    N_("Text recognition found nothing on them either."),
+    N_(
+        "no text on page %(number)s (pictures?). "
+        "Install text recognition (./run setup --ocr) and try again."
+    ),
+    N_(
+        "no text on pages %(numbers)s (pictures?). "
+        "Install text recognition (./run setup --ocr) and try again."
+    ),
+    N_("no text on page %(number)s (pictures?). Text recognition found nothing on them either."),
+    N_("no text on pages %(numbers)s (pictures?). Text recognition found nothing on them either."),
+    N_("formulas are not read: the text lacks them"),
 )
 
 

@@ -143,6 +143,14 @@ class ChatSettings(Section):
     concurrent_answers: int = Field(
         10, ge=1, le=1000, description="answers that one process writes at the same time"
     )
+    concurrent_answers_each: int | None = Field(
+        None, ge=1, le=1000, description="of these for one person; unset: half, so all for nobody"
+    )
+
+    @property
+    def answers_a_person(self) -> int:
+        """How many answers to one person a process writes at the same time, 1 or more."""
+        return self.concurrent_answers_each or max(1, self.concurrent_answers // 2)
 
 
 class HnswSettings(Section):
@@ -328,11 +336,15 @@ class RateLimitSettings(Section):
     default: str = Field("600 per minute", description="everything that has no limit of its own")
     search_semantic: str = Field("30 per minute", description="POST /api/v1/search/semantic")
     search_text: str = Field("60 per minute", description="POST /api/v1/search/text")
-    search_hybrid: str = Field("20 per minute", description="POST /api/v1/search/hybrid")
+    search_hybrid: str = Field(
+        "20 per minute", description="POST /api/v1/search/hybrid; `search` by MCP"
+    )
     search_similar: str = Field("40 per minute", description="GET /api/v1/search/similar")
     search_batch: str = Field("10 per minute", description="POST /api/v1/search/batch")
     list_chunks: str = Field("100 per minute", description="GET /api/v1/jobs/{id}/chunks")
-    get_chunk: str = Field("200 per minute", description="GET /api/v1/jobs/{id}/chunks/{id}")
+    get_chunk: str = Field(
+        "200 per minute", description="GET /api/v1/jobs/{id}/chunks/{id}; `fetch` by MCP"
+    )
 
     @field_validator("*")
     @classmethod
@@ -355,6 +367,9 @@ class IngestSettings(Section):
     max_characters: int = Field(20_000_000, ge=1000, description="characters a document may have")
     extraction_timeout_s: int = Field(300, ge=1, le=3600, description="time to read one file")
     extraction_memory_mb: int = Field(1024, ge=256, description="memory to read one file")
+    ocr_timeout_s: int = Field(
+        1800, ge=1, le=86400, description="time to recognise the text of one scanned file"
+    )
 
 
 class McpSettings(Section):
@@ -362,6 +377,14 @@ class McpSettings(Section):
 
     fetch_characters: int = Field(
         50_000, ge=1000, le=1_000_000, description="most of a document's text in one answer"
+    )
+
+
+class ChromaSettings(Section):
+    """How collections of Chroma's are searched."""
+
+    lexical_leg: Literal["native", "own"] = Field(
+        "native", description="`own` ranks words here where Chroma has no BM25 index of its own"
     )
 
 
@@ -430,6 +453,7 @@ class Settings(BaseSettings):
     rate_limits: RateLimitSettings = RateLimitSettings()
     ingest: IngestSettings = IngestSettings()
     mcp: McpSettings = McpSettings()
+    chroma: ChromaSettings = ChromaSettings()
 
     @field_validator("public_url")
     @classmethod

@@ -12,6 +12,7 @@ from portal import context
 from portal.api.chunk_schemas import ChunkModel
 from portal.api.chunk_search_schemas import (
     BatchBody,
+    BatchErrorModel,
     BatchResponse,
     BatchResultsModel,
     HybridBody,
@@ -36,8 +37,9 @@ from portal.api.schemas import error_responses
 from portal.domain.chunk_search import FoundChunk, FoundChunks, HybridQuery, SemanticQuery, Within
 from portal.domain.metadata_filter import parse_filter
 from portal.domain.search import Fusion, Weights
-from portal.errors import InvalidInput
+from portal.errors import BatchTimedOut, InvalidInput
 from portal.limits import limited
+from portal.phrases import error_message
 from portal.services import chunk_search
 
 blueprint = APIBlueprint(
@@ -49,6 +51,7 @@ blueprint = APIBlueprint(
 
 # Of fewer letters every other is a likely spelling. Chinese words have two.
 _SHORTEST_FUZZY = 3
+_NOT_SEARCHED = FoundChunks(items=(), degraded=(BatchTimedOut.code,))
 _FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
 
 
@@ -64,7 +67,9 @@ _FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
 )
 @limited("search_semantic")
 def search_semantic(json_data: SemanticBody) -> SemanticResponse:
-    return SemanticResponse(data=_by_meaning(_semantic_query(json_data)))
+    query = _semantic_query(json_data)
+    found = chunk_search.by_meaning(context.services(), context.person(), query)
+    return SemanticResponse(data=_nearest_of(found))
 
 
 @blueprint.post("/batch")
@@ -73,14 +78,20 @@ def search_semantic(json_data: SemanticBody) -> SemanticResponse:
 @blueprint.output(BatchResponse)
 @blueprint.doc(
     summary="Search passages by meaning, several queries at once",
-    description="Each as /semantic answers it; when one cannot be answered, none is.",
+    description="Each as /semantic answers it; when one cannot be answered, none is. All together "
+    "have the time of one search: those that it does not suffice for stand in `errors`, and their "
+    "results are empty.",
     responses=error_responses(404),
 )
 @limited("search_batch")
 def search_batch(json_data: BatchBody) -> BatchResponse:
     queries = [_semantic_query(body) for body in json_data.queries]
-    results = [_by_meaning(query) for query in queries]
-    return BatchResponse(data=BatchResultsModel(results=results, total=len(results)))
+    found = chunk_search.each_by_meaning(context.services(), context.person(), queries)
+    results = [_nearest_of(one or _NOT_SEARCHED) for one in found]
+    late = [place for place, one in enumerate(results) if BatchTimedOut.code in one.degraded]
+    message = error_message(BatchTimedOut())
+    errors = [BatchErrorModel(index=i, code=BatchTimedOut.code, message=message) for i in late]
+    return BatchResponse(data=BatchResultsModel(results=results, total=len(results), errors=errors))
 
 
 @blueprint.post("/text")
@@ -197,8 +208,7 @@ def _within(body: WithinBody) -> Within:
     return Within(body.job_id, parse_filter(body.metadata_filter), body.conversation_id)
 
 
-def _by_meaning(query: SemanticQuery) -> SemanticResultsModel:
-    found = chunk_search.by_meaning(context.services(), context.person(), query)
+def _nearest_of(found: FoundChunks) -> SemanticResultsModel:
     return SemanticResultsModel(**_counted(found), results=_nearest(found.items))
 
 

@@ -173,7 +173,9 @@ class HybridBody(WithinBody):
     @model_validator(mode="after")
     def _has_weight(self) -> Self:
         if self.vector_weight + self.text_weight <= 0:
-            raise ValueError("vector_weight and text_weight are both nothing")
+            raise ValueError(
+                "vector_weight and text_weight are both nothing; one is to be more than 0"
+            )
         _require_text(self.query_text)
         return self
 
@@ -192,7 +194,7 @@ class SimilarQuery(RequestModel):
 
 def _require_text(query: str) -> None:
     if not has_visible_text(query):
-        raise ValueError("the query has no character that shows")
+        raise ValueError("the query has no character that shows; write a question")
 
 
 # --- what they answer -----------------------------------------------------------------------------
@@ -270,9 +272,20 @@ class SimilarResultsModel(ResultsModel):
     reference_chunk_id: UUID
 
 
+class BatchErrorModel(ResponseModel):
+    """Why a query of a batch has no results."""
+
+    index: int = Field(description="which query, from 0", examples=[19])
+    code: str = Field(examples=["batch_timed_out"], description="stable, for programs")
+    message: str = Field(description="what happened, why, and what to do")
+
+
 class BatchResultsModel(ResponseModel):
     results: list[SemanticResultsModel] = Field(description="one a query, in their order")
     total: int
+    errors: list[BatchErrorModel] = Field(
+        description="one a query that the time did not suffice for", examples=[[]]
+    )
 
 
 class SemanticResponse(Envelope):

@@ -8,9 +8,11 @@ import structlog
 from apiflask.exceptions import HTTPError
 from flask import Flask, Response, jsonify, request
 from flask.typing import ResponseReturnValue
+from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException
 
 from portal import context, metrics
+from portal.api import validation
 from portal.api.schemas import ENVELOPE_PREFIX
 from portal.errors import (
     InvalidInput,
@@ -79,8 +81,12 @@ def _from_validation(error: HTTPError) -> Response:
     if error.status_code != InvalidInput.status:
         return _from_http(HTTPException(description=error.message), error.status_code)
     details = error.detail if isinstance(error.detail, dict) else {}
-    names = sorted({name for fields in details.values() for name in fields})
-    return _body(InvalidInput(reason=", ".join(names) or "body"), details)
+    if not isinstance(error.__cause__, ValidationError):
+        names = sorted({name for fields in details.values() for name in fields})
+        return _body(InvalidInput(reason=", ".join(names) or "body"), details)
+    words = validation.words_of(error.__cause__)
+    reason = validation.summary(words)
+    return _body(InvalidInput(reason=reason), dict.fromkeys(details, words))
 
 
 def _from_http(error: HTTPException, code: int | None = None) -> Response:

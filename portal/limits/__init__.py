@@ -6,8 +6,6 @@ a window that moves: 30 per minute means 30 in any sixty seconds, all at once if
 
 from __future__ import annotations
 
-import math
-import time
 from typing import Any, cast
 
 from flask import Flask, Response
@@ -16,6 +14,7 @@ from flask_limiter import Limit, Limiter, RequestLimit
 from portal.errors import RateLimited
 from portal.limits import overload, signing_in
 from portal.limits.callers import who_asks
+from portal.limits.calls import seconds_until
 from portal.limits.everyday import limited, rate_limit
 from portal.limits.signing_in import failed_sign_ins
 from portal.limits.storage import SCHEME, SharedWindows
@@ -27,6 +26,7 @@ __all__ = ["failed_sign_ins", "init_app", "limited"]
 def init_app(app: Flask, services: Services) -> None:
     """Count every request. To be called before strangers are turned away: they count too."""
     settings = services.settings
+    signing_in.init_app(app, services)
     overload.init_app(app, settings.web, connections=settings.database_pool_size)
     limiter = Limiter(
         who_asks,
@@ -48,12 +48,7 @@ def init_app(app: Flask, services: Services) -> None:
 
 def _refuse(limit: RequestLimit) -> Response:
     """Raises RateLimited: which body that has is for pages and APIs to say."""
-    raise RateLimited(seconds=_seconds_left(limit))
-
-
-def _seconds_left(limit: RequestLimit) -> int:
-    """Until the first of the charges that fill a window leaves it."""
-    return max(1, math.ceil(limit.window.reset_time - time.time()))
+    raise RateLimited(seconds=seconds_until(limit.window.reset_time))
 
 
 def _give_back(limiter: Limiter, response: Response) -> None:

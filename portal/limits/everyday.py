@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from flask import current_app, request
+from flask import request
 
 from portal import context
 
@@ -37,9 +37,5 @@ def rate_limit() -> str:
     settings = context.services().settings.rate_limits
     if is_free() or not settings.enabled:
         return NONE
-    name = getattr(_view(), "rate_limit", "default")
+    name = getattr(context.view(), "rate_limit", "default")
     return str(getattr(settings, name))
-
-
-def _view() -> Callable[..., Any] | None:
-    return current_app.view_functions.get(request.endpoint or "")

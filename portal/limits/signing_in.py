@@ -2,7 +2,8 @@
 
 Three counts, because each alone leaves a way round: attempts of an address at a name; of an address
 at whatever names; at a name from whatever addresses. A browser that has signed in with that name
-before is counted by itself alone (`devices`).
+before is counted by itself alone (`devices`), and an address from which it has (`known`) apart from
+all others.
 """
 
 from __future__ import annotations
@@ -10,19 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from flask import Response, current_app, g, request
+from flask import Flask, Response, current_app, g, request
 from flask_limiter import Limit
 
 from portal import context
 from portal.limits.callers import address, tried_name
 from portal.limits.devices import known_device, remember_device
 from portal.limits.everyday import NONE
+from portal.limits.known import KnownAddresses
+from portal.services import Services
 from portal.settings import RateLimitSettings
 
 View = TypeVar("View", bound=Callable[..., Any])
 
 _REFUSED = {401, 404, 422}
 _FIRST_ERROR = 400
+_KNOWN = "portal-known-addresses"
+
+
+def init_app(app: Flask, services: Services) -> None:
+    app.extensions[_KNOWN] = KnownAddresses(services.redis)
 
 
 def failed_sign_ins(view: View) -> View:
@@ -32,8 +40,7 @@ def failed_sign_ins(view: View) -> View:
 
 
 def is_sign_in() -> bool:
-    view = current_app.view_functions.get(request.endpoint or "")
-    return bool(getattr(view, "checks_passwords", False))
+    return bool(getattr(context.view(), "checks_passwords", False))
 
 
 def limits() -> list[Limit]:
@@ -47,7 +54,7 @@ def limits() -> list[Limit]:
         ),
         Limit(
             lambda: _allowed("sign_in_name", of_strangers=True),
-            key_function=tried_name,
+            key_function=_name_tried,
             scope="sign-in-name",
             shared=True,
         ),
@@ -60,9 +67,11 @@ def has_failed(response: Response) -> bool:
 
 
 def note_success(response: Response) -> Response:
-    """Have a browser that signed in remember it."""
-    if is_sign_in() and not request.is_json and response.status_code < _FIRST_ERROR:
-        remember_device(response)
+    """Remember where somebody signed in, and have their browser remember it."""
+    if is_sign_in() and response.status_code < _FIRST_ERROR:
+        _known().note(_address_and_name())
+        if not request.is_json:
+            remember_device(response)
     return response
 
 
@@ -75,7 +84,22 @@ def _allowed(name: str, *, of_strangers: bool = False) -> str:
 
 def _who_tries() -> str:
     """The address together with the name: one guesser does not lock everyone else out."""
-    return _device() or f"{address()} {tried_name()}"
+    return _device() or _address_and_name()
+
+
+def _name_tried() -> str:
+    """The name; from an address that is known, that address apart: guesses from elsewhere do not
+    fill its count, nor its guesses theirs."""
+    who = _address_and_name()
+    return who if _known().has(who) else tried_name()
+
+
+def _address_and_name() -> str:
+    return f"{address()} {tried_name()}"
+
+
+def _known() -> KnownAddresses:
+    return cast("KnownAddresses", current_app.extensions[_KNOWN])
 
 
 def _device() -> str | None:

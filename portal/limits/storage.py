@@ -12,7 +12,7 @@ from typing import TypeVar
 from limits.storage import MovingWindowSupport, RedisStorage, Storage
 
 from portal.limits.memory import MemoryWindows
-from portal.store.redis_store import PREFIX, RedisStore
+from portal.store.redis_store import RedisStore
 
 SCHEME = "portal"
 
@@ -25,7 +25,7 @@ class _InRedis(RedisStorage):
     STORAGE_SCHEME: list[str] = []  # noqa: RUF012 - as the base class has it
 
     def __init__(self, redis: RedisStore) -> None:
-        super().__init__("redis://", redis.client.connection_pool, key_prefix=PREFIX)
+        super().__init__("redis://", redis.client.connection_pool, key_prefix=redis.prefix)
         self._client = redis.client
 
     def give_back(self, key: str) -> None:

@@ -1,45 +1,58 @@
 """How many answers a process writes at the same time.
 
 Each holds a thread of the web server while it is written; without a bound, slow answers would
-leave none for anything else.
+leave none for anything else. Nor may one person hold them all.
 """
 
 from __future__ import annotations
 
-from threading import Lock
+from collections import Counter
+from threading import RLock
+from uuid import UUID
 
-from portal.errors import TooManyAnswers
+from portal.errors import TooManyAnswers, TooManyOwnAnswers
+from portal.settings import ChatSettings
 
 
 class AnswerSlots:
     """Safe between threads."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        # A forgotten place may be collected, and so given back, within any allocation of `take`.
+        self._lock = RLock()
         self._taken = 0
+        self._by_person: Counter[UUID] = Counter()
 
     @property
     def taken(self) -> int:
         return self._taken
 
-    def take(self, most: int) -> Slot:
-        """A place among `most`. Raises TooManyAnswers."""
+    def take(self, person_id: UUID, settings: ChatSettings) -> Slot:
+        """A place for a person's answer, as far as `settings` have one. Raises TooManyAnswers,
+        TooManyOwnAnswers."""
         with self._lock:
-            if self._taken >= most:
+            if self._taken >= settings.concurrent_answers:
                 raise TooManyAnswers
+            if self._by_person[person_id] >= settings.answers_a_person:
+                raise TooManyOwnAnswers(most=settings.answers_a_person)
             self._taken += 1
-        return Slot(self)
+            self._by_person[person_id] += 1
+        return Slot(self, person_id)
 
-    def _give_back(self) -> None:
+    def _give_back(self, person_id: UUID) -> None:
         with self._lock:
             self._taken -= 1
+            self._by_person[person_id] -= 1
+            if not self._by_person[person_id]:
+                del self._by_person[person_id]
 
 
 class Slot:
     """One place; given back once, however often it is released, and also when it is forgotten."""
 
-    def __init__(self, slots: AnswerSlots) -> None:
+    def __init__(self, slots: AnswerSlots, person_id: UUID) -> None:
         self._slots: AnswerSlots | None = slots
+        self._person_id = person_id
 
     def __del__(self) -> None:
         self.release()
@@ -47,4 +60,4 @@ class Slot:
     def release(self) -> None:
         slots, self._slots = self._slots, None
         if slots is not None:
-            slots._give_back()  # noqa: SLF001 - the two are one
+            slots._give_back(self._person_id)  # noqa: SLF001 - the two are one

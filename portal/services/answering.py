@@ -45,8 +45,8 @@ def ask(
 ) -> AnswerStream:  # fmt: skip
     """Ask at the end of a conversation, or instead of an earlier question and all after it.
 
-    Raises NotFound, InvalidInput, TooManyAnswers, and what a search raises; nothing is stored
-    then. An answer that is still being written in this conversation is stopped.
+    Raises NotFound, InvalidInput, TooManyAnswers, TooManyOwnAnswers, and what a search raises;
+    nothing is stored then. An answer that is still being written in this conversation is stopped.
     """
     question = question.strip()
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
@@ -86,7 +86,7 @@ def stop(services: Services, person: Person, message_id: UUID) -> Message:
 
 
 def _begin(services: Services, person: Person, place: _Place, question: str) -> AnswerStream:
-    slot = services.answer_slots.take(services.settings.chat.concurrent_answers)
+    slot = services.answer_slots.take(person.id, services.settings.chat)
     try:
         before = _position_of_question(services, place)
         asked = ask_in(services, person, place.conversation_id, question, before)

@@ -7,6 +7,7 @@ BM25, uncorrected, so that their weighted sum is the combined score.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from portal.domain.chunk_search import (
     SemanticQuery,
     Within,
 )
+from portal.domain.deadlines import Deadline
 from portal.domain.people import Person
 from portal.domain.search import (
     Fusion,
@@ -43,14 +45,38 @@ from portal.text.analyser import query_terms
 from portal.text.highlight import highlight_spans
 
 
-def by_meaning(services: Services, person: Person, query: SemanticQuery) -> FoundChunks:
+def by_meaning(
+    services: Services, person: Person, query: SemanticQuery, *, deadline: Deadline | None = None
+) -> FoundChunks:
     """The passages nearest to a question, or to a vector. Raises what `searching.search` does."""
     request = replace(
         _request(query.text, query.top_k, SearchMode.VECTOR, query.within),
         query_vector=query.vector,
         least_similarity=query.threshold or None,
     )
-    return _found(services, person, request, searching.search(services, person, request))
+    outcome = searching.search(services, person, request, deadline=deadline)
+    return _found(services, person, request, outcome)
+
+
+def each_by_meaning(
+    services: Services, person: Person, queries: Iterable[SemanticQuery]
+) -> Iterator[FoundChunks | None]:
+    """What each of several queries finds, in their order, within the time of one search: None for
+    those that had no turn, or too short a one. Raises what `searching.search` does, Unavailable
+    also when the first query alone takes all of it."""
+    deadline = Deadline.within(services.settings.search.statement_timeout_s)
+    is_first = True
+    for query in queries:
+        if not is_first and deadline.is_over:
+            yield None
+            continue
+        try:
+            yield by_meaning(services, person, query, deadline=deadline)
+        except Unavailable:
+            if is_first or not deadline.is_over:
+                raise
+            yield None
+        is_first = False
 
 
 def by_words(

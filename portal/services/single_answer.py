@@ -63,10 +63,10 @@ def answer(
     """Answer from the best passage of each of the `k` best documents. `language`, `zh` or `en`, is
     for questions that are in neither.
 
-    A chat model that gives nothing is no error: the hits are there. Raises TooManyAnswers, and
-    what `document_search.search` raises.
+    A chat model that gives nothing is no error: the hits are there. Raises TooManyAnswers,
+    TooManyOwnAnswers, and what `document_search.search` raises.
     """
-    slot = services.answer_slots.take(services.settings.chat.concurrent_answers)
+    slot = services.answer_slots.take(person.id, services.settings.chat)
     try:
         found = document_search.search(services, person, query, limit=k, weights=weights)
         request, built = _request(services, person, found, language)

@@ -107,7 +107,8 @@ def authenticate(services: Services, token: str) -> SignedIn:
     """Who a bearer or browser token speaks for, and what it may do. Raises InvalidToken,
     IssuerUnavailable."""
     if outside_tokens.is_outside(services, token):
-        return _authenticate_outside(services, token)
+        create_accounts = services.settings.jwt.outside.create_accounts
+        return _authenticate_outside(services, token, create_accounts=create_accounts)
     claims = read_claims(services, token, kinds={TokenKind.ACCESS, TokenKind.PERSONAL})
     with services.database.begin() as session:
         found = token_store.find_live_token(session, claims["jti"])
@@ -116,10 +117,9 @@ def authenticate(services: Services, token: str) -> SignedIn:
         return _signed_in(session, *found)
 
 
-def _authenticate_outside(services: Services, token: str) -> SignedIn:
+def _authenticate_outside(services: Services, token: str, *, create_accounts: bool) -> SignedIn:
     # The keys may take a while: no transaction is open meanwhile.
     claims = outside_tokens.read_claims(services, token)
-    create_accounts = services.settings.jwt.outside.create_accounts
     with services.database.begin() as session:
         found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
         return _signed_in(session, *found, is_admin=claims.is_admin)
@@ -179,10 +179,11 @@ def end_family(services: Services, token_id: UUID) -> None:
 
 def revoke(services: Services, token: str) -> None:
     """End a token and its family; nothing happens to one that does not count here (RFC 7009).
-    One of the outside issuer opens nothing here any more; its issuer does not learn of it."""
+    One of the outside issuer opens nothing here any more; its issuer does not learn of it. Whoever
+    it speaks for gets no account by that."""
     try:
         if outside_tokens.is_outside(services, token):
-            token_id = authenticate(services, token).token_id
+            token_id = _authenticate_outside(services, token, create_accounts=False).token_id
         else:
             token_id = read_claims(services, token, kinds=set(TokenKind))["jti"]
     except InvalidToken:

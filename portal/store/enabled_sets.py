@@ -21,6 +21,7 @@ from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
+from portal.domain.deadlines import Deadline
 from portal.domain.people import Person
 from portal.errors import DatabaseUnavailable
 from portal.store.query_filters import Narrowing
@@ -119,19 +120,18 @@ def count_enabled(session: Session, scope: Scope, versions: Versions, *, most: i
 
 
 def list_chunks(
-    session: Session, scope: Scope, versions: Versions, *, most: int, timeout_s: float
+    session: Session, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
 ) -> EnabledSet:
     """The chunks that count and fulfil what the question demands of their text; `ids` is None when
     there are more than `most`. The session is one of `Database.read`. Raises DatabaseUnavailable
-    when that takes longer than `timeout_s`: each passage is asked all of it."""
+    when that is not done by `deadline`: each passage is asked all of it."""
     narrowing = scope.narrowing
-    settings = {"statement_timeout": str(max(1, int(timeout_s * 1000)))}
     binds = selection_binds(scope.person, scope.conversation_id) | narrowing.binds
     binds |= {"collection_id": versions.collection_id, "most": most}
     statement = _listing(f"{narrowing.documents} {narrowing.chunks}")
     try:
         ((document_count, chunk_count, ids),) = fetch_under(
-            session, settings, statement, binds, tuple_row
+            session, {"statement_timeout": deadline.milliseconds}, statement, binds, tuple_row
         )
     except QueryCanceled as error:
         raise DatabaseUnavailable from error

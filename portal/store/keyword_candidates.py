@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from psycopg.rows import tuple_row
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from portal.store.enabled_sets import EnabledSet
 from portal.store.keyword_index import BM25_INDEX
 from portal.store.term_postings import Bm25Shape, TermPostings
-from portal.store.tuning import fetch, fetch_under
+from portal.store.tuning import Planner, fetch, fetch_under
 
 # Costs of the two ways in microseconds, measured at 50,000 chunks: a chunk that is fetched and
 # scored here, a row that is read from the index.
@@ -47,6 +48,11 @@ class Scored(NamedTuple):
 Remember = Callable[[Callable[[], TermPostings]], TermPostings]
 
 
+def _anew(compute: Callable[[], TermPostings]) -> TermPostings:
+    """Remember nothing."""
+    return compute()
+
+
 def best_of_selection(
     session: Session,
     words: Sequence[str],
@@ -56,8 +62,8 @@ def best_of_selection(
     total_chunks: int,
     limit: int,
     enough: int,
-    settings: Mapping[str, str],
-    remember: Remember = lambda compute: compute(),
+    settings: Planner,
+    remember: Remember = _anew,
 ) -> list[Scored]:
     """The best chunks of an enabled set by BM25: all that match, or `limit`, or, where looking
     for more would cost too much, at least the best `enough`. `settings` are the planner's."""
@@ -66,8 +72,15 @@ def best_of_selection(
     rows = _rows_to_read(enabled, total_chunks, limit)
     if enabled.chunk_count * _FETCH_COST <= rows * _INDEX_ROW_COST:
         return _score_all(session, words, enabled, shape, limit, remember=remember)
-    return _filter_index(
-        session, words, enabled, rows=rows, limit=limit, enough=enough, settings=settings
+    return best_of_index(
+        session,
+        words,
+        f"{'chunk_id' if enabled.of_chunks else 'job_id'} = ANY(CAST(:ids AS uuid[]))",
+        {"ids": enabled.ids},
+        rows=rows,
+        limit=limit,
+        enough=min(enough, enabled.chunk_count),
+        settings=settings,
     )
 
 
@@ -96,7 +109,7 @@ def _score_all(
     shape: Bm25Shape,
     limit: int,
     *,
-    remember: Remember = lambda compute: compute(),
+    remember: Remember,
 ) -> list[Scored]:
     weights, mean_length = _word_weights(session, words, shape)
     if not weights:
@@ -157,13 +170,15 @@ def _mean_length(ratio: float, shape: Bm25Shape) -> float:
 # pg_textsearch then knows how many are wanted and skips what cannot be among them. The first row
 # comes along even if it is not in the selection, to tell how many matched.
 _IS_IN, _MATCHED = 3, 4
-_FILTERED = {
-    key: text(
+
+
+@lru_cache(maxsize=128)
+def _filtered(is_in: str) -> TextClause:
+    return text(
         f"""
         SELECT chunk_id, document_id, -distance AS bm25, is_in, matched
         FROM (
-            SELECT chunk_id, document_id, distance,
-                   {key} = ANY(CAST(:ids AS uuid[])) AS is_in,
+            SELECT chunk_id, document_id, distance, {is_in} AS is_in,
                    count(*) OVER () AS matched,
                    row_number() OVER (ORDER BY distance, chunk_id) AS place
             FROM (
@@ -180,28 +195,29 @@ _FILTERED = {
         LIMIT :limit + 1
         """
     )
-    for key in ("chunk_id", "job_id")
-}
 
 
-def _filter_index(
+def best_of_index(
     session: Session,
     words: Sequence[str],
-    enabled: EnabledSet,
+    is_in: str,
+    binds: Mapping[str, Any],
     *,
     rows: int,
     limit: int,
     enough: int,
-    settings: Mapping[str, str],
+    settings: Planner,
 ) -> list[Scored]:
-    statement = _FILTERED["chunk_id" if enabled.of_chunks else "job_id"]
-    question = " ".join(words)
-    binds = {"words": question, "words_again": question, "ids": enabled.ids, "limit": limit}
+    """The index's best chunks that are in a selection: `limit`, or all that match, or at least
+    the best `enough`. `is_in` is an expression, with `binds`, of the chunk's `chunk_id`, `job_id`
+    and `document_id`. First the best `rows` are read, then more as long as those are too few."""
+    statement, question = _filtered(is_in), " ".join(words)
+    binds = {**binds, "words": question, "words_again": question, "limit": limit}
     while True:
         read = fetch_under(session, settings, statement, binds | {"rows": rows}, tuple_row)
         found = [Scored(*row[:3]) for row in read if row[_IS_IN]]
         is_exhausted = not read or read[0][_MATCHED] < rows
-        if len(found) >= min(enough, enabled.chunk_count) or is_exhausted:
+        if len(found) >= enough or is_exhausted:
             return found[:limit]
         rows *= _MORE
 

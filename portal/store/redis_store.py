@@ -21,8 +21,6 @@ from portal.errors import InvalidSetting
 
 TIMEOUT_S = 0.1
 AGAIN_AFTER_S = 1.0
-PREFIX = "portal"
-_PROBE = f"{PREFIX}:probe"
 _PROBE_LIFE_S = 10
 
 log = structlog.get_logger(__name__)
@@ -33,12 +31,21 @@ Result = TypeVar("Result")
 class RedisStore:
     """One Redis behind a breaker. Safe between threads; not across a fork.
 
+    `prefix` begins all keys. It has `portal`, which tells one portal from another where several
+    use the same Redis: they share neither limits nor caches.
+
     Raises InvalidSetting for an address that is none; that nobody answers there is a warning.
     """
 
     def __init__(
-        self, url: str, *, timeout_s: float = TIMEOUT_S, again_after_s: float = AGAIN_AFTER_S
+        self,
+        url: str,
+        *,
+        portal: str = "",
+        timeout_s: float = TIMEOUT_S,
+        again_after_s: float = AGAIN_AFTER_S,
     ) -> None:
+        self.prefix = f"portal:{portal}"
         try:
             self.client = redis.Redis.from_url(
                 url,
@@ -77,12 +84,12 @@ class RedisStore:
     def get(self, key: str) -> bytes | None:
         """What is kept under a key, None where nothing is or Redis is gone."""
         return self.attempt(
-            lambda: cast("bytes | None", self.client.get(f"{PREFIX}:{key}")), lambda: None
+            lambda: cast("bytes | None", self.client.get(f"{self.prefix}:{key}")), lambda: None
         )
 
     def put(self, key: str, value: bytes, *, ttl_s: int) -> None:
         """Keep bytes for so many seconds, if Redis is there."""
-        self.attempt(lambda: self.client.set(f"{PREFIX}:{key}", value, ex=ttl_s), lambda: None)
+        self.attempt(lambda: self.client.set(f"{self.prefix}:{key}", value, ex=ttl_s), lambda: None)
 
     def close(self) -> None:
         """Look after it no more, and end its connections."""
@@ -91,7 +98,7 @@ class RedisStore:
 
     def _probe(self) -> None:
         # Something written: a Redis that is full, or only a replica by now, does not serve us.
-        self.client.set(_PROBE, b"1", ex=_PROBE_LIFE_S)
+        self.client.set(f"{self.prefix}:probe", b"1", ex=_PROBE_LIFE_S)
 
     def _lose(self, error: Exception) -> None:
         metrics.dependency_failed("redis")

@@ -16,6 +16,7 @@ from sqlalchemy import TextClause
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from portal.domain.deadlines import Deadline
 from portal.domain.embedding import Vector
 from portal.domain.search import Fusion, KeywordBackend, Normalisation, SearchMode, Weights
 from portal.settings import SearchSettings
@@ -42,7 +43,7 @@ from portal.store.search_statement import (
 from portal.store.selection import selection_binds
 from portal.store.session import is_connection_lost
 from portal.store.term_postings import Bm25Shape, TermPostings
-from portal.store.tuning import Row, fetch_under
+from portal.store.tuning import Planner, Row, fetch_under
 from portal.store.vector_index import VectorParameter, scan_settings
 
 # Of the passages that the vector leg offers, what each of two walks through the index brings.
@@ -187,8 +188,10 @@ class PassageSearch:
         settings: SearchSettings,
         enabled_sets: EnabledSets,
         corpus_version: int | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
-        """Without `corpus_version`, which is read with `versions`, no words are remembered."""
+        """Without `corpus_version`, which is read with `versions`, no words are remembered. No
+        statement runs on after `deadline`, by default `statement_timeout_s` from now on."""
         self._session = session
         self._scope = scope
         self._vector = vector
@@ -199,6 +202,7 @@ class PassageSearch:
         self._settings = settings
         self._enabled_sets = enabled_sets
         self._corpus_version = corpus_version
+        self._deadline = deadline or Deadline.within(settings.statement_timeout_s)
         self.trace = Trace(total_chunks=total_chunks)
 
     def run(self, *, explain: bool = False) -> list[Candidate]:
@@ -242,16 +246,17 @@ class PassageSearch:
 
     # --- what counts, and the way to look ---------------------------------------------------------
 
-    def _planner_settings(self) -> Mapping[str, str]:
-        """What the statement runs with."""
-        return scan_settings(self._settings, self._front()) | {
+    def _planner_settings(self) -> Planner:
+        """What a statement runs with."""
+        return {
+            **scan_settings(self._settings, self._front()),
             # A generic plan would rescore every row in the keyword leg.
             "plan_cache_mode": "force_custom_plan",
             # The planner cannot know how many rows of an ordered scan are needed, and prefers to
             # join everything and sort.
             "enable_hashjoin": "off",
             "enable_mergejoin": "off",
-            "statement_timeout": str(int(self._settings.statement_timeout_s * 1000)),
+            "statement_timeout": self._deadline.milliseconds,
         }
 
     def _enabled(self) -> EnabledSet:
@@ -268,11 +273,7 @@ class PassageSearch:
         if scope.narrowing.chunks and enabled.document_count:
             # Conditions on passages are read one by one, and a question may bring many.
             fitting = list_chunks(
-                self._session,
-                scope,
-                versions,
-                most=most,
-                timeout_s=self._settings.statement_timeout_s,
+                self._session, scope, versions, most=most, deadline=self._deadline
             )
             # Too many to name: conditions on the text then stand in the legs, which a leg that
             # compares all of what is named has not.

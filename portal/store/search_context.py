@@ -20,6 +20,8 @@ _CONTEXT = text(
     SELECT {REGISTERED_COLUMNS}, {STATE_COLUMNS},
            collections.id AS collection_id, collections.documents_version,
            collections.corpus_version,
+           (SELECT md5(string_agg(CAST(corpus_version AS text), ' ' ORDER BY id))
+            FROM collections) AS words_version,
            COALESCE(users.selection_version, 0) AS defaults_version,
            COALESCE(conversations.selection_version, 0) AS overrides_version,
            conversations.id IS NOT NULL AS has_conversation,
@@ -38,8 +40,10 @@ _CONTEXT = text(
 class SearchContext:
     """`config` are stored values of `dynamic_config`; `model` is the one that serves, None before
     the first is registered; `has_conversation` when the conversation is the person's own;
-    `versions` are of what the person has switched on, `corpus_version` is of the passages. Equal
-    contexts give one request of one person equal results: `services.search_cache` rests on that."""
+    `versions` are of what the person has switched on, `corpus_version` is of the passages,
+    `words_version` of those of all collections, for what a word weighs follows from all that
+    stands in the one index they share. Equal contexts give one request of one person equal
+    results: `services.search_cache` rests on that."""
 
     config: dict[str, Any]
     keywords: KeywordState
@@ -47,6 +51,7 @@ class SearchContext:
     has_conversation: bool
     versions: Versions
     corpus_version: int
+    words_version: str
 
 
 def read_context(
@@ -65,4 +70,5 @@ def read_context(
             row.collection_id, row.documents_version, row.defaults_version, row.overrides_version
         ),
         corpus_version=row.corpus_version,
+        words_version=row.words_version,
     )

@@ -9,7 +9,7 @@ connection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -21,6 +21,10 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Session
 
 Row = TypeVar("Row")
+
+Planner = Mapping[str, str | Callable[[], str]]
+"""Settings of the server's for one statement: values, or what gives one when it is sent, such as
+the time that is left by then."""
 
 # The server's own way to number parameters, so that the driver need not look for them.
 _DIALECT = postgresql.psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
@@ -39,15 +43,16 @@ def fetch(
 
 def fetch_under(
     session: Session,
-    settings: Mapping[str, str],
+    settings: Planner,
     clause: TextClause,
     binds: Mapping[str, Any],
     rows: RowFactory[Row],
 ) -> list[Row]:
     """`fetch` of a statement that is planned and run under `settings`."""
     statement, names = _compiled(clause)
+    values = [value if isinstance(value, str) else value() for value in settings.values()]
     with _driver(session).pipeline(), _cursor(session, rows) as cursor:
-        cursor.execute(_settings_statement(tuple(settings)), [*settings.values()], prepare=True)
+        cursor.execute(_settings_statement(tuple(settings)), values, prepare=True)
         # pg_textsearch takes its fast path only where the words are a constant of the plan, which
         # they are not in a prepared statement: every row would be rescored.
         cursor.execute(statement, [binds[name] for name in names], prepare=False)

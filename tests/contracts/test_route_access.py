@@ -110,10 +110,13 @@ ROWS: dict[str, Row] = {
     "documents.progress": Row(PEOPLE, 200),
     "documents.confirm_delete": Row(SEEING, 200),
     "documents.delete": Row(SEEING, 303, WRITE),
-    "documents.retry": Row(SEEING, 409, WRITE),  # only what has failed
+    "document_jobs.cancel": Row(SEEING, 303, WRITE),
+    "document_jobs.retry": Row(SEEING, 409, WRITE),  # only what has failed
+    "document_jobs.retry_failed": Row(PEOPLE, 303, WRITE),
     "uploads.upload": Row(PEOPLE, 303, WRITE, {"data": {"file": "<file>"}}),
     "reading.show": Row(SEEING, 200),
     "reading.original_file": Row(SEEING, 200),
+    "reading.reindex": Row(SEEING, 303, WRITE),
     "reading.edit": Row(SEEING, 303, WRITE, form(title="Another", visibility="private")),
     "trash.show": Row(PEOPLE, 200),
     "trash.confirm_purge": Row(SEEING, 200, is_trashed=True),
@@ -125,7 +128,13 @@ ROWS: dict[str, Row] = {
     "knowledge.get_content": Row(SEEING, 200),
     "knowledge.get_file": Row(SEEING, 200),
     "knowledge.delete_document": Row(SEEING, 204, WRITE),
+    "knowledge.reindex_document": Row(SEEING, 202, WRITE, json(encoding="utf-8")),
     "knowledge.restore_document": Row(SEEING, 200, WRITE, is_trashed=True),
+    "jobs.list_jobs": Row(PEOPLE, 200),
+    "jobs.get_job": Row(SEEING, 200),
+    "jobs.cancel": Row(SEEING, 409, WRITE),  # only what is being prepared
+    "jobs.retry": Row(SEEING, 409, WRITE),  # only what has failed
+    "jobs.retry_failed": Row(PEOPLE, 202, WRITE),
     "documents_v1.get_document": Row(SEEING, 200),
     "chunks.list_chunks": Row(SEEING, 200),
     "chunks.get_chunk": Row(SEEING, 200),
@@ -196,6 +205,10 @@ ROWS: dict[str, Row] = {
     "admin.show": Row(ADMINS, 200, ADMIN),
     "admin.invite": Row(ADMINS, 200, ADMIN),
     "admin.set_disabled": Row(ADMINS, 303, ADMIN, form(disabled="true")),
+    "admin_jobs.show": Row(ADMINS, 200, ADMIN),
+    "admin_jobs.cancel": Row(ADMINS, 303, ADMIN),
+    "admin_jobs.retry": Row(ADMINS, 303, ADMIN),
+    "admin_jobs.retry_failed": Row(ADMINS, 303, ADMIN),
     "admin_models.show": Row(ADMINS, 200, ADMIN),
     "admin_models.build": Row(ADMINS, 303, ADMIN, form(name="no such model")),
     "admin_models.switch": Row(ADMINS, 303, ADMIN, form(name="no such model")),
@@ -379,21 +392,22 @@ def test_nobody_gets_in_without_a_token_that_counts(world: World) -> None:
         values = world.objects(rule, row)
         for who, headers in identities.items():
             answer = world.call(rule, row, values, headers)
-            if not _is_turned_away(rule, row, answer, has_header=bool(headers)):
+            has_bearer = headers.get("Authorization", "").startswith("Bearer ")
+            if not _is_turned_away(rule, row, answer, has_bearer=has_bearer):
                 wrong.append((rule.endpoint, who, answer.status_code))
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def _is_turned_away(rule: Rule, row: Row, answer: TestResponse, *, has_header: bool) -> bool:
+def _is_turned_away(rule: Rule, row: Row, answer: TestResponse, *, has_bearer: bool) -> bool:
     """Whether a stranger was answered as the row says."""
     code = answer.status_code
     if row.who is ALL:
-        return code == row.ok or (code == 403 and not has_header and _method(rule) == "POST")
+        return code == row.ok or (code == 403 and not has_bearer and _method(rule) == "POST")
     if _is_for_programs(rule):
         return code == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer ")
     if code == 303:
         return answer.headers["Location"].startswith("/login")
-    return code == 403 and not has_header and _method(rule) == "POST"
+    return code == 403 and not has_bearer and _method(rule) == "POST"
 
 
 def test_what_belongs_to_someone_else_is_answered_as_what_is_not_there(world: World) -> None:

@@ -41,6 +41,13 @@ def test_json_nested_without_end_is_the_senders_mistake(
 def test_strangers_send_little(client: FlaskClient, path: str) -> None:
     answer = client.post(path, data=LONG, content_type="application/json")
     assert answer.status_code == 413
+    assert "64 kB" in answer.text
+
+
+def test_a_refusal_says_what_a_value_takes(client: FlaskClient) -> None:
+    error = client.post("/api/auth/token", json={"username": "ada"}).get_json()["error"]
+    assert error["message"] == "A value is not right: password is needed, and is missing."
+    assert error["details"] == {"json": {"password": ["is needed, and is missing"]}}
 
 
 def test_strangers_send_no_files(client: FlaskClient) -> None:

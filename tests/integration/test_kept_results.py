@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -16,9 +17,11 @@ from sqlalchemy import text
 from portal.domain.documents import Visibility
 from portal.domain.people import Person
 from portal.domain.search import Fusion, SearchMode, SearchOutcome, SearchRequest, Weights
+from portal.domain.vector_collections import NewRecord
 from portal.errors import NotFound
 from portal.services import Services, accounts, dynamic_config, library, searching, selections
 from portal.services.search_cache import SearchCache
+from portal.services.vector_collections import Collections
 from portal.store.redis_store import RedisStore
 from tests.conftest import Portal
 from tests.factories_redis import redis_program, redis_server
@@ -235,6 +238,27 @@ def test_changes_below_documents_are_seen_by_the_next_question(kept: Portal, cha
     found = searching.search(kept.services, kept.admin, QUESTION)
     assert found == searching.search(plain, kept.admin, QUESTION)
     assert hits(kept.services) == 0
+
+
+def test_what_a_program_writes_changes_what_words_weigh_here_too(kept: Portal) -> None:
+    """All collections share one index of words; no passage is added, so that none is counted."""
+    services, request = kept.services, replace(QUESTION, as_shown=True, operators=False)
+    programs = Collections(services.database, services.settings.search)
+    collection = programs.ensure("notes", "cosine", {}).id
+    vector = np.ones(services.embedder.dimensions, np.float32)
+
+    def write(words: str) -> None:
+        programs.upsert(collection, [NewRecord("1", words, {}, vector)])
+
+    write("nothing of that kind")
+    searching.search(services, kept.admin, request)
+    write("many days of leave")
+    plain = replace(services, search_cache=SearchCache())
+    found = searching.search(services, kept.admin, request)
+    assert found == searching.search(plain, kept.admin, request)
+    programs.drop(collection)
+    searching.search(services, kept.admin, request)
+    assert hits(services) == 0
 
 
 def test_an_ingestion_under_way_locks_nobody_out_of_the_version(kept: Portal) -> None:

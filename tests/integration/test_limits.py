@@ -251,6 +251,24 @@ def test_strangers_do_not_lock_a_person_out_of_their_own_browser(open_portal) ->
     assert [by_form(theirs, "guess") for _ in range(12)] == [401] * 10 + [429] * 2
 
 
+def test_strangers_do_not_lock_out_whoever_comes_from_where_they_signed_in_before(
+    open_portal,
+) -> None:
+    few = {"enabled": False, "sign_in_name": "2 per hour", "sign_in": "100 per minute"}
+    _, client = open_portal(rate_limits=few)
+    home, office = "192.0.2.200", "2001:db8:1:2::1"
+    assert {sign_in(client, "admin", PASSWORD, one).status_code for one in (home, office)} == {200}
+    answers = [sign_in(client, "admin", "guess", f"192.0.2.{n}").status_code for n in range(3)]
+    assert answers == [401] * 2 + [429]
+    assert sign_in(client, "admin", PASSWORD, "192.0.2.9").status_code == 429
+    # A program has no cookie; its address is known for that name alone.
+    assert sign_in(client, "admin", PASSWORD, home).status_code == 200
+    assert guesses(client, 3, address=home) == [401] * 2 + [429]
+    assert sign_in(client, "admin", PASSWORD, office).status_code == 200
+    assert guesses(client, 3, name="other", address=office) == [401] * 2 + [429]
+    assert sign_in(client, "other", "guess", home).status_code == 429
+
+
 def test_a_note_that_was_made_up_is_worth_nothing(open_portal) -> None:
     _, client = open_portal(rate_limits={"enabled": False, "sign_in_name": "5 per hour"})
     client.set_cookie("portal_device", "WyJhIiwiYiJd.made.up")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from sqlalchemy import text
+from werkzeug.serving import make_server
 
 from portal import create_app
 from portal.errors import DatabaseUnavailable
 from portal.limits.overload import Places
 from portal.services import Services, accounts
 from portal.settings import Settings, WebSettings
-from tests.conftest import Portal
+from tests.conftest import PASSWORD, Portal
 from tests.factories_endpoint import fake_endpoint, wait_until
 from tests.factories_web import web_process
 
@@ -103,6 +107,63 @@ def test_every_way_out_of_a_request_gives_its_place_back(
     assert int(refused.headers["Retry-After"]) >= 1
     assert page.mimetype == "text/html"
     assert client.get("/documents", headers=headers).status_code == 200
+
+
+class Watched:
+    """A body that tells when it is first read."""
+
+    def __init__(self, body: Any, is_read: threading.Event) -> None:
+        self._body, self._is_read = body, is_read
+
+    def __getattr__(self, name: str) -> Any:
+        self._is_read.set()
+        return getattr(self._body, name)
+
+
+def test_who_sends_slowly_holds_no_place(make_services: Callable[..., Services]) -> None:
+    services = make_services(web={"requests_at_once": 1, "requests_waiting": 0})
+    accounts.ensure_first_administrator(services)
+    portal = Portal(services, accounts.find_person(services, "admin"))
+    app, is_read = create_app(services), threading.Event()
+    inner = app.wsgi_app
+
+    def watched(environ: Any, start_response: Any) -> Any:
+        environ["wsgi.input"] = Watched(environ["wsgi.input"], is_read)
+        return inner(environ, start_response)
+
+    app.wsgi_app = watched  # type: ignore[method-assign]
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    credentials = json.dumps({"username": "admin", "password": PASSWORD})
+    slow = [
+        ("/api/auth/token", credentials, ""),
+        (SEARCH, '{"query": "leave"}', f"Authorization: {portal.headers()['Authorization']}\r\n"),
+    ]
+    try:
+        address = f"http://127.0.0.1:{server.port}"
+        for path, body, headers in slow:
+            is_read.clear()
+            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+                head = (
+                    f"POST {path} HTTP/1.1\r\nHost: portal\r\nContent-Type: application/json\r\n"
+                    f"Connection: close\r\nContent-Length: {len(body)}\r\n{headers}\r\n"
+                )
+                connection.sendall((head + body[:-1]).encode())
+                assert is_read.wait(30)
+                others = httpx.post(
+                    f"{address}/api/auth/token",
+                    content=credentials,
+                    headers={"Content-Type": "application/json"},
+                    timeout=30,
+                )
+                assert others.status_code == 200
+                connection.sendall(body[-1:].encode())
+                assert connection.makefile("rb").readline().split()[1] == b"200"
+    finally:
+        server.shutdown()
+        thread.join(30)
+        server.server_close()
 
 
 def test_a_pool_without_a_free_connection_is_waited_for_only_so_long(

@@ -12,11 +12,13 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from portal import create_app
-from portal.bootstrap import build_services
+from portal.bootstrap import build_services, portal_name
 from portal.embeddings.cached import CachedQueries
 from portal.embeddings.hashing import HashingEmbedder
 from portal.embeddings.shared import SharedVectors
 from portal.errors import InvalidSetting
+from portal.limits.known import KnownAddresses
+from portal.limits.storage import SharedWindows
 from portal.services import Services, accounts
 from portal.settings import EmbeddingSettings
 from portal.store import redis_store
@@ -73,6 +75,23 @@ def test_two_processes_share_their_limits(
     assert [answer.status_code for answer in answers] == [200] * 10 + [429] * 2
     left = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
     assert left == [*range(9, -1, -1), 0, 0]
+
+
+def test_portals_on_one_redis_share_nothing(server: RedisServer) -> None:
+    names = [portal_name(key) for key in ("one secret", "another secret", "one secret")]
+    mine, other, also_mine = (RedisStore(server.url, portal=name) for name in names)
+    mine.put("search:1", b"passages", ttl_s=60)
+    assert (mine.get("search:1"), other.get("search:1")) == (b"passages", None)
+    assert also_mine.get("search:1") == b"passages"
+    windows = [SharedWindows(redis=store) for store in (mine, other, also_mine)]
+    granted = [each.acquire_entry("address", 1, 60) for each in windows]
+    assert granted == [True, True, False]
+    known = [KnownAddresses(store) for store in (mine, other, also_mine)]
+    known[0].note("address and name")
+    assert [each.has("address and name") for each in known] == [True, False, True]
+    assert all(key.startswith(b"portal:") for key in mine.client.keys("*"))
+    for store in (mine, other, also_mine):
+        store.close()
 
 
 # --- Redis goes and comes back --------------------------------------------------------------------

@@ -8,6 +8,7 @@ import jwt
 import pytest
 from flask.testing import FlaskClient
 
+from portal import context
 from portal.domain.people import Scope
 from portal.errors import InvalidToken, NameTaken, NotFound, WeakPassword, WrongCredentials
 from portal.services import accounts, invitations, sessions, tokens
@@ -123,6 +124,18 @@ def test_expiry_is_forgiven_a_minute_and_no_more(portal: Portal) -> None:
 def test_what_is_no_token_is_refused(portal: Portal, token: str) -> None:
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, token)
+
+
+def test_session_of_a_browser_counts_behind_a_proxy_that_asks_for_a_password(
+    portal: Portal, client: FlaskClient
+) -> None:
+    client.set_cookie(context.SESSION_COOKIE, portal.token(portal.admin))
+    basic = {"Authorization": "Basic YWRhOnBhc3N3b3Jk"}
+    assert client.get("/documents", headers=basic).status_code == 200
+    assert client.get("/api/auth/tokens", headers=basic).status_code == 200
+    # Browsers send both by themselves: what changes something needs the proof of a form.
+    assert client.post("/api/auth/revoke", json={}, headers=basic).status_code == 403
+    assert client.get("/documents", headers=basic).status_code == 200
 
 
 def test_only_our_algorithm_and_key_count(portal: Portal) -> None:

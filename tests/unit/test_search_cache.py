@@ -38,6 +38,7 @@ CONTEXT = SearchContext(
     has_conversation=False,
     versions=Versions(uuid4(), 1, 2, 3),
     corpus_version=4,
+    words_version="5",
 )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from flask import request
 
+from portal import context
 from portal.web import security
 
 
@@ -54,6 +56,22 @@ def test_a_bearer_request_needs_no_form_token(app):
     headers = {"Authorization": "Bearer not-ours"}
     answer = app.test_client().post("/preferences/theme", data={"theme": "dark"}, headers=headers)
     assert answer.status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [("Basic YWRhOnB3", "cookie"), ("bearer  x ", "x"), ("Bearer", ""), ("", "cookie")],
+)
+def test_only_a_bearer_header_hides_the_cookie(app, header, token):
+    headers = {"Authorization": header, "Cookie": f"{context.SESSION_COOKIE}=cookie"}
+    with app.test_request_context(headers=headers):
+        assert context.read_token(request) == token
+
+
+def test_a_password_that_a_proxy_asked_for_does_not_spare_the_form_token(app):
+    headers = {"Authorization": "Basic YWRhOnB3"}
+    answer = app.test_client().post("/preferences/theme", data={"theme": "dark"}, headers=headers)
+    assert answer.status_code == 403
 
 
 def test_the_session_cookie_of_forms_is_closed_to_scripts(app):

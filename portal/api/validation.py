@@ -1,0 +1,83 @@
+"""What is not right with a body or a query string, in words that say what would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from flask_babel import gettext
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from portal.errors import N_
+from portal.phrases import translated
+
+# How many wrong values the message names; `details` have all of them.
+_MOST_NAMED = 3
+
+_CHARACTERS_AT_MOST = N_("takes at most %(max_length)s characters")
+_CHARACTERS_AT_LEAST = N_("takes %(min_length)s or more characters")
+_WHOLE_NUMBER = N_("takes a whole number")
+_NUMBER = N_("takes a number")
+_YES_OR_NO = N_("takes true or false")
+_UUID = N_("takes a UUID")
+_WORDS = {
+    "missing": N_("is needed, and is missing"),
+    "extra_forbidden": N_("is no field here; leave it out"),
+    "string_too_long": _CHARACTERS_AT_MOST,
+    "string_too_short": _CHARACTERS_AT_LEAST,
+    "too_long": N_("takes at most %(max_length)s items"),
+    "too_short": N_("takes %(min_length)s or more items"),
+    "greater_than": N_("takes more than %(gt)s"),
+    "greater_than_equal": N_("takes %(ge)s or more"),
+    "less_than": N_("takes less than %(lt)s"),
+    "less_than_equal": N_("takes %(le)s or less"),
+    "finite_number": N_("takes a finite number"),
+    "literal_error": N_("takes one of these: %(expected)s"),
+    "enum": N_("takes one of these: %(expected)s"),
+    "string_type": N_("takes text"),
+    "bool_type": _YES_OR_NO,
+    "bool_parsing": _YES_OR_NO,
+    "int_type": _WHOLE_NUMBER,
+    "int_parsing": _WHOLE_NUMBER,
+    "int_from_float": _WHOLE_NUMBER,
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "uuid_type": _UUID,
+    "uuid_parsing": _UUID,
+    "list_type": N_("takes a list"),
+    "dict_type": N_("takes an object"),
+    "model_type": N_("takes an object"),
+}
+
+
+def words_of(error: ValidationError) -> dict[str, list[str]]:
+    """Each field that is not right, `_schema` for all of it together, and why, for the reader."""
+    found: dict[str, list[str]] = {}
+    for one in error.errors():
+        field = ".".join(map(str, one["loc"])) or "_schema"
+        found.setdefault(field, []).append(_words(one))
+    return found
+
+
+def summary(words: Mapping[str, list[str]]) -> str:
+    """The first of them in one line."""
+    named = [*_sentences(words)]
+    return "; ".join(named[:_MOST_NAMED]) + ("; …" if len(named) > _MOST_NAMED else "")
+
+
+def _sentences(words: Mapping[str, list[str]]) -> Iterator[str]:
+    for field, reasons in words.items():
+        for reason in reasons:
+            yield reason if field == "_schema" else f"{field} {reason}"
+
+
+def _words(error: ErrorDetails) -> str:
+    context = error.get("ctx", {})
+    if error["type"] == "value_error":
+        return translated(str(context.get("error", error["msg"])))
+    kind = error["type"]
+    if isinstance(error["input"], str) and kind in {"too_long", "too_short"}:
+        # Text whose length is looked at by pydantic as if it were a list's.
+        kind = f"string_{kind}"
+    template = _WORDS.get(kind)
+    return error["msg"] if template is None else str(gettext(template)) % context

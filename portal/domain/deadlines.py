@@ -1,0 +1,35 @@
+"""Moments by which something has to be done, however many steps it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Deadline:
+    """`ends_at` is in seconds of the monotonic clock."""
+
+    ends_at: float
+
+    @classmethod
+    def within(cls, seconds: float) -> Self:
+        return cls(monotonic() + seconds)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left, 0 or more."""
+        return max(0.0, self.ends_at - monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        return self.left_s == 0
+
+    def sooner(self, share: float) -> Deadline:
+        """When that share of what is left from now on is used."""
+        return Deadline(self.ends_at - (1 - share) * self.left_s)
+
+    def milliseconds(self) -> str:
+        """What is left, as PostgreSQL takes a time-out: 1 or more, for 0 means without end."""
+        return str(max(1, int(self.left_s * 1000)))

@@ -1,0 +1,45 @@
+"""How often a person may call what is no request to the web server: a tool of AI clients."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import lru_cache
+
+from limits import RateLimitItem, parse_many
+from limits.strategies import MovingWindowRateLimiter
+
+from portal.domain.people import Person
+from portal.errors import RateLimited
+from portal.limits.storage import SharedWindows
+from portal.services import Services
+
+
+class CallLimits:
+    """Counts calls as requests are counted: a person at a time, in windows that move, over all
+    processes where there is Redis. Safe between threads."""
+
+    def __init__(self, services: Services) -> None:
+        self._settings = services.settings.rate_limits
+        self._windows = MovingWindowRateLimiter(SharedWindows(redis=services.redis))
+
+    def count(self, person: Person, what: str, *, limit: str) -> None:
+        """Count that a person calls `what`, which may be done as often as `limit`, a field of
+        RateLimitSettings, says. Raises RateLimited."""
+        if not self._settings.enabled:
+            return
+        for allowed in _parsed(str(getattr(self._settings, limit))):
+            key = (f"person {person.id}", what)
+            if not self._windows.hit(allowed, *key):
+                window = self._windows.get_window_stats(allowed, *key)
+                raise RateLimited(seconds=seconds_until(window.reset_time))
+
+
+def seconds_until(reset_time: float) -> int:
+    """Whole seconds, at least one, until the first of the charges that fill a window leaves it."""
+    return max(1, math.ceil(reset_time - time.time()))
+
+
+@lru_cache(maxsize=16)
+def _parsed(limits: str) -> list[RateLimitItem]:
+    return parse_many(limits)

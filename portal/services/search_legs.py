@@ -1,0 +1,233 @@
+"""The legs of a search, by meaning and by words: what each looks for, and what is done when one
+fails or is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from portal.domain.deadlines import Deadline
+from portal.domain.search import Correction, KeywordBackend, SearchMode, SearchOutcome
+from portal.errors import Unavailable
+from portal.services import Services, search_results
+from portal.services.prepared_search import SPARE_RESULTS, Prepared, respelt
+from portal.services.search_results import Found, Ran
+from portal.store import embedding_models
+from portal.store.embedding_models import RegisteredModel
+from portal.store.search import (
+    Candidate,
+    KeywordQuery,
+    PassageSearch,
+    StatementFailed,
+    Trace,
+    VectorQuery,
+)
+from portal.text.analyser import tsquery_or
+
+log = structlog.get_logger(__name__)
+
+# Where copies fill the results nevertheless, so many more are asked for, up to the last number.
+_MORE = 8
+_MOST_SPARE = 1000
+# Of the time that is left, what an attempt may take that has another one behind it.
+_SHARE_OF_TIME = 0.5
+
+KEYWORD_UNAVAILABLE = "keyword_unavailable"
+VECTOR_UNAVAILABLE = "vector_unavailable"
+PHRASE_NOT_FOUND = "phrase_not_found"
+
+
+class ModelGone(Exception):
+    """The model that the question was embedded with serves no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What to ask the store, and what that does without."""
+
+    vector: VectorQuery | None
+    keywords: KeywordQuery | None
+    without: tuple[str, ...] = ()
+
+
+def run(services: Services, prepared: Prepared, deadline: Deadline) -> SearchOutcome:
+    """What both legs find; where that fails or is late what one of them finds, all of it by
+    `deadline`. Raises Unavailable when none does, ModelGone, DatabaseUnavailable."""
+    vector, keywords = _vector_query(prepared), _keyword_query(services, prepared)
+    degraded = prepared.degraded
+    if (
+        prepared.request.mode is not SearchMode.VECTOR
+        and prepared.keywords.backend is KeywordBackend.OFF
+    ):
+        degraded += (KEYWORD_UNAVAILABLE,)
+    attempts = _attempts(vector, keywords)
+    if not attempts:
+        return search_results.nothing(prepared.request, degraded)
+    failure: StatementFailed | None = None
+    for attempt in attempts:
+        if failure is not None and deadline.is_over:
+            break
+        is_last = attempt is attempts[-1]
+        ends = deadline if is_last else deadline.sooner(_SHARE_OF_TIME)
+        try:
+            return _outcome(services, prepared, attempt, degraded, ends)
+        except StatementFailed as error:
+            log.warning("search_leg_failed", error_type=type(error.__cause__).__name__)
+            if attempt.vector is not None:
+                _check_model(services, attempt.vector.model)
+            failure = error
+    raise Unavailable from failure
+
+
+def _attempts(vector: VectorQuery | None, keywords: KeywordQuery | None) -> list[_Attempt]:
+    """Both legs, then each alone, so that one broken index stops no one."""
+    if vector is None or keywords is None:
+        is_some = vector is not None or keywords is not None
+        return [_Attempt(vector, keywords)] if is_some else []
+    return [
+        _Attempt(vector, keywords),
+        _Attempt(vector, None, (KEYWORD_UNAVAILABLE,)),
+        _Attempt(None, keywords, (VECTOR_UNAVAILABLE,)),
+    ]
+
+
+def _check_model(services: Services, model: RegisteredModel) -> None:
+    """Whether a failed statement is owed to a switch of models."""
+    with services.database.begin() as session:
+        active = embedding_models.find_active(session)
+    if active is not None and active.id != model.id:
+        raise ModelGone
+
+
+def _vector_query(prepared: Prepared) -> VectorQuery | None:
+    if prepared.statistics is None or prepared.model is None:
+        return None
+    statistics = prepared.statistics
+    # "By meaning" alone means the model's own cosine; hybrid corrects the question's vector for
+    # the language it is asked in (docs/retrieval-quality.md).
+    is_hybrid = prepared.request.mode is SearchMode.HYBRID and not prepared.request.as_shown
+    plain, corrected = statistics.vector, statistics.search_vector
+    return VectorQuery(
+        model=prepared.model,
+        search_vector=corrected if is_hybrid else plain,
+        scan_vectors=statistics.scan_vectors if is_hybrid else [plain],
+        plain_vector=plain,
+        corrected_vector=corrected,
+        is_corrected=is_hybrid,
+        likeness_low=statistics.v_lo,
+        likeness_width=statistics.v_width,
+        least_similarity=prepared.request.least_similarity,
+    )
+
+
+def _keyword_query(services: Services, prepared: Prepared) -> KeywordQuery | None:
+    """None without a backend or without a word: an empty query would match every row."""
+    backend, terms = prepared.keywords.backend, prepared.terms
+    if prepared.request.mode is SearchMode.VECTOR or backend is KeywordBackend.OFF or not terms:
+        return None
+    is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
+    words = " ".join(terms) if is_bm25 else tsquery_or(terms)
+    if not is_bm25 or prepared.request.as_shown:
+        return KeywordQuery(backend, terms, words, text_floor=0.0)
+    floor = services.calibration.text_floor(len(terms), prepared.keywords.chunk_count)
+    return KeywordQuery(backend, terms, words, text_floor=floor)
+
+
+def _outcome(
+    services: Services,
+    prepared: Prepared,
+    attempt: _Attempt,
+    degraded: tuple[str, ...],
+    deadline: Deadline,
+) -> SearchOutcome:
+    """What one attempt finds, made ready to be read."""
+    degraded += attempt.without
+    found, trace = _find(services, prepared, attempt, deadline, phrases=True)
+    if not found.candidates and prepared.parsed.phrases:
+        found, trace = _find(services, prepared, attempt, deadline, phrases=False)
+        degraded += (PHRASE_NOT_FOUND,) if found.candidates else ()
+    trace.milliseconds = prepared.milliseconds | trace.milliseconds
+    ran = Ran(
+        request=prepared.request,
+        parsed=prepared.parsed,
+        terms=prepared.terms,
+        config=prepared.config,
+        limit=prepared.limit,
+        ranking=prepared.ranking(),
+        loaded=prepared.loaded,
+        statistics=prepared.statistics,
+        vector=attempt.vector,
+        keywords=attempt.keywords,
+        correction=prepared.correction,
+        degraded=degraded,
+        trace=trace,
+    )
+    outcome = search_results.outcome(services, ran, found)
+    if outcome.correction is None and _may_be_misspelt(attempt, found.candidates, outcome):
+        outcome = replace(outcome, correction=_suggestion(services, prepared))
+    return outcome
+
+
+def _find(
+    services: Services, prepared: Prepared, attempt: _Attempt, deadline: Deadline, *, phrases: bool
+) -> tuple[Found, Trace]:
+    """Candidates enough to show as many different passages as are wanted, if there are."""
+    spare = SPARE_RESULTS
+    while True:
+        passages, candidates = _find_once(
+            services, prepared, attempt, deadline, phrases=phrases, spare=spare
+        )
+        found = Found.of(candidates, prepared.request.one_hit_per)
+        is_enough = found.different >= prepared.limit or passages.has_all(candidates)
+        # One document may fill any number of passages; copies of one passage are few.
+        is_far = spare > _MOST_SPARE and not passages.limits.by_document
+        if is_enough or is_far:
+            return found, passages.trace
+        spare *= _MORE
+
+
+def _find_once(
+    services: Services,
+    prepared: Prepared,
+    attempt: _Attempt,
+    deadline: Deadline,
+    *,
+    phrases: bool,
+    spare: int,
+) -> tuple[PassageSearch, list[Candidate]]:
+    settings = services.settings
+    least = settings.rerank.candidates if services.reranker is not None else 0
+    with services.database.read() as session:
+        passages = PassageSearch(
+            session,
+            prepared.scope(phrases=phrases),
+            vector=attempt.vector,
+            keywords=attempt.keywords,
+            ranking=prepared.ranking(),
+            limits=prepared.limits(least=least, spare=spare),
+            total_chunks=prepared.keywords.chunk_count,
+            versions=prepared.versions,
+            settings=settings.search,
+            enabled_sets=services.enabled_sets,
+            corpus_version=prepared.corpus_version,
+            deadline=deadline,
+        )
+        return passages, passages.run(explain=prepared.request.explain)
+
+
+def _may_be_misspelt(
+    attempt: _Attempt, candidates: Sequence[Candidate], outcome: SearchOutcome
+) -> bool:
+    """Whether no word of the question was found at all, and by meaning nothing that is sure."""
+    if attempt.keywords is None or (candidates and candidates[0].text_count):
+        return False
+    return all(hit.low_confidence for hit in outcome.hits)
+
+
+def _suggestion(services: Services, prepared: Prepared) -> Correction | None:
+    """Another spelling to offer."""
+    with services.database.begin() as session:
+        return respelt(session, prepared.person, prepared.request, prepared.parsed)

@@ -1,0 +1,40 @@
+"""How tests ask a portal that takes tokens of an outside issuer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flask.testing import FlaskClient
+
+from portal import create_app
+from portal.errors import (
+    InvalidToken,
+    PortalError,
+)
+from portal.services import Services, tokens
+from tests.conftest import Portal
+
+DOCUMENTS = "/api/knowledge/documents"
+
+
+MakePortal = Callable[..., Portal]
+
+
+def client_of(portal: Portal) -> FlaskClient:
+    app = create_app(portal.services)
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    return app.test_client()
+
+
+def status(client: FlaskClient, token: str, path: str = DOCUMENTS, method: str = "GET") -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    body = {} if method == "POST" else None
+    return client.open(path, method=method, headers=headers, json=body).status_code
+
+
+def outcome(services: Services, token: str) -> object:
+    """The error that a token meets, or the name that it opens the portal as."""
+    try:
+        return tokens.authenticate(services, token).person.name
+    except PortalError as error:
+        return InvalidToken if isinstance(error, InvalidToken) else type(error)

@@ -1,0 +1,105 @@
+"""A search that is late: one patience for all of its attempts, and for all queries of a batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from sqlalchemy import TextClause, text
+
+from portal import create_app
+from portal.domain.deadlines import Deadline
+from portal.domain.search import SearchRequest
+from portal.errors import Unavailable
+from portal.services import Services, searching
+from portal.store import search as store_search
+from portal.store.search_statement import Shape, statement
+from portal.store.tuning import fetch_under
+from tests.conftest import Portal
+
+PATIENCE_S = 1.0
+# What a busy machine adds by itself.
+SLACK_S = 1.0
+LATE = text("SELECT pg_sleep(60)")
+IsLate = Callable[[Shape], bool]
+
+
+@pytest.fixture
+def hurried(portal: Portal, make_services: Callable[..., Services]) -> Portal:
+    portal.add("Every employee has fifteen days of leave.", name="leave.txt")
+    services = make_services(search={"statement_timeout_s": PATIENCE_S, "cache_ttl_s": 0})
+    hurried = Portal(services, portal.admin)
+    searching.search(services, portal.admin, SearchRequest("warm"))
+    return hurried
+
+
+@contextmanager
+def late(monkeypatch: pytest.MonkeyPatch, is_late: IsLate) -> Iterator[None]:
+    def chosen(shape: Shape) -> TextClause:
+        return LATE if is_late(shape) else statement(shape)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store_search, "statement", chosen)
+        started = time.monotonic()
+        yield
+        assert time.monotonic() - started < PATIENCE_S + SLACK_S
+
+
+def test_all_attempts_share_one_patience_and_a_leg_in_time_answers(
+    hurried: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = SearchRequest("days of leave")
+    legs: dict[str, IsLate] = {
+        searching.KEYWORD_UNAVAILABLE: lambda shape: shape.keyword is not None,
+        searching.VECTOR_UNAVAILABLE: lambda shape: shape.vector is not None,
+    }
+    for degraded, is_late in legs.items():
+        with late(monkeypatch, is_late):
+            found = searching.search(hurried.services, hurried.admin, request)
+        assert [hit.title for hit in found.hits] == ["leave"]
+        assert found.degraded == (degraded,)
+    with late(monkeypatch, lambda _shape: True), pytest.raises(Unavailable):
+        searching.search(hurried.services, hurried.admin, request)
+
+
+def test_a_batch_has_the_time_of_one_search_and_says_which_queries_had_none(
+    hurried: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, asked = create_app(hurried.services).test_client(), 0
+    body = {"queries": [{"query_text": f"days of leave {n}"} for n in range(4)]}
+
+    def after_the_first(_shape: Shape) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 1
+
+    def ask(status: int) -> dict[str, object]:
+        answer = client.post("/api/v1/search/batch", json=body, headers=hurried.headers())
+        assert answer.status_code == status
+        found: dict[str, object] = answer.get_json()
+        return found
+
+    with late(monkeypatch, after_the_first):
+        data = ask(200)["data"]
+    assert isinstance(data, dict)
+    assert [one["total"] for one in data["results"]] == [1, 0, 0, 0]
+    assert [(one["index"], one["code"]) for one in data["errors"]] == [
+        (index, "batch_timed_out") for index in (1, 2, 3)
+    ]
+    assert asked == 2
+    with late(monkeypatch, lambda _shape: True):
+        assert ask(503)["success"] is False
+
+
+def test_a_statement_has_what_is_left_when_it_is_sent(hurried: Portal) -> None:
+    deadline = Deadline.within(0.2)
+    settings = {"statement_timeout": deadline.milliseconds}
+    started = time.monotonic()
+    for _ in range(3):
+        with hurried.services.database.read() as session, pytest.raises(psycopg.Error):
+            fetch_under(session, settings, LATE, {}, psycopg.rows.scalar_row)
+    assert deadline.is_over
+    assert time.monotonic() - started < 0.2 + SLACK_S

@@ -1,0 +1,45 @@
+"""Places of answers: so many for all, fewer for one person, and none is lost."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from portal.errors import TooManyAnswers, TooManyOwnAnswers
+from portal.services.answer_slots import AnswerSlots
+from portal.settings import ChatSettings
+
+
+def test_one_person_never_holds_all_places() -> None:
+    slots, settings, (ada, eve) = (
+        AnswerSlots(),
+        ChatSettings(concurrent_answers=5),
+        (uuid4(), uuid4()),
+    )
+    held = [slots.take(ada, settings) for _ in range(2)]
+    with pytest.raises(TooManyOwnAnswers) as refused:
+        slots.take(ada, settings)
+    assert refused.value.params == {"most": 2}
+    held += [slots.take(eve, settings) for _ in range(2)]
+    held += [slots.take(uuid4(), settings)]
+    with pytest.raises(TooManyAnswers):
+        slots.take(uuid4(), settings)
+    assert slots.taken == 5
+    held[0].release()
+    held[0].release()
+    assert slots.taken == 4
+    slots.take(ada, settings)  # Forgotten at once, and so given back.
+    assert slots.taken == 4
+    held.clear()
+    assert slots.taken == 0
+
+
+@pytest.mark.parametrize(
+    ("places", "each", "most"), [(1, None, 1), (3, None, 1), (10, None, 5), (4, 4, 4)]
+)
+def test_half_of_the_places_are_for_one_unless_it_is_set(
+    places: int, each: int | None, most: int
+) -> None:
+    settings = ChatSettings(concurrent_answers=places, concurrent_answers_each=each)
+    assert settings.answers_a_person == most

@@ -1,0 +1,48 @@
+"""What is said of values that are not right: which field, in its own unit, and what it takes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from portal.api import validation
+from portal.api.auth import Credentials, RevokeRequest
+from portal.api.chunk_search_schemas import BatchBody, HybridBody, SemanticBody, TextBody
+from portal.api.schemas import RequestModel
+
+LANGUAGES = "language takes one of these: 'auto', 'simple', 'english', 'chinese', 'en' or 'zh'"
+SCALARS = {"query": "a", "top_k": 0, "highlight": "yes", "fuzzy": "yes", "job_id": "7"}
+
+
+@pytest.mark.parametrize(
+    ("model", "body", "said"),
+    [
+        (TextBody, {"query": "a" * 5000}, "query takes at most 4096 characters"),
+        (TextBody, {"query": ""}, "query takes 1 or more characters"),
+        (SemanticBody, {"query_text": "a" * 5000}, "query_text takes at most 4096 characters"),
+        (SemanticBody, {"query_vector": [1.0] * 16001}, "query_vector takes at most 16000 items"),
+        (RevokeRequest, {"token": "a" * 5000}, "token takes at most 4096 characters"),
+        (Credentials, {"username": "ada"}, "password is needed, and is missing"),
+        (BatchBody, {"queries": []}, "queries takes 1 or more items"),
+        (BatchBody, {"queries": 7}, "queries takes a list"),
+        (TextBody, {"query": "a", "q": 1}, "q is no field here; leave it out"),
+        (TextBody, {"query": "\u200b"}, "the query has no character that shows; write a question"),
+        (HybridBody, {"query_text": "a", "rrf_k": 1.5}, "rrf_k takes a whole number"),
+        (TextBody, {"query": "a", "language": "x"}, LANGUAGES),
+        (
+            TextBody,
+            SCALARS,
+            "job_id takes a UUID; top_k takes 1 or more; highlight takes true or false; …",
+        ),
+    ],
+)
+def test_a_refusal_names_the_field_and_what_it_takes(
+    app: Any, model: type[RequestModel], body: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValidationError) as refused:
+        model.model_validate_json(json.dumps(body), strict=True)
+    with app.test_request_context(headers={"Accept-Language": "en"}):
+        assert validation.summary(validation.words_of(refused.value)) == said

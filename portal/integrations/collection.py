@@ -17,6 +17,7 @@ from portal.integrations.values import (
     checked_ids,
     clean_metadata,
     clean_text,
+    document_name,
     one_or_many,
     plain_errors,
     record_filter,
@@ -262,5 +263,4 @@ class Collection:
         ]
 
     def _document_of(self, metadata: Mapping[str, Any], /) -> str | None:
-        name = metadata.get(self.document_key) if self.document_key else None
-        return str(name) if isinstance(name, str | int) and name != "" else None
+        return document_name(metadata, self.document_key)

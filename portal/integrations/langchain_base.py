@@ -14,11 +14,11 @@ from portal.domain.vector_collections import DISTANCES, Distance
 from portal.integrations.collection import Collection
 from portal.integrations.connection import Connection, connect
 from portal.integrations.embeddings import PortalEmbeddings
-from portal.integrations.values import clean_metadata, plain_errors
-from portal.services.vector_collections import COMPARED_ONE_BY_ONE, Collections
+from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
+from portal.services.nearest_records import COMPARED_ONE_BY_ONE
+from portal.services.vector_collections import Collections
 
 DEFAULT_COLLECTION = "langchain"
-DEFAULT_DOCUMENT_KEY = "resource_hash"
 
 log = structlog.get_logger(__name__)
 

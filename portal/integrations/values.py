@@ -25,6 +25,7 @@ from portal.text.storable import storable
 # What an entry of PostgreSQL's index can hold, with room to spare.
 LONGEST_ID_BYTES = 2000
 MOST_NESTING = 32
+DEFAULT_DOCUMENT_KEY = "resource_hash"
 
 log = structlog.get_logger(__name__)
 
@@ -102,6 +103,12 @@ def _clean(value: Any, nesting: int) -> Any:
         "expected metadata value to be a str, int, float, bool, list, dict or None, "
         f"got {type(value).__name__}"
     )
+
+
+def document_name(metadata: Mapping[str, Any], key: str | None) -> str | None:
+    """What a record's metadata names its document by, under `key`; None: it is one by itself."""
+    name = metadata.get(key) if key else None
+    return str(name) if isinstance(name, str | int) and name != "" else None
 
 
 def vectors_of(embeddings: Any, count: int) -> list[Vector]:

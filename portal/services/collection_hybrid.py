@@ -1,4 +1,4 @@
-"""Search of a program's collection by meaning and by words (seed 000).
+"""Search of a program's collection by words, and by meaning and words (seed 000).
 
 Score = cosine × semantic_weight + BM25 / the best BM25 × bm25_weight, for everything that either
 leg offers. The weights are those of `dynamic_config` now.
@@ -6,7 +6,7 @@ leg offers. The weights are those of `dynamic_config` now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -14,14 +14,15 @@ import structlog
 
 from portal.domain.embedding import Vector
 from portal.domain.search import KeywordBackend
-from portal.domain.vector_collections import Page, RecordFilter, StoredRecord
-from portal.errors import NotFound
+from portal.domain.vector_collections import RecordFilter, StoredRecord
+from portal.errors import NotFound, Unavailable
 from portal.services import dynamic_config
-from portal.services.vector_collections import Collections, nearest
-from portal.store import collection_reads, keyword_index
+from portal.services.nearest_records import Meant, look_up, nearest
+from portal.services.vector_collections import Collections
+from portal.store import collection_nearest, collection_reads, keyword_index
 from portal.store import vector_collections as collection_store
-from portal.store.enabled_sets import EnabledSet
-from portal.store.keyword_candidates import Scored, best_of_selection
+from portal.store.collection_keywords import best_by_words
+from portal.store.keyword_candidates import Scored
 from portal.store.session import Session
 from portal.store.term_postings import Bm25Shape
 from portal.store.vector_collections import VectorCollection
@@ -30,11 +31,6 @@ from portal.text.analyser import query_terms
 # Each leg offers at least so many, and so many times what is wanted.
 _LEAST_OFFERED = 100
 _OFFERED_FACTOR = 5
-_PLANNER = {
-    "plan_cache_mode": "force_custom_plan",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-}
 
 log = structlog.get_logger(__name__)
 
@@ -66,22 +62,59 @@ def hybrid_search(
             raise NotFound
         config = dynamic_config.read(session)
         weights = HybridWeights(config.semantic_weight, config.bm25_weight)
-        found = _by_words(session, collections, collection, words, wanted, limit=offered)
-    if found is None:
-        log.warning(
-            "hybrid search goes by meaning alone, BM25 is disabled",
-            reason="pg_textsearch is not available",
-            collection=collection.name,
+        meant = look_up(session, collections.ways, collection, wanted)
+        found = _by_words(
+            session, collections, collection, words, meant, limit=offered, enough=offered // 2
         )
-        weights, found = HybridWeights(1.0, 0.0), []
-    with collections.database.begin() as session:
+        if found is None:
+            log.warning(
+                "hybrid search goes by meaning alone, BM25 is disabled",
+                reason="pg_textsearch is not available",
+                collection=collection.name,
+            )
+            weights, found = HybridWeights(1.0, 0.0), []
         near = nearest(
-            session, collections, collection, question, wanted=wanted, page=Page(limit=offered)
+            session,
+            collections.ways,
+            collection,
+            question,
+            meant,
+            limit=offered,
+            read=collection_nearest.read_chunks,
         )
-        ids = {one.chunk_id for one in found}
-        ids |= set(_chunks_of(session, collection, near))
-        cosines = collection_reads.cosines(session, collection, question, list(ids))
-    return _fused(cosines, {one.chunk_id: one.bm25 for one in found}, weights)[:limit]
+        offers = list({*near, *(one.chunk_id for one in found)})
+        cosines = collection_nearest.cosines(session, collection, question, offers)
+        scores = _fused(cosines, {one.chunk_id: one.bm25 for one in found}, weights)[:limit]
+        records = collection_reads.records_of_chunks(session, [one for one, _score in scores])
+    return [replace(records[one], score=score) for one, score in scores if one in records]
+
+
+def ranks_words(collections: Collections) -> bool:
+    """Whether the server can rank records by their words, right now."""
+    with collections.database.read() as session:
+        state = keyword_index.read_state(session, wanted=collections.search.keyword_backend)
+    return state.backend is KeywordBackend.PG_TEXTSEARCH
+
+
+def search_by_words(
+    collections: Collections, collection_id: UUID, words: str, wanted: RecordFilter, *, limit: int
+) -> list[StoredRecord]:
+    """The best records by BM25, with it as their `score`, the best first.
+
+    Raises NotFound, and Unavailable where the server cannot rank words.
+    """
+    with collections.database.read() as session:
+        collection = collection_store.find_by_id(session, collection_id)
+        if collection is None:
+            raise NotFound
+        meant = look_up(session, collections.ways, collection, wanted)
+        found = _by_words(session, collections, collection, words, meant, limit=limit, enough=limit)
+        if found is None:
+            raise Unavailable
+        records = collection_reads.records_of_chunks(session, [one.chunk_id for one in found])
+    return [
+        replace(records[one.chunk_id], score=one.bm25) for one in found if one.chunk_id in records
+    ]
 
 
 def _by_words(
@@ -89,45 +122,37 @@ def _by_words(
     collections: Collections,
     collection: VectorCollection,
     words: str,
-    wanted: RecordFilter,
+    meant: Meant,
     *,
     limit: int,
+    enough: int,
 ) -> list[Scored] | None:
-    """The best by BM25; None where the server cannot rank words."""
+    """The best by BM25: `limit`, or where looking for more would cost too much, at least
+    `enough`. None where the server cannot rank words."""
     settings = collections.search
     state = keyword_index.read_state(session, wanted=settings.keyword_backend)
     if state.backend is not KeywordBackend.PG_TEXTSEARCH:
         return None
-    chunk_ids = collection_reads.find_chunks(session, collection, wanted)
-    named = "{" + ",".join(map(str, chunk_ids)) + "}"
-    return best_of_selection(
+    return best_by_words(
         session,
+        collection,
         query_terms(words),
-        EnabledSet(len(chunk_ids), len(chunk_ids), named, of_chunks=True),
+        wanted=meant.wanted,
+        chunks=meant.chunks,
         shape=Bm25Shape(settings.bm25_k1, settings.bm25_b),
         total_chunks=state.chunk_count,
         limit=limit,
-        enough=limit // 2,
-        settings=_PLANNER,
+        enough=enough,
     )
 
 
-def _chunks_of(
-    session: Session, collection: VectorCollection, records: Sequence[StoredRecord]
-) -> list[UUID]:
-    named = RecordFilter(ids=tuple(record.id for record in records))
-    return collection_reads.find_chunks(session, collection, named)
-
-
 def _fused(
-    cosines: dict[UUID, tuple[float, StoredRecord]],
-    bm25: dict[UUID, float],
-    weights: HybridWeights,
-) -> list[StoredRecord]:
+    cosines: Mapping[UUID, float], bm25: Mapping[UUID, float], weights: HybridWeights
+) -> list[tuple[UUID, float]]:
+    """Chunks with their scores, the best first; of equals the first added."""
     best = max(bm25.values(), default=0.0) or 1.0
     scored = [
-        (cosine * weights.semantic + bm25.get(chunk_id, 0.0) / best * weights.bm25, chunk_id)
-        for chunk_id, (cosine, _record) in cosines.items()
+        (chunk_id, cosine * weights.semantic + bm25.get(chunk_id, 0.0) / best * weights.bm25)
+        for chunk_id, cosine in cosines.items()
     ]
-    scored.sort(key=lambda one: (-one[0], one[1]))
-    return [replace(cosines[chunk_id][1], score=score) for score, chunk_id in scored]
+    return sorted(scored, key=lambda one: (-one[1], one[0]))

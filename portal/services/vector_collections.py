@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -22,16 +23,15 @@ from portal.domain.vector_collections import (
 )
 from portal.errors import InvalidInput, NotFound
 from portal.services.collection_checks import common_length, require_dimensions, require_distinct
+from portal.services.nearest_records import COMPARED_ONE_BY_ONE, Meant, Ways, look_up, nearest
 from portal.settings import SearchSettings
-from portal.store import collection_reads, collection_writes
+from portal.store import collection_nearest, collection_reads, collection_writes
 from portal.store import vector_collections as collection_store
+from portal.store.documents import PORTAL_COLLECTION
 from portal.store.embedding_models import RegisteredModel
 from portal.store.model_switch import patiently
 from portal.store.session import Database, Session
 from portal.store.vector_collections import VectorCollection
-
-COMPARED_ONE_BY_ONE = 5_000
-"""Up to so many records a search compares all; above it asks an index, which may miss a few."""
 
 _LONGEST_NAME = 512
 
@@ -50,6 +50,11 @@ class Collections:
     search: SearchSettings
     compared_one_by_one: int = COMPARED_ONE_BY_ONE
 
+    @property
+    def ways(self) -> Ways:
+        """How vectors are searched for."""
+        return Ways(self.search, self.compared_one_by_one)
+
     # --- collections themselves -----------------------------------------------------------------
 
     def find(self, name: str) -> VectorCollection | None:
@@ -64,15 +69,21 @@ class Collections:
         self, name: str, distance: Distance, metadata: Mapping[str, Any]
     ) -> VectorCollection:
         """The collection of this name, as it is or newly made. Raises InvalidInput for a name
-        that cannot be: the portal's own among them."""
-        if not 0 < len(name) <= _LONGEST_NAME or "\0" in name:
-            raise InvalidInput(reason=f"a collection's name has 1 to {_LONGEST_NAME} characters")
+        that cannot be."""
+        self.check_name(name)
         with self.database.begin() as session:
             collection_store.add(session, name=name, distance=distance, metadata=metadata)
             collection = collection_store.find(session, name=name)
         if collection is None:
-            raise InvalidInput(reason=f"the collection “{name}” is the portal's own")
+            raise NotFound  # Dropped in that moment.
         return collection
+
+    def check_name(self, name: str) -> None:
+        """Raises InvalidInput for what no collection of a program's can be called."""
+        if not 0 < len(name) <= _LONGEST_NAME or "\0" in name:
+            raise InvalidInput(reason=f"a collection's name has 1 to {_LONGEST_NAME} characters")
+        if name == PORTAL_COLLECTION:
+            raise InvalidInput(reason=f"the collection “{name}” is the portal's own")
 
     def drop(self, collection_id: UUID) -> None:
         """Erase a collection. Raises NotFound when there is none."""
@@ -152,9 +163,16 @@ class Collections:
 
         Raises InvalidInput for a vector of another length, NotFound.
         """
-        with self.database.begin() as session:
+        read = partial(collection_nearest.read_records, with_vectors=page.with_vectors)
+        with self.database.read() as session:
             collection = _there(session, collection_id)
-            return nearest(session, self, collection, question, wanted=wanted, page=page)
+            # Without a filter there is nothing to look up: an index, if any, offers the nearest.
+            meant = Meant(wanted)
+            if not wanted.is_empty:
+                meant = look_up(session, self.ways, collection, wanted)
+            return nearest(
+                session, self.ways, collection, question, meant, limit=page.limit, read=read
+            )
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -190,50 +208,17 @@ class Collections:
             if (dimensions := common_length(vectors)) is not None:
                 require_dimensions(collection.model, dimensions)
             collection_writes.write(session, collection, collection.model, records)
-        self._index_if_many(collection_id)
+        self.index_if_many(collection_id)
 
-    def _index_if_many(self, collection_id: UUID) -> None:
-        """Make the index of a collection that has become large; nobody writes to it meanwhile."""
+    def index_if_many(self, collection_id: UUID) -> None:
+        """Make the index of a collection that has become large; nobody writes to it meanwhile.
+        Every write calls this."""
         with self.database.begin() as session:
             collection = _there(session, collection_id)
             if not collection_store.needs_index(session, collection, self.compared_one_by_one):
                 return
         with self.database.begin() as session:
             collection_store.ensure_index(session, _locked(session, collection_id), self.search)
-
-
-def nearest(
-    session: Session,
-    collections: Collections,
-    collection: VectorCollection,
-    question: Vector,
-    *,
-    wanted: RecordFilter,
-    page: Page,
-) -> list[StoredRecord]:
-    """The records nearest to a vector: by comparing all of a few, by the index of many."""
-    model, shape = collection.model, collection.index_shape
-    if model is None:
-        return []
-    require_dimensions(model, len(question))
-    most = collections.compared_one_by_one
-    if (
-        shape is not None
-        and page.limit is not None
-        and collection_store.is_larger_than(session, model, most)
-    ):
-        found = collection_reads.nearest_by_index(
-            session,
-            collection,
-            shape,
-            question,
-            wanted=wanted,
-            page=page,
-            search=collections.search,
-        )
-        if len(found) >= page.limit:
-            return found
-    return collection_reads.nearest(session, collection, question, wanted, page)
 
 
 def _there(session: Session, collection_id: UUID) -> VectorCollection:

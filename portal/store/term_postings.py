@@ -32,62 +32,91 @@ class Bm25Shape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TermPostings:
-    """`lengths` (chunks,) are in terms, as the index counts them. The chunks that hold the term
-    number n are `chunks[starts[n]:starts[n + 1]]`, each as often as `counts` says there."""
+class Postings:
+    """`lengths` (texts,) are in terms, as the index counts them. The texts that hold the term
+    number n are `texts[starts[n]:starts[n + 1]]`, each as often as `counts` says there."""
 
-    chunk_ids: Sequence[UUID]
-    document_ids: Sequence[UUID]
     lengths: NDArray[np.float64]
     terms: Mapping[str, int]
     starts: NDArray[np.int64]
-    chunks: NDArray[np.int32]
+    texts: NDArray[np.int32]
     counts: NDArray[np.float32]
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[UUID, UUID, str]]) -> TermPostings:
-        """From chunks with their documents and their terms between single spaces."""
+    def count(cls, texts: Sequence[str]) -> Postings:
+        """From texts as their terms between single spaces."""
         terms: dict[str, int] = {}
         numbers = [
             np.fromiter((terms.setdefault(term, len(terms)) for term in text.split()), np.int64)
-            for _, _, text in rows
+            for text in texts
         ]
         lengths = np.array([len(each) for each in numbers], np.int64)
-        holders = np.repeat(np.arange(len(rows)), lengths)
+        holders = np.repeat(np.arange(len(texts)), lengths)
         together = np.concatenate([*numbers, np.empty(0, np.int64)])
-        # Sorted by term, then by chunk; what stands twice in a chunk is counted.
-        keys, counts = np.unique(together * max(1, len(rows)) + holders, return_counts=True)
-        held, chunks = np.divmod(keys, max(1, len(rows)))
+        # Sorted by term, then by text; what stands twice in a text is counted.
+        keys, counts = np.unique(together * max(1, len(texts)) + holders, return_counts=True)
+        held, places = np.divmod(keys, max(1, len(texts)))
         return cls(
-            chunk_ids=[row[0] for row in rows],
-            document_ids=[row[1] for row in rows],
             lengths=np.array([indexed_length(int(length)) for length in lengths], np.float64),
             terms=terms,
             starts=np.searchsorted(held, np.arange(len(terms) + 1)),
-            chunks=chunks.astype(np.int32),
+            texts=places.astype(np.int32),
             counts=counts.astype(np.float32),
         )
+
+    def holders(self, term: str) -> NDArray[np.int32]:
+        """The places of the texts that hold a term."""
+        number = self.terms.get(term)
+        return self.texts[:0] if number is None else self.texts[self._held(number)]
 
     def bm25(
         self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
     ) -> NDArray[np.float64]:
-        """Scores (chunks,) for words of given weights: Robertson and Zaragoza, The Probabilistic
+        """Scores (texts,) for words of given weights: Robertson and Zaragoza, The Probabilistic
         Relevance Framework, 2009, equation 3.15."""
         norms = shape.k1 * (1 - shape.b + shape.b * self.lengths / mean_length)
         scores = np.zeros(len(self.lengths))
         for word, weight in weights.items():
             if (number := self.terms.get(word)) is None:
                 continue
-            held = slice(self.starts[number], self.starts[number + 1])
-            chunks, counts = self.chunks[held], self.counts[held].astype(np.float64)
-            scores[chunks] += weight * counts * (shape.k1 + 1) / (counts + norms[chunks])
+            held = self._held(number)
+            texts, counts = self.texts[held], self.counts[held].astype(np.float64)
+            scores[texts] += weight * counts * (shape.k1 + 1) / (counts + norms[texts])
         return scores
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory it takes."""
-        arrays = self.starts.nbytes + self.chunks.nbytes + self.counts.nbytes
-        return arrays + _BYTES_A_TERM * len(self.terms) + _BYTES_A_CHUNK * (1 + len(self.chunk_ids))
+        """About how much memory it takes, with what each text is known by."""
+        arrays = self.starts.nbytes + self.texts.nbytes + self.counts.nbytes
+        return arrays + _BYTES_A_TERM * len(self.terms) + _BYTES_A_CHUNK * (1 + len(self.lengths))
+
+    def _held(self, number: int) -> slice:
+        return slice(self.starts[number], self.starts[number + 1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TermPostings:
+    """The postings of chunks, and which chunks and documents they are."""
+
+    chunk_ids: Sequence[UUID]
+    document_ids: Sequence[UUID]
+    postings: Postings
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[UUID, UUID, str]]) -> TermPostings:
+        """From chunks with their documents and their terms between single spaces."""
+        counted = Postings.count([terms for _, _, terms in rows])
+        return cls([row[0] for row in rows], [row[1] for row in rows], counted)
+
+    def bm25(
+        self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
+    ) -> NDArray[np.float64]:
+        """Scores (chunks,), as `Postings.bm25`."""
+        return self.postings.bm25(weights, mean_length, shape)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.postings.size_bytes
 
 
 def indexed_length(count: int) -> int:

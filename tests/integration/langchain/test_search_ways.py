@@ -10,8 +10,9 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from portal.database import bm25
+from portal.domain.vector_collections import RecordFilter
 from portal.integrations.langchain import PostgresVectorStore
-from portal.store import collection_reads, config
+from portal.store import collection_nearest, config
 from portal.store import vector_collections as collection_store
 from portal.store.session import Database
 from portal.store.vector_index import VectorParameter, standing_indexes
@@ -141,8 +142,11 @@ def test_much_is_searched_by_an_index(
         (index,) = standing_indexes(session, collection.model.partition)
         session.execute(text(f"ANALYZE {collection.model.partition}"))
         session.execute(text("SET LOCAL enable_sort = off"))
-        statement = collection_reads.index_statement(collection, collection.index_shape)
-        binds = {"question": VectorParameter(questions[0].astype(np.float32)), "candidates": 10}
+        question = VectorParameter(questions[0].astype(np.float32))
+        binds: dict[str, Any] = {"question": question, "candidates": 10}
+        statement = collection_nearest.index_statement(
+            collection, collection.index_shape, RecordFilter(), binds
+        )
         plan = "\n".join(session.scalars(text(f"EXPLAIN {statement}"), binds))
     assert index.method == "hnsw"
     assert f"Index Scan using {index.name}" in plan
@@ -164,6 +168,40 @@ def test_a_narrow_filter_over_an_index_finds_all(make_store: MakeStore) -> None:
     rare = store.similarity_search_by_vector(question, k=20, filter={"rare": True})
     assert {document.id for document in rare} == {str(n) for n in range(0, COUNT, 100)}
     assert store.similarity_search_by_vector(question, k=3, filter={"n": 77})[0].id == "77"
+
+
+def test_what_a_filter_leaves_few_of_is_compared_one_by_one(make_store: MakeStore) -> None:
+    store = _many(make_store, "cosine", compared_one_by_one=500)
+    vectors = np.random.default_rng(7).normal(size=(COUNT, SIZE))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    filters: list[tuple[dict[str, Any], range]] = [
+        ({"n": {"$lt": 400}}, range(400)),
+        ({"$and": [{"rare": False}, {"n": {"$gte": 1100}}]}, range(1101, COUNT)),
+        ({"rare": True}, range(0, COUNT, 100)),
+    ]
+    for question in np.random.default_rng(9).normal(size=(10, SIZE)):
+        for where, meant in filters:
+            cosines = vectors[list(meant)] @ question
+            nearest = [str(meant[place]) for place in np.argsort(-cosines)[:10]]
+            found = store.similarity_search_by_vector(question, k=10, filter=where)
+            assert [document.id for document in found] == nearest, where
+
+
+def test_hybrid_search_finds_the_same_whichever_way_it_looks(make_store: MakeStore) -> None:
+    looks_up = _many(make_store, "cosine")
+    walks = make_store(looks_up.name, compared_one_by_one=20)
+    asked = np.random.default_rng(7).normal(size=(COUNT, SIZE))[77]
+    for where in (None, {"rare": True}, {"n": {"$gte": 50}}, {"n": 77}):
+        scored = {}
+        for store in (looks_up, walks):
+            found = store.hybrid_search(asked, "text 77 700", 5, filter=where)
+            scored[store] = [(document.id, score) for document, score in found]
+        ids = [key for key, _score in scored[looks_up]]
+        assert [key for key, _score in scored[walks]] == ids
+        assert ids[0] == "77" or where == {"rare": True}
+        for (_, one), (_, other) in zip(scored[looks_up], scored[walks], strict=True):
+            # Lengths count a little differently in the index and beside it.
+            assert one == pytest.approx(other, abs=0.01)
 
 
 def test_few_have_no_index(filled: PostgresVectorStore, database: Database) -> None:

@@ -33,6 +33,7 @@ def mcp_environment(database_url: str, data_dir: Path, secret_key: str) -> dict[
         "PORTAL_SECRET_KEY": secret_key,
         "PORTAL_EMBEDDING__PROVIDER": "hashing",
         "PORTAL_PUBLIC_URL": PUBLIC_URL,
+        "PORTAL_RATE_LIMITS__ENABLED": "false",
     }
 
 

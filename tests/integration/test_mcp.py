@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 from portal.domain.documents import Visibility
 from portal.domain.people import Person, Scope, TokenKind
-from portal.errors import InvalidToken, NotFound
+from portal.errors import InvalidToken, NotFound, RateLimited
 from portal.services import Services, library, selections, sessions, tokens
 from tests.conftest import Portal
 from tests.factories import run_apart
@@ -269,6 +269,39 @@ def test_a_token_that_is_revoked_opens_nothing_more(
         assert await refusal(client, "fetch", id=str(document.id)) == str(InvalidToken())
 
     go(Door(environment), token, visit)
+
+
+def test_each_person_may_call_each_tool_so_often(
+    portal: Portal, environment: dict[str, str]
+) -> None:
+    document = portal.add(HANDBOOK, title="Handbook")
+    limits = {
+        "PORTAL_RATE_LIMITS__ENABLED": "true",
+        "PORTAL_RATE_LIMITS__SEARCH_HYBRID": "2 per hour",
+        "PORTAL_RATE_LIMITS__GET_CHUNK": "1 per minute; 5 per day",
+    }
+
+    async def call_often(client: Client) -> None:
+        await ask(client, "search", query="refunds")
+        # What is not understood counts too: it costs a look at the token.
+        assert "query" in await refusal(client, "search")
+        words = await refusal(client, "search", query="refunds")
+        seconds = next(int(word) for word in words.split() if word.isdigit())
+        assert words == str(RateLimited(seconds=seconds))
+        assert 3500 < seconds <= 3600
+        await ask(client, "fetch", id=str(document.id))
+        assert await refusal(client, "fetch", id=str(document.id)) != NOT_FOUND
+
+    with http_process(environment | limits) as (url, _process):
+        door = Door(environment, url)
+        go(door, reading_token(portal), call_often)
+        # Another person has calls of their own; another token of the same person has not.
+        go(door, reading_token(portal, portal.person("ada")), call_often)
+
+        async def call_again(client: Client) -> None:
+            assert str(RateLimited(seconds=0))[:17] == (await refusal(client, "search"))[:17]
+
+        go(door, portal.token(portal.admin), call_again)
 
 
 # --- HTTP -----------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from portal.integrations.mcp.documents import (
     fetch,
     search,
 )
+from portal.limits.calls import CallLimits
 from portal.services import Services, tokens
 
 log = structlog.get_logger(__name__)
@@ -54,13 +55,15 @@ _HINTS = ToolAnnotations(
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A tool: how it is described, and the function of ours that does it."""
+    """A tool: how it is described, the function of ours that does it, and which field of
+    RateLimitSettings says how often a person may call it."""
 
     title: str
     description: str
     takes: type[BaseModel]
     gives: type[BaseModel]
     run: Callable[[Services, Person, Any], BaseModel]
+    limit: str
 
 
 _TOOLS = {
@@ -71,6 +74,7 @@ _TOOLS = {
         takes=SearchArguments,
         gives=SearchResults,
         run=search,
+        limit="search_hybrid",
     ),
     "fetch": _Kind(
         title="Read a document",
@@ -79,6 +83,7 @@ _TOOLS = {
         takes=FetchArguments,
         gives=FetchedDocument,
         run=fetch,
+        limit="get_chunk",
     ),
 }
 
@@ -91,6 +96,7 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
     # As many as have a connection to the database for themselves: more would wait for one in vain.
     connections = services.settings.database_pool_size - VERIFIED_AT_ONCE
     at_once = anyio.CapacityLimiter(max(1, connections))
+    limits = CallLimits(services)
 
     async def list_tools(
         _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
@@ -103,7 +109,8 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
         kind = _TOOLS.get(params.name)
         if kind is None:
             raise MCPError(INVALID_PARAMS, "There is no such tool. There are: search, fetch.")
-        call = partial(_call, services, params.name, kind, read_token(), params.arguments or {})
+        given = params.arguments or {}
+        call = partial(_call, services, limits, params.name, kind, token=read_token(), given=given)
         return await anyio.to_thread.run_sync(call, limiter=at_once)
 
     return Server(
@@ -129,13 +136,20 @@ def _described(name: str, kind: _Kind) -> Tool:
 
 
 def _call(
-    services: Services, name: str, kind: _Kind, token: str, given: dict[str, Any]
+    services: Services,
+    limits: CallLimits,
+    name: str,
+    kind: _Kind,
+    *,
+    token: str,
+    given: dict[str, Any],
 ) -> CallToolResult:
     """What the tool answers, or in words why it does not: clients show those to their model."""
     started = time.perf_counter()
     outcome = "ok"
     try:
         person = reader(services, token)
+        limits.count(person, f"mcp {name}", limit=kind.limit)
         answer = _answered(kind.run(services, person, _checked(kind, given)))
     except PortalError as error:
         outcome, answer = error.code, _refused(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -55,6 +55,18 @@ class HybridStatus:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage as a program keeps it under an id of its own. A `content` of None counts as the
+    empty text. `vector` is (dimensions,) float32; None where the store is to embed the content,
+    or where it was not asked for."""
+
+    id: str
+    content: str | None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    vector: Vector | None = field(default=None, compare=False)
+
+
 class QueryEmbedder(Protocol):
     """What turns a question into a vector."""
 
@@ -83,3 +95,64 @@ class SemanticBackend(Protocol):
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
         """Cosines of passages to a vector, of those that have one."""
+
+
+class PassageBackend(SemanticBackend, Protocol):
+    """Where a program's passages are kept. Ids, texts and metadata come cleaned, and each passage
+    that is to be written with its vector."""
+
+    def upsert(self, passages: Sequence[Passage]) -> None:
+        """Keep passages of distinct ids, whole, in the place of those with the same ids. Raises
+        ValueError for what cannot be kept."""
+
+    def get(self, ids: Sequence[str] | None, page: PassagePage) -> list[Passage]:
+        """Those of these ids, or all, in the order in which they were first kept."""
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Erase passages; how many there were."""
+
+    def count(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePage:
+    """Which of the passages, in the order in which they were first kept."""
+
+    limit: int | None = None
+    offset: int = 0
+    with_vectors: bool = field(default=False, kw_only=True)
+
+
+class PassageStore(Protocol):
+    """Passages of a program that are searched by meaning, or by meaning and words: the one port,
+    whatever keeps them."""
+
+    @property
+    def status(self) -> HybridStatus: ...
+
+    def is_hybrid_search_enabled(self) -> bool: ...
+
+    def semantic_search(
+        self,
+        query: str,
+        limit: int = ...,
+        threshold: float | None = None,
+        content_type: str | None = None,
+    ) -> list[SemanticResult]:
+        """The best passages: at most `limit` (less than 1 counts as 5), of a cosine of `threshold`
+        or more, whose metadata has this `content_type`; none for an empty question."""
+
+    def upsert(self, passages: Iterable[Passage]) -> None: ...
+
+    def get(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        with_vectors: bool = False,
+    ) -> list[Passage]: ...
+
+    def delete(self, ids: Sequence[str]) -> int: ...
+
+    def count(self) -> int: ...

@@ -1,0 +1,108 @@
+"""Chroma's sparse index, filled by the portal's own analyser, so that Chinese is found by words.
+
+Chroma (1.1 and later, on a server or in its cloud) keeps sparse vectors in the metadata of records
+and makes them when a record is written, by the function that the collection's schema names. Its own
+function parts words at spaces alone; ours parts them as all searches of the portal do. A weight is
+the part of BM25 that a text has by itself; how rare a word is, Chroma adds (`bm25=True`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from portal.integrations.chroma_client import chroma
+from portal.text.analyser import index_terms, query_terms
+
+SPARSE_KEY = "portal_bm25"
+"""The metadata that holds a record's sparse vector. Nobody is shown it."""
+
+MEAN_LENGTH = 256.0
+"""Terms of a usual passage. A sparse vector cannot follow the collection's true mean."""
+
+_INDEX_BITS = 31
+
+
+class PortalBm25:
+    """A `chromadb.api.types.SparseEmbeddingFunction`, by its form; `k1` and `b` are BM25's."""
+
+    def __init__(self, k1: float = 1.2, b: float = 0.75) -> None:
+        self.k1, self.b = k1, b
+
+    def __call__(self, input: Sequence[str]) -> list[Any]:  # noqa: A002 - Chroma's name
+        """Vectors of documents."""
+        return [self._vector(Counter(index_terms(text).split())) for text in input]
+
+    def embed_query(self, input: Sequence[str]) -> list[Any]:  # noqa: A002 - Chroma's name
+        """Vectors of questions, in which every word counts one."""
+        return [_sparse({_index(term): 1.0 for term in query_terms(text)}) for text in input]
+
+    def _vector(self, counts: Counter[str]) -> Any:
+        norm = self.k1 * (1 - self.b + self.b * counts.total() / MEAN_LENGTH)
+        return _sparse({_index(term): n * (self.k1 + 1) / (n + norm) for term, n in counts.items()})
+
+    @staticmethod
+    def name() -> str:
+        return "portal_bm25"
+
+    @staticmethod
+    def build_from_config(config: Mapping[str, Any]) -> PortalBm25:
+        return PortalBm25(config["k1"], config["b"])
+
+    def get_config(self) -> dict[str, Any]:
+        return {"k1": self.k1, "b": self.b}
+
+
+def bm25_schema(function: PortalBm25) -> Any:
+    """A schema with a dense index by cosine and a sparse one. Raises whatever a Chroma that knows
+    no schemas raises."""
+    chromadb = chroma()
+    register()
+    schema = chromadb.Schema()
+    schema.create_index(chromadb.VectorIndexConfig(space="cosine"))
+    sparse = chromadb.SparseVectorIndexConfig(
+        source_key=chromadb.K.DOCUMENT, embedding_function=function, bm25=True
+    )
+    schema.create_index(sparse, key=SPARSE_KEY)
+    return schema
+
+
+def register() -> None:
+    """Let Chroma find the function by its name, when it opens a collection made with it."""
+    chroma().utils.embedding_functions.register_sparse_embedding_function(PortalBm25)
+
+
+def sparse_keys(collection: Any) -> list[str]:
+    """The metadata that holds a collection's sparse vectors, those first that text can be looked
+    for in; none where it has no sparse index."""
+    keyed = getattr(getattr(collection, "schema", None), "keys", None) or {}
+    indexes = {
+        key: value.sparse_vector.sparse_vector_index
+        for key, value in keyed.items()
+        if value.sparse_vector is not None and value.sparse_vector.sparse_vector_index is not None
+    }
+    return [key for key, index in indexes.items() if index.enabled]
+
+
+def searchable_key(collection: Any) -> str | None:
+    """The sparse index that words can be looked for in: ours, or another whose function Chroma
+    knows here."""
+    usable = [
+        key
+        for key in sparse_keys(collection)
+        if collection.schema.keys[key].sparse_vector.sparse_vector_index.config.embedding_function
+    ]
+    return SPARSE_KEY if SPARSE_KEY in usable else next(iter(usable), None)
+
+
+def _index(term: str) -> int:
+    digest = hashlib.blake2b(term.encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") >> (32 - _INDEX_BITS)
+
+
+def _sparse(weights: Mapping[int, float]) -> Any:
+    ordered: Iterable[tuple[int, float]] = sorted(weights.items())
+    indices, values = zip(*ordered, strict=True) if weights else ((), ())
+    return chroma().base_types.SparseVector(indices=list(indices), values=list(values))

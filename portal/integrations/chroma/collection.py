@@ -1,0 +1,133 @@
+"""Opening a collection of Chroma's, with a native BM25 index where Chroma has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import structlog
+
+from portal.domain.semantic import Passage
+from portal.integrations.chroma.bm25 import (
+    PortalBm25,
+    bm25_schema,
+    register,
+    searchable_key,
+    sparse_keys,
+)
+from portal.integrations.chroma_client import Client, chroma
+
+NO_BM25_INDEX = "no_bm25_index"
+BM25_UNAVAILABLE = "bm25_unavailable"
+
+# How a Chroma that has no such index says so: it knows the schema and refuses it (1.5, on a
+# machine of one's own), or knows no schemas (before 1.1).
+_UNSUPPORTED = ("not enabled", "not supported", "not implemented", "unexpected keyword")
+_LONGEST_REASON = 300
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCollection:
+    """A collection, where its sparse vectors can be asked (None: nowhere, and why), and the
+    metadata that is Chroma's own."""
+
+    collection: Any
+    sparse_key: str | None
+    why_no_sparse: str | None
+    hidden_keys: frozenset[str]
+
+
+def open_collection(
+    client: Client, name: str, *, hybrid: bool, function: PortalBm25
+) -> OpenCollection:
+    """The collection of this name, which is made where it is missing: by cosine, and with a BM25
+    index where that is wished and Chroma has it. It is tried, for no version tells: the same
+    package has it on a server of many machines and has not in a directory."""
+    reason = None
+    if hybrid:
+        try:
+            made = client.get_or_create_collection(
+                name, schema=bm25_schema(function), embedding_function=None
+            )
+        except Exception as error:  # noqa: BLE001 - whatever it is, meaning alone will do
+            reason = _reason(error, name)
+        else:
+            return _opened(made, NO_BM25_INDEX)
+    made = client.get_or_create_collection(
+        name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+    )
+    return _opened(made, reason or NO_BM25_INDEX)
+
+
+def _opened(collection: Any, reason: str) -> OpenCollection:
+    key = searchable_key(collection)
+    hidden = frozenset(sparse_keys(collection))
+    return OpenCollection(collection, key, None if key else reason, hidden)
+
+
+def _reason(error: Exception, name: str) -> str:
+    said = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
+    if not any(word in said for word in _UNSUPPORTED) and not isinstance(error, AttributeError):
+        log.error("chroma_bm25_index_failed", collection=name, exc_info=error)
+    return f"{BM25_UNAVAILABLE}: {said}"
+
+
+def is_missing(error: Exception) -> bool:
+    """Whether Chroma says that there is no such collection (any more)."""
+    return isinstance(error, chroma().errors.NotFoundError)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """ValueError for what Chroma cannot keep."""
+    errors = chroma().errors
+    refused = (
+        errors.InvalidArgumentError,
+        errors.InvalidDimensionException,
+        errors.DuplicateIDError,
+        OverflowError,
+        TypeError,
+    )
+    try:
+        yield
+    except refused as error:
+        raise ValueError(str(error)) from error
+
+
+def passages_of(
+    result: Mapping[str, Any], hidden_keys: frozenset[str], question: int | None = None
+) -> list[Passage]:
+    """Records as Chroma hands them out, a list a field; with `question` a list a question, and its
+    number."""
+
+    def values(field: str) -> Sequence[Any]:
+        listed = result.get(field)
+        if question is not None and listed is not None:
+            listed = listed[question]
+        return [None] * len(ids) if listed is None else listed
+
+    ids: Sequence[str] = result["ids"] if question is None else result["ids"][question]
+    fields = zip(ids, values("documents"), values("metadatas"), values("embeddings"), strict=True)
+    return [
+        Passage(
+            key,
+            document or "",
+            {name: one for name, one in (metadata or {}).items() if name not in hidden_keys},
+            None if vector is None else np.asarray(vector, dtype=np.float32),
+        )
+        for key, document, metadata, vector in fields
+    ]
+
+
+def ensure_registered() -> None:
+    """Let Chroma know our function by its name before it opens a collection; one that knows no
+    sparse functions need not."""
+    try:
+        register()
+    except (ImportError, AttributeError):
+        log.debug("chroma_knows_no_sparse_functions")

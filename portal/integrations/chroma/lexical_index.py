@@ -1,0 +1,105 @@
+"""BM25 in memory over texts that come and go: the words' leg of what has none of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from portal.store.term_postings import Bm25Shape, Postings
+from portal.text.analyser import index_terms, query_terms
+
+# What changed is counted apart from the rest until it is so many texts and such a part of it.
+_MOST_CHANGED = 500
+_LARGEST_PART = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    terms: str
+    content_type: str | None
+
+
+@dataclass(slots=True)
+class _Segment:
+    """Postings of texts that stood under `ids`; `is_live` (texts,) says which still do, as they
+    are there."""
+
+    ids: Sequence[str]
+    postings: Postings
+    is_live: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, texts: Mapping[str, _Text]) -> _Segment:
+        postings = Postings.count([text.terms for text in texts.values()])
+        return cls(list(texts), postings, np.ones(len(texts), dtype=np.bool_))
+
+
+class LexicalIndex:
+    """Texts under ids, ranked as the portal ranks words: terms by its analyser, weights by
+    ln(1 + (N - n + ½) / (n + ½)). Not safe between threads; its owner locks."""
+
+    def __init__(self, shape: Bm25Shape) -> None:
+        self._shape = shape
+        self._texts: dict[str, _Text] = {}
+        self._settled = _Segment.of({})
+        self._places: dict[str, int] = {}
+        self._changed: dict[str, _Text] = {}
+        self._recent: _Segment | None = None
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def put(self, key: str, text: str, content_type: str | None) -> None:
+        """Have this text stand under `key`."""
+        self.remove(key)
+        self._texts[key] = self._changed[key] = _Text(index_terms(text), content_type)
+        self._recent = None
+
+    def remove(self, key: str) -> None:
+        """Have nothing stand under `key`."""
+        self._texts.pop(key, None)
+        if self._changed.pop(key, None) is not None:
+            self._recent = None
+        place = self._places.pop(key, None)
+        if place is not None:
+            self._settled.is_live[place] = False
+
+    def best(self, question: str, limit: int, content_type: str | None) -> list[str]:
+        """The ids of the best texts of this type that hold a word of the question, best first."""
+        words = query_terms(question)
+        segments = self._segments()
+        holders = {
+            word: sum(int(each.is_live[each.postings.holders(word)].sum()) for each in segments)
+            for word in words
+        }
+        total = len(self._texts)
+        weights = {
+            word: math.log1p((total - held + 0.5) / (held + 0.5))
+            for word, held in holders.items()
+            if held
+        }
+        if not weights:
+            return []
+        mean = sum(float(each.postings.lengths[each.is_live].sum()) for each in segments) / total
+        scored = [
+            (float(scores[place]), each.ids[place])
+            for each in segments
+            for scores in [each.postings.bm25(weights, mean, self._shape)]
+            for place in np.flatnonzero((scores > 0) & each.is_live).tolist()
+            if content_type in (None, self._texts[each.ids[place]].content_type)
+        ]
+        scored.sort(key=lambda one: (-one[0], one[1]))
+        return [key for _score, key in scored[:limit]]
+
+    def _segments(self) -> tuple[_Segment, _Segment]:
+        if len(self._changed) > max(_MOST_CHANGED, _LARGEST_PART * len(self._places)):
+            self._settled = _Segment.of(self._texts)
+            self._places = {key: place for place, key in enumerate(self._settled.ids)}
+            self._changed, self._recent = {}, None
+        if self._recent is None:
+            self._recent = _Segment.of(self._changed)
+        return self._settled, self._recent

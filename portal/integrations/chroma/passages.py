@@ -1,0 +1,235 @@
+"""Passages in a collection of Chroma's. Needs the extra `chroma`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+import structlog
+
+from portal.domain.embedding import Vector
+from portal.domain.semantic import FoundPassage, Passage, PassagePage
+from portal.integrations.chroma.bm25 import PortalBm25
+from portal.integrations.chroma.collection import (
+    OpenCollection,
+    ensure_registered,
+    is_missing,
+    open_collection,
+    passages_of,
+    plain_errors,
+)
+from portal.integrations.chroma.words import OwnWords
+from portal.integrations.chroma_client import Client, chroma
+from portal.integrations.passage_store import CONTENT_TYPE, cosine, found, nearest_first
+from portal.store.term_postings import Bm25Shape
+from portal.text.analyser import query_terms
+
+LexicalLeg = Literal["native", "own"]
+
+_WITH_VECTORS = ["documents", "metadatas", "embeddings"]
+_WITHOUT = ["documents", "metadatas"]
+_LARGEST_WHOLE_NUMBER = 2**63
+
+Result = TypeVar("Result")
+
+log = structlog.get_logger(__name__)
+
+
+class ChromaPassages:
+    """A collection, which is made where it is missing. `hybrid` asks for a native BM25 index when
+    it is made; with `lexical` ``own`` words are ranked here where there is none."""
+
+    def __init__(
+        self,
+        client: Client,
+        collection: str,
+        *,
+        hybrid: bool,
+        lexical: LexicalLeg,
+        shape: Bm25Shape,
+    ) -> None:
+        chroma()
+        self._client = client
+        self._collection = collection
+        self._hybrid = hybrid
+        self._function = PortalBm25(shape.k1, shape.b)
+        self._own = OwnWords(client, shape) if lexical == "own" else None
+        self._most_at_once = int(client.get_max_batch_size())
+        ensure_registered()
+        self._there = self._open()
+
+    @property
+    def name(self) -> str:
+        return f"chroma:{self._collection}"
+
+    # --- searching ------------------------------------------------------------------------------
+
+    def why_no_sparse(self) -> str | None:
+        return None if self._own else self._there.why_no_sparse
+
+    def dense(
+        self, query_vector: Vector, limit: int, content_type: str | None
+    ) -> list[FoundPassage]:
+        def near(there: OpenCollection) -> list[Passage]:
+            result = there.collection.query(
+                query_embeddings=[query_vector.tolist()],
+                n_results=limit,
+                where=_of_type(content_type),
+                include=_WITH_VECTORS,
+            )
+            return passages_of(result, there.hidden_keys, question=0)
+
+        return nearest_first(self._on_collection(near), query_vector)
+
+    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[FoundPassage]:
+        if not query_terms(query_text):
+            return []
+
+        def by_words(there: OpenCollection) -> list[Passage]:
+            if there.sparse_key is not None:
+                return self._native(there, query_text, limit, content_type)
+            if self._own is None:
+                raise LookupError("the collection has no BM25 index")
+            return self._own.best(there, query_text, limit, content_type)
+
+        return [found(passage) for passage in self._on_collection(by_words)]
+
+    def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
+        return {
+            passage.id: cosine(passage.vector, query_vector)
+            for passage in self.get(ids, PassagePage(with_vectors=True))
+            if passage.vector is not None
+        }
+
+    def _native(
+        self, there: OpenCollection, query_text: str, limit: int, content_type: str | None
+    ) -> list[Passage]:
+        chromadb = chroma()
+        key = chromadb.K
+        # The ranking considers as many as are wanted: by itself it stops at sixteen.
+        search = chromadb.Search(
+            where=_of_type(content_type),
+            rank=chromadb.Knn(query=query_text, key=there.sparse_key, limit=limit),
+            limit=limit,
+        ).select(key.DOCUMENT, key.METADATA, key.SCORE)
+        return passages_of(there.collection.search(search), there.hidden_keys, question=0)
+
+    # --- keeping --------------------------------------------------------------------------------
+
+    def upsert(self, passages: Sequence[Passage]) -> None:
+        """In batches of as many as Chroma takes at once; each is kept whole or not at all."""
+        for passage in passages:
+            _check(passage, self._there.hidden_keys)
+        for batch in _batches(passages, self._most_at_once):
+            self._on_collection(partial(self._write, batch))
+
+    def get(self, ids: Sequence[str] | None, page: PassagePage) -> list[Passage]:
+        include = _WITH_VECTORS if page.with_vectors else _WITHOUT
+
+        def read(there: OpenCollection) -> list[Passage]:
+            if ids is None:
+                result = there.collection.get(limit=page.limit, offset=page.offset, include=include)
+                return passages_of(result, there.hidden_keys)
+            return [
+                passage
+                for batch in _batches(ids, self._most_at_once)
+                for passage in passages_of(
+                    there.collection.get(ids=list(batch), include=include), there.hidden_keys
+                )
+            ]
+
+        return self._on_collection(read)
+
+    def delete(self, ids: Sequence[str]) -> int:
+        return sum(
+            self._on_collection(partial(self._erase, batch))
+            for batch in _batches(ids, self._most_at_once)
+        )
+
+    def count(self) -> int:
+        return int(self._on_collection(lambda there: there.collection.count()))
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _open(self) -> OpenCollection:
+        there = open_collection(
+            self._client, self._collection, hybrid=self._hybrid, function=self._function
+        )
+        own = "own" if self._own and self._hybrid else None
+        log.info(
+            "chroma_collection_opened",
+            collection=self._collection,
+            words="native" if there.sparse_key else own,
+        )
+        return there
+
+    def _on_collection(self, action: Callable[[OpenCollection], Result]) -> Result:
+        """Do something to the collection, which is made anew where somebody has dropped it."""
+        try:
+            return action(self._there)
+        except Exception as error:
+            if not is_missing(error):
+                raise
+        self._there = self._open()
+        return action(self._there)
+
+    def _write(self, batch: Sequence[Passage], there: OpenCollection) -> None:
+        with self._in_step(there, written=batch), plain_errors():
+            there.collection.upsert(
+                ids=[passage.id for passage in batch],
+                embeddings=[passage.vector for passage in batch],
+                documents=[passage.content or "" for passage in batch],
+                metadatas=_replacing(there, batch),
+            )
+
+    def _erase(self, batch: Sequence[str], there: OpenCollection) -> int:
+        # Chroma counts what it was asked for, there or not.
+        known = list(there.collection.get(ids=list(batch), include=[])["ids"])
+        if known:
+            with self._in_step(there, erased=known):
+                there.collection.delete(ids=known)
+        return len(known)
+
+    def _in_step(
+        self,
+        there: OpenCollection,
+        written: Sequence[Passage] = (),
+        erased: Sequence[str] = (),
+    ) -> AbstractContextManager[None]:
+        return self._own.writing(there, written, erased) if self._own else nullcontext()
+
+
+def _of_type(content_type: str | None) -> dict[str, Any] | None:
+    return None if content_type is None else {CONTENT_TYPE: content_type}
+
+
+def _replacing(there: OpenCollection, batch: Sequence[Passage]) -> list[dict[str, Any] | None]:
+    """Metadata that leaves nothing of what stood there: Chroma merges it into what there is, and
+    takes away what is None."""
+    result = there.collection.get(ids=[passage.id for passage in batch], include=["metadatas"])
+    stood = dict(zip(result["ids"], result["metadatas"], strict=True))
+    return [
+        {
+            name: passage.metadata.get(name)
+            for name in {**(stood.get(passage.id) or {}), **passage.metadata}
+            if name not in there.hidden_keys
+        }
+        or None
+        for passage in batch
+    ]
+
+
+def _check(passage: Passage, hidden_keys: frozenset[str]) -> None:
+    """Raises ValueError for metadata that Chroma would change."""
+    for name, value in passage.metadata.items():
+        if name in hidden_keys:
+            raise ValueError(f"metadata must not hold {name}: Chroma keeps words there")
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, int) and not -_LARGEST_WHOLE_NUMBER <= one < _LARGEST_WHOLE_NUMBER:
+                raise ValueError("Chroma keeps whole numbers of up to 64 bits")
+
+
+def _batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,186 @@
+"""A leg of words of our own over a collection of Chroma's that has no sparse index.
+
+The index is in the memory of this process: read from the collection at the first search by words,
+kept in step with what goes through the store, and read again, only what differs being analysed,
+when the collection was changed by others. That is noticed by the number of records, and in a
+directory by the state of its database file, which costs nothing to ask. A server does not tell, so
+there all is read again after `recheck_s` seconds. What is found is always read from the collection,
+and where it is not what the index knows, the index is read anew and asked once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import structlog
+
+from portal.domain.semantic import Passage
+from portal.integrations.chroma.collection import OpenCollection, passages_of
+from portal.integrations.chroma.lexical_index import LexicalIndex
+from portal.integrations.chroma_client import DATABASE_FILE, Client
+from portal.integrations.passage_store import CONTENT_TYPE
+from portal.store.term_postings import Bm25Shape
+
+RECHECK_S = 30.0
+"""How long records that others change on a server may be searched by their old words."""
+
+_PAGE = 2_000
+_STATE_FILES = (DATABASE_FILE, f"{DATABASE_FILE}-wal")
+
+log = structlog.get_logger(__name__)
+
+
+class OwnWords:
+    """The words of one collection. Safe between threads: writing and searching take turns."""
+
+    def __init__(self, client: Client, shape: Bm25Shape, *, recheck_s: float = RECHECK_S) -> None:
+        self._lock = RLock()
+        self._index = LexicalIndex(shape)
+        self._digests: dict[str, bytes] = {}
+        self._directory = _directory_of(client)
+        self._recheck_s = recheck_s
+        # The state of the collection that the index shows; None: it shows none.
+        self._shown: object = None
+        self._read_at = 0.0
+
+    def best(
+        self, there: OpenCollection, question: str, limit: int, content_type: str | None
+    ) -> list[Passage]:
+        """The passages of this type that BM25 ranks first, best first."""
+        with self._lock:
+            if not self._is_in_step(there):
+                self._read(there)
+            found = self._find(there, question, limit, content_type)
+            if found is None:
+                self._read(there)
+                found = self._find(there, question, limit, content_type)
+            return found or []
+
+    @contextmanager
+    def writing(
+        self, there: OpenCollection, written: Sequence[Passage] = (), erased: Sequence[str] = ()
+    ) -> Iterator[None]:
+        """Around what writes or erases passages, so that the index goes with it."""
+        with self._lock:
+            # An index that nobody has asked for yet is not built for writing's sake.
+            was_in_step = self._shown is not None and self._is_in_step(there)
+            self._shown = None
+            yield
+            if was_in_step:
+                for passage in written:
+                    self._put(passage)
+                for key in erased:
+                    self._remove(key)
+                self._shown = self._state(there)
+
+    def _find(
+        self, there: OpenCollection, question: str, limit: int, content_type: str | None
+    ) -> list[Passage] | None:
+        """The best passages as the collection has them; None where the index knows others."""
+        keys = self._index.best(question, limit, content_type)
+        if not keys:
+            return []
+        result = there.collection.get(ids=keys, include=["documents", "metadatas"])
+        stored = {one.id: one for one in passages_of(result, there.hidden_keys)}
+        found = [stored[key] for key in keys if key in stored]
+        is_known = all(_digest(one) == self._digests[one.id] for one in found)
+        return found if is_known and len(found) == len(keys) else None
+
+    # --- keeping in step ------------------------------------------------------------------------
+
+    def _is_in_step(self, there: OpenCollection) -> bool:
+        if self._shown is None or self._shown != self._state(there):
+            return False
+        if self._directory is None and time.monotonic() - self._read_at >= self._recheck_s:
+            return False
+        return bool(there.collection.count() == len(self._index))
+
+    def _state(self, there: OpenCollection) -> object:
+        """What is another as soon as somebody has written, in a directory; on a server what is
+        another when the collection is."""
+        # Only asked for, never opened: to close a database file here would end the locks that
+        # Chroma holds on it in this process.
+        return there.collection.id, tuple(map(_file_state, self._state_files()))
+
+    def _state_files(self) -> list[Path]:
+        return [self._directory / name for name in _STATE_FILES] if self._directory else []
+
+    def _read(self, there: OpenCollection) -> None:
+        """Have the index show what is in the collection now."""
+        started, analysed = time.monotonic(), 0
+        # Asked before: what is written meanwhile makes it another.
+        shown = self._state(there)
+        gone = set(self._digests)
+        for passage in _all(there):
+            gone.discard(passage.id)
+            if self._digests.get(passage.id) != _digest(passage):
+                self._put(passage)
+                analysed += 1
+        for key in gone:
+            self._remove(key)
+        self._shown, self._read_at = shown, time.monotonic()
+        log.info(
+            "chroma_words_read",
+            collection=there.collection.name,
+            records=len(self._index),
+            analysed=analysed,
+            removed=len(gone),
+            duration_ms=round((self._read_at - started) * 1000, 1),
+        )
+
+    def _put(self, passage: Passage) -> None:
+        self._index.put(passage.id, passage.content or "", _type_of(passage))
+        self._digests[passage.id] = _digest(passage)
+
+    def _remove(self, key: str) -> None:
+        self._index.remove(key)
+        self._digests.pop(key, None)
+
+
+def _all(there: OpenCollection) -> Iterator[Passage]:
+    """Every record, in pages. One that slips from page to page while others erase is missed, and
+    with it the number of records, which the next search notices."""
+    offset = 0
+    while True:
+        result = there.collection.get(
+            limit=_PAGE, offset=offset, include=["documents", "metadatas"]
+        )
+        page = passages_of(result, there.hidden_keys)
+        yield from page
+        if len(page) < _PAGE:
+            return
+        offset += _PAGE
+
+
+def _directory_of(client: Client) -> Path | None:
+    """The directory of a client of one; None for any other."""
+    try:
+        settings = client.get_settings()
+    except AttributeError:
+        return None
+    return Path(settings.persist_directory) if settings.is_persistent else None
+
+
+def _file_state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def _type_of(passage: Passage) -> str | None:
+    value: Any = passage.metadata.get(CONTENT_TYPE)
+    return value if isinstance(value, str) else None
+
+
+def _digest(passage: Passage) -> bytes:
+    """Tells texts and types apart that are ranked apart."""
+    shown = f"{_type_of(passage)}\0{passage.content}"
+    return hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=16).digest()

@@ -1,0 +1,95 @@
+"""Opens stores of passages: one port, in PostgreSQL or in Chroma."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from portal.domain.embedding import Embedder
+from portal.embeddings import create_embedder
+from portal.integrations.chroma.passages import ChromaPassages, LexicalLeg
+from portal.integrations.chroma_client import DEFAULT_PORT, Client, open_directory, open_server
+from portal.integrations.connection import Connection, connect
+from portal.integrations.passage_store import StoredPassages
+from portal.integrations.postgres_passages import PostgresPassages
+from portal.services.vector_collections import Collections
+from portal.settings import Settings, load_settings
+from portal.store.term_postings import Bm25Shape
+
+DEFAULT_COLLECTION = "content_chunks"
+
+
+def open_passage_store(
+    backend: Literal["postgresql", "chroma"], collection: str = DEFAULT_COLLECTION, **options: Any
+) -> StoredPassages:
+    """The passages of a collection, in PostgreSQL or Chroma: `options` are those of
+    `open_postgresql` and `open_chroma`. Raises ValueError for another backend."""
+    if backend == "postgresql":
+        return open_postgresql(collection, **options)
+    if backend == "chroma":
+        return open_chroma(collection, **options)
+    raise ValueError(f"a store of passages is in postgresql or chroma; got {backend!r}")
+
+
+def open_postgresql(
+    collection: str = DEFAULT_COLLECTION,
+    *,
+    connection: Connection | None = None,
+    embedder: Embedder | None = None,
+    hybrid: bool | None = None,
+) -> StoredPassages:
+    """Passages in the portal's database, beside its own documents. `connection` is a URL, settings
+    or a Database, else the settings of this machine; without an `embedder` the portal's model
+    embeds; `hybrid` is that of USE_HYBRID_SEARCH unless it is said. Raises ServerSetup,
+    ValueError."""
+    database, settings = connect(connection)
+    backend = PostgresPassages(Collections(database, settings.search), collection)
+    return _stored(backend, embedder, hybrid, settings)
+
+
+def open_chroma(
+    collection: str = DEFAULT_COLLECTION,
+    *,
+    directory: Path | str | None = None,
+    host: str | None = None,
+    port: int = DEFAULT_PORT,
+    ssl: bool = False,
+    headers: Mapping[str, str] | None = None,
+    client: Client | None = None,
+    embedder: Embedder | None = None,
+    hybrid: bool | None = None,
+    lexical: LexicalLeg | None = None,
+    settings: Settings | None = None,
+) -> StoredPassages:
+    """Passages in Chroma: in a `directory`, on a server at `host`, or wherever a `client` leads;
+    one of the three. `lexical` ``own`` ranks words here where Chroma cannot, ``native`` does not;
+    PORTAL_CHROMA__LEXICAL_LEG unless it is said. Raises ServerSetup, ValueError."""
+    if sum(place is not None for place in (directory, host, client)) != 1:
+        raise ValueError("Chroma is in a directory, at a host, or where a client leads: say one")
+    settings = settings or load_settings()
+    if directory is not None:
+        client = open_directory(directory)
+    elif host is not None:
+        client = open_server(host, port, ssl=ssl, headers=headers)
+    backend = ChromaPassages(
+        client,
+        collection,
+        hybrid=settings.hybrid_semantic_search if hybrid is None else hybrid,
+        lexical=settings.chroma.lexical_leg if lexical is None else lexical,
+        shape=Bm25Shape(settings.search.bm25_k1, settings.search.bm25_b),
+    )
+    return _stored(backend, embedder, hybrid, settings)
+
+
+def _stored(
+    backend: PostgresPassages | ChromaPassages,
+    embedder: Embedder | None,
+    hybrid: bool | None,
+    settings: Settings,
+) -> StoredPassages:
+    return StoredPassages(
+        backend,
+        embedder or create_embedder(settings.embedding),
+        hybrid=settings.hybrid_semantic_search if hybrid is None else hybrid,
+    )

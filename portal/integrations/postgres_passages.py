@@ -1,0 +1,134 @@
+"""Passages in a program's collection of the portal's database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from portal.domain.embedding import Vector
+from portal.domain.metadata_filter import parse_filter
+from portal.domain.semantic import FoundPassage, Passage, PassagePage
+from portal.domain.vector_collections import NewRecord, Page, RecordFilter, StoredRecord
+from portal.errors import InvalidInput, NotFound
+from portal.integrations.passage_store import (
+    CONTENT_TYPE,
+    cosine,
+    found,
+    named_document,
+    nearest_first,
+)
+from portal.integrations.values import plain_errors
+from portal.services.collection_hybrid import ranks_words, search_by_words
+from portal.services.vector_collections import Collections
+from portal.text.analyser import query_terms
+
+NO_KEYWORD_INDEX = "keyword_unavailable"
+
+Result = TypeVar("Result")
+
+
+class PostgresPassages:
+    """A collection, which is made where it is missing, and compares by cosine then."""
+
+    def __init__(self, collections: Collections, collection: str) -> None:
+        self._collections = collections
+        self._collection = collection
+        self._id = self._ensured()
+
+    @property
+    def name(self) -> str:
+        return f"postgresql:{self._collection}"
+
+    # --- searching ------------------------------------------------------------------------------
+
+    def why_no_sparse(self) -> str | None:
+        return None if ranks_words(self._collections) else NO_KEYWORD_INDEX
+
+    def dense(
+        self, query_vector: Vector, limit: int, content_type: str | None
+    ) -> list[FoundPassage]:
+        wanted, page = _of_type(content_type), Page(limit, with_vectors=True)
+        near = self._there(
+            lambda there: self._collections.nearest(there, query_vector, wanted, page)
+        )
+        return nearest_first(map(_passage, near), query_vector)
+
+    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[FoundPassage]:
+        if not query_terms(query_text):
+            return []
+        wanted = _of_type(content_type)
+        best = self._there(
+            lambda there: search_by_words(self._collections, there, query_text, wanted, limit=limit)
+        )
+        return [found(_passage(record)) for record in best]
+
+    def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
+        return {
+            passage.id: cosine(passage.vector, query_vector)
+            for passage in self.get(ids, PassagePage(with_vectors=True))
+            if passage.vector is not None
+        }
+
+    # --- keeping --------------------------------------------------------------------------------
+
+    def upsert(self, passages: Sequence[Passage]) -> None:
+        records = [
+            NewRecord(
+                passage.id,
+                passage.content or "",
+                passage.metadata,
+                passage.vector,
+                named_document(passage.metadata),
+            )
+            for passage in passages
+        ]
+        self._there(lambda there: self._collections.upsert(there, records))
+
+    def get(self, ids: Sequence[str] | None, page: PassagePage) -> list[Passage]:
+        wanted = RecordFilter(ids=None if ids is None else tuple(ids))
+        records = self._there(
+            lambda there: self._collections.records(
+                there, wanted, Page(page.limit, page.offset, with_vectors=page.with_vectors)
+            )
+        )
+        return [_passage(record) for record in records]
+
+    def delete(self, ids: Sequence[str]) -> int:
+        wanted = RecordFilter(ids=tuple(ids))
+        return self._there(lambda there: self._collections.delete(there, wanted))
+
+    def count(self) -> int:
+        return self._there(self._collections.count)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _ensured(self) -> UUID:
+        with plain_errors(self._collection):
+            return self._collections.ensure(self._collection, "cosine", {}).id
+
+    def _there(self, action: Callable[[UUID], Result]) -> Result:
+        """Do something to the collection, which is made anew where somebody has dropped it."""
+        try:
+            with plain_errors(self._collection):
+                return action(self._id)
+        except ValueError as error:
+            if not isinstance(error.__cause__, NotFound):
+                raise
+        self._id = self._ensured()
+        with plain_errors(self._collection):
+            return action(self._id)
+
+
+def _of_type(content_type: str | None) -> RecordFilter:
+    if content_type is None:
+        return RecordFilter()
+    try:
+        return RecordFilter(metadata=parse_filter({CONTENT_TYPE: content_type}, dotted=False))
+    except InvalidInput:
+        # Longer than any filter may be, and than any type is: nothing is of it.
+        return RecordFilter(ids=())
+
+
+def _passage(record: StoredRecord) -> Passage:
+    return Passage(record.id, record.content, record.metadata, record.vector)

@@ -1,0 +1,100 @@
+"""The same passages in a store of either backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from portal.domain.embedding import Vector
+from portal.domain.semantic import Passage
+from portal.integrations.passage_store import StoredPassages
+
+QUESTION = "annual leave"
+PLAIN, MARKDOWN = "text/plain", "text/markdown"
+
+
+@dataclass
+class PlannedEmbedder:
+    """Every question points along the first axis, every passage along the last; or it raises."""
+
+    error: Exception | None = None
+    name: str = "planned"
+    dimensions: int = 3
+    embedded: list[str] = field(default_factory=list)
+
+    def embed_query(self, text: str) -> Vector:
+        if self.error is not None:
+            raise self.error
+        return np.array([1, 0, 0], dtype=np.float32)
+
+    def embed_passages(self, texts: Sequence[str]) -> Vector:
+        if self.error is not None:
+            raise self.error
+        self.embedded += texts
+        return np.tile(np.array([0, 0, 1], dtype=np.float32), (len(texts), 1))
+
+
+def passage(
+    key: str, text: str | None, vector: Sequence[float] | None = None, **metadata: Any
+) -> Passage:
+    at = None if vector is None else np.array(vector, dtype=np.float32)
+    return Passage(key, text, metadata, at)
+
+
+# By meaning: leave 1, handbook 0.8, chinese 0.6, code 0.28, report 0, office -1. By words: leave,
+# report, code.
+PASSAGES = [
+    passage("leave", "Employees take fifteen days of annual leave.", (2, 0, 0), content_type=PLAIN),
+    passage("handbook", "Employees get a badge and a key.", (0.8, 0.6, 0), content_type=MARKDOWN),
+    passage("report", "The annual report of the meeting in spring.", (0, 1, 0), content_type=PLAIN),
+    passage("office", "The office closes at six.", (-1, 0, 0), content_type=PLAIN),
+    passage(
+        "code",
+        "The code PO-4711 stands for leave that is not paid, and for a sabbatical.",
+        (0.28, 0, 0.96),
+        content_type=MARKDOWN,
+        document_id="codes",
+    ),
+    passage("chinese", "员工每年有十五天带薪年假。", (0.6, 0.8, 0), content_type=PLAIN),
+]
+COSINES = {
+    "leave": 1.0,
+    "handbook": 0.8,
+    "chinese": 0.6,
+    "code": 0.28,
+    "report": 0.0,
+    "office": -1.0,
+}
+
+
+@dataclass
+class World:
+    """A backend, stores in it, and what happens to it behind their backs. `restart` forgets all
+    that is in memory, `drop` erases a collection."""
+
+    backend: str
+    _open: Callable[..., StoredPassages]
+    restart: Callable[[], None]
+    drop: Callable[[str], None]
+    embedder: PlannedEmbedder = field(default_factory=PlannedEmbedder)
+
+    def open(
+        self, collection: str = "content_chunks", *, hybrid: bool | None = True
+    ) -> StoredPassages:
+        return self._open(collection, embedder=self.embedder, hybrid=hybrid)
+
+    def filled(self, *, hybrid: bool = True) -> StoredPassages:
+        store = self.open(hybrid=hybrid)
+        store.upsert(PASSAGES)
+        return store
+
+
+def ids(results: Sequence[Any]) -> list[str]:
+    return [one.id for one in results]
+
+
+def similarities(results: Sequence[Any]) -> Mapping[str, float]:
+    return {one.id: round(one.similarity, 5) for one in results}

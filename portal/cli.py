@@ -14,6 +14,7 @@ import click
 from portal.errors import PortalError, ServerSetup
 
 if TYPE_CHECKING:
+    from portal.domain.vector_collections import Distance
     from portal.services import Services
     from portal.settings import Settings
 
@@ -254,6 +255,66 @@ def import_documents(
         _services(ctx), paths, owner=owner, domain=domain, visibility=visibility, wait=wait
     )
     ctx.exit(1 if failed else 0)
+
+
+@main.command("import-chroma")
+@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option(
+    "--collection", "names", multiple=True, help="Of all collections only this. May be repeated."
+)
+@click.option("--prefix", default="", help="Put before the names that collections have here.")
+@click.option(
+    "--distance",
+    type=click.Choice(["cosine", "l2", "ip"]),
+    help="For new collections, in the place of what Chroma says.",
+)
+@click.option(
+    "--document-key",
+    default="resource_hash",
+    show_default=True,
+    help="Records with the same metadata under this name make up one document.",
+)
+@click.option("--keep", is_flag=True, help="Leave records that are there, also where they differ.")
+@click.option("--batch-size", type=COUNT_A_BATCH, default=500, show_default=True)
+@click.option("--tenant", default="default_tenant", show_default=True, help="Of Chroma's.")
+@click.option("--database", default="default_database", show_default=True, help="Of Chroma's.")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.pass_context
+def import_chroma(
+    ctx: click.Context,
+    directory: Path,
+    dry_run: bool,
+    names: tuple[str, ...],
+    prefix: str,
+    distance: Distance | None,
+    document_key: str,
+    keep: bool,
+    batch_size: int,
+    tenant: str,
+    database: str,
+    as_json: bool,
+) -> None:
+    """Take over the collections of a Chroma directory, for PostgresVectorStore. Safe to stop and to
+    repeat: nothing is stored twice, and the directory stays as it is.
+
+    The exit status is 1 when something of it is not here afterwards."""
+    from portal.integrations.chroma_client import chroma
+    from portal.integrations.chroma_import.command import Options, Tenancy, import_and_show
+    from portal.integrations.chroma_import.snapshot import check_directory
+
+    chroma()
+    check_directory(directory)  # Before a database is started for it.
+    options = Options(
+        batch_size=batch_size,
+        prefix=prefix,
+        distance=distance,
+        document_key=document_key or None,
+        keeps=keep,
+        is_dry_run=dry_run,
+    )
+    tenancy = Tenancy(tenant, database)
+    ctx.exit(import_and_show(_services(ctx), directory, options, names, tenancy, as_json=as_json))
 
 
 @main.group(invoke_without_command=True)

@@ -1,0 +1,222 @@
+"""`portal import-chroma` as a person sees it: progress, a table, what did not come along."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from portal.errors import InvalidInput, ServerSetup
+from portal.integrations.chroma_client import Client, open_directory
+from portal.integrations.chroma_import.moving import Advance, Cases, Options, Tally, move
+from portal.integrations.chroma_import.reading import (
+    Source,
+    Tenancy,
+    list_collections,
+    other_databases,
+)
+from portal.integrations.chroma_import.snapshot import snapshot
+from portal.services import Services
+from portal.services.vector_collections import Collections
+
+__all__ = ["Options", "Tenancy", "import_and_show"]
+
+_LONGEST_ID_SHOWN = 40
+_STOPPED = 130  # As shells have it of SIGINT.
+# Programs that read a table want every column whole.
+_WIDTH_WITHOUT_TERMINAL = 200
+
+
+def import_and_show(
+    services: Services,
+    directory: Path,
+    options: Options,
+    names: Sequence[str],
+    tenancy: Tenancy,
+    *,
+    as_json: bool,
+) -> int:
+    """Import the collections of these names, or all, and say what came of it; the exit status: 1
+    when something of them is not here.
+
+    Raises ServerSetup for a directory that cannot be read, InvalidInput for a name that none has.
+    """
+    settings = services.settings
+    collections = Collections(services.database, settings.search)
+    try:
+        tallies = _import(collections, directory, settings.data_dir, options, names, tenancy)
+    except KeyboardInterrupt:
+        click.echo("stopped. What was written stays: repeat the command to go on", err=True)
+        return _STOPPED
+    if as_json:
+        _show_json(tallies)
+    else:
+        _show(tallies, options)
+    return 0 if all(tally.is_whole for tally in tallies) else 1
+
+
+def _import(
+    collections: Collections,
+    directory: Path,
+    data_dir: Path,
+    options: Options,
+    names: Sequence[str],
+    tenancy: Tenancy,
+) -> list[Tally]:
+    console = Console(stderr=True)
+    with ExitStack() as stack:
+        with console.status(f"copying {directory}"):
+            client, copy = stack.enter_context(_opened(directory, data_dir))
+        sources = _chosen(_sources(client, tenancy), names)
+        tallies = []
+        with _progress(console) as progress:
+            for source in sources:
+                advance = _bar(progress, source)
+                tallies.append(move(collections, source, options, advance))
+        for left in other_databases(copy, tenancy):
+            console.print(f"not looked at: {left}", markup=False)
+    return tallies
+
+
+@contextmanager
+def _opened(directory: Path, data_dir: Path) -> Iterator[tuple[Client, Path]]:
+    with snapshot(directory, data_dir) as copy:
+        try:
+            client = open_directory(copy, create=False)
+        except ServerSetup as error:
+            raise ServerSetup(reason=str(error).replace(str(copy), str(directory))) from error
+        try:
+            yield client, copy
+        finally:
+            client.close()
+
+
+def _sources(client: Client, tenancy: Tenancy) -> list[Source]:
+    try:
+        client.set_tenant(tenancy.tenant, tenancy.database)
+        return list_collections(client)
+    except Exception as error:
+        # Chroma's errors have no class in common but Exception.
+        raise ServerSetup(reason=f"Chroma cannot list {tenancy}: {error}") from error
+
+
+def _chosen(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
+    there = {source.name for source in sources}
+    if unknown := [name for name in names if name not in there]:
+        raise InvalidInput(
+            reason=f"there is no collection {', '.join(unknown)}; there are "
+            + (", ".join(sorted(there)) or "none")
+        )
+    return [source for source in sources if not names or source.name in names]
+
+
+class _Rate(ProgressColumn):
+    """Records a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f}/s" if speed else "")
+
+
+def _progress(console: Console) -> Progress:
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console)
+
+
+def _bar(progress: Progress, source: Source) -> Advance:
+    bar = progress.add_task(source.name, total=None)
+
+    def advance(done: int, total: int) -> None:
+        progress.update(bar, advance=done, total=total)
+
+    return advance
+
+
+def _show(tallies: Sequence[Tally], options: Options) -> None:
+    """A line for each collection, then what is to be known of it."""
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _WIDTH_WITHOUT_TERMINAL
+    if not tallies:
+        console.print("there are no collections in it")
+        return
+    console.print(_table(tallies, options))
+    for line in _remarks(tallies, options):
+        click.echo(line)
+
+
+def _show_json(tallies: Sequence[Tally]) -> None:
+    report = [dataclasses.asdict(tally) | {"is_whole": tally.is_whole} for tally in tallies]
+    click.echo(json.dumps(report, ensure_ascii=False, indent=2))
+
+
+def _table(tallies: Sequence[Tally], options: Options) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("collection", overflow="fold")
+    table.add_column("distance")
+    shown: dict[str, Callable[[Tally], int | None]] = {
+        "in Chroma": lambda tally: tally.in_chroma,
+        "to import" if options.is_dry_run else "imported": lambda tally: tally.imported,
+        "there": lambda tally: tally.there,
+        "changed": lambda tally: tally.changed,
+        "skipped": lambda tally: tally.skipped_count,
+        "in portal": lambda tally: tally.in_portal,
+    }
+    for heading in shown:
+        table.add_column(heading, justify="right")
+    for tally in tallies:
+        counts = [shown[heading](tally) for heading in shown]
+        numbers = ["–" if count is None else str(count) for count in counts]
+        table.add_row(Text(tally.target), tally.distance or "–", *numbers)
+    return table
+
+
+def _remarks(tallies: Sequence[Tally], options: Options) -> Iterator[str]:
+    for tally in tallies:
+        if tally.refused is not None:
+            yield f"{tally.name}: not imported: {tally.refused}"
+        if tally.warning is not None:
+            yield f"{tally.name}: {tally.warning}"
+        for reason, cases in tally.skipped.items():
+            yield f"{tally.name}: skipped {_told(cases)}: {reason}"
+        for reason, cases in tally.notes.items():
+            yield f"{tally.name}: {_told(cases)}: {reason}"
+        if tally.missing.count:
+            yield f"{tally.name}: missing after the import: {_told(tally.missing)}"
+        if tally.changed:
+            done = "stayed" if options.keeps else "replaced"
+            done = f"would be {done}" if options.is_dry_run else done
+            yield f"{tally.name}: {tally.changed} differed from Chroma's and {done}"
+        if tally.only_here:
+            yield f"{tally.name}: {tally.only_here} are in the portal alone"
+    if options.is_dry_run:
+        yield "a dry run: nothing was written"
+
+
+def _told(cases: Cases) -> str:
+    """How many, and a few ids, with what cannot be printed escaped."""
+    shown = [repr(one[:_LONGEST_ID_SHOWN]) for one in cases.ids]
+    more = ", …" if cases.count > len(shown) else ""
+    return f"{cases.count} ({', '.join(shown)}{more})"

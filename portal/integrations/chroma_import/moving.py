@@ -1,0 +1,230 @@
+"""One collection of Chroma's into one here, batch after batch.
+
+What is there already as it should be is not written again: so a second import changes nothing, and
+one that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from portal.domain.vector_collections import (
+    Distance,
+    NewRecord,
+    Page,
+    RecordFilter,
+    StoredRecord,
+)
+from portal.errors import InvalidInput
+from portal.integrations.chroma_import.reading import (
+    BrokenIndex,
+    ChromaRecord,
+    Reader,
+    Source,
+    Unreadable,
+    distance_of,
+)
+from portal.integrations.chroma_import.records import Unusable, clean, is_same, to_record
+from portal.integrations.values import DEFAULT_DOCUMENT_KEY
+from portal.services.vector_collections import Collections
+from portal.store.vector_collections import VectorCollection
+
+BATCH_SIZE = 500
+_EXAMPLES = 5
+_NEVER = 2**62  # Records.
+
+Advance = Callable[[int, int], None]
+"""Told how many records were just done, of how many in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How collections are moved. `keeps`: records that are there stay, even where they differ."""
+
+    batch_size: int = BATCH_SIZE
+    prefix: str = ""
+    distance: Distance | None = None
+    document_key: str | None = DEFAULT_DOCUMENT_KEY
+    keeps: bool = False
+    is_dry_run: bool = False
+
+
+@dataclass(slots=True)
+class Cases:
+    """How many records something is true of, and ids of the first."""
+
+    count: int = 0
+    ids: list[str] = field(default_factory=list)
+
+    def add(self, record_id: str) -> None:
+        self.count += 1
+        if self.count <= _EXAMPLES:
+            self.ids.append(record_id)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of a collection. `there`: records that are as they should be; `changed`: records
+    that differed, which were replaced unless `keeps`; `skipped` and `notes` by reason."""
+
+    name: str
+    target: str
+    distance: Distance | None = None
+    in_chroma: int = 0
+    imported: int = 0
+    there: int = 0
+    changed: int = 0
+    skipped: dict[str, Cases] = field(default_factory=dict)
+    notes: dict[str, Cases] = field(default_factory=dict)
+    warning: str | None = None
+    refused: str | None = None
+    missing: Cases = field(default_factory=Cases)
+    in_portal: int | None = None
+    only_here: int = 0
+
+    @property
+    def skipped_count(self) -> int:
+        return sum(cases.count for cases in self.skipped.values())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every record of Chroma's is here, or would be."""
+        return self.refused is None and not self.skipped and not self.missing.count
+
+
+class _Refused(Exception):
+    """A collection that cannot be taken, and why."""
+
+
+def move(
+    collections: Collections,
+    source: Source,
+    options: Options,
+    advance: Advance = lambda _done, _total: None,
+) -> Tally:
+    """Bring a collection here, or find out what that would do, and count afterwards what is there.
+    Errors of the database are raised; what was written before them stays."""
+    tally = Tally(source.name, options.prefix + source.name)
+    reader = Reader(source, options.batch_size)
+    try:
+        tally.in_chroma = reader.count()
+        advance(0, tally.in_chroma)
+        tally.distance = _distance(source, options, tally)
+        _Move(collections, reader, options, tally, advance).run()
+    except (_Refused, BrokenIndex, Unreadable) as error:
+        tally.refused = str(error)
+    except InvalidInput as error:
+        tally.refused = error.params["reason"]
+    return tally
+
+
+def _distance(source: Source, options: Options, tally: Tally) -> Distance:
+    configuration = source.configuration_json
+    try:
+        distance = options.distance or distance_of(source.metadata, configuration)
+    except ValueError as error:
+        raise _Refused(str(error)) from error
+    configured = distance_of(None, configuration)
+    if distance != configured:
+        tally.warning = f"{distance} is taken, though Chroma's configuration says {configured}"
+    return distance
+
+
+@dataclass(slots=True)
+class _Move:
+    collections: Collections
+    reader: Reader
+    options: Options
+    tally: Tally
+    advance: Advance
+    target: VectorCollection | None = field(default=None, init=False)
+    dimensions: int | None = field(default=None, init=False)
+    skipped_ids: set[str] = field(default_factory=set, init=False)
+
+    def run(self) -> None:
+        # The index is made once, of all vectors, which takes less than to add them one by one.
+        writing = replace(self.collections, compared_one_by_one=_NEVER)
+        self._open()
+        for batch in self.reader.batches():
+            self._take(batch, writing)
+            self.advance(len(batch), self.tally.in_chroma)
+        if self.target is not None and not self.options.is_dry_run:
+            self.collections.index_if_many(self.target.id)
+            self._verify()
+        if self.target is not None:
+            self._count(self.target)
+
+    def _count(self, target: VectorCollection) -> None:
+        tally = self.tally
+        tally.in_portal = self.collections.count(target.id)
+        of_chroma = tally.there + tally.changed - tally.missing.count
+        of_chroma += 0 if self.options.is_dry_run else tally.imported
+        tally.only_here = max(0, tally.in_portal - of_chroma)
+
+    def _open(self) -> None:
+        """The collection here, as it is or newly made."""
+        name, distance = self.tally.target, self.tally.distance or "l2"
+        self.target = self.collections.find(name)
+        if self.target is None and not self.options.is_dry_run:
+            metadata = clean(self.reader.source.metadata)
+            self.target = self.collections.ensure(name, distance, metadata)
+        elif self.target is None:
+            self.collections.check_name(name)
+        if self.target is not None and self.target.distance != distance:
+            raise _Refused(
+                f"a collection of this name is here with the distance {self.target.distance}, "
+                f"while Chroma's has {distance}; delete that one, or give a --prefix"
+            )
+        if self.target is not None and self.target.model is not None:
+            self.dimensions = self.target.model.dimensions
+
+    def _take(self, batch: Sequence[ChromaRecord], writing: Collections) -> None:
+        """Write what of a batch is not there yet, in one transaction."""
+        records = [record for one in batch if (record := self._usable(one)) is not None]
+        there = {one.id: one for one in self._stored([record.id for record in records])}
+        new = [record for record in records if record.id not in there]
+        changed = [
+            record
+            for record in records
+            if record.id in there and not is_same(record, there[record.id])
+        ]
+        if self.target is not None and not self.options.is_dry_run:
+            writing.upsert(self.target.id, new if self.options.keeps else new + changed)
+        self.tally.imported += len(new)
+        self.tally.changed += len(changed)
+        self.tally.there += len(records) - len(new) - len(changed)
+
+    def _usable(self, found: ChromaRecord) -> NewRecord | None:
+        try:
+            record, notes = to_record(found, self.options.document_key)
+            self._check_length(record.vector)
+        except Unusable as error:
+            self.tally.skipped.setdefault(str(error), Cases()).add(found.id)
+            self.skipped_ids.add(found.id)
+            return None
+        for note in notes:
+            self.tally.notes.setdefault(note, Cases()).add(found.id)
+        return record
+
+    def _check_length(self, vector: Any) -> None:
+        """The first vector tells how long all are, where none is here yet."""
+        self.dimensions = self.dimensions or len(vector)
+        if len(vector) != self.dimensions:
+            raise Unusable(f"a vector of {len(vector)} numbers, not {self.dimensions}")
+
+    def _stored(self, ids: Sequence[str], *, with_vectors: bool = True) -> list[StoredRecord]:
+        if self.target is None or not ids:
+            return []
+        page = Page(with_vectors=with_vectors)
+        return self.collections.records(self.target.id, RecordFilter(ids=tuple(ids)), page)
+
+    def _verify(self) -> None:
+        """Look anew for each record of Chroma's that was not skipped."""
+        for ids in self.reader.ids():
+            wanted = [one for one in ids if one not in self.skipped_ids]
+            here = {one.id for one in self._stored(wanted, with_vectors=False)}
+            for one in wanted:
+                if one not in here:
+                    self.tally.missing.add(one)

@@ -1,0 +1,183 @@
+"""Collections of a Chroma directory, and their records a page at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from portal.domain.vector_collections import DISTANCES, Distance
+from portal.integrations.chroma_client import DATABASE_FILE, Client
+
+COLLECTION_PAGE = 100
+# Chroma steps over what a page's offset leaves out, one record after the other: large pages of ids,
+# and records by their ids, take a time that grows with the number of records and not its square.
+ID_PAGE = 20_000
+MOST_UNREADABLE = 200
+"""So many records without a vector that can be read, and none with one, are a broken index."""
+
+_DEFAULT: Distance = "l2"
+_INCLUDED = ["metadatas", "documents", "embeddings", "uris"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChromaRecord:
+    """A record as Chroma hands it out; `vector` is None where it has none that can be read."""
+
+    id: str
+    document: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    vector: Any = None
+    uri: str | None = None
+
+
+class Unreadable(Exception):
+    """Chroma cannot read something of a collection, and says why."""
+
+
+class BrokenIndex(Exception):
+    """No vector of a collection can be read."""
+
+
+class Source(Protocol):
+    """`chromadb.Collection`, as far as it is read."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def metadata(self) -> dict[str, Any] | None: ...
+    @property
+    def configuration_json(self) -> dict[str, Any]: ...
+    def count(self) -> int: ...
+    def get(
+        self,
+        ids: Any = None,
+        where: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        where_document: Any = None,
+        include: Any = (),
+    ) -> Any: ...
+
+
+def list_collections(client: Client) -> list[Source]:
+    """All collections of the client's database, by name."""
+    found: list[Source] = []
+    while page := client.list_collections(limit=COLLECTION_PAGE, offset=len(found)):
+        found += page
+    return sorted(found, key=lambda one: one.name)
+
+
+def distance_of(
+    metadata: Mapping[str, Any] | None, configuration: Mapping[str, Any] | None
+) -> Distance:
+    """The distance that a collection was made with. Raises ValueError for one there is not here.
+
+    Chroma before 1.0 told it by the metadata and stored a configuration that says l2 whatever the
+    index was made for, so the configuration counts where it says something else, or stands alone.
+    """
+    of_index = (configuration or {}).get("hnsw") or (configuration or {}).get("spann") or {}
+    configured = of_index.get("space") or _DEFAULT
+    told = (metadata or {}).get("hnsw:space")
+    space = told if told is not None and configured == _DEFAULT else configured
+    if space not in DISTANCES:
+        raise ValueError(f"distances here are {', '.join(DISTANCES)}, not {space!r}")
+    return cast("Distance", space)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenancy:
+    """Which of a directory's databases is meant: Chroma's defaults, unless a program chose."""
+
+    tenant: str = "default_tenant"
+    database: str = "default_database"
+
+    def __str__(self) -> str:
+        return f"the database {self.database} of {self.tenant}"
+
+
+def other_databases(directory: Path, tenancy: Tenancy) -> list[str]:
+    """What lies in other databases of a directory that is open."""
+    with closing(sqlite3.connect(directory / DATABASE_FILE)) as connection:
+        rows = connection.execute(_DATABASES).fetchall()
+    found = {Tenancy(tenant, database): count for tenant, database, count in rows}
+    found.pop(tenancy, None)
+    return [f"{count} collections in {other}" for other, count in found.items()]
+
+
+_DATABASES = """
+    SELECT d.tenant_id, d.name, count(*) FROM collections c
+    JOIN databases d ON d.id = c.database_id GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
+
+@dataclass(slots=True)
+class Reader:
+    """Records of a collection that does not change meanwhile, in the order of insertion."""
+
+    source: Source
+    batch_size: int
+    id_page: int = ID_PAGE
+    _unreadable: int = field(default=0, init=False)
+    _readable: int = field(default=0, init=False)
+
+    def count(self) -> int:
+        with _chromas_errors():
+            return self.source.count()
+
+    def ids(self) -> Iterator[list[str]]:
+        """Ids of all records, a batch at a time. Raises Unreadable."""
+        offset = 0
+        while page := self._get(limit=self.id_page, offset=offset, include=[])["ids"]:
+            offset += len(page)
+            for start in range(0, len(page), self.batch_size):
+                yield page[start : start + self.batch_size]
+
+    def batches(self) -> Iterator[list[ChromaRecord]]:
+        """All records. Raises Unreadable."""
+        for ids in self.ids():
+            by_id = {record.id: record for record in self._read(ids)}
+            yield [by_id[one] for one in ids]
+
+    def _read(self, ids: Sequence[str]) -> list[ChromaRecord]:
+        """Records by ids. One whose vector cannot be read would take its whole batch with it, so
+        that is halved until it is found."""
+        try:
+            found = _records(self._get(ids=list(ids), include=_INCLUDED))
+        except Unreadable as error:
+            if len(ids) == 1:
+                self._give_up_if_all(error)
+                without = [one for one in _INCLUDED if one != "embeddings"]
+                return _records(self._get(ids=list(ids), include=without))
+            half = len(ids) // 2
+            return self._read(ids[:half]) + self._read(ids[half:])
+        self._readable += len(found)
+        return found
+
+    def _give_up_if_all(self, error: Unreadable) -> None:
+        self._unreadable += 1
+        if self._unreadable >= MOST_UNREADABLE and not self._readable:
+            raise BrokenIndex(f"Chroma reads none of its vectors: {error}") from error
+
+    def _get(self, **asked: Any) -> Any:
+        with _chromas_errors():
+            return self.source.get(**asked)
+
+
+@contextmanager
+def _chromas_errors() -> Iterator[None]:
+    """Chroma's errors have no class in common but Exception."""
+    try:
+        yield
+    except Exception as error:
+        raise Unreadable(str(error)) from error
+
+
+def _records(found: Mapping[str, Any]) -> list[ChromaRecord]:
+    ids = found["ids"]
+    names = ("documents", "metadatas", "embeddings", "uris")
+    columns = [[None] * len(ids) if found.get(name) is None else found[name] for name in names]
+    return [ChromaRecord(*values) for values in zip(ids, *columns, strict=True)]

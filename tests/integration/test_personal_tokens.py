@@ -257,6 +257,8 @@ def test_page_makes_shows_once_and_revokes(portal: Portal, client: FlaskClient) 
     form = {"name": "backup", "scope": "write", "days": "90"}
     shown = client.post("/account/tokens", data=form, headers=headers).get_data(as_text=True)
     assert "eyJ" in shown
+    section = shown.partition('id="tokens"')[2].partition("</section>")[0]
+    assert '<a href="/docs">' in section  # Where a program finds what it can do with it.
     listed = client.get("/account", headers=headers).get_data(as_text=True)
     assert "backup" in listed
     assert "eyJ" not in listed

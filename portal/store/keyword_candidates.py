@@ -75,13 +75,18 @@ def best_of_selection(
     return best_of_index(
         session,
         words,
-        f"{'chunk_id' if enabled.of_chunks else 'job_id'} = ANY(CAST(:ids AS uuid[]))",
-        {"ids": enabled.ids},
+        *_is_in(enabled),
         rows=rows,
         limit=limit,
         enough=min(enough, enabled.chunk_count),
         settings=settings,
     )
+
+
+def _is_in(enabled: EnabledSet) -> tuple[str, dict[str, Any]]:
+    """As `best_of_index` takes a selection: an expression and its binds."""
+    name = "chunk_id" if enabled.of_chunks else "job_id"
+    return f"{name} = ANY(CAST(:ids AS uuid[]))", {"ids": enabled.ids}
 
 
 def _rows_to_read(enabled: EnabledSet, total_chunks: int, limit: int) -> int:

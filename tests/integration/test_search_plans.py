@@ -296,9 +296,17 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
         words = query_terms(query)
         expected = bm25_by_extension(corpus, words)
         with corpus.services.database.read() as session:
-            scored = keyword_candidates._score_all(session, words, few, shape, 100)
-            filtered = keyword_candidates._filter_index(
-                session, words, many, rows=SIZE, limit=100, enough=100, settings={}
+            scored = keyword_candidates._score_all(
+                session, words, few, shape, 100, remember=keyword_candidates._anew
+            )
+            filtered = keyword_candidates.best_of_index(
+                session,
+                words,
+                *keyword_candidates._is_in(many),
+                rows=SIZE,
+                limit=100,
+                enough=100,
+                settings={},
             )
         process = corpus.with_settings(plan=NEVER, bm25_k1=shape.k1, bm25_b=shape.b)
         plain, _ = find(
@@ -364,8 +372,14 @@ def test_few_matches_end_the_search(
         patch.object(keyword_candidates, "fetch_under", wraps=fetch_under) as read,
         corpus.services.database.read() as session,
     ):
-        found = keyword_candidates._filter_index(
-            session, query.split(), everything, rows=150, limit=100, enough=20, settings={}
+        found = keyword_candidates.best_of_index(
+            session,
+            query.split(),
+            *keyword_candidates._is_in(everything),
+            rows=150,
+            limit=100,
+            enough=20,
+            settings={},
         )
     assert {one.chunk_id for one in found} == {chunk_id(place) for place in expected}
     assert read.call_count == 1

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pikepdf
+from pypdfium2 import PdfDocument
 from reportlab.lib.pagesizes import A4
+from reportlab.lib.utils import ImageReader
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfgen.canvas import Canvas
@@ -42,6 +44,54 @@ The plant was opened in **2019** and delivers 4,200 kW. See the
 print("hello")
 ```
 """
+WEB_PAGE = """\
+<!DOCTYPE html>
+<html lang="zh"><head><title>值班 &amp; 手册</title>
+<style>p { color: red }</style><script>alert("script")</script></head>
+<body><nav><a href="https://example.com/start">首页</a></nav>
+<h1>值班<b>手册</b></h1>
+<p>夜班从二十二点
+开始，到六点结束。 See the <a href="https://example.com/plan">plan</a> and
+bring a lamp.<p hidden>hidden attribute</p><div style="color: red; Display : none">unseen</div>
+<h2>Steps</h2>
+<ol start="3"><li>Sign in<ul><li>at the gate</ul><li><p>Take the key</p><p>from the box</p></ol>
+<table><caption>Phones</caption><tr><th>who<th>number</tr><tr><td>guard<td><p>12</p><p>34</p></table>
+<table><tr><td><h3>Side</h3>left<td><table><tr><td>x<td>y</table></table>
+<pre><code>def open_gate():
+    return  "now"
+</code></pre><template>template</template><noscript>no script</noscript>
+<img src="a.png" alt="map of the site"><br>last line</body></html>
+"""
+WEB_PAGE_TEXT = """\
+首页 (https://example.com/start)
+
+值班手册
+
+夜班从二十二点开始，到六点结束。 See the plan (https://example.com/plan) and bring a lamp.
+
+Steps
+
+3. Sign in
+  - at the gate
+4. Take the key
+  from the box
+
+Phones
+
+who | number
+guard | 12 34
+
+Side
+
+left
+
+x | y
+
+def open_gate():
+    return  "now"
+
+map of the site
+last line"""
 SIMPLIFIED_TEXT = (
     "青藏铁路全长一千九百五十六公里，是世界上海拔最高的铁路。\n"
     "铁路从西宁出发，经过格尔木，到达拉萨，全线于二〇〇六年七月通车。\n"
@@ -103,6 +153,90 @@ def pdf_without_text(path: Path, page_count: int = 2) -> Path:
     return path
 
 
+def partly_scanned_pdf(path: Path) -> Path:
+    """Nine pages, of which the third to the ninth are drawings."""
+    canvas = Canvas(str(path), pagesize=A4)
+    for number in range(9):
+        if number < 2:
+            canvas.drawString(72, 700, f"A written page, number {number}.")
+        else:
+            canvas.rect(100, 100, 300, 400, fill=1)
+        canvas.showPage()
+    canvas.save()
+    return path
+
+
+def scanned_pdf(
+    path: Path, pages: Sequence[Sequence[str]], *, written_page: str | None = None
+) -> Path:
+    """Pictures of pages with such lines, in large type, and behind them a page of real text."""
+    drawn = write_pdf(path, pages, sizes={line: 20.0 for lines in pages for line in lines})
+    pictures = [page.render(scale=2).to_pil() for page in PdfDocument(drawn.read_bytes())]
+    canvas = Canvas(str(path), pagesize=A4)
+    for picture in pictures:
+        canvas.drawImage(ImageReader(picture), 0, 0, *A4)
+        canvas.showPage()
+    if written_page:
+        canvas.setFont(CHINESE_FONT, 11)
+        canvas.drawString(72, 700, written_page)
+        canvas.showPage()
+    canvas.save()
+    return path
+
+
+def pdf_without_pages(path: Path) -> Path:
+    pikepdf.new().save(path)
+    return path
+
+
+def pdf_with_javascript(path: Path) -> Path:
+    """It wants to run a script and a program when it is opened."""
+    english_pdf(path, ["Some harmless words."])
+    with pikepdf.open(path, allow_overwriting_input=True) as pdf:
+        pdf.Root.OpenAction = pikepdf.Dictionary(
+            S=pikepdf.Name.JavaScript, JS=pikepdf.String("app.alert('opened')")
+        )
+        pdf.Root.AA = pikepdf.Dictionary(
+            WC=pikepdf.Dictionary(S=pikepdf.Name.Launch, F=pikepdf.String("/bin/sh"))
+        )
+        pdf.save(path)
+    return path
+
+
+def pdf_whose_pages_go_round(path: Path) -> Path:
+    """The tree of pages has itself as its branch."""
+    return _raw_pdf(
+        path,
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>",
+    )
+
+
+def pdf_with_stream(path: Path, stream: bytes, entries: str) -> Path:
+    """One page that is drawn by this stream, with such entries in its dictionary."""
+    return _raw_pdf(
+        path,
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Contents 4 0 R >>",
+        f"<< /Length {len(stream)} {entries} >>\nstream\n".encode() + stream + b"\nendstream",
+    )
+
+
+def _raw_pdf(path: Path, *objects: bytes) -> Path:
+    """A PDF of these objects, numbered from 1; the first is its catalogue."""
+    data, places = b"%PDF-1.7\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(data))
+        data += f"{number} 0 obj\n".encode() + body + b"\nendobj\n"
+    table = len(data)
+    data += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
+    data += b"".join(f"{place:010} 00000 n \n".encode() for place in places)
+    data += f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\n".encode()
+    path.write_bytes(data + f"startxref\n{table}\n%%EOF\n".encode())
+    return path
+
+
 def encrypted_pdf(path: Path, *, user_password: str) -> Path:
     """Protected; with an empty user password everyone can read it, but not change it."""
     plain = chinese_pdf(path.with_suffix(".plain.pdf"))
@@ -142,6 +276,14 @@ def write_text(path: Path, text: str, encoding: str = "utf-8") -> Path:
 
 def english_markdown(path: Path) -> Path:
     return write_text(path, ENGLISH_MARKDOWN)
+
+
+def web_page(path: Path) -> Path:
+    return write_text(path, WEB_PAGE)
+
+
+def utf_16_web_page(path: Path) -> Path:
+    return write_text(path, WEB_PAGE, "utf-16")
 
 
 def gb18030_text(path: Path) -> Path:

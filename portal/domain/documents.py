@@ -25,11 +25,18 @@ class MediaType(StrEnum):
     PDF = "application/pdf"
     TEXT = "text/plain"
     MARKDOWN = "text/markdown"
+    HTML = "text/html"
+    DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
     @property
     def short(self) -> str:
-        """The word that people know it by: PDF, TXT, MD."""
-        return {"application/pdf": "PDF", "text/plain": "TXT", "text/markdown": "MD"}[self.value]
+        """The word that people know it by: PDF, TXT, MD, HTML, DOCX."""
+        return {MediaType.TEXT: "TXT", MediaType.MARKDOWN: "MD"}.get(self, self.name)
+
+    @property
+    def has_encoding(self) -> bool:
+        """Whether its bytes are characters in some encoding, which may be mistaken."""
+        return self in {MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,7 @@ class DocumentSummary:
     chunk_count: int
     deleted_at: datetime | None
     can_edit: bool
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,6 @@ class DocumentDetail:
     encoding: str | None
     page_count: int
     character_count: int
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

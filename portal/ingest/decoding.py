@@ -47,6 +47,17 @@ _EAST_ASIAN = (
     "gb18030", "big5", "cp950", "big5hkscs", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949",
     "utf_16_le", "utf_16_be",
 )  # fmt: skip
+# What a person may choose where the recognition was wrong, as Python names them: such as can
+# be mistaken, and what else documents are found in.
+ENCODINGS = (
+    "utf-8", "utf-16-le", "utf-16-be", "gb18030", "big5", "big5hkscs", "cp950", "shift_jis",
+    "cp932", "euc_jp", "iso2022_jp", "euc_kr", "cp949", "johab", "cp1250", "cp1251", "cp1252",
+    "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp437", "cp850", "cp852",
+    "cp866", "cp874", "iso8859-1", "iso8859-2", "iso8859-5", "iso8859-7", "iso8859-9",
+    "iso8859-15", "koi8-r", "koi8-u", "mac-roman",
+)  # fmt: skip
+# What browsers take names for, too: authors write the old name of what grew since.
+_ALSO = {"gb2312": "gb18030", "gbk": "gb18030", "ascii": "cp1252", "utf-8-sig": "utf-8"}
 _KOREAN = frozenset({"euc_kr", "cp949"})
 _JAPANESE = frozenset({"shift_jis", "cp932", "euc_jp"})
 _EUROPEAN = ("cp1252", "cp1250", "cp1251", "koi8_r", "iso8859_7", "cp1254", "cp1255", "cp1256")
@@ -82,6 +93,19 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
     if text is not None and "\0" not in text:
         return DecodedText(text, "utf-8")
     return _recognised(data) or _by_charset_normalizer(data, file_name)
+
+
+def known_encoding(name: str) -> str | None:
+    """One of ENCODINGS by any of its names, such as `GBK` or `latin-1`; None for others.
+
+    Not every codec of Python's is for texts: some unpack archives.
+    """
+    try:
+        name = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return None
+    name = _ALSO.get(name, name)
+    return name if name in ENCODINGS else None
 
 
 def _decode_as(encoding: str, data: bytes, file_name: str) -> DecodedText:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """`timeout_s` is wall and processor time; `memory_mb` is the PDF reader's address space."""
+    """`timeout_s` is wall and processor time, `memory_mb` address space, both of a reader's
+    process; recognising the text of scanned pages takes more of them."""
 
     max_pages: int = 5_000
     max_characters: int = 10_000_000
     timeout_s: float = 120
     memory_mb: int = 1_024
+    ocr_timeout_s: float = 1_800
+    ocr_memory_mb: int = 4_096

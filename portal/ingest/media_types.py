@@ -1,14 +1,21 @@
-"""What a file is, by what stands in it; its name only tells Markdown from plain text."""
+"""What a file is, by what stands in it; its name only tells kinds of text apart that look alike."""
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import PurePath
+from typing import IO
 
 from portal.domain.documents import MediaType
 from portal.errors import EmptyFile, UnsupportedFormat
 
-HEAD_BYTES = 8192  # How much of a file `sniff` wants to see.
+# How much of a file `sniff` wants to see: every signature and a fair sample of a text.
+HEAD_BYTES = 64 * 1024
+_ZIP_END = b"PK\x05\x06"
+_ZIP_END_WITHIN = 65_557  # The end record and the longest comment behind it.
+_ZIP_ENTRY = b"PK\x01\x02"
+_MOST_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; more than that is no document.
 
 _PDF_HEADER_WITHIN = 1024  # Readers accept a header this far in; some tools put rubbish before it.
 _MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
@@ -23,6 +30,7 @@ _BYTE_ORDER_MARKS = (
     b"\x84\x31\x95\x33",
     b"\0\0\xfe\xff",
 )
+_ZIP_SIGNATURES = (b"PK\x03\x04", _ZIP_END)
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -50,7 +58,6 @@ _SIGNATURES = (
     (b"\0asm", "a program"),
 )
 _ZIP_KINDS = (
-    (b"word/", "a Word document (DOCX)"),
     (b"xl/", "an Excel workbook (XLSX)"),
     (b"ppt/", "a PowerPoint presentation (PPTX)"),
     (b"mimetypeapplication/epub", "an EPUB book"),
@@ -58,16 +65,27 @@ _ZIP_KINDS = (
     (b"META-INF/", "a Java archive"),
 )
 _OFFICE_SUFFIXES = {
-    ".docx": "a Word document (DOCX)",
     ".xlsx": "an Excel workbook (XLSX)",
     ".pptx": "a PowerPoint presentation (PPTX)",
 }
-_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(
+    rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,4000}?-->\s*)?<(?:!doctype\s+html|html)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_PROTECTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
 _CONTROLS = bytes(sorted(set(range(0x20)) - set(b"\t\n\v\f\r\x1b") | {0x7F}))
 
 
-def sniff(head: bytes, file_name: str) -> MediaType:
-    """The media type of a file from its first HEAD_BYTES.
+def sniff_file(stream: IO[bytes], file_name: str) -> MediaType:
+    """The media type of a whole file; leaves the stream at its start. Raises as `sniff` does."""
+    head = stream.read(HEAD_BYTES)
+    names = _zip_names(stream) if head.startswith(_ZIP_SIGNATURES) else b""
+    stream.seek(0)
+    return sniff(head, file_name, zip_names=names)
+
+
+def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
+    """The media type of a file from its first HEAD_BYTES, and of a ZIP archive the names in it.
 
     Raises EmptyFile, and UnsupportedFormat with what the file looks like instead.
     """
@@ -77,28 +95,61 @@ def sniff(head: bytes, file_name: str) -> MediaType:
     # A text may well mention %PDF-; only a file called PDF has its header further in.
     if head.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in head[:_PDF_HEADER_WITHIN]):
         return MediaType.PDF
-    if detected := _other_format(head, suffix):
+    if head.startswith(_ZIP_SIGNATURES):
+        if b"\n[Content_Types].xml\n" in zip_names and b"\nword/" in zip_names:
+            return MediaType.DOCX
+        raise UnsupportedFormat(name=file_name, detected=_zip_kind(head + zip_names, suffix))
+    if detected := _other_format(head):
         raise UnsupportedFormat(name=file_name, detected=detected)
     if suffix == ".pdf":
         raise UnsupportedFormat(name=file_name, detected="plain text that is called PDF")
+    if suffix in _HTML_SUFFIXES or _HTML.match(_plain(head)):
+        return MediaType.HTML
     return MediaType.MARKDOWN if suffix in _MARKDOWN_SUFFIXES else MediaType.TEXT
 
 
-def _other_format(head: bytes, suffix: str) -> str | None:
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _zip_kind(head, suffix)
+def _zip_names(stream: IO[bytes]) -> bytes:
+    """Names of the parts of an archive, each on its line; nothing for one with very many.
+
+    By hand, because `zipfile` makes an object for each, whoever says how many there are.
+    """
+    size = stream.seek(0, 2)
+    stream.seek(max(0, size - _ZIP_END_WITHIN))
+    tail = stream.read(_ZIP_END_WITHIN)
+    end = tail.rfind(_ZIP_END)
+    length = int.from_bytes(tail[end + 12 : end + 16], "little")
+    start = int.from_bytes(tail[end + 16 : end + 20], "little")
+    if end < 0 or length > _MOST_DIRECTORY_BYTES or start > size:
+        return b""
+    stream.seek(start)
+    directory, names, place = stream.read(length), [b""], 0
+    while directory.startswith(_ZIP_ENTRY, place):
+        lengths = [
+            int.from_bytes(directory[place + at : place + at + 2], "little") for at in (28, 30, 32)
+        ]
+        names.append(directory[place + 46 : place + 46 + lengths[0]])
+        place += 46 + sum(lengths)
+    return b"\n".join([*names, b""])
+
+
+def _plain(head: bytes) -> bytes:
+    """The beginning of a text as ASCII reads it, whatever its encoding."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return head.decode("utf-16", errors="replace").encode("ascii", errors="replace")
+    return head.removeprefix(codecs.BOM_UTF8)
+
+
+def _other_format(head: bytes) -> str | None:
     for signature, name in _SIGNATURES:
         # "BM" alone also begins texts; the image's header goes on with binary numbers.
         if head.startswith(signature) and (signature != b"BM" or b"\0" in head[:26]):
-            return name
-    if suffix not in _MARKDOWN_SUFFIXES and (suffix in _HTML_SUFFIXES or _HTML.match(head)):
-        return "a web page (HTML)"
+            return "an Office document with a password" if _PROTECTED_OFFICE in head else name
     return None if _is_text(head) else "binary data"
 
 
-def _zip_kind(head: bytes, suffix: str) -> str:
+def _zip_kind(seen: bytes, suffix: str) -> str:
     for part, name in _ZIP_KINDS:
-        if part in head:
+        if part in seen:
             return name
     return _OFFICE_SUFFIXES.get(suffix, "a ZIP archive")
 

@@ -14,7 +14,10 @@ from portal.services import Services, library
 from portal.services.uploads import store_upload
 
 # In a folder, only what the portal reads is taken; a file that is named outright is always tried.
-_KNOWN_SUFFIXES = {".pdf", ".txt", ".text", ".md", ".markdown"}
+_KNOWN_SUFFIXES = {
+    *(".pdf", ".txt", ".text", ".md", ".markdown", ".mdown", ".mkd"),
+    *(".docx", ".docm", ".html", ".htm", ".xhtml"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from portal.domain.documents import DocumentSummary, MediaType, Visibility
 from portal.domain.people import Person
 from portal.errors import EmptyFile, EncryptedPdf, NotFound, TooLarge
 from portal.ingest.formats.pdf import is_encrypted_pdf
-from portal.ingest.media_types import sniff
+from portal.ingest.media_types import sniff_file
 from portal.services import Services
 from portal.services.library import MOST_TITLE_CHARACTERS, check_domain, check_title
 from portal.store import documents as document_store
@@ -23,8 +23,6 @@ from portal.store import files as file_store
 from portal.store import jobs as job_store
 from portal.store.session import Session
 
-# What sniffing looks at: enough for every signature and for a fair sample of a text.
-_HEAD_BYTES = 64 * 1024
 _COPY_BYTES = 1024 * 1024
 _MOST_NAME_CHARACTERS = 255
 
@@ -170,8 +168,7 @@ def _check_file(services: Services, stream: IO[bytes], file_name: str) -> MediaT
         raise EmptyFile(name=file_name)
     if size_bytes > services.settings.max_upload_bytes:
         raise TooLarge(name=file_name, limit_mb=services.settings.max_upload_mb)
-    media_type = sniff(stream.read(_HEAD_BYTES), file_name)
-    stream.seek(0)
+    media_type = sniff_file(stream, file_name)
     if media_type is MediaType.PDF and _is_encrypted(stream):
         raise EncryptedPdf(name=file_name)
     stream.seek(0)

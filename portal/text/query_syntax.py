@@ -30,6 +30,8 @@ _TYPE_NAMES = "type|类型|類型"
 _TYPES = {media_type.short.lower(): media_type for media_type in MediaType} | {
     "text": MediaType.TEXT,
     "markdown": MediaType.MARKDOWN,
+    "htm": MediaType.HTML,
+    "word": MediaType.DOCX,
 }
 
 _UNSPACED = f"{HAN}{HIRAGANA}{KATAKANA}{HANGUL}\u3000-\u303f\uff01-\uff1f"

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Protocol
 
 from portal.domain.documents import ExtractedText, MediaType
+from portal.ingest.formats.docx import extract as extract_docx
+from portal.ingest.formats.html import extract as extract_html
 from portal.ingest.formats.markdown import extract as extract_markdown
 from portal.ingest.formats.pdf import extract as extract_pdf
 from portal.ingest.formats.plain_text import extract as extract_plain_text
@@ -30,5 +32,7 @@ EXTRACTORS: Mapping[MediaType, Extractor] = MappingProxyType(
         MediaType.PDF: extract_pdf,
         MediaType.TEXT: extract_plain_text,
         MediaType.MARKDOWN: extract_markdown,
+        MediaType.HTML: extract_html,
+        MediaType.DOCX: extract_docx,
     }
 )

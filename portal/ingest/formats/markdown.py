@@ -11,8 +11,9 @@ from markdown_it.token import Token
 
 from portal.domain.documents import ExtractedText
 from portal.errors import ExtractionTimedOut
-from portal.ingest.formats.markdown_text import MarkdownText
+from portal.ingest.formats.markdown_text import write_tokens
 from portal.ingest.formats.plain_text import read_text
+from portal.ingest.formats.readable_text import ReadableText
 from portal.ingest.limits import ExtractionLimits
 
 EXTRACTOR = "markdown-it-py"
@@ -44,13 +45,13 @@ def extract(
     front_matter = front["body"].strip() if front else ""
     body = source[front.end() :] if front else source
     tokens = _parse(body, file_name, limits.timeout_s)
-    readable = MarkdownText()
+    readable = ReadableText()
     if front_matter:
         readable.add_block(front_matter)
     if max((token.level for token in tokens), default=0) >= _DEEPEST_NESTING - 1:
         readable.add_block(body.strip("\n"))
     else:
-        readable.add_tokens(tokens)
+        write_tokens(readable, tokens)
     headings = tuple(readable.headings)
     text = readable.text()
     if not text.strip():  # Nothing but comments or link definitions: better those than nothing.

@@ -3,124 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
 
 from markdown_it.token import Token
 
-from portal.domain.documents import Heading
+from portal.ingest.formats.readable_text import ReadableText, with_address
 
-_LONGEST_ADDRESS = 200  # Longer ones are data, not addresses that someone reads.
 _TAGS = re.compile(r"<!--|-->|<(/?[a-zA-Z][a-zA-Z0-9-]*)[^<>]*>")
 _HIDDEN_ELEMENTS = frozenset({"script", "style"})
 _LINE_BREAKS = frozenset({"br", "/p", "/div", "/li", "/tr", "hr", "/h1", "/h2", "/h3", "/h4"})
-_SPACES = re.compile(r"\s+")
 
 
-class MarkdownText:
-    """Collects blocks of text, an empty line between them, and where headings begin."""
+def write_tokens(readable: ReadableText, tokens: Sequence[Token]) -> None:
+    """Add what a reader of the rendered page would read."""
+    for position, token in enumerate(tokens):
+        if token.type == "inline":
+            _write_inline(readable, token, tokens[position - 1])
+        elif action := _ACTIONS.get(token.type):
+            action(readable, token)
 
-    def __init__(self) -> None:
-        self.headings: list[Heading] = []
-        self._parts: list[str] = []
-        self._length = 0
-        self._lists: list[int | None] = []  # Open lists: the next number, None for bullets.
-        self._marker = ""
-        self._cells: list[str] | None = None
-        self._tight = False
 
-    def text(self) -> str:
-        return "".join(self._parts)
+def _write_inline(readable: ReadableText, token: Token, opening: Token) -> None:
+    text = _inline_text(token.children or [])
+    if readable.in_row:
+        readable.add_cell(text)
+    elif opening.type == "heading_open":
+        readable.add_heading(int(opening.tag[1:]), text)
+    else:
+        readable.add_paragraph(text.strip())
 
-    def add_block(self, block: str) -> None:
-        """Add a paragraph, or the like; items of a list and rows of a table keep together."""
-        if not block.strip():
-            return
-        if self._parts:
-            self._write("\n" if self._tight else "\n\n")
-        self._write(block)
-        self._tight = False
 
-    def add_tokens(self, tokens: Sequence[Token]) -> None:
-        for position, token in enumerate(tokens):
-            if token.type == "inline":
-                self._add_inline(token, tokens[position - 1])
-            elif action := self._ACTIONS.get(token.type):
-                action(self, token)
+def _open_list(readable: ReadableText, token: Token) -> None:
+    start = token.attrGet("start")
+    readable.open_list(None if token.type == "bullet_list_open" else int(start or 1))
 
-    def _write(self, text: str) -> None:
-        self._parts.append(text)
-        self._length += len(text)
 
-    def _add_inline(self, token: Token, opening: Token) -> None:
-        text = _inline_text(token.children or [])
-        if self._cells is not None:
-            self._cells.append(_SPACES.sub(" ", text).strip())
-        elif opening.type == "heading_open":
-            title = _SPACES.sub(" ", text).strip()
-            self.add_block(title)
-            if title:
-                level = int(opening.tag[1:])
-                self.headings.append(Heading(level, title, self._length - len(title)))
-        else:
-            self._add_item_text(text.strip())
-
-    def _add_item_text(self, text: str) -> None:
-        if not self._lists:
-            self.add_block(text)
-            return
-        indent = "  " * (len(self._lists) - 1)
-        hanging = indent + (" " * len(self._marker) if self._marker else "  ")
-        # The first paragraph of an item stands beside its marker, the rest below it.
-        self.add_block(indent + (self._marker or "  ") + text.replace("\n", "\n" + hanging))
-        self._marker = ""
-        self._tight = True
-
-    def _open_list(self, token: Token) -> None:
-        start = token.attrGet("start")
-        self._lists.append(None if token.type == "bullet_list_open" else int(start or 1))
-        self._marker = ""
-
-    def _close_list(self, _token: Token) -> None:
-        self._lists.pop()
-        self._tight = bool(self._lists)
-
-    def _open_item(self, _token: Token) -> None:
-        number = self._lists[-1]
-        self._marker = "- " if number is None else f"{number}. "
-        if number is not None:
-            self._lists[-1] = number + 1
-
-    def _open_row(self, _token: Token) -> None:
-        self._cells = []
-
-    def _close_row(self, _token: Token) -> None:
-        cells, self._cells = self._cells or [], None
-        self.add_block(" | ".join(cells))
-        self._tight = True
-
-    def _close_table(self, _token: Token) -> None:
-        self._tight = False
-
-    def _code(self, token: Token) -> None:
-        self.add_block(token.content.rstrip("\n"))
-
-    def _html(self, token: Token) -> None:
-        self.add_block(_without_tags(token.content).strip())
-
-    _ACTIONS: ClassVar[dict[str, Callable[[MarkdownText, Token], None]]] = {
-        "bullet_list_open": _open_list,
-        "ordered_list_open": _open_list,
-        "bullet_list_close": _close_list,
-        "ordered_list_close": _close_list,
-        "list_item_open": _open_item,
-        "tr_open": _open_row,
-        "tr_close": _close_row,
-        "table_close": _close_table,
-        "fence": _code,
-        "code_block": _code,
-        "html_block": _html,
-    }
+_ACTIONS: Mapping[str, Callable[[ReadableText, Token], None]] = {
+    "bullet_list_open": _open_list,
+    "ordered_list_open": _open_list,
+    "bullet_list_close": lambda readable, _: readable.close_list(),
+    "ordered_list_close": lambda readable, _: readable.close_list(),
+    "list_item_open": lambda readable, _: readable.open_item(),
+    "tr_open": lambda readable, _: readable.open_row(),
+    "tr_close": lambda readable, _: readable.close_row(),
+    "table_close": lambda readable, _: readable.close_table(),
+    "fence": lambda readable, token: readable.add_code(token.content),
+    "code_block": lambda readable, token: readable.add_code(token.content),
+    "html_block": lambda readable, token: readable.add_block(_without_tags(token.content).strip()),
+}
 
 
 def _inline_text(children: Sequence[Token]) -> str:
@@ -139,16 +69,8 @@ def _inline_text(children: Sequence[Token]) -> str:
             links.append((str(token.attrGet("href") or ""), len(parts)))
         elif token.type == "link_close" and links:
             address, first = links.pop()
-            if _worth_showing(address, "".join(parts[first:])):
-                parts.append(f" ({address})")
+            parts[first:] = [with_address("".join(parts[first:]), address)]
     return "".join(parts)
-
-
-def _worth_showing(address: str, link_text: str) -> bool:
-    """Whether people would miss the address: it answers "where do I find …"."""
-    if not address.startswith(("http://", "https://", "mailto:")):
-        return False
-    return len(address) <= _LONGEST_ADDRESS and address.removeprefix("mailto:") not in link_text
 
 
 def _without_tags(html: str) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from portal.domain.documents import ExtractedText, Heading, Page
-from portal.errors import NoTextInPdf
+from portal.errors import BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
+from portal.ingest.formats import page_recognition
 from portal.ingest.formats.page_layout import (
     Line,
     Paragraph,
@@ -18,14 +21,14 @@ from portal.ingest.formats.page_layout import (
     without_running_lines,
 )
 from portal.ingest.limits import ExtractionLimits
-from portal.ingest.pdf_process import open_pdf, read_pdf
+from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "pypdfium2"
 
 _HEADING_SIZE = 1.15  # times the size of most of the text
 _LONGEST_HEADING = 80
 _HEADING_LEVELS = 3
-_MOST_PAGES_NAMED = 10
+_OPEN_LIMITS = ExtractionLimits(timeout_s=10)
 # Titles that programs fill in by themselves.
 _NO_TITLE = re.compile(
     r"untitled|unspecified|(microsoft )?(word|powerpoint|excel)\b.*"
@@ -42,15 +45,32 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; a PDF knows its own
 ) -> ExtractedText:
-    """Text by paragraphs, with pages, their labels, and headings by outline or by size.
+    """Text by paragraphs, with pages, their labels, and headings by outline or by size. Pages
+    without text are recognised where the extra `ocr` is installed; else a warning names them.
 
     Raises EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge.
     """
-    *page_records, document = read_pdf(path, file_name=file_name, limits=limits)
-    pages = without_running_lines([_page_lines(record) for record in page_records])
+    _, *page_records, document = read_records(
+        "pdf_reader",
+        path,
+        file_name=file_name,
+        limits=limits,
+        options={"pages": limits.max_pages, "characters": limits.max_characters},
+        broken=BrokenPdf,
+    )
+    lines = [_page_lines(record["lines"]) for record in page_records]
+    recognised = page_recognition.read_pages(path, _without_text(lines), limits=limits)
+    for number, recognised_lines in recognised.items():
+        lines[number - 1] = _page_lines(recognised_lines)
+    pages = without_running_lines(lines)
     paragraphs_by_page = [paragraphs(lines) for lines in pages]
+    empty = _without_text(pages)
     if not any(paragraphs_by_page):
-        raise NoTextInPdf(name=file_name)
+        raise NoTextInPdf(
+            name=file_name,
+            where=page_recognition.in_words(empty),
+            advice=page_recognition.advice(),
+        )
     text, ranges = _joined(paragraphs_by_page)
     labels = [_label(record["label"], number) for number, record in enumerate(page_records, 1)]
     headings = _outlined_headings(document["outline"], text, ranges)
@@ -63,7 +83,7 @@ def extract(
         ),
         headings=headings or _large_headings(paragraphs_by_page, text, ranges),
         title=_title(document["title"]),
-        warnings=tuple(_warnings(ranges)),
+        warnings=(page_recognition.warning(empty),) if empty else (),
     )
 
 
@@ -75,7 +95,18 @@ def is_encrypted_pdf(path: Path) -> bool:
     with path.open("rb") as file:
         if not _mentions_encryption(iter(lambda: file.read(1 << 20), b"")):
             return False
-    return open_pdf(path) == "encrypted"
+    options = {"pages": sys.maxsize, "characters": 0}
+    records = read_records(
+        "pdf_reader", path, file_name=path.name, limits=_OPEN_LIMITS, options=options
+    )
+    with closing(records):
+        try:
+            next(records)
+        except EncryptedPdf:
+            return True
+        except PortalError:
+            return False  # Broken, or slow: whoever reads it says so.
+    return False
 
 
 def _mentions_encryption(blocks: Iterable[bytes]) -> bool:
@@ -87,10 +118,19 @@ def _mentions_encryption(blocks: Iterable[bytes]) -> bool:
     return False
 
 
-def _page_lines(record: dict[str, Any]) -> list[Line]:
+def _page_lines(lines: Iterable[Sequence[Any]]) -> list[Line]:
     return [
         Line(_SPACES.sub(_one_space, readable(text)), left, right, baseline, size)
-        for text, left, right, baseline, size in record["lines"]
+        for text, left, right, baseline, size in lines
+    ]
+
+
+def _without_text(pages: Sequence[Sequence[Line]]) -> list[int]:
+    """Numbers of the pages on which nothing can be read."""
+    return [
+        number
+        for number, lines in enumerate(pages, 1)
+        if not any(line.text.strip() for line in lines)
     ]
 
 
@@ -124,14 +164,6 @@ def _label(label: str, number: int) -> str | None:
 def _title(title: str) -> str | None:
     title = readable(title).strip()
     return None if not title or _NO_TITLE.fullmatch(title) else title
-
-
-def _warnings(ranges: Sequence[tuple[int, int]]) -> Iterable[str]:
-    empty = [str(number) for number, (start, end) in enumerate(ranges, 1) if start == end]
-    if empty:
-        more = "…" if len(empty) > _MOST_PAGES_NAMED else ""
-        numbers = ", ".join(empty[:_MOST_PAGES_NAMED]) + more
-        yield f"{len(empty)} of {len(ranges)} pages have no text (pictures?): {numbers}"
 
 
 def _outlined_headings(

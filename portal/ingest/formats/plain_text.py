@@ -31,9 +31,14 @@ def extract(
 
 
 def read_text(path: Path, *, file_name: str, encoding: str | None) -> tuple[str, str]:
-    """The text and its encoding. Without NUL, which PostgreSQL cannot store."""
+    """The text, as `storable` has it, and its encoding. Raises EmptyFile and UndecodableText."""
     decoded = decode(path.read_bytes(), file_name=file_name, encoding=encoding)
-    text = _LINE_ENDS.sub("\n", decoded.text).replace("\0", "")
+    text = storable(decoded.text)
     if not text.strip():
         raise EmptyFile(name=file_name)
     return text, decoded.encoding
+
+
+def storable(text: str) -> str:
+    """Text with line feeds as line ends, without NUL, which PostgreSQL cannot store."""
+    return _LINE_ENDS.sub("\n", text).replace("\0", "")

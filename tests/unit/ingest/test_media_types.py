@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
 from portal.domain.documents import MediaType
 from portal.errors import EmptyFile, UnsupportedFormat
-from portal.ingest.media_types import HEAD_BYTES, sniff
+from portal.ingest.media_types import sniff, sniff_file
 from tests import factories_files as files
+from tests import factories_office as office
 
 
 @pytest.mark.parametrize(
@@ -21,13 +23,20 @@ from tests import factories_files as files
         (files.gb18030_text, "a.txt", MediaType.TEXT),
         (files.big5_text, "a.txt", MediaType.TEXT),
         (files.utf_16_text, "a.txt", MediaType.TEXT),
+        (files.web_page, "a.html", MediaType.HTML),
+        (files.web_page, "notes.md", MediaType.HTML),
+        (files.utf_16_web_page, "notes.txt", MediaType.HTML),
+        (files.gb18030_text, "a.htm", MediaType.HTML),
+        (office.write_docx, "a.docx", MediaType.DOCX),
+        (office.write_docx, "手册.txt", MediaType.DOCX),
     ],
 )
-def test_content_decides_and_the_name_only_tells_markdown(
+def test_content_decides_and_the_name_only_tells_texts_apart(
     tmp_path: Path, make, name: str, media_type: MediaType
 ) -> None:
-    head = make(tmp_path / "file").read_bytes()[:HEAD_BYTES]
-    assert sniff(head, name) is media_type
+    with make(tmp_path / "file").open("rb") as file:
+        assert sniff_file(file, name) is media_type
+        assert file.tell() == 0
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -45,11 +54,14 @@ def test_png_called_pdf_is_refused_by_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "name", "detected"),
     [
-        (b"PK\x03\x04\x14\0\0\0word/document.xml", "a.docx", "Word document"),
         (b"PK\x03\x04\x14\0\0\0[Content_Types].xml", "a.xlsx", "Excel"),
         (b"PK\x03\x04\x14\0\0\0a.txt", "a.zip", "ZIP"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.doc", "old Office"),
-        (b"<!DOCTYPE html><html>", "a.txt", "HTML"),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"),
+            "a.docx",
+            "Office document with a password",
+        ),
         (b"{\\rtf1\\ansi", "a.rtf", "RTF"),
         (b"\0\1\2\3" * 100, "a.txt", "binary"),
         (bytes(range(256)) * 4, "a.txt", "binary"),
@@ -59,6 +71,31 @@ def test_png_called_pdf_is_refused_by_what_it_is(tmp_path: Path) -> None:
 def test_other_formats_are_named(head: bytes, name: str, detected: str) -> None:
     with pytest.raises(UnsupportedFormat, match=detected):
         sniff(head, name)
+
+
+@pytest.mark.parametrize(
+    ("names", "file_name", "detected"),
+    [
+        (("a.txt",), "a.docx", "a ZIP archive"),
+        (("[Content_Types].xml", "xl/workbook.xml"), "a.docx", "Excel"),
+        (("[Content_Types].xml", "ppt/slides/slide1.xml"), "a.zip", "PowerPoint"),
+        (("word/document.xml",), "a.docx", "a ZIP archive"),
+        (("[Content_Types].xml.bak", "sword/a"), "a.docx", "a ZIP archive"),
+    ],
+)
+def test_archive_is_told_by_the_names_in_it(
+    tmp_path: Path, names: tuple[str, ...], file_name: str, detected: str
+) -> None:
+    path = office.zip_file(tmp_path / "file", names)
+    with path.open("rb") as file, pytest.raises(UnsupportedFormat, match=detected):
+        sniff_file(file, file_name)
+
+
+@pytest.mark.parametrize("keep", [4, 60, -30])
+def test_archive_that_is_cut_off_is_no_document(tmp_path: Path, keep: int) -> None:
+    data = office.write_docx(tmp_path / "file").read_bytes()[:keep]
+    with pytest.raises(UnsupportedFormat, match="ZIP"):
+        sniff_file(io.BytesIO(data), "a.zip")
 
 
 def test_text_about_other_formats_stays_text() -> None:

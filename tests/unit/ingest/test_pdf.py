@@ -16,11 +16,19 @@ from portal.errors import (
     ExtractionTooLarge,
     NoTextInPdf,
 )
-from portal.ingest import pdf_process
+from portal.ingest import reader_process
 from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.formats import page_recognition
 from portal.ingest.formats.page_layout import Line, join_lines, readable, without_running_lines
+from portal.ingest.formats.page_recognition import in_words
 from portal.ingest.formats.pdf import is_encrypted_pdf
 from tests import factories_files as files
+
+
+@pytest.fixture(autouse=True)
+def _no_text_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has tests of its own, and takes seconds a page."""
+    monkeypatch.setattr(page_recognition, "is_installed", lambda: False)
 
 
 def read(path: Path, **limits: float) -> ExtractedText:
@@ -108,7 +116,8 @@ def test_page_labels_are_kept_where_they_differ_from_numbers(tmp_path: Path) -> 
 def test_page_without_text_is_a_warning_and_an_empty_range(tmp_path: Path) -> None:
     extracted = read(files.write_pdf(tmp_path / "a.pdf", [["第一页"], [], ["第三页"]]))
     assert extracted.pages[1].start == extracted.pages[1].end
-    assert extracted.warnings == ("1 of 3 pages have no text (pictures?): 2",)
+    (warning,) = extracted.warnings
+    assert warning.startswith("no text on page 2 ")
     assert extracted.text == "第一页\n\n第三页"
 
 
@@ -127,9 +136,17 @@ def _line(text: str) -> Line:
     return Line(text, 72, 300, 700, 11)
 
 
-def test_pdf_without_text_says_that_it_is_scanned(tmp_path: Path) -> None:
-    with pytest.raises(NoTextInPdf, match="scan"):
-        read(files.pdf_without_text(tmp_path / "a.pdf"))
+@pytest.mark.parametrize(("count", "where"), [(1, "page 1"), (7, "pages 1–7")])
+def test_pdf_without_text_says_that_it_is_scanned_and_what_to_install(
+    tmp_path: Path, count: int, where: str
+) -> None:
+    with pytest.raises(NoTextInPdf, match=f"no text on {where},.* setup --ocr"):
+        read(files.pdf_without_text(tmp_path / "a.pdf", count))
+
+
+def test_pages_are_named_by_ranges() -> None:
+    assert in_words([2, 4, 5, 6, 9]) == "pages 2, 4–6, 9"
+    assert in_words(range(1, 60, 2)).endswith("17, 19…")
 
 
 def test_pdf_with_a_password_is_refused_at_upload_and_at_reading(tmp_path: Path) -> None:
@@ -185,15 +202,17 @@ def test_slow_reader_is_stopped(tmp_path: Path) -> None:
         ("while True: pass", ExtractionTimedOut),
         ("raise SystemExit(3)", BrokenPdf),
         ("pass", BrokenPdf),
+        ("def read(path, **options): yield from ()", BrokenPdf),
+        ("print('no JSON')", BrokenPdf),
+        ("print('{\"pages\": ', end='')", BrokenPdf),
     ],
 )
 def test_reader_that_dies_or_hangs_is_one_failed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: type[Exception]
 ) -> None:
     """The process is real; only the script it runs is a hostile PDF's doing."""
-    reader = tmp_path / "reader.py"
-    reader.write_text(script)
-    monkeypatch.setattr(pdf_process, "_READER", reader)
+    (tmp_path / "pdf_reader.py").write_text(script)
+    monkeypatch.setattr(reader_process, "_READERS", tmp_path)
     with pytest.raises(error):
         read(files.chinese_pdf(tmp_path / "a.pdf"), timeout_s=1)
 
@@ -201,12 +220,12 @@ def test_reader_that_dies_or_hangs_is_one_failed_file(
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS holds on Linux")
 def test_reader_gets_no_more_memory_than_allowed(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import pdf_reader\n"
-        "pdf_reader.limit_process(512, 10)\n"
+        "import sys; sys.path.insert(0, sys.argv[1]); import limited\n"
+        "limited.limit_process(512, 10)\n"
         "try: bytearray(1 << 30)\n"
         "except MemoryError: print('refused')"
     )
-    folder = str(Path(pdf_process.__file__).parent)
+    folder = str(reader_process._READERS)
     done = subprocess.run(
         [sys.executable, "-c", code, folder], capture_output=True, text=True, check=True
     )
@@ -215,13 +234,12 @@ def test_reader_gets_no_more_memory_than_allowed(tmp_path: Path) -> None:
 
 def test_reader_does_not_see_our_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORTAL_SECRET_KEY", "hidden")
-    reader = tmp_path / "reader.py"
-    reader.write_text(
-        "import json, os\n"
-        "seen = 'PORTAL_SECRET_KEY' in os.environ\n"
-        "print(json.dumps({'error': 'encrypted' if seen else 'pages'}))"
+    (tmp_path / "pdf_reader.py").write_text(
+        "import os\n"
+        "def read(path, **options):\n"
+        "    yield {'error': 'encrypted' if 'PORTAL_SECRET_KEY' in os.environ else 'pages'}"
     )
-    monkeypatch.setattr(pdf_process, "_READER", reader)
+    monkeypatch.setattr(reader_process, "_READERS", tmp_path)
     with pytest.raises(ExtractionTooLarge):
         read(files.chinese_pdf(tmp_path / "a.pdf"))
     assert os.environ["PORTAL_SECRET_KEY"] == "hidden"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from portal.domain.documents import Failure
 from portal.domain.search import Span
+from portal.ingest.formats import page_recognition
 from portal.web import presenters
 
 
@@ -59,12 +60,19 @@ def test_sizes_read_as_people_say_them(app: Flask, size_bytes, words):
 
 
 def test_a_failure_is_told_in_the_readers_language(app: Flask):
-    failure = Failure("no_text_in_pdf", {"name": "合同.pdf"})
+    advice = page_recognition.INSTALL
+    failure = Failure(
+        "no_text_in_pdf", {"name": "合同.pdf", "where": "pages 3–9", "advice": advice}
+    )
     with app.test_request_context():
         with force_locale("zh_Hans_CN"):
-            assert presenters.failure_message(failure).startswith("“合同.pdf”中没有文字")
+            told = presenters.failure_message(failure)
+            assert told.startswith("“合同.pdf”无法检索：第 3–9 页没有文本")
+            assert told.endswith("请安装文字识别（./run setup --ocr）后重试。")
         with force_locale("en"):
-            assert presenters.failure_message(failure).startswith("“合同.pdf” has no text")
+            told = presenters.failure_message(failure)
+            assert told.startswith("“合同.pdf” cannot be searched: no text on pages 3–9")
+            assert told.endswith(advice)
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,15 @@
-"""Reads one PDF in a process of its own and prints what stands on its pages as JSON lines.
+"""Reads one PDF: the count of its pages, then what stands on each, then the document.
 
-PDFium is C++ fed with files from strangers, and not thread-safe: it must not share a process with
-the portal. This file is run as a script, so it imports nothing of the portal, which also keeps its
-start short. One line a page, then one for the document:
-
+    {"pages": 12}
     {"label": "iv", "lines": [[text, left, right, baseline, size], …]}
     {"title": …, "outline": [[level, title, page index], …]}
 
-or `{"error": …}` with one of the ERRORS of `portal.ingest.formats.pdf`.
+PDFium is C++ and not thread-safe, one more reason not to share a process with the portal.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,20 +20,8 @@ MOST_OUTLINE_ITEMS = 5_000
 LINE_END_HYPHEN = "\x02"  # PDFium's sign for a hyphen at which it joined two lines.
 
 
-def limit_process(memory_mb: int, cpu_seconds: int) -> None:
-    """Make the system end this process rather than let it take the machine down."""
-    try:
-        import resource
-    except ImportError:  # Windows; the wall time limit of the parent still holds.
-        return
-    memory = memory_mb << 20
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def read(path: str, *, pages: int, characters: int) -> Iterator[dict[str, Any]]:
-    """Pages, then the document; ends with an error where a limit is passed."""
+    """The records; ends with an error where a limit of `pages` or `characters` is passed."""
     try:
         document = pypdfium2.PdfDocument(path)
         page_count = len(document)
@@ -52,6 +35,7 @@ def read(path: str, *, pages: int, characters: int) -> Iterator[dict[str, Any]]:
     if page_count > pages:
         yield {"error": "pages"}
         return
+    yield {"pages": page_count}
     for index in range(page_count):
         page = _read_page(document, index)
         characters -= sum(len(line[0]) for line in page["lines"])
@@ -122,25 +106,3 @@ def _outline(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, str, int]]:
                 yield item.level + 1, item.get_title(), index
     except pypdfium2.PdfiumError:
         return  # A broken outline takes nothing from the text.
-
-
-def main(
-    path: str, mode: str, *, pages: int, characters: int, memory_mb: int, seconds: int
-) -> None:
-    """Print what `read` yields; with mode `open`, only whether the file opens."""
-    limit_process(memory_mb, seconds)
-    out = sys.stdout
-    try:
-        for record in read(path, pages=pages if mode == "read" else sys.maxsize,
-                           characters=characters):  # fmt: skip
-            out.write(json.dumps(record) + "\n")
-            if mode == "open":
-                break
-    except MemoryError:
-        out.write(json.dumps({"error": "memory"}) + "\n")
-
-
-if __name__ == "__main__":
-    _path, _mode, *_limits = sys.argv[1:]
-    _names = ("pages", "characters", "memory_mb", "seconds")
-    main(_path, _mode, **dict(zip(_names, map(int, _limits), strict=True)))

@@ -1,0 +1,38 @@
+"""DOCX: what Word shows of it, by way of a simple web page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from portal.domain.documents import ExtractedText
+from portal.ingest.formats.html import read_html
+from portal.ingest.limits import ExtractionLimits
+from portal.ingest.reader_process import read_records
+
+EXTRACTOR = "mammoth"
+
+FORMULAS_LEFT_OUT = "formulas are not read: the text lacks them"
+
+
+def extract(
+    path: Path,
+    *,
+    file_name: str,
+    limits: ExtractionLimits,
+    encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
+) -> ExtractedText:
+    """Headings by style, lists with their numbers, tables by line, notes at the end.
+
+    Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
+    """
+    (record,) = read_records(
+        "docx_reader",
+        path,
+        file_name=file_name,
+        limits=limits,
+        options={"characters": limits.max_characters},
+    )
+    extracted = read_html(record["html"], file_name=file_name, limits=limits)
+    warnings = (FORMULAS_LEFT_OUT,) if record["has_formulas"] else ()
+    return replace(extracted, extractor=EXTRACTOR, warnings=warnings)

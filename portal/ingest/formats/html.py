@@ -1,0 +1,101 @@
+"""HTML: what a browser would show of it, read by Lexbor in a limited process."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from portal.domain.documents import ExtractedText
+from portal.errors import EmptyFile
+from portal.ingest.decoding import DecodedText, decode, known_encoding
+from portal.ingest.formats.html_text import HtmlText
+from portal.ingest.formats.plain_text import storable
+from portal.ingest.formats.readable_text import one_line
+from portal.ingest.limits import ExtractionLimits
+from portal.ingest.reader_process import read_records
+
+EXTRACTOR = "selectolax"
+
+_DECLARED_WITHIN = 1024  # Bytes in which a declaration counts, as browsers have it.
+_DECLARED = re.compile(
+    rb"""<meta[^>]{0,400}?charset\s*=\s*["']?\s*([\w.:-]{1,40})"""
+    rb"""|\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})""",
+    re.IGNORECASE,
+)
+# The vendors' additions are in such texts too, whatever their authors declare; as browsers do.
+_MEANT = {"big5": "big5hkscs", "shift_jis": "cp932", "euc_kr": "cp949", "iso8859-1": "cp1252"}
+
+
+def extract(
+    path: Path,
+    *,
+    file_name: str,
+    limits: ExtractionLimits,
+    encoding: str | None = None,
+) -> ExtractedText:
+    """What is seen of the page: headings, lists, tables by line, code as written; no scripts,
+    styles and hidden parts. The encoding is that of a mark or a declaration if all of the file
+    can be read in it, else the recognised one.
+
+    Raises EmptyFile, UndecodableText, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
+    """
+    data = path.read_bytes()
+    decoded = _decoded(data, file_name, encoding)
+    read = read_html(decoded.text, file_name=file_name, limits=limits)
+    return ExtractedText(
+        text=read.text,
+        extractor=EXTRACTOR,
+        headings=read.headings,
+        encoding=decoded.encoding,
+        title=read.title,
+    )
+
+
+def read_html(html: str, *, file_name: str, limits: ExtractionLimits) -> ExtractedText:
+    """The text of a page that is characters already. Raises as `extract` does."""
+    with tempfile.TemporaryDirectory(prefix="portal-") as directory:
+        page = Path(directory) / "page.html"
+        page.write_text(storable(html), encoding="utf-8", newline="\n")
+        first, *records = read_records(
+            "html_reader",
+            page,
+            file_name=file_name,
+            limits=limits,
+            options={"characters": limits.max_characters},
+        )
+    writer = HtmlText()
+    events: list[tuple[str, Any]] = [
+        (kind, value) for record in records for kind, value in record["events"]
+    ]
+    writer.add_events(events)
+    text = writer.readable.text()
+    if not text.strip():
+        raise EmptyFile(name=file_name)
+    headings = tuple(writer.readable.headings)
+    title = one_line(first["title"]) or (headings[0].title if headings else "")
+    return ExtractedText(text=text, extractor=EXTRACTOR, headings=headings, title=title or None)
+
+
+def _decoded(data: bytes, file_name: str, encoding: str | None) -> DecodedText:
+    declared = None if encoding else _declared(data)
+    if declared is not None:
+        try:
+            return DecodedText(data.decode(declared), codecs.lookup(declared).name)
+        except UnicodeError:
+            pass  # A page that says what it is not: its bytes know better.
+    return decode(data, file_name=file_name, encoding=encoding)
+
+
+def _declared(data: bytes) -> str | None:
+    """The encoding that the page says it is in, None where a byte order mark says more."""
+    if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return None
+    match = _DECLARED.search(data[:_DECLARED_WITHIN])
+    if match is None:
+        return None
+    name = known_encoding((match[1] or match[2]).decode("ascii"))
+    # A declaration that could be read byte by byte is none of UTF-16.
+    return None if name is None or name.startswith("utf-16") else _MEANT.get(name, name)

@@ -1,0 +1,84 @@
+"""Pages that are pictures: their text is recognised where the extra `ocr` is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from portal.errors import PortalError
+from portal.ingest.limits import ExtractionLimits
+from portal.ingest.reader_process import read_records
+
+_MOST_RANGES_NAMED = 10
+
+INSTALL = "Install text recognition (./run setup --ocr) and try again."
+NOTHING_RECOGNISED = "Text recognition found nothing on them either."
+
+
+@cache
+def is_installed() -> bool:
+    return find_spec("rapidocr") is not None and find_spec("onnxruntime") is not None
+
+
+def read_pages(
+    path: Path, numbers: Sequence[int], *, limits: ExtractionLimits
+) -> dict[int, list[list[Any]]]:
+    """Lines as `readers.pdf_reader` gives them, of those pages on which some were recognised.
+
+    What is not read within `limits.ocr_timeout_s` stays without text, and so does what the
+    recognition stumbles over: the rest of the document is worth having.
+    """
+    if not numbers or not is_installed():
+        return {}
+    found = {}
+    try:
+        for record in read_records(
+            "ocr_reader",
+            path,
+            file_name=path.name,
+            limits=replace(limits, timeout_s=limits.ocr_timeout_s, memory_mb=limits.ocr_memory_mb),
+            options={"pages": list(numbers)},
+        ):
+            if record.get("lines"):
+                found[record["page"]] = record["lines"]
+    except PortalError:
+        pass
+    return found
+
+
+def warning(numbers: Sequence[int]) -> str:
+    """What a document says of its pages without text."""
+    reason = NOTHING_RECOGNISED if is_installed() else INSTALL
+    return f"no text on {in_words(numbers)} (pictures?). {reason}"
+
+
+def advice() -> str:
+    """What to do about a document without any text."""
+    return NOTHING_RECOGNISED if is_installed() else INSTALL
+
+
+def in_words(numbers: Sequence[int]) -> str:
+    """Such as: page 4; pages 3–9, 12."""
+    ranges = list(_ranges(numbers))
+    more = "…" if len(ranges) > _MOST_RANGES_NAMED else ""
+    named = ", ".join(
+        f"{first}" if first == last else f"{first}–{last}"
+        for first, last in ranges[:_MOST_RANGES_NAMED]
+    )
+    return f"{'page' if len(numbers) == 1 else 'pages'} {named}{more}"
+
+
+def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    first: int | None = None
+    last = 0
+    for number in numbers:
+        if first is not None and number != last + 1:
+            yield first, last
+            first = None
+        first, last = (number if first is None else first), number
+    if first is not None:
+        yield first, last

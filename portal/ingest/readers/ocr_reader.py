@@ -1,0 +1,57 @@
+"""Recognises the text of pages that are pictures, with the models that rapidocr brings along.
+
+    {"pages": 12}
+    {"page": 3, "lines": [[text, left, right, baseline, size], …]}
+
+in points and in reading order, as `pdf_reader` measures lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pypdfium2
+
+_PIXELS_A_POINT = 2.5  # 180 dots an inch: smaller type than 6 points is rare.
+_MOST_PIXELS = 4_000  # of one side; posters are shrunk to it.
+
+
+def read(path: str, *, pages: list[int]) -> Iterator[dict[str, Any]]:
+    """How many pages there are to read, and one record for each, which count from 1."""
+    yield {"pages": len(pages)}
+    recognise = _engine()
+    document = pypdfium2.PdfDocument(path)
+    for number in pages:
+        page = document[number - 1]
+        width, height = page.get_size()
+        scale = min(_PIXELS_A_POINT, _MOST_PIXELS / max(width, height, 1.0))
+        bitmap = page.render(scale=scale, grayscale=True)
+        found = recognise(bitmap.to_numpy())
+        page.close()
+        yield {"page": number, "lines": list(_lines(found, scale, height))}
+
+
+def _engine() -> Any:
+    from rapidocr import RapidOCR
+
+    return RapidOCR(
+        params={
+            "Global.log_level": "critical",
+            # One thread each: the time that it may take counts those of all.
+            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+            "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+        }
+    )
+
+
+def _lines(found: Any, scale: float, height: float) -> Iterator[list[Any]]:
+    if found.boxes is None or found.txts is None:
+        return
+    for box, text in zip(found.boxes, found.txts, strict=True):
+        left, right = float(box[:, 0].min()) / scale, float(box[:, 0].max()) / scale
+        top, bottom = float(box[:, 1].min()) / scale, float(box[:, 1].max()) / scale
+        yield [
+            text,
+            *(round(value, 1) for value in (left, right, height - bottom, bottom - top)),
+        ]

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge
+from portal.ingest.extraction import ExtractionLimits, extract
+from tests import factories_office as office
+
+HANDBOOK_TEXT = """\
+知识门户操作手册
+
+每个答案都注明出处。
+
+安装
+
+1. 下载软件包
+  - 校验 SHA-256
+2. 运行安装程序
+
+部件 | 数量
+风扇 | fan | 6
+
+if ready:
+    start()
+
+修订中加入的文字"""
+
+
+def read(path: Path) -> ExtractedText:
+    return extract(path, file_name=path.name, media_type=MediaType.DOCX, limits=ExtractionLimits())
+
+
+def test_document_reads_as_word_shows_it(tmp_path: Path) -> None:
+    extracted = read(office.write_docx(tmp_path / "a.docx"))
+    assert extracted.text == HANDBOOK_TEXT
+    assert extracted.title == "知识门户操作手册"
+    assert extracted.warnings == ()
+    assert [(h.level, h.title) for h in extracted.headings] == [
+        (1, "知识门户操作手册"),
+        (2, "安装"),
+    ]
+    for heading in extracted.headings:
+        assert extracted.text.startswith(heading.title, heading.start)
+
+
+def test_formulas_that_are_left_out_are_told(tmp_path: Path) -> None:
+    path = office.write_docx(tmp_path / "a.docx", office.paragraph("Energy:") + office.FORMULA)
+    (warning,) = read(path).warnings
+    assert "formulas" in warning
+
+
+def test_styles_in_the_file_hide_nothing(tmp_path: Path) -> None:
+    """mammoth would follow a map in the file that makes paragraphs invisible."""
+    path = office.write_docx(
+        tmp_path / "a.docx", office.paragraph("all of it"), parts={"mammoth/style-map": "p => !"}
+    )
+    assert read(path).text == "all of it"
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (office.docx_reading_a_file, BrokenFile),
+        (lambda path: office.docx_reading_a_file(path, encoding="utf-16"), BrokenFile),
+        (office.docx_billion_laughs, BrokenFile),
+        (office.docx_bomb, ExtractionTooLarge),
+        (office.docx_that_lies_about_its_size, BrokenFile),
+        (lambda path: office.write_docx(path, "<w:tbl><w:tr><w:tc>" * 3_000), BrokenFile),
+        (lambda path: office.write_docx(path, parts={"word/document.xml": "no xml"}), BrokenFile),
+        (lambda path: office.zip_file(path, ("[Content_Types].xml",)), BrokenFile),
+        (lambda path: office.write_docx(path, office.paragraph(" ")), EmptyFile),
+    ],
+)
+def test_hostile_document_costs_little_and_is_told(
+    tmp_path: Path, make: Callable[[Path], Path], error: type[Exception]
+) -> None:
+    path = make(tmp_path / "a.docx")
+    started = time.monotonic()
+    with pytest.raises(error):
+        read(path)
+    assert time.monotonic() - started < 20

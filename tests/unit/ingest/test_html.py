@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.errors import EmptyFile, ExtractionTimedOut, ExtractionTooLarge
+from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.formats.html import _decoded
+from portal.ingest.formats.html_text import HtmlText
+from portal.ingest.readers import html_reader
+from tests import factories_files as files
+
+
+def read(
+    tmp_path: Path, html: str | bytes, encoding: str | None = None, **limits: float
+) -> ExtractedText:
+    path = tmp_path / "page.html"
+    path.write_bytes(html.encode() if isinstance(html, str) else html)
+    return extract(
+        path,
+        file_name=path.name,
+        media_type=MediaType.HTML,
+        encoding=encoding,
+        limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
+    )
+
+
+def test_page_reads_as_a_browser_shows_it(tmp_path: Path) -> None:
+    extracted = read(tmp_path, files.WEB_PAGE)
+    assert extracted.text == files.WEB_PAGE_TEXT
+    assert extracted.title == "值班 & 手册"
+    assert extracted.encoding == "utf-8"
+    assert [(h.level, h.title) for h in extracted.headings] == [
+        (1, "值班手册"),
+        (2, "Steps"),
+        (3, "Side"),
+    ]
+    for heading in extracted.headings:
+        assert extracted.text.startswith(heading.title, heading.start)
+
+
+@pytest.mark.parametrize(
+    ("html", "encoding"),
+    [
+        ('<meta charset="GB2312"><p>镕基先生在上海。'.encode("gb18030"), "gb18030"),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=big5"><p>台灣'.encode("big5"),
+         "big5hkscs"),
+        ('<?xml version="1.0" encoding="Shift_JIS"?><html><p>日本語'.encode("cp932"), "cp932"),
+        ("<meta charset=iso-8859-1><p>Gr\u00f6\u00dfe \u20ac".encode("cp1252"), "cp1252"),
+        # What is declared cannot be right, or is none: the bytes say what they are.
+        ('<meta charset="gb2312"><p>值班手册从这里开始'.encode(), "utf-8"),
+        ('<meta charset="utf-16"><p>值班手册'.encode(), "utf-8"),
+        ('<meta charset="base64"><p>值班手册'.encode(), "utf-8"),
+        ('<meta charset="unicode_escape"><p>值班手册'.encode(), "utf-8"),
+        ('<meta charset="gbk"><p>值班手册'.encode("utf-8-sig"), "utf-8"),
+        (("<p>" + files.SIMPLIFIED_TEXT).encode("gb18030"), "gb18030"),
+        (f"<html><p>{files.SIMPLIFIED_TEXT}".encode("utf-16"), "utf-16"),
+    ],
+)  # fmt: skip
+def test_encoding_by_mark_then_declaration_then_by_its_bytes(html: bytes, encoding: str) -> None:
+    decoded = _decoded(html, "a.html", None)
+    assert decoded.encoding.removesuffix("-sig") == encoding
+    assert decoded.text == html.decode(decoded.encoding)
+    assert "�" not in decoded.text
+
+
+def test_encoding_that_is_asked_for_beats_what_the_page_says(tmp_path: Path) -> None:
+    html = '<meta charset="cp1252"><p>值班手册'.encode("gb18030")
+    assert "值班手册" not in read(tmp_path, html).text
+    assert read(tmp_path, html, "gb18030").text == "值班手册"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<ul><li>a</ul>" * 2 + "</ul></table></pre></h1></a>",
+        "<li>item without a list<td>cell<tr>row</table><h1>",
+        "<table><tr><td><pre>x</table></pre>" + "<a href=x><h1><li><table>" * 50,
+        "<svg><style><p>x</svg><math><mi>y</math>text",
+        "<frameset><frame src=x></frameset>x<plaintext>rest</p>",
+    ],
+)
+def test_markup_that_makes_no_sense_still_gives_its_words(tmp_path: Path, html: str) -> None:
+    (tmp_path / "page.html").write_text("words before " + html + "<p>and words behind")
+    _, *records = html_reader.read(str(tmp_path / "page.html"), characters=1_000)
+    writer = HtmlText()
+    writer.add_events([event for record in records for event in record["events"]])
+    assert writer.readable.text().startswith("words before")
+    assert "and words behind" in writer.readable.text()
+
+
+def test_nothing_to_see_is_an_empty_file(tmp_path: Path) -> None:
+    with pytest.raises(EmptyFile):
+        read(tmp_path, "<title>only a title</title><script>x()</script><p hidden>y")
+
+
+def test_page_nested_without_end_is_stopped(tmp_path: Path) -> None:
+    """HTML's own rules for a nested element look at all that are open."""
+    with pytest.raises(ExtractionTimedOut):
+        read(tmp_path, "<div>" * 300_000 + "deep", timeout_s=1)
+    assert read(tmp_path, "<b><i>" * 2_000 + "deep").text == "deep"
+
+
+def test_too_many_characters_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ExtractionTooLarge, match="characters"):
+        read(tmp_path, "<p>" + "word " * 1_000, max_characters=1_000)
+
+
+def test_large_table_is_written_at_once() -> None:
+    events: list[tuple[str, object]] = [("table", None)]
+    for number in range(20_000):
+        events += [("row", None), ("cell", None), ("text", str(number)), ("/cell", None)]
+        events += [("cell", None), ("text", "x"), ("/cell", None), ("/row", None)]
+    writer = HtmlText()
+    writer.add_events([*events, ("/table", None)])
+    lines = writer.readable.text().split("\n")
+    assert len(lines) == 20_000
+    assert lines[-1] == "19999 | x"

@@ -1,0 +1,45 @@
+"""The real recognition, with the models that come in its wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import MediaType
+from portal.errors import NoTextInPdf
+from portal.ingest.extraction import ExtractionLimits, extract
+from tests import factories_files as files
+
+pytestmark = pytest.mark.ocr
+
+PAGES = [["设备在上海仓库，编号四七一一。"], ["The plant was opened in spring."]]
+
+
+def read(path: Path, **limits: float):
+    return extract(
+        path,
+        file_name=path.name,
+        media_type=MediaType.PDF,
+        limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
+    )
+
+
+def test_pages_that_are_pictures_are_read_and_pages_with_text_stay(tmp_path: Path) -> None:
+    extracted = read(
+        files.scanned_pdf(tmp_path / "scan.pdf", [*PAGES, []], written_page="写成的文字")
+    )
+    texts = [extracted.text[page.start : page.end] for page in extracted.pages]
+    assert "上海仓库" in texts[0]
+    assert "plant was opened" in texts[1]
+    assert texts[2] == ""
+    assert texts[3] == "写成的文字"
+    (warning,) = extracted.warnings
+    assert warning.startswith("no text on page 3 ")
+    assert "./run setup" not in warning
+
+
+def test_recognition_that_takes_too_long_leaves_its_pages_without_text(tmp_path: Path) -> None:
+    path = files.scanned_pdf(tmp_path / "scan.pdf", PAGES[:1])
+    with pytest.raises(NoTextInPdf, match="no text on page 1"):
+        read(path, ocr_timeout_s=0.05)

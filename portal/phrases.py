@@ -60,6 +60,7 @@ TEMPLATES = (
     N_("a question has 1 to %(most)s characters"),
     N_("a domain has at most %(most)s characters"),
     N_("this is the last administrator"),
+    N_("nothing is being done for this document"),
     N_("only a failed document can be tried again"),
     N_("the document is being prepared already"),
     N_("this encoding is not known; the documentation lists them"),

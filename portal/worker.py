@@ -4,19 +4,24 @@ dropped."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from uuid import UUID
 
 import procrastinate
+import psycopg_pool
 import structlog
 from procrastinate import JobContext
+from procrastinate.exceptions import ConnectorException
 
-from portal import metrics, tracing
-from portal.errors import PortalError, Unavailable
-from portal.services import Services, indexing, maintenance, model_builds
-from portal.store import jobs as job_store
-from portal.store.jobs import INDEX_TASK, QUEUE_NAME
+from portal import isolation, metrics, tracing
+from portal.services import Services, attempts, indexing, maintenance, model_builds
+from portal.store import queue as queue_store
 from portal.store.model_builds import BUILD_QUEUE, BUILD_TASK
+from portal.store.queue import INDEX_TASK, QUEUE_NAME, SLOW_QUEUE
 
 log = structlog.get_logger(__name__)
 
@@ -25,27 +30,25 @@ _HEARTBEAT_S = 5.0
 _SILENT_AFTER_S = 20.0
 _RECOVERY_EVERY_S = 5.0
 _HOUSEKEEPING_EVERY_S = 30.0
-_RETRY_WAIT_S = 10
+# A document makes room after this long when someone else's waits: what it stored is kept.
+_SLICE_S = 15.0
+# Without a database there is nothing to do but to ask for it again.
+_RECONNECT_S = 1.0
 
 
 def create_queue(services: Services) -> procrastinate.App:
     """The queue with our tasks, on the portal's own database."""
     connector = procrastinate.PsycopgConnector(conninfo=services.database.conninfo)
     queue = procrastinate.App(connector=connector)
-    retry = procrastinate.RetryStrategy(
-        max_attempts=indexing.MAX_ATTEMPTS,
-        exponential_wait=_RETRY_WAIT_S,
-        retry_exceptions={Unavailable},
-    )
 
     # `origin` is of whoever enqueued the job (portal.tracing); nobody did where it was recovered.
-    @queue.task(name=INDEX_TASK, queue=QUEUE_NAME, retry=retry, pass_context=True)
+    @queue.task(name=INDEX_TASK, queue=QUEUE_NAME, pass_context=True)
     def index_document(
         context: JobContext, job_id: str, origin: dict[str, str] | None = None
     ) -> None:
         tracing.resume(origin or {})
         with metrics.working(INDEX_TASK):
-            _index(services, UUID(job_id), context.should_abort)
+            _index(services, UUID(job_id), context)
 
     @queue.task(name=BUILD_TASK, queue=BUILD_QUEUE, pass_context=True)
     def build_model(context: JobContext, name: str, origin: dict[str, str] | None = None) -> None:
@@ -56,21 +59,42 @@ def create_queue(services: Services) -> procrastinate.App:
     return queue
 
 
-def _index(services: Services, job_id: UUID, should_stop: Callable[[], bool]) -> None:
-    try:
-        indexing.index_document(services, job_id, should_stop=should_stop)
-    except Unavailable:
-        raise
-    except indexing.Interrupted:
-        indexing.hand_back(services, job_id)
-    except Exception as error:  # Nothing unforeseen may leave a document "processing" for ever.
-        log.exception("job_failed", job_id=str(job_id), error_type=type(error).__name__)
-        metrics.error_told(PortalError.code, "job")
-        indexing.record_failure(services, job_id, PortalError())
+class _Slice:
+    """How long a job may take while someone else's waits. Asked again it is a new one, so that
+    each stores something."""
+
+    def __init__(self, services: Services, job_id: UUID) -> None:
+        self._services, self._job_id = services, job_id
+        self._ends_at: float | None = None
+
+    def is_over(self) -> bool:
+        now = time.monotonic()
+        if self._ends_at is not None and now < self._ends_at:
+            return False
+        is_over = self._ends_at is not None and attempts.others_wait(self._services, self._job_id)
+        self._ends_at = now + _SLICE_S
+        return is_over
+
+
+def _index(services: Services, job_id: UUID, context: JobContext) -> None:
+    """Read a document, in slices while others wait. A file that takes longer to read than that
+    goes to a queue of its own, where nothing interrupts it; its passages are embedded here again.
+    """
+    if attempts.is_suspect(services, job_id):
+        isolation.index_alone(services, job_id, should_stop=context.should_abort)
+        return
+    is_slow = context.job.queue == SLOW_QUEUE
+    reading, embedding = _Slice(services, job_id), _Slice(services, job_id)
+    indexing.index_document(
+        services,
+        job_id,
+        should_stop=lambda: is_slow or context.should_abort() or embedding.is_over(),
+        should_stop_reading=lambda: context.should_abort() or (not is_slow and reading.is_over()),
+    )
 
 
 def run(services: Services, *, concurrency: int = 1) -> None:
-    """Work until a signal; a job in hand is finished first, or left to the next worker."""
+    """Work until a signal; a job in hand is left to the next worker, with what it stored."""
     asyncio.run(_run(services, concurrency))
 
 
@@ -81,7 +105,7 @@ def work_until_empty(services: Services) -> None:
         queue = create_queue(services)
         async with queue.open_async():
             await queue.run_worker_async(
-                queues=[QUEUE_NAME],
+                queues=[QUEUE_NAME, SLOW_QUEUE],
                 wait=False,
                 install_signal_handlers=False,
                 delete_jobs="successful",
@@ -93,33 +117,69 @@ def work_until_empty(services: Services) -> None:
 def has_live_workers(services: Services) -> bool:
     """Whether some worker has given a sign of life of late."""
     with services.database.begin() as session:
-        return job_store.has_live_workers(session, within_s=_SILENT_AFTER_S)
+        return queue_store.has_live_workers(session, within_s=_SILENT_AFTER_S)
 
 
 async def _run(services: Services, concurrency: int) -> None:
-    queue = create_queue(services)
-    async with queue.open_async():
-        timers = [
-            asyncio.create_task(_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
-            asyncio.create_task(
-                _every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))
-            ),
-        ]
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    while not stopping.is_set():
+        # It ends by itself when it loses the database; what it had loaded stays loaded.
         try:
-            await queue.run_worker_async(
-                queues=[QUEUE_NAME, BUILD_QUEUE],
-                concurrency=concurrency,
-                wait=True,
-                delete_jobs="successful",
-                update_heartbeat_interval=_HEARTBEAT_S,
-                stalled_worker_timeout=_SILENT_AFTER_S,
-                # Jobs are asked to stop at once: what they did so far is kept and goes on later.
-                shutdown_graceful_timeout=0.1,
-            )
-        finally:
-            for timer in timers:
-                timer.cancel()
-            await asyncio.gather(*timers, return_exceptions=True)
+            await _work(services, concurrency, stopping)
+        except (ConnectorException, psycopg_pool.PoolTimeout) as error:
+            log.warning("queue_lost", error_type=type(error).__name__)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _RECONNECT_S)
+
+
+async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
+    """Work until it is time to stop, or until the queue cannot be reached."""
+    queue = create_queue(services)
+    async with queue.open_async(), _timers(services, queue):
+        tasks = [
+            asyncio.create_task(stopping.wait()),
+            asyncio.create_task(_work_on(queue, [QUEUE_NAME, BUILD_QUEUE], concurrency)),
+            asyncio.create_task(_work_on(queue, [SLOW_QUEUE], 1)),
+        ]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
+
+
+async def _work_on(queue: procrastinate.App, names: list[str], concurrency: int) -> None:
+    await queue.run_worker_async(
+        queues=names,
+        concurrency=concurrency,
+        wait=True,
+        install_signal_handlers=False,
+        delete_jobs="successful",
+        update_heartbeat_interval=_HEARTBEAT_S,
+        stalled_worker_timeout=_SILENT_AFTER_S,
+        # Jobs are asked to stop at once: what they did so far is kept and goes on later.
+        shutdown_graceful_timeout=0.1,
+    )
+
+
+@asynccontextmanager
+async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator[None]:
+    """Recovery and housekeeping, in every worker: any of them may be the only one left."""
+    timers = [
+        asyncio.create_task(_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
+        asyncio.create_task(
+            _every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))
+        ),
+    ]
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+        await asyncio.gather(*timers, return_exceptions=True)
 
 
 async def _recover(queue: procrastinate.App) -> None:

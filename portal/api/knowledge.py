@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -10,6 +11,7 @@ from apiflask import APIBlueprint
 from flask import Response, request, stream_with_context
 
 from portal import context
+from portal.api.job_schemas import FailureModel, JobModel
 from portal.api.knowledge_schemas import (
     IDEMPOTENCY_HEADER,
     UPLOAD_BODY,
@@ -20,7 +22,7 @@ from portal.api.knowledge_schemas import (
     DocumentListResponse,
     DocumentModel,
     DocumentQuery,
-    FailureModel,
+    ReindexRequest,
     ResultModel,
     SearchBody,
     SearchResponse,
@@ -29,6 +31,7 @@ from portal.api.knowledge_schemas import (
     WhyQuery,
     WhyResponse,
 )
+from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.addresses import passage_url
 from portal.domain.documents import (
@@ -38,19 +41,28 @@ from portal.domain.documents import (
     MediaType,
     Visibility,
 )
+from portal.domain.jobs import Job
 from portal.domain.search import (
     SearchHit,
     SearchRequest,
     Weights,
 )
 from portal.errors import InvalidInput, MalformedRequest
-from portal.phrases import absence_message, failure_message
-from portal.services import explaining, idempotency, library, searching, uploads
+from portal.phrases import absence_message, translated
+from portal.services import (
+    explaining,
+    idempotency,
+    jobs,
+    library,
+    rereading,
+    searching,
+    uploads,
+)
 from portal.services.uploads import UploadReceipt
 
-_TAG = {"name": "Knowledge", "description": "Search, and the documents that are searched."}
+TAG = {"name": "Knowledge", "description": "Search, and the documents that are searched."}
 
-blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag=_TAG)
+blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag=TAG)
 
 
 @blueprint.post("/search")
@@ -145,8 +157,7 @@ def why_not(query_data: WhyQuery) -> WhyResponse:
 _TYPES = {media_type.short: media_type for media_type in MediaType}
 
 
-def _fields(summary: DocumentSummary) -> dict[str, Any]:
-    failure = summary.failure
+def _fields(summary: DocumentSummary, job: Job | None = None) -> dict[str, Any]:
     return {
         "id": summary.id,
         "title": summary.title,
@@ -155,17 +166,27 @@ def _fields(summary: DocumentSummary) -> dict[str, Any]:
         "media_type": summary.media_type,
         "bytes": summary.size_bytes,
         "status": summary.status,
-        "error": FailureModel(code=failure.code, message=failure_message(failure))
-        if failure
-        else None,
+        "error": FailureModel.of(summary.failure),
         "visibility": summary.visibility,
         "domain": summary.domain,
         "owner": summary.owner_name,
         "job_id": summary.job_id,
+        "job": JobModel.of(job) if job else None,
         "chunk_count": summary.chunk_count,
         "created_at": summary.created_at,
+        "warnings": [translated(warning) for warning in summary.warnings],
         "url": f"/documents/{summary.id}",
     }
+
+
+def document_model(summary: DocumentSummary) -> DocumentModel:
+    """A document as lists show it, with its last job."""
+    return DocumentModel(**_fields(summary, _jobs([summary]).get(summary.id)))
+
+
+def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
+    job_ids = [summary.job_id for summary in summaries if summary.job_id]
+    return jobs.newest_jobs(context.services(), job_ids)
 
 
 @blueprint.get("/documents")
@@ -185,8 +206,9 @@ def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
+    newest = _jobs(page.items)
     return DocumentListResponse(
-        documents=[DocumentModel(**_fields(item)) for item in page.items],
+        documents=[DocumentModel(**_fields(item, newest.get(item.id))) for item in page.items],
         total_count=page.total_count,
         next_cursor=page.next_cursor,
     )
@@ -245,7 +267,8 @@ def upload_documents() -> UploadResponse:
 
 
 def _uploaded(receipt: UploadReceipt) -> UploadedModel:
-    return UploadedModel(**_fields(receipt.document), is_duplicate=receipt.is_duplicate)
+    document = document_model(receipt.document)
+    return UploadedModel(**document.model_dump(), is_duplicate=receipt.is_duplicate)
 
 
 @blueprint.get("/documents/<uuid:document_id>")
@@ -254,14 +277,13 @@ def _uploaded(receipt: UploadReceipt) -> UploadedModel:
 def get_document(document_id: UUID) -> DocumentDetailModel:
     detail: DocumentDetail = library.get_document(context.services(), context.person(), document_id)
     return DocumentDetailModel(
-        **_fields(detail.summary),
+        **document_model(detail.summary).model_dump(),
         sha256=detail.sha256,
         revision_id=detail.revision_id,
         extractor=detail.extractor,
         encoding=detail.encoding,
         page_count=detail.page_count,
         character_count=detail.character_count,
-        warnings=list(detail.warnings),
     )
 
 
@@ -280,6 +302,21 @@ def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
 @blueprint.doc(summary="Take out of the trash")
 def restore_document(document_id: UUID) -> DocumentModel:
     library.restore_document(context.services(), context.person(), document_id)
+    return document_model(library.get_summary(context.services(), context.person(), document_id))
+
+
+@blueprint.post("/documents/<uuid:document_id>/reindex")
+@body_may_be_missing(ReindexRequest)
+@blueprint.input(ReindexRequest)
+@blueprint.output(DocumentModel, status_code=202)
+@blueprint.doc(
+    summary="Read a document again",
+    description="In another encoding, or with what was installed since. Its present text is "
+    "searched until the new one is ready; 409 while it is being prepared.",
+    responses=error_responses(404, 409),
+)
+def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentModel:
+    rereading.reread(context.services(), context.person(), document_id, encoding=json_data.encoding)
     summary = library.get_summary(context.services(), context.person(), document_id)
     return DocumentModel(**_fields(summary))
 

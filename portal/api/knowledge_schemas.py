@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
+from portal.api.job_schemas import FailureModel, JobModel
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents import DocumentStatus, MediaType, Visibility
 from portal.domain.explaining import Absence
@@ -156,16 +157,11 @@ class WhyResponse(ResponseModel):
     )
 
 
-class FailureModel(ResponseModel):
-    code: str
-    message: str
-
-
 class DocumentModel(ResponseModel):
     id: UUID
     title: str
     file_name: str
-    type: Literal["PDF", "TXT", "MD"]
+    type: Literal["PDF", "TXT", "MD", "HTML", "DOCX"]
     media_type: MediaType
     bytes: int
     status: DocumentStatus = Field(examples=[DocumentStatus.READY])
@@ -173,10 +169,14 @@ class DocumentModel(ResponseModel):
     visibility: Visibility
     domain: str | None
     owner: str
-    job_id: UUID | None
+    job_id: UUID | None = Field(description="its last ingestion")
+    job: JobModel | None = Field(description="how far that is")
     chunk_count: int
     created_at: AwareDatetime
     url: str
+    warnings: list[str] = Field(
+        description="what could not be read of it, such as pages without text", examples=[[]]
+    )
 
 
 class DocumentDetailModel(DocumentModel):
@@ -186,7 +186,6 @@ class DocumentDetailModel(DocumentModel):
     encoding: str | None = Field(description="of a text file", examples=[None])
     page_count: int
     character_count: int
-    warnings: list[str] = Field(examples=[[]])
 
 
 class DocumentListResponse(ResponseModel):
@@ -197,8 +196,8 @@ class DocumentListResponse(ResponseModel):
 
 class DocumentQuery(RequestModel):
     status: DocumentStatus | None = Field(None, description="only documents in this state")
-    type: Annotated[Literal["pdf", "txt", "md"], BeforeValidator(_lower)] | None = Field(
-        None, description="only documents of this format"
+    type: Annotated[Literal["pdf", "txt", "md", "html", "docx"], BeforeValidator(_lower)] | None = (
+        Field(None, description="only documents of this format")
     )
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
@@ -249,6 +248,16 @@ IDEMPOTENCY_HEADER = {
 
 class DeleteQuery(RequestModel):
     purge: bool = Field(False, description="erase for good instead of moving to the trash")
+
+
+class ReindexRequest(RequestModel):
+    encoding: CleanText | None = Field(
+        None,
+        min_length=1,
+        max_length=40,
+        description="of a text file or a web page, such as `gb18030`; null: as it is recognised",
+        examples=["gb18030"],
+    )
 
 
 class ContentResponse(ResponseModel):

@@ -12,3 +12,5 @@ MODEL_REGISTRY = 7_316_005
 MODEL_BUILD = 7_316_006
 OUTSIDE_SUBJECT = 7_316_007
 """With a second number, of the subject."""
+IDEMPOTENCY = 7_316_010
+"""With a second number, of a person and a key."""

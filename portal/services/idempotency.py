@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from portal.domain import locks
 from portal.domain.people import Person
 from portal.errors import IdempotencyConflict, IdempotencyMismatch, InvalidInput
 from portal.services import Services
@@ -13,8 +14,6 @@ from portal.store import idempotency as idempotency_store
 
 MOST_KEY_CHARACTERS = 200
 _LIFE = timedelta(hours=24)
-# A request still unanswered after this long died with its process; its key is free again.
-_LONGEST_REQUEST = timedelta(minutes=10)
 
 Answer = dict[str, Any]
 
@@ -36,15 +35,23 @@ def once(
     if not 1 <= len(key) <= MOST_KEY_CHARACTERS or not key.isprintable():
         raise InvalidInput(reason=f"Idempotency-Key has 1 to {MOST_KEY_CHARACTERS} characters")
     digest = body_sha256()
-    with services.database.begin() as session:
-        idempotency_store.forget(session, older_than=_LIFE, unanswered_for=_LONGEST_REQUEST)
-        earlier = idempotency_store.claim(session, user_id=person.id, key=key, body_sha256=digest)
-    if earlier is not None:
-        if earlier.body_sha256 != digest:
-            raise IdempotencyMismatch
-        if earlier.response is None:
-            raise IdempotencyConflict
-        return earlier.response
+    # Held while it is answered: of a process that dies the server knows at once, and the same
+    # request, sent again, need not wait until some time has passed.
+    with services.database.hold(locks.IDEMPOTENCY, f"{person.id} {key}") as is_first:
+        with services.database.begin() as session:
+            idempotency_store.forget(session, older_than=_LIFE)
+            earlier = idempotency_store.find(session, user_id=person.id, key=key)
+            if earlier is not None and earlier.body_sha256 != digest:
+                raise IdempotencyMismatch
+            if earlier is not None and earlier.response is not None:
+                return earlier.response
+            if not is_first:
+                raise IdempotencyConflict
+            idempotency_store.claim(session, user_id=person.id, key=key, body_sha256=digest)
+        return _answer(services, person, key, action)
+
+
+def _answer(services: Services, person: Person, key: str, action: Callable[[], Answer]) -> Answer:
     try:
         answer = action()
     except BaseException:

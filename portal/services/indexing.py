@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+import structlog
+
+from portal import metrics
 from portal.domain.documents import (
-    DocumentStatus,
     ExtractedText,
-    Failure,
     Heading,
-    MediaType,
     Page,
     Passage,
 )
-from portal.errors import EmptyFile, PortalError, Unavailable
+from portal.domain.jobs import JobStage, JobStatus
+from portal.errors import EmptyFile, PortalError
 from portal.ingest.chunking import split
 from portal.ingest.extraction import ExtractionLimits, extract
-from portal.services import Services, passages
+from portal.ingest.page_progress import followed_by
+from portal.services import Services, attempts, passages
+from portal.services.attempts import Attempt, JobGone
 from portal.services.passages import NewPassage, Place
 from portal.store import chunks as chunk_store
 from portal.store import documents as document_store
@@ -36,131 +39,131 @@ from portal.store.models import DocumentRevisionRow
 from portal.store.session import Session
 from portal.text.scripts import has_visible_text
 
-MAX_ATTEMPTS = 3
-# A file that kills its worker each time would otherwise come back for ever.
-MAX_STARTS = 20
-_GIVEN_UP = Failure(PortalError.code)
+log = structlog.get_logger(__name__)
+
 _BATCH_PASSAGES = 16
+_TELL_EVERY_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    job_id: UUID
-    document_id: UUID
-    collection_id: UUID
-    file_id: UUID | None
-    revision_id: UUID | None
-    title: str
-    file_name: str
-    media_type: MediaType
+class _Interrupted(Exception):
+    """The job stopped between two batches, or between two pages; what it stored is kept."""
 
-
-class Interrupted(Exception):
-    """The job stopped between two batches; what it stored is kept."""
-
-
-class JobGone(Exception):
-    """The job has nothing left to do."""
+    def __init__(self, *, while_reading: bool = False) -> None:
+        self.while_reading = while_reading
 
 
 def index_document(
-    services: Services, job_id: UUID, *, should_stop: Callable[[], bool] = lambda: False
+    services: Services,
+    job_id: UUID,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    should_stop_reading: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Do one ingestion job to its end: the document is ready, or failed with a reason.
+    """Do one ingestion job to its end: the document is ready, or failed with a reason; or it is
+    queued again, after an error that may pass, when `should_stop` says so between two batches of
+    passages, and when `should_stop_reading` says so between two pages.
 
-    Raises Unavailable (try again later) while attempts remain, Interrupted when `should_stop`
-    says so; any other failure is recorded.
+    Raises DatabaseUnavailable, when nothing can be noted; the job is then recovered.
     """
+    attempt = attempts.begin(services, job_id)
+    if attempt is None:
+        return
     try:
-        work = _start(services, job_id)
-        if work is None:
-            return
-        extracted = _extracted(services, work)
-        found = split(extracted, target_tokens=services.settings.ingest.chunk_tokens)
-        _store_passages(services, work, found, should_stop)
-        _publish(services, work)
+        _index(services, attempt, should_stop, should_stop_reading)
     except JobGone:
         return
-    except Unavailable as error:
-        if _attempts(services, job_id) < MAX_ATTEMPTS:
-            raise
-        record_failure(services, job_id, error)
+    except _Interrupted as end:
+        attempts.hand_back(services, job_id, number=attempt.number, is_slow=end.while_reading)
     except PortalError as error:
-        record_failure(services, job_id, error)
+        attempts.fail(services, job_id, error, number=attempt.number)
+    except Exception as error:  # Nothing unforeseen may leave a document "processing" for ever.
+        log.exception("job_failed", job_id=str(job_id), error_type=type(error).__name__)
+        metrics.error_told(PortalError.code, "job")
+        attempts.fail(services, job_id, PortalError(), number=attempt.number)
 
 
-def _start(services: Services, job_id: UUID) -> _Work | None:
-    """Take the job up; None when it is done or its document is gone."""
+def _index(
+    services: Services,
+    attempt: Attempt,
+    should_stop: Callable[[], bool],
+    should_stop_reading: Callable[[], bool],
+) -> None:
+    extracted = _extracted(services, attempt, should_stop_reading)
+    found = split(extracted, target_tokens=_chunk_tokens(services, attempt))
+    _store_passages(services, attempt, found, should_stop)
+    _publish(services, attempt)
+
+
+def _chunk_tokens(services: Services, attempt: Attempt) -> int:
+    """The length of passages that this job began with: half a text cut one way and half another
+    would overlap or leave gaps."""
     with services.database.begin() as session:
-        job = job_store.lock_job(session, job_id)
-        if job is None or job.status not in {"queued", "processing"}:
-            return None
-        document = document_store.get_document(session, job.document_id)
-        if job.attempts >= MAX_STARTS:
-            job_store.finish(session, job_id, status="failed", failure=_GIVEN_UP)
-            document_store.set_status(session, job.document_id, DocumentStatus.FAILED, _GIVEN_UP)
-            return None
-        if document is None or document.purged_at is not None:
-            job_store.finish(session, job_id, status="cancelled")
-            return None
-        job_store.start(session, job_id)
-        if document.current_job_id is None:
-            # A document that already has searchable text stays ready while new text is read.
-            document_store.set_status(session, document.id, DocumentStatus.PROCESSING)
-        return _Work(
-            job_id=job_id,
-            document_id=document.id,
-            collection_id=document.collection_id,
-            file_id=job.file_id,
-            revision_id=job.revision_id,
-            title=document.title,
-            file_name=document.file_name,
-            media_type=MediaType(document.media_type),
-        )
+        job = attempts.held(session, attempt)
+        if "chunk_tokens" not in job.config:
+            job.config = {**job.config, "chunk_tokens": services.settings.ingest.chunk_tokens}
+        return int(job.config["chunk_tokens"])
 
 
-def _attempts(services: Services, job_id: UUID) -> int:
-    with services.database.begin() as session:
-        job = job_store.lock_job(session, job_id)
-        return job.attempts if job else MAX_ATTEMPTS
-
-
-def _extracted(services: Services, work: _Work) -> ExtractedText:
+def _extracted(
+    services: Services, attempt: Attempt, should_stop_reading: Callable[[], bool]
+) -> ExtractedText:
     """The text of the job's file, from its revision when an earlier attempt got that far."""
-    if work.revision_id is not None:
+    if attempt.revision_id is not None:
         with services.database.begin() as session:
-            row = chunk_store.get_revision(session, work.revision_id)
+            row = chunk_store.get_revision(session, attempt.revision_id)
             if row is not None:
                 return _from_revision(row)
-    _note(services, work, stage="reading", done=0, total=0)
+    attempts.note(services, attempt, JobStage.READING)
     settings = services.settings.ingest
     limits = ExtractionLimits(
         max_pages=settings.max_pages,
         max_characters=settings.max_characters,
         timeout_s=settings.extraction_timeout_s,
         memory_mb=settings.extraction_memory_mb,
+        ocr_timeout_s=settings.ocr_timeout_s,
     )
     with tempfile.TemporaryDirectory(prefix="portal-") as directory:
         path = Path(directory) / "original"
-        _copy_file(services, work, path)
-        extracted = extract(
-            path, file_name=work.file_name, media_type=work.media_type, limits=limits
-        )
+        _copy_file(services, attempt, path)
+        with followed_by(_teller(services, attempt, should_stop_reading)):
+            extracted = extract(
+                path,
+                file_name=attempt.file_name,
+                media_type=attempt.media_type,
+                limits=limits,
+                encoding=attempt.encoding,
+            )
     if not has_visible_text(extracted.text):
-        raise EmptyFile(name=work.file_name)
+        raise EmptyFile(name=attempt.file_name)
     digest = hashlib.sha256(extracted.text.encode()).hexdigest()
     with services.database.begin() as session:
-        job = job_store.lock_job(session, work.job_id)
-        if job is None:
-            raise JobGone
+        job = attempts.held(session, attempt)
+        job.deaths = 0
         job.revision_id = chunk_store.add_revision(
             session,
-            document_id=work.document_id,
-            file_id=work.file_id,
+            document_id=attempt.document_id,
+            file_id=attempt.file_id,
             extracted=extracted,
             sha256=digest,
         )
     return extracted
+
+
+def _teller(
+    services: Services, attempt: Attempt, should_stop_reading: Callable[[], bool]
+) -> Callable[[int, int], None]:
+    """Notes what pages are read, about once a second, and ends the reading when it is to stop."""
+    due = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal due
+        if should_stop_reading():
+            raise _Interrupted(while_reading=True)
+        if time.monotonic() >= due:
+            due = time.monotonic() + _TELL_EVERY_S
+            attempts.note(services, attempt, JobStage.READING, done=done, total=total)
+
+    return tell
 
 
 def _from_revision(row: DocumentRevisionRow) -> ExtractedText:
@@ -174,81 +177,62 @@ def _from_revision(row: DocumentRevisionRow) -> ExtractedText:
     )
 
 
-def _copy_file(services: Services, work: _Work, path: Path) -> None:
+def _copy_file(services: Services, attempt: Attempt, path: Path) -> None:
     with services.database.begin() as session, path.open("wb") as copy:
-        if work.file_id is None:
+        if attempt.file_id is None:
             raise JobGone
-        for part in file_store.read_parts(session, work.file_id):
+        for part in file_store.read_parts(session, attempt.file_id):
             copy.write(part)
 
 
 def _store_passages(
     services: Services,
-    work: _Work,
+    attempt: Attempt,
     found: Sequence[Passage],
     should_stop: Callable[[], bool],
 ) -> None:
     """Embed and store passages in batches, each batch whole or not at all."""
     with services.database.begin() as session:
-        stored = chunk_store.stored_indexes(session, work.job_id)
+        stored = chunk_store.stored_indexes(session, attempt.job_id)
     todo = [passage for passage in found if passage.index not in stored]
     done, total = len(found) - len(todo), len(found)
+    attempts.note(services, attempt, JobStage.EMBEDDING, done=done, total=total)
     for start in range(0, len(todo), _BATCH_PASSAGES):
         if should_stop():
-            raise Interrupted
+            raise _Interrupted
         batch = todo[start : start + _BATCH_PASSAGES]
-        _store_batch(services, work, batch)
         done += len(batch)
-        _note(services, work, stage="embedding", done=done, total=total)
+        _store_batch(services, attempt, batch, done=done, total=total)
 
 
-def _store_batch(services: Services, work: _Work, batch: Sequence[Passage]) -> None:
+def _store_batch(
+    services: Services, attempt: Attempt, batch: Sequence[Passage], *, done: int, total: int
+) -> None:
     """Store passages with their vectors. What a pipeline knows of each is its metadata."""
     new = [
-        NewPassage(passage, {"source_file": work.file_name, "page_number": passage.page})
+        NewPassage(passage, {"source_file": attempt.file_name, "page_number": passage.page})
         for passage in batch
     ]
-    place = Place(work.job_id, work.document_id, work.collection_id, work.title)
+    place = Place(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
 
     def prepare(session: Session) -> tuple[Place, Sequence[NewPassage]]:
-        _require_job(job_store.lock_job(session, work.job_id) is not None)
-        # In the trash nobody waits for it; restored, housekeeping queues it again.
-        _require_job(not document_store.is_deleted(session, work.document_id))
+        attempts.held(session, attempt).deaths = 0
+        job_store.note_progress(
+            session,
+            attempt.job_id,
+            attempt.number,
+            stage=JobStage.EMBEDDING,
+            done=done,
+            total=total,
+        )
         return place, new
 
     passages.store(services, [passage.content for passage in batch], prepare)
 
 
-def _require_job(exists: bool) -> None:
-    if not exists:
-        raise JobGone
-
-
-def _publish(services: Services, work: _Work) -> None:
+def _publish(services: Services, attempt: Attempt) -> None:
     """Make the whole ingestion searchable at once. A deleted document stays deleted."""
     with services.database.begin() as session:
-        _require_job(job_store.lock_job(session, work.job_id) is not None)
-        document_store.publish(session, document_id=work.document_id, job_id=work.job_id)
-        job_store.finish(session, work.job_id, status="ready")
-
-
-def hand_back(services: Services, job_id: UUID) -> None:
-    """Queue an interrupted job again, for whichever worker comes next."""
-    with services.database.begin() as session:
-        job_store.enqueue(session, job_id)
-
-
-def record_failure(services: Services, job_id: UUID, error: PortalError) -> None:
-    """Mark job and document failed, with a reason that a person understands."""
-    failure = Failure(error.code, error.params)
-    with services.database.begin() as session:
-        job = job_store.lock_job(session, job_id)
-        if job is None:
-            return
-        job_store.finish(session, job_id, status="failed", failure=failure)
-        document_store.set_status(session, job.document_id, DocumentStatus.FAILED, failure)
-
-
-def _note(services: Services, work: _Work, *, stage: str, done: int, total: int) -> None:
-    with services.database.begin() as session:
-        job_store.note_progress(session, work.job_id, stage=stage, done=done, total=total)
+        attempts.held(session, attempt)
+        document_store.publish(session, document_id=attempt.document_id, job_id=attempt.job_id)
+        job_store.finish(session, attempt.job_id, JobStatus.READY)

@@ -11,20 +11,18 @@ from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,
     DocumentPage,
-    DocumentStatus,
     DocumentSummary,
     MediaType,
     StoredPassage,
     Visibility,
 )
 from portal.domain.people import Person
-from portal.errors import Conflict, Forbidden, InvalidInput, NotFound
+from portal.errors import Forbidden, InvalidInput, NotFound
 from portal.services import Services
 from portal.services.erasing import erase_from_answers
 from portal.store import chunks as chunk_store
 from portal.store import documents as document_store
 from portal.store import files as file_store
-from portal.store import jobs as job_store
 from portal.store import outdated_chunks
 from portal.store.models import DocumentRow
 from portal.store.session import Session
@@ -190,7 +188,7 @@ def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
         part_index += 1
 
 
-def _editable(session: Session, person: Person, document_id: UUID, *, deleted: bool) -> DocumentRow:
+def editable(session: Session, person: Person, document_id: UUID, *, deleted: bool) -> DocumentRow:
     """The locked row, if this person may change it. Raises NotFound, Forbidden."""
     row = document_store.lock_document(session, document_id)
     summary = _seen(session, person, document_id, deleted=deleted)
@@ -212,7 +210,7 @@ def change_document(
 ) -> None:
     """Change what is given; an empty domain takes it away. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
-        row = _editable(session, person, document_id, deleted=False)
+        row = editable(session, person, document_id, deleted=False)
         if title is not None:
             row.title = check_title(title)
             # Passages are found by their document's title too.
@@ -226,14 +224,14 @@ def change_document(
 def delete_document(services: Services, person: Person, document_id: UUID) -> None:
     """Move to the trash: gone from lists and search when this returns. Raises NotFound."""
     with services.database.begin() as session:
-        _editable(session, person, document_id, deleted=False)
+        editable(session, person, document_id, deleted=False)
         document_store.set_deleted(session, document_id, deleted=True)
 
 
 def restore_document(services: Services, person: Person, document_id: UUID) -> None:
     """Take out of the trash, as it was. Raises NotFound."""
     with services.database.begin() as session:
-        _editable(session, person, document_id, deleted=True)
+        editable(session, person, document_id, deleted=True)
         document_store.set_deleted(session, document_id, deleted=False)
 
 
@@ -241,18 +239,7 @@ def purge_document(services: Services, person: Person, document_id: UUID) -> Non
     """Erase text, vectors and file for good, from the trash or directly. Raises NotFound."""
     with services.database.begin() as session:
         in_trash = document_store.find_summary(session, person, document_id, deleted=True)
-        _editable(session, person, document_id, deleted=in_trash is not None)
+        editable(session, person, document_id, deleted=in_trash is not None)
         document_store.set_deleted(session, document_id, deleted=True)
         erase_from_answers(session, document_id)
         document_store.purge(session, document_id)
-
-
-def retry_document(services: Services, person: Person, document_id: UUID) -> None:
-    """Read a failed document again. Raises NotFound, Conflict when it has not failed."""
-    with services.database.begin() as session:
-        row = _editable(session, person, document_id, deleted=False)
-        file_id = document_store.find_file_id(session, document_id)
-        if row.status != DocumentStatus.FAILED.value or file_id is None:
-            raise Conflict(reason="only a failed document can be tried again")
-        job_store.add_job(session, document_id=document_id, file_id=file_id)
-        document_store.set_status(session, document_id, DocumentStatus.QUEUED)

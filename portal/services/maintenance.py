@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from portal.services import Services, calibrating, model_builds, reanalysis, setup
-from portal.store import jobs as job_store
+from portal.store import queue
 from portal.store import tokens as token_store
 
 log = structlog.get_logger(__name__)
@@ -26,9 +26,9 @@ def run(services: Services) -> None:
     setup.heal_keyword_index(services)
     model_builds.requeue_lost(services)
     with services.database.begin() as session:
-        for job_id in job_store.unfinished_without_queue_entry(session):
+        for job_id in queue.unfinished_without_queue_entry(session):
             log.warning("job_requeued", job_id=str(job_id))
-            job_store.enqueue(session, job_id)
+            queue.enqueue(session, job_id)
         token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)
     calibrating.fit_if_due(services)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)

@@ -88,9 +88,18 @@ _CHUNK_COUNT = (
 )
 
 
+_WARNINGS = (
+    select(DocumentRevisionRow.warnings)
+    .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
+    .where(JobRow.id == DocumentRow.current_job_id)
+    .correlate(DocumentRow)
+    .scalar_subquery()
+)
+
+
 def _summaries(person: Person) -> Select[Any]:
     return (
-        select(DocumentRow, UserRow.name, _NEWEST_JOB, _CHUNK_COUNT)
+        select(DocumentRow, UserRow.name, _NEWEST_JOB, _CHUNK_COUNT, _WARNINGS)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
         .where(
@@ -102,7 +111,7 @@ def _summaries(person: Person) -> Select[Any]:
 
 
 def _to_summary(row: Any, person: Person) -> DocumentSummary:
-    document, owner_name, job_id, chunk_count = row
+    document, owner_name, job_id, chunk_count, warnings = row
     error = document.error
     return DocumentSummary(
         id=document.id,
@@ -121,6 +130,7 @@ def _to_summary(row: Any, person: Person) -> DocumentSummary:
         chunk_count=chunk_count,
         deleted_at=document.deleted_at,
         can_edit=person.is_admin or document.owner_id == person.id,
+        warnings=tuple(warnings or ()),
     )
 
 
@@ -217,7 +227,6 @@ def find_detail(session: Session, person: Person, document_id: UUID) -> Document
             DocumentRevisionRow.encoding,
             func.jsonb_array_length(DocumentRevisionRow.pages),
             DocumentRevisionRow.character_count,
-            DocumentRevisionRow.warnings,
         )
         .select_from(DocumentRow)
         .outerjoin(JobRow, JobRow.id == DocumentRow.current_job_id)
@@ -232,7 +241,6 @@ def find_detail(session: Session, person: Person, document_id: UUID) -> Document
         encoding=row[3],
         page_count=row[4] or 0,
         character_count=row[5] or 0,
-        warnings=tuple(row[6] or ()),
     )
 
 

@@ -6,29 +6,23 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.store.models import IdempotencyKeyRow
 
 
-def claim(
-    session: Session, *, user_id: UUID, key: str, body_sha256: str
-) -> IdempotencyKeyRow | None:
-    """Take a key; the row that stands there already when someone took it before."""
-    taken = session.scalar(
+def find(session: Session, *, user_id: UUID, key: str) -> IdempotencyKeyRow | None:
+    return session.get(IdempotencyKeyRow, (user_id, key))
+
+
+def claim(session: Session, *, user_id: UUID, key: str, body_sha256: str) -> None:
+    """Take a key that nobody answers under, also one whose process died before it answered."""
+    session.execute(
         insert(IdempotencyKeyRow)
         .values(user_id=user_id, key=key, body_sha256=body_sha256)
         .on_conflict_do_nothing()
-        .returning(IdempotencyKeyRow.key)
-    )
-    if taken is not None:
-        return None
-    return session.scalar(
-        select(IdempotencyKeyRow).where(
-            IdempotencyKeyRow.user_id == user_id, IdempotencyKeyRow.key == key
-        )
     )
 
 
@@ -50,11 +44,7 @@ def release(session: Session, *, user_id: UUID, key: str) -> None:
     )
 
 
-def forget(session: Session, *, older_than: timedelta, unanswered_for: timedelta) -> None:
-    """Drop keys past their life, and those whose request never came to its end."""
+def forget(session: Session, *, older_than: timedelta) -> None:
+    """Drop keys past their life."""
     age = func.now() - IdempotencyKeyRow.created_at
-    session.execute(
-        delete(IdempotencyKeyRow).where(
-            (age > older_than) | (IdempotencyKeyRow.response.is_(None) & (age > unanswered_for))
-        )
-    )
+    session.execute(delete(IdempotencyKeyRow).where(age > older_than))

@@ -1,49 +1,37 @@
-"""Ingestion jobs: our rows, and the queue's, written in the same transaction."""
+"""Ingestion jobs: their rows, from the upload to the end."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import Update, func, select, update
 from sqlalchemy.orm import Session
 
-from portal import tracing
 from portal.domain.documents import Failure
+from portal.domain.jobs import JobStage, JobStatus
+from portal.store import queue
 from portal.store.models import DocumentRow, JobRow
 
-QUEUE_NAME = "ingest"
-INDEX_TASK = "index_document"
 
-_ENQUEUE = text(
-    """
-    SELECT procrastinate_defer_jobs_v1(ARRAY[
-        CAST(
-            ROW(CAST(:queue AS varchar), CAST(:task AS varchar), 0, NULL, NULL,
-                CAST(:args AS jsonb), NULL)
-            AS procrastinate_job_to_defer_v1
-        )
-    ])
-    """
-)
-
-
-def add_job(session: Session, *, document_id: UUID, file_id: UUID | None) -> UUID:
+def add_job(
+    session: Session,
+    *,
+    document_id: UUID,
+    file_id: UUID | None,
+    config: Mapping[str, Any] | None = None,
+) -> UUID:
     """Add a job and enqueue it on this very connection: roll back, and neither exists."""
-    row = JobRow(document_id=document_id, file_id=file_id)
+    row = JobRow(document_id=document_id, file_id=file_id, config=dict(config or {}))
     session.add(row)
     session.flush()
-    enqueue(session, row.id)
+    queue.enqueue(session, row.id)
     return row.id
 
 
-def enqueue(session: Session, job_id: UUID) -> None:
-    arguments = {"job_id": str(job_id), "origin": tracing.origin()}
-    session.execute(
-        _ENQUEUE,
-        {"queue": QUEUE_NAME, "task": INDEX_TASK, "args": json.dumps(arguments)},
-    )
+def find_job(session: Session, job_id: UUID) -> JobRow | None:
+    return session.get(JobRow, job_id)
 
 
 def lock_job(session: Session, job_id: UUID) -> JobRow | None:
@@ -61,65 +49,69 @@ def lock_job(session: Session, job_id: UUID) -> JobRow | None:
     return session.scalar(select(JobRow).where(JobRow.id == job_id).with_for_update())
 
 
-def start(session: Session, job_id: UUID) -> None:
+def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:
+    """As `lock_job`, while this attempt is the one that works on it: None when it was cancelled,
+    or when another worker took it up because this one seemed dead."""
+    row = lock_job(session, job_id)
+    is_ours = row is not None and row.status == JobStatus.PROCESSING and row.attempts == attempt
+    return row if is_ours else None
+
+
+def find_newest(session: Session, document_id: UUID) -> JobRow | None:
+    """A document's last ingestion."""
+    return session.scalar(
+        select(JobRow)
+        .where(JobRow.document_id == document_id)
+        .order_by(JobRow.created_at.desc(), JobRow.id)
+        .limit(1)
+    )
+
+
+def start(session: Session, row: JobRow) -> int:
+    """Note that an attempt begins; gives its number."""
+    if row.status == JobStatus.PROCESSING:
+        # Whoever worked on it said nothing of its end.
+        row.deaths += 1
+    row.status, row.retry_at, row.finished_at = JobStatus.PROCESSING.value, None, None
+    row.attempts += 1
+    session.flush()
+    session.execute(_this(row.id).values(started_at=func.coalesce(JobRow.started_at, func.now())))
+    return row.attempts
+
+
+def note_progress(
+    session: Session, job_id: UUID, attempt: int, *, stage: JobStage, done: int, total: int
+) -> None:
+    """Say how far this attempt is."""
     session.execute(
-        update(JobRow)
-        .where(JobRow.id == job_id)
-        .values(
-            status="processing",
-            attempts=JobRow.attempts + 1,
-            started_at=func.coalesce(JobRow.started_at, func.now()),
+        _this(job_id)
+        .where(JobRow.status == JobStatus.PROCESSING.value, JobRow.attempts == attempt)
+        .values(stage=stage.value, done_count=done, total_count=total)
+    )
+
+
+def finish(
+    session: Session, job_id: UUID, status: JobStatus, *, failure: Failure | None = None
+) -> None:
+    session.execute(
+        _this(job_id).values(
+            status=status.value, error=as_json(failure), finished_at=func.now(), retry_at=None
         )
     )
 
 
-def note_progress(session: Session, job_id: UUID, *, stage: str, done: int, total: int) -> None:
-    session.execute(
-        update(JobRow)
-        .where(JobRow.id == job_id)
-        .values(stage=stage, done_count=done, total_count=total)
-    )
+def begin_again(session: Session, row: JobRow) -> None:
+    """Queue a job that has ended once more, with as many chances as the first time: what it stored
+    is kept."""
+    row.error, row.finished_at, row.started_at = None, None, None
+    row.failed_attempts = row.deaths = 0
+    session.flush()
+    queue.enqueue(session, row.id)
 
 
-def finish(session: Session, job_id: UUID, *, status: str, failure: Failure | None = None) -> None:
-    error = {"code": failure.code, "params": failure.params} if failure else None
-    session.execute(
-        update(JobRow)
-        .where(JobRow.id == job_id)
-        .values(status=status, error=error, finished_at=func.now())
-    )
+def as_json(failure: Failure | None) -> dict[str, object] | None:
+    return {"code": failure.code, "params": failure.params} if failure else None
 
 
-def unfinished_without_queue_entry(session: Session) -> list[UUID]:
-    """Jobs that still want doing although the queue holds nothing for them."""
-    rows: Any = session.execute(
-        text(
-            """
-            SELECT j.id FROM jobs j JOIN documents d ON d.id = j.document_id
-            WHERE d.deleted_at IS NULL AND j.status IN ('queued', 'processing')
-              AND NOT EXISTS (
-                SELECT 1 FROM procrastinate_jobs q
-                WHERE q.status IN ('todo', 'doing') AND q.args->>'job_id' = CAST(j.id AS text)
-              )
-            ORDER BY j.created_at, j.id
-            """
-        )
-    )
-    return [row[0] for row in rows]
-
-
-def has_live_workers(session: Session, *, within_s: float) -> bool:
-    """Whether a worker of the queue showed a sign of life within the last seconds."""
-    return bool(
-        session.scalar(
-            text(
-                """
-                SELECT EXISTS (
-                    SELECT 1 FROM procrastinate_workers
-                    WHERE last_heartbeat > now() - make_interval(secs => :within_s)
-                )
-                """
-            ),
-            {"within_s": within_s},
-        )
-    )
+def _this(job_id: UUID) -> Update:
+    return update(JobRow).where(JobRow.id == job_id)

@@ -23,6 +23,7 @@ from portal.store.documents import PORTAL_COLLECTION
 from portal.store.embedding_models import RegisteredModel, list_models, lock_registry
 from portal.store.model_switch import IS_MISSING, PORTAL_CHUNKS, patiently, read_size
 from portal.store.models import EmbeddingModelRow
+from portal.store.queue import LOWEST_PRIORITY
 from portal.store.session import Database
 from portal.store.vector_index import (
     build_aside,
@@ -225,7 +226,7 @@ def enqueue_build(session: Session, model: RegisteredModel) -> None:
         text(
             """
             SELECT procrastinate_defer_jobs_v1(ARRAY[
-                CAST(ROW(CAST(:queue AS varchar), CAST(:task AS varchar), -1, :lock, NULL,
+                CAST(ROW(CAST(:queue AS varchar), CAST(:task AS varchar), :priority, :lock, NULL,
                          CAST(:args AS jsonb), NULL) AS procrastinate_job_to_defer_v1)
             ])
             WHERE NOT EXISTS (
@@ -237,6 +238,7 @@ def enqueue_build(session: Session, model: RegisteredModel) -> None:
         {
             "queue": BUILD_QUEUE,
             "task": BUILD_TASK,
+            "priority": LOWEST_PRIORITY,
             "name": model.name,
             "lock": f"{BUILD_TASK}:{model.id}",
             "args": json.dumps({"name": model.name, "origin": tracing.origin()}),

@@ -99,6 +99,19 @@ class Database:
         with _portal_errors(), self._readers() as session:
             yield session
 
+    @contextmanager
+    def hold(self, lock: int, name: str) -> Iterator[bool]:
+        """Whether nobody else holds this name of an advisory lock; held until the end.
+
+        On a connection of its own, outside the pool: whoever holds a name for long must not keep
+        others from a connection, itself least of all. The server lets go when the process dies.
+        Raises DatabaseUnavailable.
+        """
+        query = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
+        with _portal_errors(), psycopg.connect(self.conninfo, autocommit=True) as connection:
+            row = connection.execute(query, (name, lock)).fetchone()
+            yield bool(row and row[0])
+
     def answers(self) -> bool:
         """Whether the server answers a trivial query."""
         try:

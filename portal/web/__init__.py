@@ -10,6 +10,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from portal.web import (
     account,
     admin,
+    admin_jobs,
     admin_models,
     admin_search,
     answers,
@@ -17,9 +18,11 @@ from portal.web import (
     assets,
     chat,
     citations,
+    document_jobs,
     documents,
     errors,
     i18n,
+    job_words,
     layout,
     messages,
     preferences,
@@ -40,6 +43,7 @@ BLUEPRINTS = (
     sign_in.blueprint,
     preferences.blueprint,
     documents.blueprint,
+    document_jobs.blueprint,
     uploads.blueprint,
     reading.blueprint,
     search.blueprint,
@@ -50,6 +54,7 @@ BLUEPRINTS = (
     trash.blueprint,
     account.blueprint,
     admin.blueprint,
+    admin_jobs.blueprint,
     admin_models.blueprint,
     admin_search.blueprint,
     api_docs.blueprint,
@@ -66,6 +71,7 @@ def register(app: APIFlask) -> None:
     i18n.init_app(app)
     security.init_app(app)
     presenters.init_app(app)
+    job_words.init_app(app)
     answers.init_app(app)
     selection.init_app(app)
     layout.init_app(app)

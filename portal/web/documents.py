@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -20,11 +21,11 @@ from portal.domain.documents import (
     Failure,
     MediaType,
 )
+from portal.domain.jobs import Job
 from portal.errors import Forbidden, NotFound, PortalError
 from portal.phrases import failure_message
-from portal.services import library
+from portal.services import jobs, library
 from portal.web.layout import fragments, gone, remember, toast, wants_fragment
-from portal.web.security import local_path
 from portal.web.selection import rows_switches
 
 PAGE_SIZE = 50
@@ -92,6 +93,8 @@ def list_values(**more: Any) -> dict[str, Any]:
     return {
         "page": page,
         "switches": rows_switches([item.id for item in page.items]),
+        "jobs": _jobs_of(page.items),
+        "failed_count": jobs.count_failed(context.services(), context.person()),
         "query": query,
         "types": TYPES,
         "statuses": tuple(DocumentStatus),
@@ -123,29 +126,36 @@ def index() -> Answer:
     if wants_fragment("load-more"):
         return fragments(
             ("fragments/documents/_rows.html", values),
-            *([_progress()] if values["is_active"] else []),
+            *([progress_line()] if values["is_active"] else []),
         )
     return render_template("pages/documents.html", **values)
 
 
 @blueprint.get("/documents/progress")
 def progress() -> Answer:
-    """Rows whose status changed, a note for each that came to an end, and whether to ask again."""
+    """Rows whose status changed, how far the others are, a note for each that came to an end, and
+    whether to ask again."""
     changed: list[tuple[str, dict[str, Any]]] = []
     ended: list[DocumentSummary] = []
-    active_count = 0
+    active: list[DocumentSummary] = []
     for document_id, known_status in _watched():
         try:
             document = library.get_summary(context.services(), context.person(), document_id)
         except NotFound:
             changed.append(gone(f"document-{document_id}"))
             continue
-        active_count += document.status in ACTIVE
+        active += [document] if document.status in ACTIVE else []
         if document.status != known_status:
             changed.append(row(document, out_of_band=True))
             ended += [document] if document.status not in ACTIVE else []
-    poller = ("fragments/documents/_progress.html", {"is_active": active_count > 0})
-    return fragments(poller, *changed, *_ending_notes(ended))
+    poller = ("fragments/documents/_progress.html", {"is_active": bool(active)})
+    button = [retry_failed_button()] if ended else []
+    return fragments(poller, *changed, *_stages(active), *button, *_ending_notes(ended))
+
+
+def _stages(active: list[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for document_id, job in _jobs_of(active).items():
+        yield "fragments/documents/_job_progress.html", {"document_id": document_id, "job": job}
 
 
 @blueprint.get("/documents/<uuid:document_id>/delete")
@@ -175,20 +185,15 @@ def delete(document_id: UUID) -> Answer:
     return redirect(url_for("documents.index"), code=303)
 
 
-@blueprint.post("/documents/<uuid:document_id>/retry")
-def retry(document_id: UUID) -> Answer:
-    services, person = context.services(), context.person()
-    library.retry_document(services, person, document_id)
-    if wants_fragment():
-        document = library.get_summary(services, person, document_id)
-        return fragments(row(document), _progress())
-    after = local_path(request.form.get("next")) or url_for("documents.index")
-    return redirect(after, code=303)
-
-
 def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
-    switches = rows_switches([document.id])
-    return "fragments/documents/_row.html", {"document": document, "switches": switches, **more}
+    values = {"switches": rows_switches([document.id]), "jobs": _jobs_of([document])}
+    return "fragments/documents/_row.html", {"document": document, **values, **more}
+
+
+def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:
+    """Jobs of those documents that are being prepared."""
+    job_ids = [item.job_id for item in documents if item.status in ACTIVE and item.job_id]
+    return jobs.newest_jobs(context.services(), job_ids)
 
 
 def total() -> tuple[str, dict[str, Any]]:
@@ -198,8 +203,15 @@ def total() -> tuple[str, dict[str, Any]]:
     return "fragments/documents/_count.html", values
 
 
-def _progress() -> tuple[str, dict[str, Any]]:
+def progress_line() -> tuple[str, dict[str, Any]]:
     return "fragments/documents/_progress.html", {"is_active": True, "out_of_band": True}
+
+
+def retry_failed_button() -> tuple[str, dict[str, Any]]:
+    """For responses that change how many documents have failed."""
+    failed_count = jobs.count_failed(context.services(), context.person())
+    values = {"failed_count": failed_count, "out_of_band": True}
+    return "fragments/documents/_retry_failed.html", values
 
 
 def _ending_notes(ended: list[DocumentSummary]) -> list[tuple[str, dict[str, Any]]]:

@@ -15,9 +15,10 @@ from werkzeug.wrappers import Response
 
 from portal import context
 from portal.domain.documents import DocumentDetail, MediaType, Visibility
-from portal.errors import InvalidInput
+from portal.domain.jobs import UNFINISHED
+from portal.errors import Conflict, InvalidInput
 from portal.phrases import error_message
-from portal.services import library
+from portal.services import jobs, library, rereading
 from portal.web.documents import ACTIVE
 from portal.web.focus import find_focus
 from portal.web.layout import remember, wants_fragment
@@ -47,14 +48,16 @@ def original_file(document_id: UUID) -> Answer:
     services, person = context.services(), context.person()
     detail = library.get_document(services, person, document_id)
     stored = library.open_file(services, person, document_id)
-    is_pdf = stored.media_type == MediaType.PDF
+    is_pdf, is_docx = stored.media_type is MediaType.PDF, stored.media_type is MediaType.DOCX
     response = Response(stored.parts, direct_passthrough=True)
-    # Markdown as plain text: nothing that somebody uploaded is ever shown as a page of ours.
+    # Markdown and HTML as plain text: nothing that somebody uploaded is shown as a page of ours.
     response.headers["Content-Type"] = (
-        MediaType.PDF if is_pdf else f"text/plain; charset={_charset(detail.encoding)}"
+        stored.media_type
+        if is_pdf or is_docx
+        else f"text/plain; charset={_charset(detail.encoding)}"
     )
     response.headers["Content-Length"] = str(stored.size_bytes)
-    kind = "attachment" if "download" in request.args else "inline"
+    kind = "attachment" if is_docx or "download" in request.args else "inline"
     response.headers["Content-Disposition"] = f"{kind}; filename*=UTF-8''{quote(stored.file_name)}"
     response.headers["Content-Security-Policy"] = PDF_POLICY if is_pdf else FILE_POLICY
     return response
@@ -84,11 +87,32 @@ def edit(document_id: UUID) -> Answer:
     return redirect(url_for("reading.show", document_id=document_id), code=303)
 
 
+@blueprint.post("/<uuid:document_id>/reindex")
+def reindex(document_id: UUID) -> Answer:
+    """Read the file again, in the encoding that was chosen."""
+    services, person = context.services(), context.person()
+    encoding = request.form.get("encoding", "") or None
+    try:
+        rereading.reread(services, person, document_id, encoding=encoding)
+    except (InvalidInput, Conflict) as error:
+        detail = library.get_document(services, person, document_id)
+        values = _page_values(detail) | {"reindex_error": error_message(error)}
+        return render_template("pages/document.html", **values), error.status
+    remember(gettext("The document is being read again."), kind="success")
+    return redirect(url_for("reading.show", document_id=document_id), code=303)
+
+
 def _state(detail: DocumentDetail) -> dict[str, Any]:
+    document = detail.summary
+    job_ids = [document.job_id] if document.job_id else []
+    job = jobs.newest_jobs(context.services(), job_ids).get(document.id)
+    # One that is read again stays ready meanwhile.
+    is_read_again = job is not None and job.status in UNFINISHED
     return {
         "detail": detail,
-        "document": detail.summary,
-        "is_active": detail.summary.status in ACTIVE,
+        "document": document,
+        "job": job,
+        "is_active": document.status in ACTIVE or is_read_again,
     }
 
 
@@ -117,6 +141,7 @@ def _page_values(detail: DocumentDetail) -> dict[str, Any]:
         "focus_spans": focus.spans(passages),
         "query": focus.query,
         "visibilities": tuple(Visibility),
+        "encodings": rereading.ENCODINGS,
     }
 
 

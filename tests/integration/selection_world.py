@@ -21,8 +21,8 @@ from portal.domain.embedding import Vector
 from portal.domain.people import Person
 from portal.domain.search import SearchMode, SearchRequest
 from portal.embeddings.hashing import DEFAULT_DIMENSIONS
-from portal.errors import EmbedderUnavailable, NotFound
-from portal.services import Services, accounts, indexing, library, searching
+from portal.errors import EmptyFile, NotFound
+from portal.services import Services, accounts, attempts, library, searching
 from portal.services.passages import passage_terms
 from portal.store import documents as document_store
 from portal.store import embedding_models
@@ -392,7 +392,11 @@ class World:
         if document.id not in self.staged:
             return
         job, _ = self.staged.pop(document.id)
-        indexing.record_failure(self.processes[step.process], job, EmbedderUnavailable())
+        with self._begin(step.process) as session:
+            session.execute(
+                text("UPDATE jobs SET status = 'processing' WHERE id = :id"), {"id": job}
+            )
+        attempts.fail(self.processes[step.process], job, EmptyFile(name=document.title))
 
     def withdraw(self, step: Step) -> None:
         """The job is deleted, and with it the text that it published."""

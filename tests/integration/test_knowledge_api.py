@@ -8,7 +8,9 @@ from uuid import uuid4
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import text
 
+from portal.domain import locks
 from portal.domain.documents import Visibility
 from portal.services import indexing, library
 from tests.conftest import Portal
@@ -122,6 +124,21 @@ def test_failed_request_frees_its_idempotency_key(client: FlaskClient, portal: P
     headers = portal.headers() | {"Idempotency-Key": "key-1"}
     assert post(client, headers, (b"", "a.txt")).status_code == 422
     assert post(client, headers, (b"text", "a.txt")).status_code == 202
+
+
+def test_request_in_flight_is_told_and_one_that_died_with_its_process_is_not_waited_for(
+    client: FlaskClient, portal: Portal
+) -> None:
+    headers = portal.headers() | {"Idempotency-Key": "key-1"}
+    with portal.services.database.hold(locks.IDEMPOTENCY, f"{portal.admin.id} key-1"):
+        busy = post(client, headers, (b"text", "a.txt"))
+        assert (busy.status_code, busy.json["error"]["code"]) == (409, "idempotency_in_flight")
+    first = post(client, headers, (b"text", "a.txt"))
+    with portal.services.database.begin() as session:  # As if it had died before it answered.
+        session.execute(text("UPDATE idempotency_keys SET response = NULL"))
+    again = post(client, headers, (b"text", "a.txt"))
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json["documents"][0]["id"] == first.json["documents"][0]["id"]
 
 
 def test_foreign_document_equals_a_missing_one(client: FlaskClient, portal: Portal) -> None:

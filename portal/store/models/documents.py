@@ -145,14 +145,28 @@ class JobRow(Base):
     stage: Mapped[str | None] = mapped_column(Text)
     done_count: Mapped[int] = mapped_column(server_default=text("0"))
     total_count: Mapped[int] = mapped_column(server_default=text("0"))
+    # Of all that are queued the lowest turn comes first (portal.store.queue).
+    turn: Mapped[int] = mapped_column(server_default=text("0"))
+    # Also tells apart who works on it: a worker that was taken for dead has a lower one.
     attempts: Mapped[int] = mapped_column(server_default=text("0"))
+    # Attempts that ended with an error which may pass.
+    failed_attempts: Mapped[int] = mapped_column(server_default=text("0"))
+    # Attempts in a row whose process died without having brought anything further.
+    deaths: Mapped[int] = mapped_column(server_default=text("0"))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     config: Mapped[JsonObject]
     created_at: Mapped[CreatedAt]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    retry_at: Mapped[datetime | None]
 
     __table_args__ = (
+        Index("ix_jobs_created_at", "created_at", "id"),
+        Index(
+            "ix_jobs_turn",
+            "turn",
+            postgresql_where=text("status IN ('queued', 'processing')"),
+        ),
         CheckConstraint(
             "status IN ('queued', 'processing', 'ready', 'failed', 'cancelled')",
             name="status_known",

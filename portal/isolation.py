@@ -1,0 +1,56 @@
+"""One job in a process of its own: a file that kills whoever reads it shows, and kills no other.
+
+A worker that dies says nothing of why. After two such deaths in a row the third attempt is made
+here; when this process dies while the worker lives, it was the file.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from uuid import UUID
+
+import structlog
+
+from portal.bootstrap import build_services
+from portal.services import Services, attempts, indexing
+from portal.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_POLL_S = 0.2
+# Spawned, not forked: a fork would share the worker's connections and half of its locks.
+_processes = multiprocessing.get_context("spawn")
+
+
+def index_alone(services: Services, job_id: UUID, *, should_stop: Callable[[], bool]) -> None:
+    """As `indexing.index_document`, in a process of its own."""
+    url = services.database.url
+    settings = services.settings.model_copy(update={"database_url": url})
+    process = _processes.Process(target=_index, args=(settings, job_id))
+    process.start()
+    while process.is_alive():
+        if should_stop():
+            process.kill()
+            process.join()
+            attempts.hand_back(services, job_id)
+            return
+        process.join(_POLL_S)
+    if process.exitcode:
+        log.error("job_killed_its_process", job_id=str(job_id), exit_status=process.exitcode)
+        attempts.fail_as_killer(services, job_id)
+
+
+def _index(settings: Settings, job_id: UUID) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    services = build_services(settings)
+    indexing.index_document(services, job_id)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

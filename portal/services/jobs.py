@@ -1,0 +1,100 @@
+"""Jobs as people follow them: how far each is, and cancelling and trying again."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from portal.domain.documents import DocumentStatus, Failure
+from portal.domain.jobs import Job, JobPage, JobStatus, ListedJob, QueueState
+from portal.domain.people import Person
+from portal.errors import Conflict, JobCancelled, NotFound
+from portal.services import Services, attempts
+from portal.services.library import editable
+from portal.store import documents as document_store
+from portal.store import job_lists
+from portal.store import jobs as job_store
+from portal.store.session import Session
+
+_ENDED = frozenset({JobStatus.FAILED, JobStatus.CANCELLED})
+_TRIED_AT_ONCE = 100
+
+
+def list_jobs(
+    services: Services,
+    person: Person,
+    *,
+    status: JobStatus | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> JobPage:
+    """Jobs of documents that a person may see, newest first. Raises MalformedRequest on a bad
+    cursor."""
+    with services.database.begin() as session:
+        return job_lists.list_jobs(session, person, status=status, cursor=cursor, limit=limit)
+
+
+def get_job(services: Services, person: Person, job_id: UUID) -> ListedJob:
+    """Raises NotFound, also for what the person may not see."""
+    with services.database.begin() as session:
+        found = job_lists.find_job(session, person, job_id)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def newest_jobs(services: Services, job_ids: list[UUID]) -> dict[UUID, Job]:
+    """Jobs by their document's id; only of documents that the caller was shown."""
+    with services.database.begin() as session:
+        return job_lists.by_document(session, job_ids)
+
+
+def queue_state(services: Services, person: Person) -> QueueState:
+    """How much there is to do for the documents that a person may see."""
+    with services.database.begin() as session:
+        return job_lists.queue_state(session, person)
+
+
+def count_failed(services: Services, person: Person, *, own: bool = False) -> int:
+    """How many failed documents a person may try again."""
+    with services.database.begin() as session:
+        return job_lists.count_failed(session, person, own=own)
+
+
+def cancel(services: Services, person: Person, document_id: UUID) -> None:
+    """End what is queued or being done for a document: it can be tried again, and goes on where it
+    was. Raises NotFound, Forbidden, Conflict when nothing is to be done."""
+    with services.database.begin() as session:
+        document = editable(session, person, document_id, deleted=False)
+        if not attempts.cancel(session, document, Failure(JobCancelled.code)):
+            raise Conflict(reason="nothing is being done for this document")
+
+
+def retry(services: Services, person: Person, document_id: UUID) -> None:
+    """Queue a document again that failed or was cancelled. Raises NotFound, Forbidden, Conflict."""
+    with services.database.begin() as session:
+        _retry(session, person, document_id)
+
+
+def retry_failed(services: Services, person: Person, *, own: bool = False) -> int:
+    """Queue again all failed documents that a person may change, or with `own` their own ones, in
+    the order of their upload; gives how many."""
+    count = 0
+    while True:
+        with services.database.begin() as session:
+            failed = job_lists.failed_documents(session, person, own=own, limit=_TRIED_AT_ONCE)
+            for document_id in failed:
+                _retry(session, person, document_id)
+        count += len(failed)
+        if len(failed) < _TRIED_AT_ONCE:
+            return count
+
+
+def _retry(session: Session, person: Person, document_id: UUID) -> None:
+    document = editable(session, person, document_id, deleted=False)
+    job = job_store.find_newest(session, document_id)
+    if job is None or job.status not in _ENDED or job.file_id is None:
+        raise Conflict(reason="only a failed document can be tried again")
+    job_store.begin_again(session, job)
+    searchable = document.current_job_id is not None
+    status = DocumentStatus.READY if searchable else DocumentStatus.QUEUED
+    document_store.set_status(session, document_id, status)

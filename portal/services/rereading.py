@@ -1,0 +1,65 @@
+"""Reading a document's file once more: in another encoding, or with what was installed since."""
+
+from __future__ import annotations
+
+import codecs
+from uuid import UUID
+
+from portal.domain.documents import DocumentStatus, MediaType
+from portal.domain.jobs import UNFINISHED
+from portal.domain.people import Person
+from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs
+from portal.ingest.decoding import ENCODINGS, known_encoding
+from portal.services import Services
+from portal.services.library import editable, open_file
+from portal.store import documents as document_store
+from portal.store import jobs as job_store
+
+__all__ = ["ENCODINGS", "reread"]
+
+
+def reread(
+    services: Services, person: Person, document_id: UUID, *, encoding: str | None = None
+) -> None:
+    """Queue a document to be read again; until that is done, its present text is searched.
+
+    `encoding` is one of ENCODINGS by any of its names, for files that are text; None: as it is
+    recognised. Raises NotFound, Forbidden, InvalidInput, UndecodableAs when some bytes are none of
+    that encoding, and Conflict while the document is being prepared.
+    """
+    name = None if encoding is None else _checked(services, person, document_id, encoding)
+    with services.database.begin() as session:
+        document = editable(session, person, document_id, deleted=False)
+        newest = job_store.find_newest(session, document_id)
+        file_id = document_store.find_file_id(session, document_id)
+        if newest is not None and newest.status in UNFINISHED:
+            raise Conflict(reason="the document is being prepared already")
+        if file_id is None:
+            raise NotFound
+        job_store.add_job(
+            session,
+            document_id=document_id,
+            file_id=file_id,
+            config={"encoding": name} if name else {},
+        )
+        if document.current_job_id is None:
+            document_store.set_status(session, document_id, DocumentStatus.QUEUED)
+
+
+def _checked(services: Services, person: Person, document_id: UUID, encoding: str) -> str:
+    """The encoding's own name, if all of the file can be read in it: so no text is lost for a
+    choice that cannot be right."""
+    name = known_encoding(encoding)
+    if name is None:
+        raise InvalidInput(reason="this encoding is not known; the documentation lists them")
+    file = open_file(services, person, document_id)
+    if not MediaType(file.media_type).has_encoding:
+        raise InvalidInput(reason="only text files and web pages have an encoding to choose")
+    decoder = codecs.getincrementaldecoder(name)()
+    try:
+        for part in file.parts:
+            decoder.decode(part)
+        decoder.decode(b"", final=True)
+    except UnicodeError as error:
+        raise UndecodableAs(name=file.file_name, encoding=name.upper()) from error
+    return name

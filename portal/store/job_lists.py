@@ -1,0 +1,150 @@
+"""Jobs as lists show them: of documents that a person may see and that are not in the trash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, func, select, tuple_
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import DocumentStatus, Failure
+from portal.domain.jobs import (
+    UNFINISHED,
+    Job,
+    JobPage,
+    JobStage,
+    JobStatus,
+    ListedJob,
+    QueueState,
+)
+from portal.domain.people import Person
+from portal.store.cursors import make_cursor, read_cursor
+from portal.store.documents import PORTAL_COLLECTION
+from portal.store.models import CollectionRow, DocumentRow, JobRow, UserRow
+from portal.store.selection import visible_to
+
+
+def _shown(person: Person, *columns: Any) -> Select[Any]:
+    return (
+        select(*columns)
+        .select_from(JobRow)
+        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(
+            CollectionRow.name == PORTAL_COLLECTION,
+            DocumentRow.deleted_at.is_(None),
+            visible_to(person),
+        )
+    )
+
+
+def _listed(person: Person) -> Select[Any]:
+    return _shown(person, JobRow, DocumentRow.title, DocumentRow.owner_id, UserRow.name).outerjoin(
+        UserRow, UserRow.id == DocumentRow.owner_id
+    )
+
+
+def list_jobs(
+    session: Session, person: Person, *, status: JobStatus | None, cursor: str | None, limit: int
+) -> JobPage:
+    """Jobs of documents that a person may see, newest first. Raises MalformedRequest on a bad
+    cursor."""
+    statement = _listed(person)
+    if status is not None:
+        statement = statement.where(JobRow.status == status.value)
+    if cursor:
+        after = read_cursor(cursor, datetime.fromisoformat)
+        statement = statement.where(tuple_(JobRow.created_at, JobRow.id) < after)
+    rows = session.execute(
+        statement.order_by(JobRow.created_at.desc(), JobRow.id.desc()).limit(limit + 1)
+    ).all()
+    items = tuple(_to_listed(row, person) for row in rows[:limit])
+    last = items[-1].job if len(rows) > limit else None
+    next_cursor = make_cursor(last.queued_at.isoformat(), last.id) if last else None
+    return JobPage(items=items, next_cursor=next_cursor)
+
+
+def find_job(session: Session, person: Person, job_id: UUID) -> ListedJob | None:
+    row = session.execute(_listed(person).where(JobRow.id == job_id)).one_or_none()
+    return _to_listed(row, person) if row else None
+
+
+def by_document(session: Session, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
+    """Jobs by their document's id."""
+    rows = session.scalars(select(JobRow).where(JobRow.id.in_(job_ids))) if job_ids else ()
+    return {row.document_id: _to_job(row) for row in rows}
+
+
+def queue_state(session: Session, person: Person) -> QueueState:
+    """How much there is to do for the documents that a person may see."""
+    unfinished = _shown(
+        person,
+        func.count().filter(JobRow.status == JobStatus.QUEUED.value),
+        func.count().filter(JobRow.status == JobStatus.PROCESSING.value),
+        func.min(JobRow.created_at).filter(JobRow.status == JobStatus.QUEUED.value),
+    ).where(JobRow.status.in_([status.value for status in UNFINISHED]))
+    queued, processing, since = session.execute(unfinished).one()
+    return QueueState(
+        queued=queued,
+        processing=processing,
+        failed=count_failed(session, person, own=False),
+        waiting_since=since,
+    )
+
+
+def count_failed(session: Session, person: Person, *, own: bool) -> int:
+    """How many failed documents a person may try again."""
+    return session.scalar(_failed(person, own=own, columns=[func.count()])) or 0
+
+
+def failed_documents(session: Session, person: Person, *, own: bool, limit: int) -> list[UUID]:
+    """Failed documents that a person may change, held, in the order of their upload."""
+    statement = _failed(person, own=own, columns=[DocumentRow.id])
+    ordered = statement.order_by(DocumentRow.created_at, DocumentRow.id).limit(limit)
+    return list(session.scalars(ordered.with_for_update(of=DocumentRow)))
+
+
+def _failed(person: Person, *, own: bool, columns: list[Any]) -> Select[Any]:
+    statement = (
+        select(*columns)
+        .select_from(DocumentRow)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(
+            CollectionRow.name == PORTAL_COLLECTION,
+            DocumentRow.deleted_at.is_(None),
+            DocumentRow.status == DocumentStatus.FAILED.value,
+        )
+    )
+    if own or not person.is_admin:
+        statement = statement.where(DocumentRow.owner_id == person.id)
+    return statement
+
+
+def _to_listed(row: Any, person: Person) -> ListedJob:
+    job, title, owner_id, owner_name = row
+    return ListedJob(
+        job=_to_job(job),
+        title=title,
+        owner_name=owner_name or "",
+        can_edit=person.is_admin or owner_id == person.id,
+    )
+
+
+def _to_job(row: JobRow) -> Job:
+    return Job(
+        id=row.id,
+        document_id=row.document_id,
+        status=JobStatus(row.status),
+        stage=JobStage(row.stage) if row.stage else None,
+        done=row.done_count,
+        total=row.total_count,
+        attempts=row.attempts,
+        failure=Failure(row.error["code"], row.error.get("params", {})) if row.error else None,
+        queued_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        retry_at=row.retry_at,
+    )

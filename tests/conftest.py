@@ -71,6 +71,12 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
         yield
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("portal")
+    group.addoption("--faults", action="store_true", help="the long round of tests/faults")
+    group.addoption("--seed", type=int, help="repeat a round of tests/faults that failed")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     worker_input = getattr(config, "workerinput", None)
     run_id = worker_input["testrunuid"] if worker_input else uuid4().hex

@@ -1,0 +1,53 @@
+"""Everything that can be set, with its default and its range.
+
+Read from `portal.yaml` (or the file that PORTAL_CONFIG names) and, above it, the environment:
+prefix ``PORTAL_``, two underscores between levels. `python -m portal.settings` prints
+docs/settings.md, which is made from the fields below.
+"""
+
+from __future__ import annotations
+
+from portal.settings.base import Section
+from portal.settings.models import (
+    DEFAULT_MODELS,
+    DEFAULT_RERANKER,
+    ChatSettings,
+    EmbeddingSettings,
+    RerankSettings,
+)
+from portal.settings.others import ChromaSettings, IngestSettings, McpSettings
+from portal.settings.page import settings_page
+from portal.settings.search import (
+    DocumentWeights,
+    HnswSettings,
+    IvfflatSettings,
+    PlanSettings,
+    SearchSettings,
+)
+from portal.settings.sign_in import JwtSettings, OutsideIssuerSettings
+from portal.settings.web import RateLimitSettings, WebSettings
+from portal.settings.whole import Settings, load_settings
+
+__all__ = [
+    "DEFAULT_MODELS",
+    "DEFAULT_RERANKER",
+    "ChatSettings",
+    "ChromaSettings",
+    "DocumentWeights",
+    "EmbeddingSettings",
+    "HnswSettings",
+    "IngestSettings",
+    "IvfflatSettings",
+    "JwtSettings",
+    "McpSettings",
+    "OutsideIssuerSettings",
+    "PlanSettings",
+    "RateLimitSettings",
+    "RerankSettings",
+    "SearchSettings",
+    "Section",
+    "Settings",
+    "WebSettings",
+    "load_settings",
+    "settings_page",
+]

@@ -1,0 +1,33 @@
+"""What all groups of settings share."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    field_validator,
+)
+
+
+def http_address(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("an address that begins with http:// or https://")
+    if "@" in parts.netloc:
+        # It is shown where the endpoint fails; a password in it would be too.
+        raise ValueError("an address without a name or password; a key goes to …__API_KEY")
+    return value
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("api_base", check_fields=False)
+    @classmethod
+    def _is_http_address(cls, value: str | None) -> str | None:
+        return value if value is None else http_address(value)

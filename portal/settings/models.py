@@ -1,0 +1,90 @@
+"""Settings of the models: what turns text into vectors, ranks again, and writes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import (
+    Field,
+    SecretStr,
+)
+
+from portal.settings.base import Section
+
+DEFAULT_MODELS = {
+    "bundled": "multilingual-e5-small-q4",
+    "sentence-transformers": "BAAI/bge-small-zh-v1.5",
+    "openai": "text-embedding-3-small",
+    "hashing": "hashing-384",
+}
+
+
+DEFAULT_RERANKER = "cross-encoder/mmarco-mMiniLMv2-L12-H384-v1"
+
+
+class EmbeddingSettings(Section):
+    """Which model turns text into vectors."""
+
+    provider: Literal["bundled", "sentence-transformers", "openai", "hashing"] = Field(
+        "bundled", description="where vectors come from; `hashing` is for tests"
+    )
+    model: str | None = Field(None, description="the provider's model; unset: the provider's own")
+    dimensions: int | None = Field(
+        None, ge=8, le=16000, description="length of a vector; unset: what the model gives"
+    )
+    api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
+    api_key: SecretStr | None = Field(None, description="its key")
+    query_prefix: str | None = Field(
+        None, description="what goes before a question; unset: what the model was trained with"
+    )
+    timeout_s: float = Field(2.0, gt=0, le=60, description="patience for a question's vector")
+    threads: int = Field(0, ge=0, le=64, description="threads of a local model; 0: by the cores")
+    batch_size: int = Field(
+        50, ge=1, le=1000, description="passages embedded and stored at once, all or none"
+    )
+
+    @property
+    def model_name(self) -> str:
+        return self.model or DEFAULT_MODELS[self.provider]
+
+
+class RerankSettings(Section):
+    """Whether a second model looks again at the best of what was found."""
+
+    provider: Literal["off", "sentence-transformers"] = Field(
+        "off", description="what re-ranks; needs the extra `local`"
+    )
+    model: str | None = Field(
+        None, description="name or directory of a cross-encoder; unset: the provider's own"
+    )
+    candidates: int = Field(20, ge=2, le=100, description="passages that are looked at again")
+    timeout_s: float = Field(
+        1.0, gt=0, le=60, description="patience; after it results stay in the order of fusion"
+    )
+
+
+class ChatSettings(Section):
+    """Who writes answers."""
+
+    provider: Literal["extractive", "openai"] = Field(
+        "extractive", description="`extractive` quotes; `openai` is any compatible endpoint"
+    )
+    model: str | None = Field(None, description="the endpoint's model")
+    api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
+    api_key: SecretStr | None = Field(None, description="its key")
+    timeout_s: float = Field(30.0, gt=0, le=600, description="patience for an answer")
+    first_token_timeout_s: float = Field(
+        2.0, gt=0, le=600, description="patience for its first word; after it the hits are shown"
+    )
+    max_tokens: int = Field(1024, ge=16, le=100_000, description="length of an answer")
+    concurrent_answers: int = Field(
+        10, ge=1, le=1000, description="answers that one process writes at the same time"
+    )
+    concurrent_answers_each: int | None = Field(
+        None, ge=1, le=1000, description="of these for one person; unset: half, so all for nobody"
+    )
+
+    @property
+    def answers_a_person(self) -> int:
+        """How many answers to one person a process writes at the same time, 1 or more."""
+        return self.concurrent_answers_each or max(1, self.concurrent_answers // 2)

@@ -1,0 +1,40 @@
+"""Settings of reading documents, and of programs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import (
+    Field,
+)
+
+from portal.settings.base import Section
+
+
+class IngestSettings(Section):
+    """How documents are taken apart."""
+
+    chunk_tokens: int = Field(300, ge=50, le=480, description="length of a passage, about")
+    max_pages: int = Field(5000, ge=1, description="pages a PDF may have")
+    max_characters: int = Field(20_000_000, ge=1000, description="characters a document may have")
+    extraction_timeout_s: int = Field(300, ge=1, le=3600, description="time to read one file")
+    extraction_memory_mb: int = Field(1024, ge=256, description="memory to read one file")
+    ocr_timeout_s: int = Field(
+        1800, ge=1, le=86400, description="time to recognise the text of one scanned file"
+    )
+
+
+class McpSettings(Section):
+    """What AI clients get of `portal mcp`."""
+
+    fetch_characters: int = Field(
+        50_000, ge=1000, le=1_000_000, description="most of a document's text in one answer"
+    )
+
+
+class ChromaSettings(Section):
+    """How collections of Chroma's are searched."""
+
+    lexical_leg: Literal["native", "own"] = Field(
+        "native", description="`own` ranks words here where Chroma has no BM25 index of its own"
+    )

@@ -1,0 +1,84 @@
+"""Settings of search."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import (
+    Field,
+    model_validator,
+)
+
+from portal.settings.base import Section
+
+
+class HnswSettings(Section):
+    """The graph that finds near vectors."""
+
+    m: int = Field(16, ge=2, le=100, description="links a node")
+    ef_construction: int = Field(64, ge=4, le=1000, description="candidates while building")
+    ef_search: int = Field(80, ge=1, le=1000, description="candidates while searching")
+    max_scan_tuples: int = Field(
+        20_000, ge=1, le=2_000_000_000, description="most vectors visited when many are filtered"
+    )
+
+
+class IvfflatSettings(Section):
+    """The lists that find near vectors, for where a graph takes too long to build."""
+
+    lists: int = Field(0, ge=0, le=32768, description="lists; 0: one for each thousand passages")
+    probes: int = Field(20, ge=1, le=32768, description="lists visited while searching")
+
+
+class PlanSettings(Section):
+    """When a search compares every passage that is switched on, instead of asking the index and
+    passing over what it finds switched off."""
+
+    exact_always_chunks: int = Field(
+        2_000, ge=0, description="so few passages are always compared one by one"
+    )
+    exact_chunks: int = Field(
+        20_000, ge=0, description="most passages compared one by one, where few are on"
+    )
+    exact_share: float = Field(
+        0.2, ge=0, le=1, description="share of all passages below which few are on"
+    )
+
+
+class DocumentWeights(Section):
+    """How much words and meaning count under /v1, where a request does not say."""
+
+    text: float = Field(0.35, ge=0, le=1000, allow_inf_nan=False, description="of `text_score`")
+    vector: float = Field(0.65, ge=0, le=1000, allow_inf_nan=False, description="of `vec_score`")
+
+    @model_validator(mode="after")
+    def _is_some(self) -> DocumentWeights:
+        if self.text + self.vector <= 0:
+            raise ValueError("two weights of which one is more than 0")
+        return self
+
+
+class SearchSettings(Section):
+    """How search works; the weights and the fusion of all but /v1 are in the table
+    `dynamic_config` instead."""
+
+    keyword_backend: Literal["auto", "pg_textsearch", "tsvector", "off"] = Field(
+        "auto", description="what ranks words"
+    )
+    bm25_k1: float = Field(1.2, ge=0, le=10, description="how soon repeated words stop counting")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="how much long passages are held back")
+    index: Literal["hnsw", "ivfflat"] = Field("hnsw", description="what finds near vectors")
+    vector_type: Literal["halfvec", "vector", "bit"] = Field(
+        "halfvec",
+        description="what the index keeps of a vector: half or full precision, or signs alone. "
+        "Over 2000 dimensions `vector` becomes `halfvec`, over 4000 both become `bit`",
+    )
+    hnsw: HnswSettings = HnswSettings()
+    ivfflat: IvfflatSettings = IvfflatSettings()
+    plan: PlanSettings = PlanSettings()
+    weights: DocumentWeights = DocumentWeights()
+    statement_timeout_s: float = Field(10.0, gt=0, le=600, description="patience for one search")
+    cache_ttl_s: int = Field(
+        300, ge=0, le=86400, description="how long results are kept; 0: never. They are never stale"
+    )
+    cache_mb: int = Field(32, ge=1, le=4096, description="memory of a process for kept results")

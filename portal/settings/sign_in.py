@@ -1,0 +1,101 @@
+"""Settings of tokens, ours and those of an outside issuer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+
+from portal.settings.base import Section, http_address
+
+_OUTSIDE_ALGORITHMS = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+
+
+class OutsideIssuerSettings(Section):
+    """Whose tokens count beside our own, such as those of a company's sign-in service."""
+
+    issuer: str | None = Field(
+        None, min_length=1, max_length=500, description="its `iss`; unset: only our tokens count"
+    )
+    audience: str | None = Field(
+        None, min_length=1, validate_default=True, description="`aud` of its tokens for this portal"
+    )
+    algorithm: _OUTSIDE_ALGORITHMS = Field(
+        "RS256", description="what it signs with; a token that names another is refused"
+    )
+    key_file: Path | None = Field(
+        None, description="its public keys in a file: a JWKS, or one key as PEM"
+    )
+    jwks_url: str | None = Field(
+        None,
+        validate_default=True,
+        description="their address instead: https, or http on this machine",
+    )
+    create_accounts: bool = Field(
+        False, description="true: whoever is not linked to an account gets one of their own"
+    )
+    name_claim: Literal["sub", "preferred_username", "email"] = Field(
+        "preferred_username", description="what such an account is called"
+    )
+    admin_claim: str | None = Field(
+        None,
+        min_length=1,
+        description="claim that decides who is an administrator, such as `roles`; "
+        "unset: their account does",
+    )
+    admin_value: str = Field(
+        "portal-admin", min_length=1, description="what that claim is, or has in its list"
+    )
+
+    @field_validator("audience")
+    @classmethod
+    def _has_an_audience(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("issuer") and value is None:
+            # Tokens that this issuer gives out for other services would open this one too.
+            raise ValueError("the audience of this portal, since there is an outside issuer")
+        return value
+
+    @field_validator("jwks_url")
+    @classmethod
+    def _is_private(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("issuer") and (value is None) == (info.data.get("key_file") is None):
+            raise ValueError("the address of the issuer's keys, or nothing where KEY_FILE is set")
+        if value is None:
+            return None
+        if not info.data.get("issuer"):
+            raise ValueError("nothing, while PORTAL_JWT__OUTSIDE__ISSUER is unset")
+        parts = urlsplit(http_address(value))
+        if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+            # Whoever answers there says whose signature counts.
+            raise ValueError("an address that begins with https://")
+        return value
+
+
+class JwtSettings(Section):
+    """What our tokens claim, and whose others count."""
+
+    issuer: str = Field("portal", min_length=1, description="`iss`")
+    audience: str = Field("portal", min_length=1, description="`aud`")
+    leeway_s: int = Field(60, ge=0, le=600, description="clock skew that is forgiven")
+    access_ttl_s: int = Field(3600, ge=60, le=86400, description="life of an access token")
+    refresh_ttl_s: int = Field(
+        1209600, ge=3600, le=7776000, description="life of a refresh token and of a browser session"
+    )
+    outside: OutsideIssuerSettings = OutsideIssuerSettings()
+
+    @field_validator("outside")
+    @classmethod
+    def _is_another(
+        cls, value: OutsideIssuerSettings, info: ValidationInfo
+    ) -> OutsideIssuerSettings:
+        if value.issuer is not None and value.issuer == info.data.get("issuer"):
+            raise ValueError("an issuer that is not called as we are in PORTAL_JWT__ISSUER")
+        return value

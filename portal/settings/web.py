@@ -1,0 +1,74 @@
+"""Settings of what a web process takes on, and how often people may ask."""
+
+from __future__ import annotations
+
+from pydantic import (
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+
+from portal.settings.base import Section
+
+_MOST_SIGN_INS_A_SECOND = 2
+
+
+def _rates(limits: str) -> list[float]:
+    """How many times a second each limit of a text allows on average."""
+    # Loading it takes as long as the rest of a command's start, and few set a limit.
+    from limits import parse_many
+
+    try:
+        found = parse_many(limits)
+    except ValueError:
+        found = []
+    if not found or not all(limit.amount for limit in found):
+        raise ValueError("limits such as “30 per minute” or “10 per minute; 100 per hour”")
+    return [limit.amount / limit.get_expiry() for limit in found]
+
+
+class WebSettings(Section):
+    """How much a web process takes on; what is more is told at once to come back later."""
+
+    requests_at_once: int = Field(16, ge=1, le=1000, description="requests it works on at once")
+    requests_waiting: int = Field(
+        64, ge=0, le=1000, description="requests that may wait for their turn; more get 503"
+    )
+    patience_s: float = Field(
+        3.0, ge=0, le=60, description="how long they wait, sign-ins three times as long; then 503"
+    )
+
+
+class RateLimitSettings(Section):
+    """How often a person may ask."""
+
+    enabled: bool = Field(True, description="false lifts all limits but those of sign-in")
+    sign_in: str = Field("10 per minute", description="failed attempts an address and name")
+    sign_in_address: str = Field("60 per minute", description="failed attempts an address")
+    sign_in_name: str = Field(
+        "100 per hour", description="failed attempts a name, from browsers that are new to it"
+    )
+    default: str = Field("600 per minute", description="everything that has no limit of its own")
+    search_semantic: str = Field("30 per minute", description="POST /api/v1/search/semantic")
+    search_text: str = Field("60 per minute", description="POST /api/v1/search/text")
+    search_hybrid: str = Field(
+        "20 per minute", description="POST /api/v1/search/hybrid; `search` by MCP"
+    )
+    search_similar: str = Field("40 per minute", description="GET /api/v1/search/similar")
+    search_batch: str = Field("10 per minute", description="POST /api/v1/search/batch")
+    list_chunks: str = Field("100 per minute", description="GET /api/v1/jobs/{id}/chunks")
+    get_chunk: str = Field(
+        "200 per minute", description="GET /api/v1/jobs/{id}/chunks/{id}; `fetch` by MCP"
+    )
+
+    @field_validator("*")
+    @classmethod
+    def _is_limit(cls, value: str | bool, info: ValidationInfo) -> str | bool:
+        if isinstance(value, str):
+            rates = _rates(value)
+            is_sign_in = str(info.field_name).startswith("sign_in")
+            if is_sign_in and min(rates) > _MOST_SIGN_INS_A_SECOND:
+                raise ValueError(
+                    f"at most {_MOST_SIGN_INS_A_SECOND} attempts a second: sign-in is never free"
+                )
+        return value

@@ -1,0 +1,166 @@
+"""All settings, and how they are read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AliasChoices,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+
+from portal.errors import InvalidSetting
+from portal.settings.base import http_address
+from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
+from portal.settings.others import ChromaSettings, IngestSettings, McpSettings
+from portal.settings.search import SearchSettings
+from portal.settings.sign_in import JwtSettings
+from portal.settings.web import RateLimitSettings, WebSettings
+
+# For sign-ins, which wait apart, and for files and /health, which never wait.
+_SPARE_THREADS = 28
+
+
+def environment_name(path: tuple[str, ...]) -> str:
+    top_level = {"database_url": "DATABASE_URL", "redis_url": "REDIS_URL"}
+    top_level["use_hybrid_search"] = "USE_HYBRID_SEARCH"
+    if len(path) == 1 and path[0] in top_level:
+        return top_level[path[0]]
+    return "PORTAL_" + "__".join(part.upper() for part in path)
+
+
+class Settings(BaseSettings):
+    """The portal's settings, read once at start."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PORTAL_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+    )
+
+    database_url: Annotated[
+        str | None, Field(validation_alias=AliasChoices("DATABASE_URL", "database_url"))
+    ] = Field(None, description="your PostgreSQL; unset: an embedded one in the data directory")
+    redis_url: Annotated[
+        str | None, Field(validation_alias=AliasChoices("REDIS_URL", "redis_url"))
+    ] = Field(None, description="shared limits and caches; unset: in memory")
+    use_hybrid_search: Annotated[
+        str | None, Field(validation_alias=AliasChoices("USE_HYBRID_SEARCH", "use_hybrid_search"))
+    ] = Field(None, description="`true`, `1`, `yes` make `semantic_search` hybrid")
+    data_dir: Path = Field(Path("var"), description="database, keys and logs live here")
+    admin_password: SecretStr | None = Field(
+        None, description="the first administrator's; unset: a random one, printed once"
+    )
+    secret_key: SecretStr | None = Field(
+        None, description="signs tokens; unset: made once, kept in the data directory, mode 600"
+    )
+    registration: Literal["invite", "open", "closed"] = Field(
+        "invite", description="who may make an account"
+    )
+    max_upload_mb: int = Field(50, ge=1, le=10240, description="largest file")
+    vector_store_enabled: bool = Field(
+        True, description="false answers 503 where vectors are needed"
+    )
+    public_url: str = Field(
+        "http://127.0.0.1:8000",
+        description="where people open the portal; addresses that leave it begin with it",
+    )
+    trusted_proxies: int = Field(
+        0, ge=0, le=10, description="proxies in front whose X-Forwarded-* headers count"
+    )
+    metrics_public: bool = Field(True, description="false: /metrics only for administrators")
+    log_format: Literal["json", "console"] = Field("console", description="shape of log lines")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least")
+    database_pool_size: int = Field(10, ge=1, le=200, description="connections a process keeps")
+    database_pool_timeout_s: float = Field(
+        1.0, gt=0, le=60, description="patience for one of them; then 503"
+    )
+    web: WebSettings = WebSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    rerank: RerankSettings = RerankSettings()
+    chat: ChatSettings = ChatSettings()
+    search: SearchSettings = SearchSettings()
+    jwt: JwtSettings = JwtSettings()
+    rate_limits: RateLimitSettings = RateLimitSettings()
+    ingest: IngestSettings = IngestSettings()
+    mcp: McpSettings = McpSettings()
+    chroma: ChromaSettings = ChromaSettings()
+
+    @field_validator("public_url")
+    @classmethod
+    def _begins_addresses(cls, value: str) -> str:
+        parts = urlsplit(http_address(value))
+        if parts.query or parts.fragment:
+            raise ValueError("an address without ? and #")
+        return value.rstrip("/")
+
+    @property
+    def web_process_threads(self) -> int:
+        """Enough for all that a web process takes on, and a few that are never busy for long: they
+        tell the rest to come back later, and operators how it is."""
+        web = self.web
+        answers = self.chat.concurrent_answers
+        return web.requests_at_once + web.requests_waiting + answers + _SPARE_THREADS
+
+    def with_requests_at_once(self, count: int | None) -> Settings:
+        """These settings with another number; None: as they are."""
+        if count is None:
+            return self
+        return self.model_copy(
+            update={"web": self.web.model_copy(update={"requests_at_once": count})}
+        )
+
+    @property
+    def max_upload_bytes(self) -> int:
+        return self.max_upload_mb * 1024 * 1024
+
+    @property
+    def hybrid_semantic_search(self) -> bool:
+        """Whether `semantic_search` of seed 003 is hybrid; anything unclear means no."""
+        return (self.use_hybrid_search or "").strip().lower() in {"true", "1", "yes"}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is fixed
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, then the YAML file."""
+        path = Path(os.environ.get("PORTAL_CONFIG", "portal.yaml"))
+        return (init_settings, env_settings, YamlConfigSettingsSource(settings_cls, path))
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings. Raises InvalidSetting with the first wrong value's name."""
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = tuple(str(part) for part in first["loc"])
+        name = path[0] if path[0].isupper() else environment_name(path)
+        secret = name.endswith(("KEY", "PASSWORD", "URL")) or "@" in str(first.get("input"))
+        got = "a value that is not shown" if secret else repr(first.get("input"))
+        raise InvalidSetting(name=name, got=got, takes=_takes(first)) from None
+
+
+def _takes(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return "no value: there is no such setting (docs/settings.md lists them)"
+    return str(error["msg"]).replace("Input should be ", "").replace("Value error, ", "")

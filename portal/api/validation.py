@@ -39,6 +39,7 @@ _WORDS = {
     "bool_parsing": _YES_OR_NO,
     "int_type": _WHOLE_NUMBER,
     "int_parsing": _WHOLE_NUMBER,
+    "int_parsing_size": _WHOLE_NUMBER,
     "int_from_float": _WHOLE_NUMBER,
     "float_type": _NUMBER,
     "float_parsing": _NUMBER,
@@ -47,6 +48,8 @@ _WORDS = {
     "list_type": N_("takes a list"),
     "dict_type": N_("takes an object"),
     "model_type": N_("takes an object"),
+    # What is no JSON at all was refused before.
+    "json_invalid": N_("the JSON is nested too deeply"),
 }
 
 
@@ -72,7 +75,9 @@ def _sentences(words: Mapping[str, list[str]]) -> Iterator[str]:
 
 
 def _words(error: ErrorDetails) -> str:
-    context = error.get("ctx", {})
+    context = dict(error.get("ctx", {}))
+    if "expected" in context:
+        context["expected"] = str(context["expected"]).replace(" or ", ", ")
     if error["type"] == "value_error":
         return translated(str(context.get("error", error["msg"])))
     kind = error["type"]

@@ -71,7 +71,9 @@ def each_by_meaning(
             yield None
             continue
         try:
-            yield by_meaning(services, person, query, deadline=deadline)
+            # The first also waits for the question's vector and, just started, for the model:
+            # that is not part of what it has for looking.
+            yield by_meaning(services, person, query, deadline=None if is_first else deadline)
         except Unavailable:
             if is_first or not deadline.is_over:
                 raise

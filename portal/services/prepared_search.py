@@ -60,6 +60,11 @@ class Prepared:
     def limit(self) -> int:
         return self.request.top_n or self.config.top_n
 
+    @property
+    def demands_text(self) -> bool:
+        """Whether the question demands something of the text or the metadata of passages."""
+        return bool(self.scope(phrases=True).narrowing.chunks)
+
     def ranking(self) -> Ranking:
         request, config = self.request, self.config
         # Within one domain there is none to prefer.

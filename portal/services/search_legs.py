@@ -70,8 +70,10 @@ def run(services: Services, prepared: Prepared, deadline: Deadline) -> SearchOut
     for attempt in attempts:
         if failure is not None and deadline.is_over:
             break
-        is_last = attempt is attempts[-1]
-        ends = deadline if is_last else deadline.sooner(_SHARE_OF_TIME)
+        # What is demanded of the text itself is read anew for each attempt: where that takes half
+        # of the time, half of it would do for none.
+        is_whole = attempt is attempts[-1] or prepared.demands_text
+        ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
         try:
             return _outcome(services, prepared, attempt, degraded, ends)
         except StatementFailed as error:

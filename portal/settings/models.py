@@ -81,10 +81,16 @@ class ChatSettings(Section):
         10, ge=1, le=1000, description="answers that one process writes at the same time"
     )
     concurrent_answers_each: int | None = Field(
-        None, ge=1, le=1000, description="of these for one person; unset: half, so all for nobody"
+        None,
+        ge=1,
+        le=1000,
+        description="of these for one person; unset: half, but two of three, never all of several",
     )
 
     @property
     def answers_a_person(self) -> int:
         """How many answers to one person a process writes at the same time, 1 or more."""
-        return self.concurrent_answers_each or max(1, self.concurrent_answers // 2)
+        # Two, where somebody else still has one: a question asked again begins before the answer
+        # that gives way has ended.
+        half = max(2, self.concurrent_answers // 2)
+        return self.concurrent_answers_each or min(half, max(1, self.concurrent_answers - 1))

@@ -9,10 +9,11 @@ the next search of any process reads other versions and computes anew.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
+from typing import Any, cast
 from uuid import UUID
 
 from cachetools import LRUCache
@@ -104,19 +105,15 @@ class EnabledSets:
         return found
 
 
-def count_enabled(session: Session, scope: Scope, versions: Versions, *, most: int) -> EnabledSet:
-    """The documents that count, named by their jobs when they have at most `most` chunks."""
-    statement = f"""
-        SELECT count(*), COALESCE(sum(d.chunk_count), 0),
-               CASE WHEN COALESCE(sum(d.chunk_count), 0) <= :most
-                    THEN CAST(COALESCE(array_agg(d.current_job_id), '{{}}') AS text) END
-        FROM documents d {SELECTION_JOINS}
-        WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
-          AND {SELECTION_WHERE} {scope.narrowing.documents}
-    """
-    binds = _binds(scope, versions, scope.narrowing.documents) | {"most": most}
-    document_count, chunk_count, ids = session.execute(text(statement), binds).one()
-    return EnabledSet(document_count, int(chunk_count), ids)
+def count_enabled(
+    session: Session, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
+) -> EnabledSet:
+    """The documents that count, named by their jobs when they have at most `most` chunks. The
+    session is one of `Database.read`. Raises DatabaseUnavailable when that is not done by
+    `deadline`."""
+    statement = _counting(scope.narrowing.documents)
+    row = _in_time(session, statement, _binds(scope, versions, most), deadline)
+    return EnabledSet(*row)
 
 
 def list_chunks(
@@ -125,17 +122,35 @@ def list_chunks(
     """The chunks that count and fulfil what the question demands of their text; `ids` is None when
     there are more than `most`. The session is one of `Database.read`. Raises DatabaseUnavailable
     when that is not done by `deadline`: each passage is asked all of it."""
-    narrowing = scope.narrowing
-    binds = selection_binds(scope.person, scope.conversation_id) | narrowing.binds
-    binds |= {"collection_id": versions.collection_id, "most": most}
-    statement = _listing(f"{narrowing.documents} {narrowing.chunks}")
+    statement = _listing(f"{scope.narrowing.documents} {scope.narrowing.chunks}")
+    row = _in_time(session, statement, _binds(scope, versions, most), deadline)
+    return EnabledSet(*row, of_chunks=True)
+
+
+def _in_time(
+    session: Session, statement: TextClause, binds: Mapping[str, Any], deadline: Deadline
+) -> tuple[int, int, str | None]:
+    """The statement's only row. Raises DatabaseUnavailable after `deadline`."""
+    limit = {"statement_timeout": deadline.milliseconds}
     try:
-        ((document_count, chunk_count, ids),) = fetch_under(
-            session, {"statement_timeout": deadline.milliseconds}, statement, binds, tuple_row
-        )
+        (row,) = fetch_under(session, limit, statement, binds, tuple_row)
     except QueryCanceled as error:
         raise DatabaseUnavailable from error
-    return EnabledSet(document_count, chunk_count, ids, of_chunks=True)
+    return cast("tuple[int, int, str | None]", row)
+
+
+@lru_cache(maxsize=256)
+def _counting(conditions: str) -> TextClause:
+    return text(
+        f"""
+        SELECT count(*), COALESCE(sum(d.chunk_count), 0),
+               CASE WHEN COALESCE(sum(d.chunk_count), 0) <= :most
+                    THEN CAST(COALESCE(array_agg(d.current_job_id), '{{}}') AS text) END
+        FROM documents d {SELECTION_JOINS}
+        WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
+          AND {SELECTION_WHERE} {conditions}
+        """
+    )
 
 
 @lru_cache(maxsize=256)
@@ -155,8 +170,6 @@ def _listing(conditions: str) -> TextClause:
     )
 
 
-def _binds(scope: Scope, versions: Versions, conditions: str) -> dict[str, object]:
-    binds = selection_binds(scope.person, scope.conversation_id)
-    binds |= {"collection_id": versions.collection_id}
-    # The driver refuses values for binds that the statement has not.
-    return binds | {k: v for k, v in scope.narrowing.binds.items() if f":{k}" in conditions}
+def _binds(scope: Scope, versions: Versions, most: int) -> dict[str, object]:
+    binds = selection_binds(scope.person, scope.conversation_id) | scope.narrowing.binds
+    return binds | {"collection_id": versions.collection_id, "most": most}

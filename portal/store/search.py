@@ -267,7 +267,7 @@ class PassageSearch:
         scope, versions, most = self._scope, self._versions, self._most_compared()
 
         def compute() -> EnabledSet:
-            return count_enabled(self._session, scope, versions, most=most)
+            return count_enabled(self._session, scope, versions, most=most, deadline=self._deadline)
 
         enabled = self._enabled_sets.get(scope, versions, compute)
         if scope.narrowing.chunks and enabled.document_count:

@@ -23,7 +23,7 @@ blueprint = APIBlueprint(
     "messages", __name__, enable_openapi=False, url_prefix="/chat/<uuid:conversation_id>/messages"
 )
 
-Answer = Response | str | tuple[str, int]
+Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 
 
 @blueprint.post("")
@@ -41,7 +41,8 @@ def ask(conversation_id: UUID) -> Answer:
             raise
         values = chat.page_values(conversation_id)
         values |= {"error": error_message(error), "draft": question}
-        return render_template("pages/conversation.html", **values), error.status
+        headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else {}
+        return render_template("pages/conversation.html", **values), error.status, headers
     return _answered(conversation_id, stream)
 
 

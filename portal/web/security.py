@@ -77,8 +77,8 @@ def check_csrf() -> None:
     """Refuse an unsafe request that a browser could have been tricked into. Raises CsrfFailed.
 
     Bearer requests are exempt: no browser adds that header by itself, as it does a password that a
-    proxy asked for. Requests to the JSON APIs
-    without the session cookie carry nothing that another site could misuse.
+    proxy asked for. Requests to the JSON APIs without the session cookie carry nothing that
+    another site could misuse.
     """
     if request.method in SAFE_METHODS or context.bearer_token(request) is not None:
         return

@@ -157,7 +157,9 @@ def test_without_redis_no_request_fails_none_waits_and_it_is_found_again(
     assert sum(seconds > before[-1] + TIMEOUT_S for seconds in during) <= 3
     assert [call.method_name for call in told.calls] == ["warning", "info"]
     ask(0)
-    assert services.redis.client.keys("portal:LIMITER*"), "nothing is counted in Redis"
+    assert services.redis.client.keys(f"{services.redis.prefix}:LIMITER*"), (
+        "nothing is counted in Redis"
+    )
     services.redis.close()
 
 

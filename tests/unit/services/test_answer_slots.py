@@ -36,7 +36,7 @@ def test_one_person_never_holds_all_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("places", "each", "most"), [(1, None, 1), (3, None, 1), (10, None, 5), (4, 4, 4)]
+    ("places", "each", "most"), [(1, None, 1), (2, None, 1), (3, None, 2), (10, None, 5), (4, 4, 4)]
 )
 def test_half_of_the_places_are_for_one_unless_it_is_set(
     places: int, each: int | None, most: int

@@ -13,7 +13,7 @@ from portal.api.auth import Credentials, RevokeRequest
 from portal.api.chunk_search_schemas import BatchBody, HybridBody, SemanticBody, TextBody
 from portal.api.schemas import RequestModel
 
-LANGUAGES = "language takes one of these: 'auto', 'simple', 'english', 'chinese', 'en' or 'zh'"
+LANGUAGES = "language takes one of these: 'auto', 'simple', 'english', 'chinese', 'en', 'zh'"
 SCALARS = {"query": "a", "top_k": 0, "highlight": "yes", "fuzzy": "yes", "job_id": "7"}
 
 

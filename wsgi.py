@@ -7,4 +7,5 @@ from portal.settings import load_settings
 _settings = load_settings()
 logs.log_uncaught()
 metric_files.join(_settings.data_dir)
-app = create_app(build_services(_settings))
+_services = build_services(_settings, statement_timeout_s=_settings.database_statement_timeout_s)
+app = create_app(_services)

@@ -28,9 +28,13 @@ _NAME_CHARACTERS = 16
 
 
 def build_services(
-    settings: Settings | None = None, *, database_url: str | None = None
+    settings: Settings | None = None,
+    *,
+    database_url: str | None = None,
+    statement_timeout_s: float | None = None,
 ) -> Services:
-    """What a process works with. Raises ServerSetup without a database, InvalidSetting."""
+    """What a process works with. Where somebody waits for it, its statements have a time. Raises
+    ServerSetup without a database, InvalidSetting."""
     settings = settings or load_settings()
     configure_logs(settings)
     url = database_url or settings.database_url
@@ -47,6 +51,7 @@ def build_services(
             url,
             pool_size=settings.database_pool_size,
             pool_timeout_s=settings.database_pool_timeout_s,
+            statement_timeout_s=statement_timeout_s,
         ),
         embedder=embedder,
         calibration=EventualCalibration(embedder, settings.data_dir / "cache"),

@@ -89,6 +89,13 @@ class Settings(BaseSettings):
     database_pool_timeout_s: float = Field(
         1.0, gt=0, le=60, description="patience for one of them; then 503"
     )
+    database_statement_timeout_s: float = Field(
+        60.0,
+        gt=0,
+        le=3600,
+        description="most that any statement of a request may take; then 503 "
+        "(a search has its own, shorter time)",
+    )
     web: WebSettings = WebSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     rerank: RerankSettings = RerankSettings()

@@ -31,7 +31,12 @@ _DISK_FULL = "53100"
 _QUERY_CANCELED = "57014"
 _CONNECTION_LOST = ("08", "57P")
 # A server that vanished without a word is noticed within a minute.
-_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+_CONNECTING = {
+    "connect_timeout": 5,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
 
 
 def normalise_url(url: str) -> str:
@@ -45,7 +50,16 @@ def normalise_url(url: str) -> str:
 class Database:
     """Hands out sessions. Safe to share between threads; not across a fork."""
 
-    def __init__(self, url: str, *, pool_size: int = 10, pool_timeout_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        pool_timeout_s: float = 5.0,
+        statement_timeout_s: float | None = None,
+    ) -> None:
+        """`statement_timeout_s`: after it a session's statement ends in DatabaseUnavailable,
+        where it does not set a time of its own."""
         self.url = normalise_url(url)
         self.engine: Engine = create_engine(
             self.url,
@@ -53,10 +67,13 @@ class Database:
             max_overflow=0,
             pool_timeout=pool_timeout_s,
             # Only `store.tuning` prepares: other statements are rare, or of many shapes.
-            connect_args={"prepare_threshold": sys.maxsize, "connect_timeout": 5, **_KEEPALIVES},
+            connect_args={"prepare_threshold": sys.maxsize, **_CONNECTING},
         )
         # Each by itself: an engine copies what is registered for all when it is made.
         event.listen(self.engine, "connect", lambda driver, _record: send_vectors(driver))
+        if statement_timeout_s is not None:
+            limit = f"SET statement_timeout = {round(statement_timeout_s * 1000)}"
+            event.listen(self.engine, "connect", lambda driver, _record: _say(driver, limit))
         event.listen(self.engine, "checkout", _check_alive)
         event.listen(self.engine, "checkout", _count_taken)
         event.listen(self.engine, "checkin", _count_given_back)
@@ -108,7 +125,8 @@ class Database:
         Raises DatabaseUnavailable.
         """
         query = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
-        with _portal_errors(), psycopg.connect(self.conninfo, autocommit=True) as connection:
+        server = make_conninfo(self.conninfo, **_CONNECTING)
+        with _portal_errors(), psycopg.connect(server, autocommit=True) as connection:
             row = connection.execute(query, (name, lock)).fetchone()
             yield bool(row and row[0])
 
@@ -128,6 +146,11 @@ class Database:
 
     def dispose(self) -> None:
         self.engine.dispose()
+
+
+def _say(driver: Any, statement: str) -> None:
+    driver.execute(statement)
+    driver.commit()
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from flask.testing import FlaskClient
@@ -14,6 +16,7 @@ from sqlalchemy.orm import Session
 from portal.errors import DatabaseUnavailable, StorageFull
 from portal.services import searching
 from portal.store import search as search_store
+from portal.store import session as session_store
 from portal.store.session import Database
 from portal.store.tuning import fetch, fetch_under
 from tests.conftest import Portal
@@ -64,6 +67,17 @@ def test_connection_that_was_cut_between_two_statements_does_not_answer(
         send_over_what_was_cut(session)
     with database.read() as session:
         assert send(session, "SELECT 1") == [1]
+
+
+def test_name_is_held_at_a_server_that_answers_in_time_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is frozen still takes connections, and says nothing."""
+    monkeypatch.setitem(session_store._CONNECTING, "connect_timeout", 2)  # The least that there is.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://portal@127.0.0.1:{silent.getsockname()[1]}/portal"
+        with pytest.raises(DatabaseUnavailable), Database(url).hold(1, "name"):
+            pass
 
 
 @pytest.mark.parametrize("send", WAYS)
@@ -121,3 +135,15 @@ def _cut(database: Database, session: Session) -> None:
     pid = session.execute(text("SELECT pg_backend_pid()")).scalar_one()
     with database.begin() as other:
         other.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+
+
+@pytest.mark.parametrize("way", [Database.begin, Database.read])
+def test_statement_of_a_request_that_takes_too_long_is_ended(
+    database_url: str, way: Callable[[Database], AbstractContextManager[Session]]
+) -> None:
+    database = Database(database_url, statement_timeout_s=0.1)
+    with pytest.raises(DatabaseUnavailable), way(database) as session:
+        session.execute(text("SELECT pg_sleep(30)"))
+    with way(database) as session:
+        assert session.scalar(text("SHOW statement_timeout")) == "100ms"
+    database.dispose()

@@ -89,7 +89,7 @@ def test_a_batch_has_the_time_of_one_search_and_says_which_queries_had_none(
     assert [(one["index"], one["code"]) for one in data["errors"]] == [
         (index, "batch_timed_out") for index in (1, 2, 3)
     ]
-    assert asked == 2
+    assert asked <= 2, "none was begun after the time was over"
     with late(monkeypatch, lambda _shape: True):
         assert ask(503)["success"] is False
 

@@ -2,10 +2,12 @@
 
     DATABASE_URL=postgresql://… .venv/bin/python examples/moving_from_chroma.py [DIR]
 
-Makes a directory as an old program would have left it, imports it by `portal import-chroma`, and
-runs the same calls on both. Without DATABASE_URL it uses the portal's own embedded server. The
-model here counts letters, so that the example needs no key: what matters is that both sides have
-the same one. Needs the extra: ./run setup --chroma
+Makes a directory as an old program would have left it, imports its one collection by `portal
+import-chroma`, and runs the same calls on both. DIR is where it is made, new or empty: a directory
+that holds anything is refused, so that nothing of yours is written to or imported. Without
+DATABASE_URL it uses the portal's own embedded server. The model here counts letters, so that the
+example needs no key: what matters is that both sides have the same one. Needs the extra:
+./run setup --chroma
 """
 
 from __future__ import annotations
@@ -66,11 +68,14 @@ def ask(store: VectorStore) -> list[tuple[str, str, dict[str, str], float]]:
 
 
 def main(directory: Path) -> None:
+    if directory.exists() and any(directory.iterdir()):
+        sys.exit(f"{directory} is not empty; this example makes a directory of its own")
     old = old_store(directory)
     old.add_texts(TEXTS, SOURCES, ids=IDS)
     before = ask(old)
 
-    command_line(["import-chroma", str(directory)], standalone_mode=False)
+    words = ["import-chroma", str(directory), "--collection", COLLECTION]
+    command_line(words, standalone_mode=False)
 
     new = new_store()
     after = ask(new)

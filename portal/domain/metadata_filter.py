@@ -18,7 +18,7 @@ written as objects, `{"a.b": …}` being `{"a": {"b": …}}`, or in a list as `"
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -104,7 +104,14 @@ class AnyOf:
 MetadataFilter = Comparison | Membership | Containment | Not | All | AnyOf
 
 
-def parse_filter(value: Any, *, dotted: bool = True) -> MetadataFilter | None:
+def parse_filter(
+    value: Any,
+    *,
+    dotted: bool = True,
+    most_members: int = MOST_MEMBERS,
+    most_values: int = MOST_VALUES,
+    most_conditions: int = MOST_CONDITIONS,
+) -> MetadataFilter | None:
     """The filter that parsed JSON means; None for an empty one, which everything fulfils. Without
     `dotted`, names in objects are taken as they are: `a.b` is the name of one field.
 
@@ -117,9 +124,15 @@ def parse_filter(value: Any, *, dotted: bool = True) -> MetadataFilter | None:
     else:
         parts = _from_object(value, MOST_NESTING, None if dotted else ())
     conditions = [one for part in parts for one in _conditions(part)]
-    _require_few(conditions)
-    if sum(map(_values, conditions)) > MOST_VALUES:
-        raise InvalidInput(reason=f"a metadata filter has at most {MOST_VALUES} values")
+    if len(conditions) > most_conditions:
+        raise InvalidInput(reason=f"a metadata filter has at most {most_conditions} conditions")
+    values = [_values(one) for one in conditions]
+    if max(values, default=0) > most_members:
+        raise InvalidInput(
+            reason=f"“in” of a metadata filter takes a list of at most {most_members} values"
+        )
+    if sum(values) > most_values:
+        raise InvalidInput(reason=f"a metadata filter has at most {most_values} values")
     return _together(parts) if parts else None
 
 
@@ -137,11 +150,6 @@ def _values(condition: MetadataFilter) -> int:
     return len(condition.values) if isinstance(condition, Membership) else 1
 
 
-def _require_few(conditions: Sized) -> None:
-    if len(conditions) > MOST_CONDITIONS:
-        raise InvalidInput(reason=f"a metadata filter has at most {MOST_CONDITIONS} conditions")
-
-
 def _together(parts: Sequence[MetadataFilter]) -> MetadataFilter:
     return parts[0] if len(parts) == 1 else All(tuple(parts))
 
@@ -151,7 +159,6 @@ def _together(parts: Sequence[MetadataFilter]) -> MetadataFilter:
 
 def _from_list(conditions: Sequence[Any]) -> list[MetadataFilter]:
     """`[{"field", "operator", "value"}, …]`, all of which hold."""
-    _require_few(conditions)
     found: list[MetadataFilter] = []
     for one in conditions:
         if not isinstance(one, Mapping) or set(one) - {"operator"} != {"field", "value"}:
@@ -178,7 +185,6 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
         raise InvalidInput(reason="a metadata filter is an object, or a list of conditions")
     if not nesting:
         raise InvalidInput(reason=f"a metadata filter is nested at most {MOST_NESTING} deep")
-    _require_few(value)
     found: list[MetadataFilter] = []
     for name, wanted in value.items():
         if name in {"$and", "$or"}:
@@ -193,7 +199,6 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
 def _joined(name: str, wanted: Any, nesting: int, above: Path | None) -> MetadataFilter:
     if not isinstance(wanted, list) or not wanted:
         raise InvalidInput(reason=f"“{name}” of a metadata filter takes a list of filters")
-    _require_few(wanted)
     parts = [_from_object(one, nesting - 1, above) for one in wanted]
     if not all(parts):
         raise InvalidInput(reason=f"“{name}” of a metadata filter takes a list of filters")
@@ -236,10 +241,8 @@ def _condition(path: Path, operator: str, value: Any) -> MetadataFilter:
 
 
 def _members(value: Any) -> tuple[Scalar, ...]:
-    if not isinstance(value, list) or len(value) > MOST_MEMBERS:
-        raise InvalidInput(
-            reason=f"“in” of a metadata filter takes a list of at most {MOST_MEMBERS} values"
-        )
+    if not isinstance(value, list):
+        raise InvalidInput(reason="“in” of a metadata filter takes a list of values")
     return tuple(_scalar(one) for one in value)
 
 

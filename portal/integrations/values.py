@@ -26,6 +26,10 @@ from portal.text.storable import storable
 LONGEST_ID_BYTES = 2000
 MOST_NESTING = 32
 DEFAULT_DOCUMENT_KEY = "resource_hash"
+# Programs ask with all that they hold, as Chroma lets them: the sources of a folder by `$in`. These
+# only keep one statement from taking the server; what comes over HTTP has narrower limits.
+MOST_FILTER_VALUES = 10_000
+MOST_FILTER_CONDITIONS = 1_000
 
 log = structlog.get_logger(__name__)
 
@@ -151,6 +155,12 @@ def record_filter(
     """Which records are meant. Raises InvalidInput, ValueError."""
     return RecordFilter(
         ids=None if ids is None else tuple(checked_ids(ids)),
-        metadata=parse_filter(where, dotted=False),
+        metadata=parse_filter(
+            where,
+            dotted=False,
+            most_members=MOST_FILTER_VALUES,
+            most_values=MOST_FILTER_VALUES,
+            most_conditions=MOST_FILTER_CONDITIONS,
+        ),
         text=parse_text_filter(where_document),
     )

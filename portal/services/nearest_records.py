@@ -24,6 +24,9 @@ COMPARED_ONE_BY_ONE = 5_000
 """Up to so many records that could be found a search compares all; above it asks an index, which
 may miss a few."""
 
+NEVER_INDEXED = 2**62
+"""In its place: no index is made, nor are records counted for one."""
+
 Found = TypeVar("Found")
 
 

@@ -23,7 +23,14 @@ from portal.domain.vector_collections import (
 )
 from portal.errors import InvalidInput, NotFound
 from portal.services.collection_checks import common_length, require_dimensions, require_distinct
-from portal.services.nearest_records import COMPARED_ONE_BY_ONE, Meant, Ways, look_up, nearest
+from portal.services.nearest_records import (
+    COMPARED_ONE_BY_ONE,
+    NEVER_INDEXED,
+    Meant,
+    Ways,
+    look_up,
+    nearest,
+)
 from portal.settings import SearchSettings
 from portal.store import collection_nearest, collection_reads, collection_writes
 from portal.store import vector_collections as collection_store
@@ -213,6 +220,8 @@ class Collections:
     def index_if_many(self, collection_id: UUID) -> None:
         """Make the index of a collection that has become large; nobody writes to it meanwhile.
         Every write calls this."""
+        if self.compared_one_by_one >= NEVER_INDEXED:
+            return
         with self.database.begin() as session:
             collection = _there(session, collection_id)
             if not collection_store.needs_index(session, collection, self.compared_one_by_one):

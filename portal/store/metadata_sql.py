@@ -25,6 +25,9 @@ from portal.domain.metadata_filter import (
     Scalar,
 )
 
+# Of more values than these the index is no use, and a statement that names each takes long to
+# plan.
+_MOST_ALTERNATIVES = 100
 _SIGNS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 
 
@@ -37,7 +40,7 @@ def metadata_condition(wanted: MetadataFilter, binds: dict[str, Any]) -> str:
     if isinstance(wanted, Not):
         return f"NOT {metadata_condition(wanted.part, binds)}"
     if isinstance(wanted, Membership):
-        return _any(_holds(wanted.path, value, binds) for value in wanted.values)
+        return _is_one_of(wanted, binds)
     if isinstance(wanted, Containment):
         return _contains(wanted, binds)
     return _compares(wanted, binds)
@@ -49,6 +52,15 @@ def _joined(word: str, parts: Iterable[MetadataFilter], binds: dict[str, Any]) -
 
 def _any(conditions: Iterable[str]) -> str:
     return f"({' OR '.join(conditions) or 'FALSE'})"
+
+
+def _is_one_of(wanted: Membership, binds: dict[str, Any]) -> str:
+    """That the field is one of the values: of few asked by the index, of many by one hash table."""
+    if len(wanted.values) <= _MOST_ALTERNATIVES:
+        return _any(_holds(wanted.path, value, binds) for value in wanted.values)
+    values = _bound(json.dumps(wanted.values, ensure_ascii=False), binds)
+    members = f"SELECT jsonb_array_elements(CAST({values} AS jsonb))"
+    return f"COALESCE({_field(wanted.path, binds)} IN ({members}), FALSE)"
 
 
 def _holds(path: Path, value: Any, binds: dict[str, Any]) -> str:
@@ -68,14 +80,18 @@ def _contains(wanted: Containment, binds: dict[str, Any]) -> str:
 
 
 def _compares(wanted: Comparison, binds: dict[str, Any]) -> str:
-    # By a name, `->` goes into objects alone, as the path of an equality does.
-    field = "c.metadata" + "".join(f" -> CAST({_bound(key, binds)} AS text)" for key in wanted.path)
+    field = _field(wanted.path, binds)
     sign, value = _SIGNS[wanted.operator], _bound(_written(wanted.value), binds)
     if isinstance(wanted.value, str):
         compared = f"({field} #>> '{{}}') COLLATE \"C\" {sign} CAST({value} AS text)"
         return f"COALESCE(jsonb_typeof({field}) = 'string' AND {compared}, FALSE)"
     compared = f"({field}) {sign} CAST({value} AS jsonb)"
     return f"COALESCE(jsonb_typeof({field}) = 'number' AND {compared}, FALSE)"
+
+
+def _field(path: Path, binds: dict[str, Any]) -> str:
+    # By a name, `->` goes into objects alone, as the path of an equality does.
+    return "c.metadata" + "".join(f" -> CAST({_bound(key, binds)} AS text)" for key in path)
 
 
 def _written(value: Scalar) -> str:

@@ -59,7 +59,7 @@ class OwnWords:
             found = self._find(there, question, limit, content_type)
             if found is None:
                 self._read(there)
-                found = self._find(there, question, limit, content_type)
+                found = self._find(there, question, limit, content_type, is_last=True)
             return found or []
 
     @contextmanager
@@ -80,17 +80,24 @@ class OwnWords:
                 self._shown = self._state(there)
 
     def _find(
-        self, there: OpenCollection, question: str, limit: int, content_type: str | None
+        self,
+        there: OpenCollection,
+        question: str,
+        limit: int,
+        content_type: str | None,
+        *,
+        is_last: bool = False,
     ) -> list[Passage] | None:
-        """The best passages as the collection has them; None where the index knows others."""
+        """The best passages as the collection has them; None where the index knows others, or at
+        the last attempt those that it knows."""
         keys = self._index.best(question, limit, content_type)
         if not keys:
             return []
         result = there.collection.get(ids=keys, include=["documents", "metadatas"])
         stored = {one.id: one for one in passages_of(result, there.hidden_keys)}
         found = [stored[key] for key in keys if key in stored]
-        is_known = all(_digest(one) == self._digests[one.id] for one in found)
-        return found if is_known and len(found) == len(keys) else None
+        known = [one for one in found if _digest(one) == self._digests[one.id]]
+        return known if is_last or len(known) == len(keys) else None
 
     # --- keeping in step ------------------------------------------------------------------------
 

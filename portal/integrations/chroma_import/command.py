@@ -68,7 +68,11 @@ def import_and_show(
         _show_json(tallies)
     else:
         _show(tallies, options)
-    return 0 if all(tally.is_whole for tally in tallies) else 1
+    if left := [tally.name for tally in tallies if not tally.is_whole]:
+        came = "would come" if options.is_dry_run else "came"
+        click.echo(f"portal: not all of {', '.join(left)} {came} over", err=True)
+        return 1
+    return 0
 
 
 def _import(
@@ -195,8 +199,7 @@ def _table(tallies: Sequence[Tally], options: Options) -> Table:
 
 def _remarks(tallies: Sequence[Tally], options: Options) -> Iterator[str]:
     for tally in tallies:
-        if tally.refused is not None:
-            yield f"{tally.name}: not imported: {tally.refused}"
+        yield from _ending(tally)
         if tally.warning is not None:
             yield f"{tally.name}: {tally.warning}"
         for reason, cases in tally.skipped.items():
@@ -213,6 +216,15 @@ def _remarks(tallies: Sequence[Tally], options: Options) -> Iterator[str]:
             yield f"{tally.name}: {tally.only_here} are in the portal alone"
     if options.is_dry_run:
         yield "a dry run: nothing was written"
+
+
+def _ending(tally: Tally) -> Iterator[str]:
+    """What kept the import of a collection from its end."""
+    if tally.refused is not None:
+        begun = tally.imported or tally.there or tally.changed
+        yield f"{tally.name}: {'stopped' if begun else 'not imported'}: {tally.refused}"
+    elif tally.seen != tally.in_chroma:
+        yield f"{tally.name}: Chroma counts {tally.in_chroma} records and gave {tally.seen}"
 
 
 def _told(cases: Cases) -> str:

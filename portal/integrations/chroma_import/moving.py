@@ -17,7 +17,7 @@ from portal.domain.vector_collections import (
     RecordFilter,
     StoredRecord,
 )
-from portal.errors import InvalidInput
+from portal.errors import InvalidInput, NotFound
 from portal.integrations.chroma_import.reading import (
     BrokenIndex,
     ChromaRecord,
@@ -28,12 +28,12 @@ from portal.integrations.chroma_import.reading import (
 )
 from portal.integrations.chroma_import.records import Unusable, clean, is_same, to_record
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY
+from portal.services.nearest_records import NEVER_INDEXED
 from portal.services.vector_collections import Collections
 from portal.store.vector_collections import VectorCollection
 
 BATCH_SIZE = 500
 _EXAMPLES = 5
-_NEVER = 2**62  # Records.
 
 Advance = Callable[[int, int], None]
 """Told how many records were just done, of how many in all."""
@@ -89,9 +89,15 @@ class Tally:
         return sum(cases.count for cases in self.skipped.values())
 
     @property
+    def seen(self) -> int:
+        """How many records Chroma gave; what it counts may be another number."""
+        return self.imported + self.there + self.changed + self.skipped_count
+
+    @property
     def is_whole(self) -> bool:
         """Whether every record of Chroma's is here, or would be."""
-        return self.refused is None and not self.skipped and not self.missing.count
+        is_told = self.refused is not None or self.skipped or self.missing.count
+        return not is_told and self.seen == self.in_chroma
 
 
 class _Refused(Exception):
@@ -117,6 +123,8 @@ def move(
         tally.refused = str(error)
     except InvalidInput as error:
         tally.refused = error.params["reason"]
+    except NotFound:
+        tally.refused = "somebody erased it here meanwhile"
     return tally
 
 
@@ -145,7 +153,7 @@ class _Move:
 
     def run(self) -> None:
         # The index is made once, of all vectors, which takes less than to add them one by one.
-        writing = replace(self.collections, compared_one_by_one=_NEVER)
+        writing = replace(self.collections, compared_one_by_one=NEVER_INDEXED)
         self._open()
         for batch in self.reader.batches():
             self._take(batch, writing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -90,11 +91,14 @@ def is_same(record: NewRecord, stored: StoredRecord) -> bool:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Equality that tells true from 1."""
+    """Equality of what is stored with what is to be, which tells true from 1."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(other, float) and isinstance(one, int) and not isinstance(one, bool):
+        # jsonb writes 1e23 out, and so it is read as the whole number 10**23, which 1e23 is not.
+        return one == Decimal(repr(other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

@@ -3,9 +3,12 @@ The records come from a shelf; `test_import_chroma_directory.py` reads them from
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from portal.integrations.chroma_import.command import _remarks
 from portal.integrations.chroma_import.moving import Options, Tally, move
 from portal.integrations.chroma_import.reading import ChromaRecord
 from portal.services import Services
@@ -15,6 +18,7 @@ from tests.factories_shelf import Shelf
 from tests.integration.langchain.conftest import MakeStore
 
 COUNT = 25
+LARGE = {"large": 1e23, "larger": [1e300, -1e16]}
 SMALL = Options(batch_size=4)
 
 
@@ -27,7 +31,7 @@ def collections(services: Services) -> Collections:
 def shelf() -> Shelf:
     vectors = np.random.default_rng(7).normal(size=(COUNT, 3)).astype(np.float32)
     records = [
-        ChromaRecord(f"id-{number}", f"text {number}", {"n": number}, vectors[number])
+        ChromaRecord(f"id-{number}", f"text {number}", {"n": number} | LARGE, vectors[number])
         for number in range(COUNT)
     ]
     return Shelf(records, metadata={"hnsw:space": "cosine", "note": "x"})
@@ -55,7 +59,8 @@ def test_a_collection_comes_over_whole_and_once(
     found = store.get(include=["documents", "metadatas", "embeddings"])
     assert found["ids"] == [record.id for record in shelf.records]
     assert found["documents"] == [record.document for record in shelf.records]
-    assert found["metadatas"] == [record.metadata for record in shelf.records]
+    assert [one["n"] for one in found["metadatas"]] == list(range(COUNT))
+    assert float(found["metadatas"][0]["large"]) == LARGE["large"]
     np.testing.assert_array_equal(found["embeddings"], [one.vector for one in shelf.records])
 
     assert _counts(move(collections, shelf, SMALL)) == (0, COUNT, 0, 0, COUNT)
@@ -150,3 +155,55 @@ def test_what_is_lost_on_the_way_is_found_afterwards(
     tally = move(collections, shelf, SMALL)
     assert (tally.missing.count, tally.missing.ids) == (1, ["id-8"])
     assert (tally.in_portal, tally.is_whole) == (COUNT - 1, False)
+
+
+def test_what_chroma_counts_and_does_not_give_is_not_whole(
+    collections: Collections, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shelf, "count", lambda _self: COUNT + 1)
+    for options in (Options(is_dry_run=True), SMALL, Options(keeps=True)):
+        tally = move(collections, shelf, options)
+        assert (tally.seen, tally.is_whole) == (COUNT, False)
+        assert "shelf: Chroma counts 26 records and gave 25" in _remarks([tally], SMALL)
+
+
+def test_what_ends_it_midway_is_told_apart_from_what_never_began(
+    collections: Collections, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def erase(done: int, _total: int) -> None:
+        if done:
+            handle = collections.find("shelf")
+            assert handle is not None
+            collections.drop(handle.id)
+
+    erased = move(collections, shelf, SMALL, erase)
+    assert (erased.imported, erased.is_whole) == (4, False)
+    assert next(_remarks([erased], SMALL)) == "shelf: stopped: somebody erased it here meanwhile"
+
+    get = Shelf.get
+
+    def fail(self: Shelf, ids: Any = None, **asked: Any) -> Any:
+        if ids and "id-5" in ids:
+            raise RuntimeError("disk")
+        return get(self, ids, **asked)
+
+    monkeypatch.setattr(Shelf, "get", fail)
+    stopped = move(collections, shelf, SMALL)
+    assert next(_remarks([stopped], SMALL)) == "shelf: stopped: disk"
+    monkeypatch.setattr(Shelf, "count", lambda _self: 1 // 0)
+    line = next(_remarks([move(collections, shelf, SMALL)], SMALL))
+    assert line.startswith("shelf: not imported: ")
+
+
+def test_an_import_counts_vectors_once(
+    collections: Collections, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = []
+
+    def count(*arguments: object) -> bool:
+        counted.append(arguments)
+        return False
+
+    monkeypatch.setattr("portal.store.vector_collections.needs_index", count)
+    assert move(collections, shelf, SMALL).is_whole
+    assert len(counted) == 1

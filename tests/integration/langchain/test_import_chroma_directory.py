@@ -265,7 +265,8 @@ def test_odd_records_of_an_old_directory_are_told_apart(
         )
     before = _content(path)
     result = run(path)
-    assert result.exit_code == 1, "not everything came over"
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "portal: not all of odd, portal came over"
     assert _content(path) == before
     for line in (
         r"odd: skipped 1 ('n\x00'): an ID must not hold NUL or half a character",
@@ -295,9 +296,9 @@ def test_odd_records_of_an_old_directory_are_told_apart(
     assert not absent.exists()
 
 
-def test_the_example_moves_and_answers(environment: dict[str, str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/moving_from_chroma.py", str(tmp_path / "chroma")],
+def _example(directory: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "examples/moving_from_chroma.py", str(directory)],
         cwd=ROOT,
         env=os.environ | environment,
         capture_output=True,
@@ -305,6 +306,21 @@ def test_the_example_moves_and_answers(environment: dict[str, str], tmp_path: Pa
         check=False,
         timeout=120,
     )
+
+
+def test_the_example_leaves_a_directory_of_somebodys_alone(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "chroma").mkdir()
+    (tmp_path / "chroma" / "notes.txt").touch()
+    refused = _example(tmp_path / "chroma", environment)
+    assert refused.returncode == 1
+    assert "is not empty" in refused.stderr
+    assert list((tmp_path / "chroma").iterdir()) == [tmp_path / "chroma" / "notes.txt"]
+
+
+def test_the_example_moves_and_answers(environment: dict[str, str], tmp_path: Path) -> None:
+    done = _example(tmp_path / "chroma", environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-3:] == [
         "3 records",

@@ -229,6 +229,28 @@ def test_where_nothing_tells_of_changes_all_is_read_again_after_a_while(
     assert by_words(store, "leave") == {"office", "report"}
 
 
+def test_what_others_change_while_it_is_read_again_hides_itself_alone(
+    chroma: Chroma, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stored(chroma, lexical="own")
+    own = store._backend._own
+    other = open_directory(chroma.directory).get_collection(
+        "content_chunks", embedding_function=None
+    )
+    read, times = own._read, []
+
+    def read_too_early(there: Any) -> None:
+        read(there)
+        times.append(1)
+        rewrite(other, "code", f"Leave {len(times)}")
+
+    monkeypatch.setattr(own, "_read", read_too_early)
+    assert by_words(store, "leave") == {"leave"}
+    assert len(times) == 2
+    monkeypatch.setattr(own, "_read", read)
+    assert by_words(store, "leave") == {"leave", "code"}
+
+
 def test_write_that_fails_leaves_the_words_right(chroma: Chroma) -> None:
     store = stored(chroma, lexical="own")
     assert by_words(store, "annual") == {"leave", "report"}

@@ -22,6 +22,7 @@ from portal.domain.metadata_filter import (
     parse_filter,
 )
 from portal.errors import InvalidInput
+from portal.integrations import values
 from portal.store.metadata_sql import metadata_condition
 
 
@@ -141,6 +142,39 @@ def test_what_is_no_filter_is_refused_in_words(wrong: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_filter(wrong)
     assert "metadata" in str(refused.value)
+
+
+def test_limits_are_those_of_the_caller() -> None:
+    def said(wanted: Any, **limits: int) -> str:
+        with pytest.raises(InvalidInput) as refused:
+            parse_filter(wanted, **limits)
+        return str(refused.value)
+
+    members = {"a": {"$nin": list(range(MOST_MEMBERS + 1))}}
+    assert "at most 100 values" in said(members)
+    assert "at most 100 values" in said(members, most_values=500)
+    assert "filter has at most 400 values" in said(
+        {"$and": [{"a": {"$in": list(range(90))}}] * 5}, most_members=500
+    )
+    assert "at most 64 conditions" in said({"$or": [{"a": 1}] * (MOST_CONDITIONS + 1)})
+    assert "at most 70 conditions" in said({"$or": [{"a": 1}] * 71}, most_conditions=70)
+    assert "takes a list of values" in said({"a": {"$in": {"b": 1}}})
+    parse_filter(members, most_members=MOST_MEMBERS + 1)
+    parse_filter({"$or": [{"a": 1}] * 70}, most_conditions=70)
+
+
+def test_programs_may_ask_with_all_that_they_hold() -> None:
+    many = list(range(values.MOST_FILTER_VALUES))
+    wanted = values.record_filter(where={"a.b": {"$in": many}}).metadata
+    assert wanted == Membership(("a.b",), tuple(many))
+    binds: dict[str, Any] = {}
+    metadata_condition(wanted, binds)
+    assert len(binds) == 2
+    parts = [{"a": number} for number in range(values.MOST_FILTER_CONDITIONS)]
+    values.record_filter(where={"$or": parts})
+    for wrong in ({"a": {"$in": [*many, -1]}}, {"$or": [*parts, {"b": 1}]}):
+        with pytest.raises(InvalidInput, match="metadata"):
+            values.record_filter(where=wrong)
 
 
 def test_nothing_that_was_asked_stands_in_the_statement() -> None:

@@ -108,6 +108,26 @@ def test_a_record_is_the_same_but_for_the_last_digits_of_its_vector() -> None:
         assert not is_same(record, stored(**changed)), changed
 
 
+@pytest.mark.parametrize(
+    ("stands", "wanted", "same"),
+    [
+        # jsonb writes large numbers out, and what it gives back is a whole number.
+        (10**23, 1e23, True),
+        (-(10**16), -1e16, True),
+        (10**23 + 1, 1e23, False),
+        ([10**300], [1e300], True),
+        (1, 1.0, True),
+        (1.0, 1, True),
+        (True, 1.0, False),
+        (0, 0.5, False),
+        (10**23, True, False),
+    ],
+)
+def test_numbers_are_the_same_as_jsonb_has_them(stands: Any, wanted: Any, same: bool) -> None:
+    record, _notes = to_record(ChromaRecord("1", "text", {"n": wanted}, VECTOR), None)
+    assert is_same(record, StoredRecord("1", "text", {"n": stands}, record.vector)) is same
+
+
 def _shelf(count: int, torn: set[str] = frozenset()) -> Shelf:
     records = [ChromaRecord(f"id-{number}", "text", None, VECTOR) for number in range(count)]
     return Shelf(records, torn=set(torn))
@@ -126,6 +146,20 @@ def test_a_vector_that_cannot_be_read_costs_its_own_record_alone() -> None:
     assert [record.id for record in read] == [record.id for record in shelf.records]
     assert [record.id for record in read if record.vector is None] == ["id-5", "id-40"]
     assert shelf.asked < 30
+
+
+def test_a_record_that_is_listed_and_not_given_has_no_vector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shelf, get = _shelf(5), Shelf.get
+
+    def lose(self: Shelf, ids: Any = None, **asked: Any) -> Any:
+        return get(self, ids and [one for one in ids if one != "id-2"], **asked)
+
+    monkeypatch.setattr(Shelf, "get", lose)
+    read = [record for batch in Reader(shelf, batch_size=2).batches() for record in batch]
+    assert [one.id for one in read] == [record.id for record in shelf.records]
+    assert [one.id for one in read if one.vector is None] == ["id-2"]
 
 
 def test_an_index_that_is_broken_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

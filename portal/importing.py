@@ -68,10 +68,7 @@ def _wait(
     services: Services, person: Person, document_ids: Sequence[UUID], console: Console
 ) -> int:
     """Stay until each is ready or failed; with no worker about, do the work here."""
-    own_worker: threading.Thread | None = None
-    if not has_live_workers(services):
-        own_worker = threading.Thread(target=work_until_empty, args=(services,), daemon=True)
-        own_worker.start()
+    own_worker = None if has_live_workers(services) else _start_worker(services)
     left = set(document_ids)
     with _progress(console) as progress:
         bar = progress.add_task("reading", total=len(document_ids))
@@ -80,9 +77,18 @@ def _wait(
             progress.update(bar, completed=len(document_ids) - len(left))
             if left:
                 time.sleep(_POLL_S)
+            if left and own_worker is not None and not own_worker.is_alive():
+                # It ends when nothing is due; what waits for another attempt is due later.
+                own_worker = _start_worker(services)
     if own_worker is not None:
         own_worker.join()
     return _report_failures(services, person, document_ids, console)
+
+
+def _start_worker(services: Services) -> threading.Thread:
+    worker = threading.Thread(target=work_until_empty, args=(services,), daemon=True)
+    worker.start()
+    return worker
 
 
 def _report_failures(

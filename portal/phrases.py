@@ -82,6 +82,7 @@ TEMPLATES = (
     N_("“%(name)s” of a metadata filter mixes names and operators"),
     N_("true and false have no order in a metadata filter"),
     N_("“in” of a metadata filter takes a list of at most %(most)s values"),
+    N_("“in” of a metadata filter takes a list of values"),
     N_(
         "a value in a metadata filter is true, false, a number, or text of at most %(most)s "
         "characters"
@@ -202,6 +203,27 @@ TEMPLATES = (
     ),
     N_("no text on page %(number)s (pictures?). Text recognition found nothing on them either."),
     N_("no text on pages %(numbers)s (pictures?). Text recognition found nothing on them either."),
+    N_(
+        "Text recognition ran out of time: "
+        "raise PORTAL_INGEST__OCR_TIMEOUT_S and read the file again."
+    ),
+    N_(
+        "no text on page %(number)s (pictures?). Text recognition ran out of time: "
+        "raise PORTAL_INGEST__OCR_TIMEOUT_S and read the file again."
+    ),
+    N_(
+        "no text on pages %(numbers)s (pictures?). Text recognition ran out of time: "
+        "raise PORTAL_INGEST__OCR_TIMEOUT_S and read the file again."
+    ),
+    N_("Text recognition stumbled over the file and broke off."),
+    N_(
+        "no text on page %(number)s (pictures?). "
+        "Text recognition stumbled over the file and broke off."
+    ),
+    N_(
+        "no text on pages %(numbers)s (pictures?). "
+        "Text recognition stumbled over the file and broke off."
+    ),
     N_("formulas are not read: the text lacks them"),
 )
 

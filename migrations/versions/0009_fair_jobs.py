@@ -34,6 +34,11 @@ def downgrade() -> None:
     op.drop_column("jobs", "retry_at")
     for name in _COUNTS:
         op.drop_column("jobs", name)
+    # Nobody serves the second queue any more.
+    op.execute(
+        "UPDATE procrastinate_jobs SET queue_name = 'ingest' "
+        "WHERE queue_name = 'ingest_slow' AND status IN ('todo', 'doing')"
+    )
     # Builds of models come after all documents again where those have the priority 0.
     op.execute(
         "UPDATE procrastinate_jobs SET priority = greatest(priority, -1) WHERE status = 'todo'"

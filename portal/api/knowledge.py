@@ -263,6 +263,10 @@ def upload_documents() -> UploadResponse:
         ),
         action=store,
     )
+    for document in answer["documents"]:
+        # An answer that was kept for this key may be of an older version, which knew neither.
+        document.setdefault("job", None)
+        document.setdefault("warnings", [])
     return UploadResponse.model_validate(answer)
 
 
@@ -318,7 +322,7 @@ def restore_document(document_id: UUID) -> DocumentModel:
 def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentModel:
     rereading.reread(context.services(), context.person(), document_id, encoding=json_data.encoding)
     summary = library.get_summary(context.services(), context.person(), document_id)
-    return DocumentModel(**_fields(summary))
+    return document_model(summary)
 
 
 @blueprint.get("/documents/<uuid:document_id>/content")

@@ -19,6 +19,8 @@ class JobStatus(StrEnum):
 
 
 UNFINISHED = frozenset({JobStatus.QUEUED, JobStatus.PROCESSING})
+ENDED_WITHOUT_TEXT = frozenset({JobStatus.FAILED, JobStatus.CANCELLED})
+"""It can be tried again."""
 
 
 class JobStage(StrEnum):
@@ -52,12 +54,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class ListedJob:
-    """A job as lists show it, with its document."""
+    """A job as lists show it, with its document. `can_retry`: it ended without its text, no
+    later one of its document was begun, and the person may."""
 
     job: Job
     title: str
     owner_name: str
     can_edit: bool
+    can_retry: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,5 +12,6 @@ MODEL_REGISTRY = 7_316_005
 MODEL_BUILD = 7_316_006
 OUTSIDE_SUBJECT = 7_316_007
 """With a second number, of the subject."""
+LOST_JOBS = 7_316_008
 IDEMPOTENCY = 7_316_010
 """With a second number, of a person and a key."""

@@ -7,6 +7,9 @@
       ├── hand_back ───────┘ │ └─ an error that stays, the third one that
       └── fail, and a wait ──┘    may pass, or a deadly file ──► failed
 
+A document that has searchable text from an earlier job stays ready throughout; only the job says
+how it went.
+
 Every write of an attempt names its number, so that one whose worker only seemed dead, and whose job
 another has taken up since, changes nothing any more.
 """
@@ -98,11 +101,13 @@ def held(session: Session, attempt: Attempt) -> JobRow:
 def note(
     services: Services, attempt: Attempt, stage: JobStage, *, done: int = 0, total: int = 0
 ) -> None:
-    """Say how far an attempt is."""
+    """Say how far an attempt is. Raises JobGone as `held` does."""
     with services.database.begin() as session:
-        job_store.note_progress(
+        is_noted = job_store.note_progress(
             session, attempt.job_id, attempt.number, stage=stage, done=done, total=total
         )
+        if not is_noted or document_store.is_deleted(session, attempt.document_id):
+            raise JobGone
 
 
 def is_suspect(services: Services, job_id: UUID) -> bool:
@@ -141,8 +146,8 @@ def fail(
     services: Services, job_id: UUID, error: PortalError, *, number: int | None = None
 ) -> None:
     """End an attempt with an error: what may pass is tried again after a while, three attempts in
-    all; else job and document have failed, with a reason that a person understands.
-    Without `number` of whichever attempt is at it."""
+    all; else the job has failed, with a reason that a person understands, and so has a document
+    without a text from before. Without `number` of whichever attempt is at it."""
     failure = Failure(error.code, error.params)
     with services.database.begin() as session:
         job = _in_hand(session, job_id, number)
@@ -153,8 +158,9 @@ def fail(
         if isinstance(error, Unavailable) and job.failed_attempts < MAX_ATTEMPTS:
             _try_later(session, job, failure)
             return
-        job_store.finish(session, job_id, JobStatus.FAILED, failure=failure)
-        document_store.set_status(session, job.document_id, DocumentStatus.FAILED, failure)
+        document = document_store.get_document(session, job.document_id)
+        if document is not None:
+            _end(session, job, document, JobStatus.FAILED, failure)
 
 
 def _in_hand(session: Session, job_id: UUID, number: int | None) -> JobRow | None:
@@ -190,7 +196,16 @@ def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
     job = job_store.find_newest(session, document.id)
     if job is None or job.status not in UNFINISHED:
         return False
-    job_store.finish(session, job.id, JobStatus.CANCELLED, failure=failure)
+    _end(session, job, document, JobStatus.CANCELLED, failure)
+    return True
+
+
+def _end(
+    session: Session, job: JobRow, document: DocumentRow, status: JobStatus, failure: Failure
+) -> None:
+    """End a job without its text. A document that has searchable text stays ready: it is in
+    searches, and the same bytes sent again are still a duplicate of it."""
+    job_store.finish(session, job.id, status, failure=failure)
     searchable = document.current_job_id is not None
     document_store.set_status(
         session,
@@ -198,4 +213,3 @@ def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
         DocumentStatus.READY if searchable else DocumentStatus.FAILED,
         None if searchable else failure,
     )
-    return True

@@ -5,7 +5,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure
-from portal.domain.jobs import Job, JobPage, JobStatus, ListedJob, QueueState
+from portal.domain.jobs import (
+    ENDED_WITHOUT_TEXT,
+    Job,
+    JobPage,
+    JobStatus,
+    ListedJob,
+    QueueState,
+)
 from portal.domain.people import Person
 from portal.errors import Conflict, JobCancelled, NotFound
 from portal.services import Services, attempts
@@ -15,7 +22,6 @@ from portal.store import job_lists
 from portal.store import jobs as job_store
 from portal.store.session import Session
 
-_ENDED = frozenset({JobStatus.FAILED, JobStatus.CANCELLED})
 _TRIED_AT_ONCE = 100
 
 
@@ -92,7 +98,7 @@ def retry_failed(services: Services, person: Person, *, own: bool = False) -> in
 def _retry(session: Session, person: Person, document_id: UUID) -> None:
     document = editable(session, person, document_id, deleted=False)
     job = job_store.find_newest(session, document_id)
-    if job is None or job.status not in _ENDED or job.file_id is None:
+    if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
         raise Conflict(reason="only a failed document can be tried again")
     job_store.begin_again(session, job)
     searchable = document.current_job_id is not None

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from portal.domain.jobs import UNFINISHED
 from portal.services import Services, calibrating, model_builds, reanalysis, setup
+from portal.store import jobs as job_store
 from portal.store import queue
 from portal.store import tokens as token_store
 
@@ -25,10 +27,22 @@ def run(services: Services) -> None:
     is made anew bit by bit."""
     setup.heal_keyword_index(services)
     model_builds.requeue_lost(services)
+    _requeue_lost(services)
     with services.database.begin() as session:
-        for job_id in queue.unfinished_without_queue_entry(session):
-            log.warning("job_requeued", job_id=str(job_id))
-            queue.enqueue(session, job_id)
         token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)
     calibrating.fit_if_due(services)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)
+
+
+def _requeue_lost(services: Services) -> None:
+    """Queue unfinished jobs of which the queue knows nothing, unless another worker is at that."""
+    with services.database.begin() as session:
+        if not queue.hold_lost_jobs(session):
+            return
+        for job_id in queue.unfinished_without_queue_entry(session):
+            # Someone may have cancelled it, or thrown its document away, since it was looked for.
+            job = job_store.lock_job(session, job_id)
+            if job is None or job.status not in UNFINISHED:
+                continue
+            log.warning("job_requeued", job_id=str(job_id))
+            queue.enqueue(session, job_id)

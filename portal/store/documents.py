@@ -71,7 +71,7 @@ def add_document(
     return row
 
 
-_NEWEST_JOB = (
+NEWEST_JOB = (
     select(JobRow.id)
     .where(JobRow.document_id == DocumentRow.id)
     .order_by(JobRow.created_at.desc(), JobRow.id)
@@ -99,7 +99,7 @@ _WARNINGS = (
 
 def _summaries(person: Person) -> Select[Any]:
     return (
-        select(DocumentRow, UserRow.name, _NEWEST_JOB, _CHUNK_COUNT, _WARNINGS)
+        select(DocumentRow, UserRow.name, NEWEST_JOB, _CHUNK_COUNT, _WARNINGS)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
         .where(

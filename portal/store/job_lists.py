@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select, tuple_
+from sqlalchemy import Select, and_, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.jobs import (
+    ENDED_WITHOUT_TEXT,
     UNFINISHED,
     Job,
     JobPage,
@@ -22,7 +23,7 @@ from portal.domain.jobs import (
 )
 from portal.domain.people import Person
 from portal.store.cursors import make_cursor, read_cursor
-from portal.store.documents import PORTAL_COLLECTION
+from portal.store.documents import NEWEST_JOB, PORTAL_COLLECTION
 from portal.store.models import CollectionRow, DocumentRow, JobRow, UserRow
 from portal.store.selection import visible_to
 
@@ -42,9 +43,13 @@ def _shown(person: Person, *columns: Any) -> Select[Any]:
 
 
 def _listed(person: Person) -> Select[Any]:
-    return _shown(person, JobRow, DocumentRow.title, DocumentRow.owner_id, UserRow.name).outerjoin(
-        UserRow, UserRow.id == DocumentRow.owner_id
+    can_retry = and_(
+        JobRow.status.in_([status.value for status in ENDED_WITHOUT_TEXT]),
+        JobRow.file_id.is_not(None),
+        JobRow.id == NEWEST_JOB,
     )
+    columns = (JobRow, DocumentRow.title, DocumentRow.owner_id, UserRow.name, can_retry)
+    return _shown(person, *columns).outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
 
 
 def list_jobs(
@@ -124,12 +129,14 @@ def _failed(person: Person, *, own: bool, columns: list[Any]) -> Select[Any]:
 
 
 def _to_listed(row: Any, person: Person) -> ListedJob:
-    job, title, owner_id, owner_name = row
+    job, title, owner_id, owner_name, can_retry = row
+    can_edit = person.is_admin or owner_id == person.id
     return ListedJob(
         job=_to_job(job),
         title=title,
         owner_name=owner_name or "",
-        can_edit=person.is_admin or owner_id == person.id,
+        can_edit=can_edit,
+        can_retry=can_edit and can_retry,
     )
 
 

@@ -81,13 +81,15 @@ def start(session: Session, row: JobRow) -> int:
 
 def note_progress(
     session: Session, job_id: UUID, attempt: int, *, stage: JobStage, done: int, total: int
-) -> None:
-    """Say how far this attempt is."""
-    session.execute(
+) -> bool:
+    """Say how far this attempt is; False when the job is no longer this attempt's."""
+    noted = session.scalar(
         _this(job_id)
         .where(JobRow.status == JobStatus.PROCESSING.value, JobRow.attempts == attempt)
         .values(stage=stage.value, done_count=done, total_count=total)
+        .returning(JobRow.id)
     )
+    return noted is not None
 
 
 def finish(

@@ -16,6 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal import tracing
+from portal.domain import locks
 
 QUEUE_NAME = "ingest"
 SLOW_QUEUE = "ingest_slow"
@@ -36,6 +37,7 @@ _TAKE_TURN = text(
                 JOIN documents d ON d.id = j.document_id
                 WHERE d.owner_id = (SELECT owner_id FROM documents WHERE id = jobs.document_id)
                   AND j.status IN ('queued', 'processing') AND j.id <> :job_id
+                  AND d.deleted_at IS NULL
             ) * CAST(NOT :goes_on AS int),
             (
                 SELECT coalesce(min(j.turn), 0) FROM jobs j
@@ -106,6 +108,14 @@ def enqueue(
 def others_wait(session: Session, document_id: UUID) -> bool:
     """Whether a document of someone else could be read now."""
     return bool(session.scalar(_OTHERS_WAIT, {"document_id": document_id}))
+
+
+def hold_lost_jobs(session: Session) -> bool:
+    """Whether nobody else is queueing lost jobs again; then nobody will until this transaction
+    ends."""
+    return bool(
+        session.scalar(text("SELECT pg_try_advisory_xact_lock(:lock)"), {"lock": locks.LOST_JOBS})
+    )
 
 
 def unfinished_without_queue_entry(session: Session) -> list[UUID]:

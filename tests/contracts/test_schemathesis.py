@@ -46,7 +46,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 ACCEPTED = [*range(200, 400), 401, 403, 404, 409, 429]
 OF_OPAQUE_VALUES = {"cursor": 400}
 OF_FILES = (415, 422)
-OF_WORDS = {"POST /api/auth/tokens": 422}
+OF_WORDS = {
+    "POST /api/auth/tokens": 422,
+    # Which names are those of encodings, and in which of them these bytes are text.
+    "POST /api/knowledge/documents/{document_id}/reindex": 422,
+}
 # Nor how long the serving model's vectors are, and what goes with which operator of a filter.
 OF_VECTORS_AND_FILTERS = {
     f"POST /api/v1/search/{name}": 422 for name in ("semantic", "text", "hybrid", "batch")

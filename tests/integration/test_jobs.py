@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable
 from types import SimpleNamespace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from flask.testing import FlaskClient
+from rich.console import Console
 from sqlalchemy import text
 
-from portal import isolation, worker
+from portal import importing, isolation, worker
 from portal.domain.documents import (
     DocumentStatus,
     DocumentSummary,
@@ -19,14 +22,25 @@ from portal.domain.documents import (
 from portal.domain.jobs import JobStage, JobStatus
 from portal.domain.people import Person
 from portal.domain.search import SearchRequest
-from portal.errors import Conflict, EmbedderUnavailable, Forbidden, NotFound
+from portal.errors import Conflict, EmbedderUnavailable, EmptyFile, Forbidden, NotFound
 from portal.ingest import page_progress
-from portal.services import attempts, indexing, jobs, library, searching, uploads
+from portal.services import (
+    attempts,
+    indexing,
+    jobs,
+    library,
+    maintenance,
+    rereading,
+    searching,
+    uploads,
+)
 from portal.store import jobs as job_store
+from portal.store import queue
 from portal.store.queue import QUEUE_NAME, SLOW_QUEUE
+from portal.store.session import Session
 from tests.conftest import Portal
 from tests.factories import run_apart, upload
-from tests.factories_deaths import die_of_a_signal
+from tests.factories_deaths import die_of_a_signal, end_as_asked, end_of_an_error
 
 LONG = "\n\n".join(f"Section {n}. " + "Budget words fill this paragraph. " * 40 for n in range(14))
 
@@ -91,6 +105,20 @@ def test_people_take_turns_document_by_document(portal: Portal) -> None:
     late = store(portal, "mia's only one", mia).id
     waiting = [one for one in in_turn(portal) if one in {*queued, third, late}]
     assert waiting == [many[3], third, late, many[4], many[5]]
+
+
+def test_what_lies_in_the_trash_puts_off_nothing_that_its_owner_sends(portal: Portal) -> None:
+    ada, eve = portal.person("ada"), portal.person("eve")
+    for number in range(3):
+        library.delete_document(portal.services, ada, store(portal, f"{number} of ada's", ada).id)
+    first, second = store(portal, "eve's first", eve), store(portal, "eve's second", eve)
+    late = store(portal, "ada's new one", ada)
+    turns = [job_turn(portal, document) for document in (first, second, late)]
+    assert turns == [0, 1, 0]
+
+
+def job_turn(portal: Portal, document: DocumentSummary) -> int:
+    return rows(portal, "SELECT turn FROM jobs WHERE id = :id", id=document.job_id)[0]
 
 
 def _newest(portal: Portal, document_id: UUID) -> UUID:
@@ -233,6 +261,45 @@ def test_deadly_file_fails_after_three_deaths_and_takes_no_worker_along(
     assert status_of(portal, document) is DocumentStatus.READY
 
 
+@pytest.mark.parametrize("end", [end_as_asked, end_of_an_error])
+def test_process_of_its_own_that_ends_otherwise_does_not_blame_the_file(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch, end: Callable[..., None]
+) -> None:
+    document = store(portal)
+    die(portal, document)
+    die(portal, document)
+    with monkeypatch.context() as patch:
+        patch.setattr(isolation, "_index", end)
+        work(portal, document)
+    job = job_of(portal, document)
+    assert job.status is JobStatus.QUEUED
+    assert (job.failure.code if job.failure else None) == (
+        "unavailable" if end is end_of_an_error else None
+    )
+
+
+def test_process_of_its_own_leaves_signals_to_the_worker(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C reaches all processes of a terminal."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    seen = []
+
+    def build(_settings: object) -> object:
+        seen.extend(signal.getsignal(number) for number in numbers)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(isolation, "build_services", build)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            isolation._index(portal.services.settings, uuid4())
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    assert seen == [signal.SIG_IGN, signal.SIG_IGN]
+
+
 def _is_killer(portal: Portal, document: DocumentSummary) -> bool:
     failure = library.get_summary(portal.services, portal.admin, document.id).failure
     return failure is not None and failure.code == "killed_worker"
@@ -278,6 +345,111 @@ def test_cancelled_job_stops_says_so_and_goes_on_when_tried_again(
     job = client.get(f"/api/knowledge/jobs/{document.job_id}", headers=headers).json
     assert (job["status"], job["stage"], job["done"]) == ("ready", "embedding", job["total"])
     assert job["queued_at"] <= job["started_at"] <= job["finished_at"]
+
+
+def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
+    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = portal.headers()
+    document = portal.add(LONG, name="long.txt")
+    address = f"/api/knowledge/documents/{document.id}"
+    answer = client.post(f"{address}/reindex", headers=headers, json={})
+    assert answer.json["job"]["status"] == "queued"
+
+    def refuse(*_args, **_options):
+        raise EmptyFile(name="long.txt")
+
+    job_id = UUID(answer.json["job_id"])
+    with monkeypatch.context() as patch:
+        patch.setattr(indexing, "extract", refuse)
+        indexing.index_document(portal.services, job_id)
+    shown = client.get(address, headers=headers).json
+    assert (shown["status"], shown["error"]) == ("ready", None)
+    assert (shown["job"]["status"], shown["job"]["error"]["code"]) == ("failed", "empty_file")
+    page = client.get(f"/documents/{document.id}", headers=headers).text
+    assert shown["job"]["error"]["message"] in page
+    assert searching.search(portal.services, portal.admin, SearchRequest("budget")).hits
+    again = uploads.store_upload(
+        portal.services, portal.admin, stream=upload(LONG), file_name="long.txt"
+    )
+    assert again.is_duplicate
+
+    # It is tried again like any other; once it went well, its earlier failures are over.
+    def retry_buttons() -> int:
+        return client.get("/admin/jobs", headers=headers).text.count('data-testid="retry-job"')
+
+    assert retry_buttons() == 1
+    rereading.reread(portal.services, portal.admin, document.id)
+    assert retry_buttons() == 0
+    with pytest.raises(Conflict):
+        jobs.retry(portal.services, portal.admin, document.id)
+
+
+@pytest.mark.parametrize("end", [jobs.cancel, library.delete_document])
+def test_reading_that_nobody_waits_for_any_more_ends(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch, end: Callable[..., None]
+) -> None:
+    """Pages of a scan take seconds each, and there are hundreds of them."""
+    read: list[int] = []
+
+    def read_slowly(_path, **_options) -> ExtractedText:
+        for number in range(1, 6):
+            if number == 3:
+                end(portal.services, portal.admin, document.id)
+            page_progress.tell(number, 5)
+            read.append(number)
+        raise AssertionError("it was read to its end")
+
+    monkeypatch.setattr(indexing, "_TELL_EVERY_S", 0.0)
+    monkeypatch.setattr(indexing, "extract", read_slowly)
+    document = store(portal)
+    indexing.index_document(portal.services, document.job_id)
+    assert read == [1, 2]
+
+
+def test_lost_jobs_are_queued_once_and_not_after_they_were_cancelled(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, cancelled = store(portal, "lost"), store(portal, "cancelled")
+    entries = "SELECT args->>'job_id' FROM procrastinate_jobs"
+    with portal.services.database.begin() as session:
+        session.execute(text("DELETE FROM procrastinate_jobs"))
+    with portal.services.database.begin() as session:
+        assert queue.hold_lost_jobs(session)  # As another worker does.
+        maintenance.run(portal.services)
+        assert rows(portal, entries) == []
+    look = queue.unfinished_without_queue_entry
+
+    def cancel_after_looking(session: Session) -> list[UUID]:
+        found = look(session)
+        jobs.cancel(portal.services, portal.admin, cancelled.id)
+        return found
+
+    monkeypatch.setattr(queue, "unfinished_without_queue_entry", cancel_after_looking)
+    maintenance.run(portal.services)
+    assert rows(portal, entries) == [str(lost.job_id)]
+    assert job_of(portal, cancelled).status is JobStatus.CANCELLED
+
+
+def test_import_that_waits_goes_on_after_an_error_that_passes(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store(portal)
+    monkeypatch.setattr(attempts, "BACKOFF_S", (0.2, 0.2))
+    monkeypatch.setattr(importing, "_POLL_S", 0.05)
+    embed = type(portal.services.embedder).embed_passages
+    calls = iter(range(100))
+
+    def fail_once(embedder, texts):
+        if next(calls) == 0:
+            raise EmbedderUnavailable(reason="it is still being loaded")
+        return embed(embedder, texts)
+
+    monkeypatch.setattr(type(portal.services.embedder), "embed_passages", fail_once)
+    console = Console(quiet=True)
+    failed = importing._wait(portal.services, portal.admin, [document.id], console)
+    assert failed == 0
+    assert status_of(portal, document) is DocumentStatus.READY
 
 
 def test_jobs_are_listed_for_those_who_see_their_documents(

@@ -118,6 +118,16 @@ def test_idempotency_key_repeats_the_answer(client: FlaskClient, portal: Portal)
     assert (first.status_code, first.json) == (second.status_code, second.json)
     other = post(client, headers, (b"different", "a.txt"))
     assert (other.status_code, other.json["error"]["code"]) == (422, "idempotency_mismatch")
+    with portal.services.database.begin() as session:  # As older versions answered.
+        session.execute(
+            text(
+                "UPDATE idempotency_keys SET response = jsonb_set(response, '{documents,0}', "
+                "(response #> '{documents,0}') - 'job' - 'warnings')"
+            )
+        )
+    old = post(client, headers, (b"same", "a.txt"))
+    assert old.status_code == 202
+    assert old.json["documents"] == [first.json["documents"][0] | {"job": None}]
 
 
 def test_failed_request_frees_its_idempotency_key(client: FlaskClient, portal: Portal) -> None:

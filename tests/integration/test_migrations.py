@@ -38,3 +38,23 @@ def test_processes_that_migrate_together_wait_for_one_another(database_url: str)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM collections")).scalar() == 1
     engine.dispose()
+
+
+def test_slow_files_that_wait_are_served_by_older_workers_after_a_downgrade(
+    database_url: str,
+) -> None:
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO procrastinate_jobs (queue_name, task_name, status) "
+                "SELECT 'ingest_slow', 'index_document', "
+                "CAST(status AS procrastinate_job_status) "
+                "FROM unnest(ARRAY['todo', 'doing', 'failed']) status"
+            )
+        )
+    migrations.downgrade(database_url, "0008")
+    with engine.connect() as connection:
+        waiting = "SELECT DISTINCT queue_name FROM procrastinate_jobs WHERE status <> 'failed'"
+        assert connection.execute(text(waiting)).scalars().all() == ["ingest"]
+    engine.dispose()

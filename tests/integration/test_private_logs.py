@@ -180,7 +180,7 @@ def test_a_job_that_fails_tells_the_ids_of_its_upload(
     headers = portal.headers() | {"traceparent": f"00-{TRACE}-{SPAN}-01"}
     answer = client.post("/api/knowledge/documents", data=files, headers=headers)
     assert answer.status_code == 202
-    monkeypatch.setattr(indexing, "index_document", refuse(RuntimeError(DOCUMENT)))
+    monkeypatch.setattr(indexing, "extract", refuse(RuntimeError(DOCUMENT)))
     run_apart(worker.work_until_empty, portal.services)
     line = next(line for line in written().splitlines() if "job_failed" in line)
     assert answer.headers["X-Request-ID"] in line

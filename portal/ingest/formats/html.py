@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "selectolax"
 
+# Of what the worker holds of a page at once: some 150 MB.
+_MOST_EVENTS = 2_000_000
 _DECLARED_WITHIN = 1024  # Bytes in which a declaration counts, as browsers have it.
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,400}?charset\s*=\s*["']?\s*([\w.:-]{1,40})"""
@@ -59,23 +62,25 @@ def read_html(html: str, *, file_name: str, limits: ExtractionLimits) -> Extract
     with tempfile.TemporaryDirectory(prefix="portal-") as directory:
         page = Path(directory) / "page.html"
         page.write_text(storable(html), encoding="utf-8", newline="\n")
-        first, *records = read_records(
+        page_title = ""
+        events: list[tuple[str, Any]] = []
+        for record in read_records(
             "html_reader",
             page,
             file_name=file_name,
             limits=limits,
-            options={"characters": limits.max_characters},
-        )
+            options={"characters": limits.max_characters, "events": _MOST_EVENTS},
+        ):
+            page_title = record.get("title", page_title)
+            # There are a score of kinds, and millions of events: each kind is held once.
+            events += ((sys.intern(kind), value) for kind, value in record.get("events", ()))
     writer = HtmlText()
-    events: list[tuple[str, Any]] = [
-        (kind, value) for record in records for kind, value in record["events"]
-    ]
     writer.add_events(events)
     text = writer.readable.text()
     if not text.strip():
         raise EmptyFile(name=file_name)
     headings = tuple(writer.readable.headings)
-    title = one_line(first["title"]) or (headings[0].title if headings else "")
+    title = one_line(page_title) or (headings[0].title if headings else "")
     return ExtractedText(text=text, extractor=EXTRACTOR, headings=headings, title=title or None)
 
 

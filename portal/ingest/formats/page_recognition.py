@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from portal.errors import PortalError
+from portal.errors import ExtractionTimedOut, InvalidInput
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import read_records
 
@@ -17,6 +17,20 @@ _MOST_RANGES_NAMED = 10
 
 INSTALL = "Install text recognition (./run setup --ocr) and try again."
 NOTHING_RECOGNISED = "Text recognition found nothing on them either."
+OUT_OF_TIME = (
+    "Text recognition ran out of time: raise PORTAL_INGEST__OCR_TIMEOUT_S and read the file again."
+)
+BROKE_OFF = "Text recognition stumbled over the file and broke off."
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """Lines as `readers.pdf_reader` gives them, of those pages on which some were recognised; and
+    of those that were not reached the numbers, and a sentence that says why."""
+
+    lines: dict[int, list[list[Any]]] = field(default_factory=dict)
+    not_reached: frozenset[int] = frozenset()
+    reason: str = ""
 
 
 @cache
@@ -24,17 +38,17 @@ def is_installed() -> bool:
     return find_spec("rapidocr") is not None and find_spec("onnxruntime") is not None
 
 
-def read_pages(
-    path: Path, numbers: Sequence[int], *, limits: ExtractionLimits
-) -> dict[int, list[list[Any]]]:
-    """Lines as `readers.pdf_reader` gives them, of those pages on which some were recognised.
+def read_pages(path: Path, numbers: Sequence[int], *, limits: ExtractionLimits) -> Recognition:
+    """What is recognised on these pages.
 
     What is not read within `limits.ocr_timeout_s` stays without text, and so does what the
-    recognition stumbles over: the rest of the document is worth having.
+    recognition stumbles over: the rest of the document is worth having. What whoever follows the
+    pages raises passes through.
     """
     if not numbers or not is_installed():
-        return {}
+        return Recognition()
     found = {}
+    left, reason = set(numbers), ""
     try:
         for record in read_records(
             "ocr_reader",
@@ -43,21 +57,32 @@ def read_pages(
             limits=replace(limits, timeout_s=limits.ocr_timeout_s, memory_mb=limits.ocr_memory_mb),
             options={"pages": list(numbers)},
         ):
+            left.discard(record.get("page", 0))
             if record.get("lines"):
                 found[record["page"]] = record["lines"]
-    except PortalError:
-        pass
-    return found
+    except ExtractionTimedOut:
+        reason = OUT_OF_TIME
+    except InvalidInput:  # Every error of a reader is one.
+        reason = BROKE_OFF
+    return Recognition(found, frozenset(left), reason)
 
 
-def warning(numbers: Sequence[int]) -> str:
-    """What a document says of its pages without text."""
+def warnings(numbers: Sequence[int], recognition: Recognition) -> tuple[str, ...]:
+    """What a document says of its pages without text, those that were not reached apart."""
+    not_reached = [number for number in numbers if number in recognition.not_reached]
+    reached = [number for number in numbers if number not in recognition.not_reached]
     reason = NOTHING_RECOGNISED if is_installed() else INSTALL
-    return f"no text on {in_words(numbers)} (pictures?). {reason}"
+    return tuple(
+        f"no text on {in_words(part)} (pictures?). {why}"
+        for part, why in ((reached, reason), (not_reached, recognition.reason))
+        if part
+    )
 
 
-def advice() -> str:
+def advice(recognition: Recognition) -> str:
     """What to do about a document without any text."""
+    if recognition.not_reached:
+        return recognition.reason
     return NOTHING_RECOGNISED if is_installed() else INSTALL
 
 

@@ -60,7 +60,7 @@ def extract(
     )
     lines = [_page_lines(record["lines"]) for record in page_records]
     recognised = page_recognition.read_pages(path, _without_text(lines), limits=limits)
-    for number, recognised_lines in recognised.items():
+    for number, recognised_lines in recognised.lines.items():
         lines[number - 1] = _page_lines(recognised_lines)
     pages = without_running_lines(lines)
     paragraphs_by_page = [paragraphs(lines) for lines in pages]
@@ -69,7 +69,7 @@ def extract(
         raise NoTextInPdf(
             name=file_name,
             where=page_recognition.in_words(empty),
-            advice=page_recognition.advice(),
+            advice=page_recognition.advice(recognised),
         )
     text, ranges = _joined(paragraphs_by_page)
     labels = [_label(record["label"], number) for number, record in enumerate(page_records, 1)]
@@ -83,7 +83,7 @@ def extract(
         ),
         headings=headings or _large_headings(paragraphs_by_page, text, ranges),
         title=_title(document["title"]),
-        warnings=(page_recognition.warning(empty),) if empty else (),
+        warnings=page_recognition.warnings(empty, recognised),
     )
 
 

@@ -38,23 +38,27 @@ _WITH_END = {"table": "table", "tr": "row", "td": "cell", "th": "cell"}
 _CODE = frozenset({"pre", "listing", "xmp", "plaintext"})
 
 
-def read(path: str, *, characters: int) -> Iterator[dict[str, Any]]:
-    """The records; ends with an error when there are more than so many `characters`."""
+def read(path: str, *, characters: int, events: int) -> Iterator[dict[str, Any]]:
+    """The records; ends with an error when there are more than so many `characters` of text, or
+    more than so many `events`, of which tags without any text make as many."""
     tree = LexborHTMLParser(Path(path).read_text(encoding="utf-8"))
     title = tree.css_first("title")
     yield {"title": title.text() if title is not None else ""}
-    events: list[Event] = []
-    for event in _events(tree.body or tree.root):
+    record: list[Event] = []
+    for count, event in enumerate(_events(tree.body or tree.root), 1):
+        if count > events:
+            yield {"error": "memory"}
+            return
         if event[0] == "text":
             characters -= len(event[1])
             if characters < 0:
                 yield {"error": "characters"}
                 return
-        events.append(event)
-        if len(events) == _EVENTS_A_RECORD:
-            yield {"events": events}
-            events = []
-    yield {"events": events}
+        record.append(event)
+        if len(record) == _EVENTS_A_RECORD:
+            yield {"events": record}
+            record = []
+    yield {"events": record}
 
 
 def _events(root: LexborNode | None) -> Iterator[Event]:

@@ -7,6 +7,7 @@ import pytest
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import EmptyFile, ExtractionTimedOut, ExtractionTooLarge
 from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.formats import html as html_format
 from portal.ingest.formats.html import _decoded
 from portal.ingest.formats.html_text import HtmlText
 from portal.ingest.readers import html_reader
@@ -84,7 +85,7 @@ def test_encoding_that_is_asked_for_beats_what_the_page_says(tmp_path: Path) -> 
 )
 def test_markup_that_makes_no_sense_still_gives_its_words(tmp_path: Path, html: str) -> None:
     (tmp_path / "page.html").write_text("words before " + html + "<p>and words behind")
-    _, *records = html_reader.read(str(tmp_path / "page.html"), characters=1_000)
+    _, *records = html_reader.read(str(tmp_path / "page.html"), characters=1_000, events=1_000)
     writer = HtmlText()
     writer.add_events([event for record in records for event in record["events"]])
     assert writer.readable.text().startswith("words before")
@@ -106,6 +107,14 @@ def test_page_nested_without_end_is_stopped(tmp_path: Path) -> None:
 def test_too_many_characters_are_told(tmp_path: Path) -> None:
     with pytest.raises(ExtractionTooLarge, match="characters"):
         read(tmp_path, "<p>" + "word " * 1_000, max_characters=1_000)
+
+
+def test_tags_without_text_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifteen megabytes of them would be two gigabytes in the worker."""
+    monkeypatch.setattr(html_format, "_MOST_EVENTS", 100)
+    assert read(tmp_path, "<p>" * 40 + "word").text == "word"
+    with pytest.raises(ExtractionTooLarge, match="data"):
+        read(tmp_path, "<p>" * 60 + "word")
 
 
 def test_large_table_is_written_at_once() -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,13 @@ import pytest
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import (
     BrokenPdf,
+    DatabaseUnavailable,
     EncryptedPdf,
     ExtractionTimedOut,
     ExtractionTooLarge,
     NoTextInPdf,
+    PortalError,
+    StorageFull,
 )
 from portal.ingest import reader_process
 from portal.ingest.extraction import ExtractionLimits, extract
@@ -119,6 +124,53 @@ def test_page_without_text_is_a_warning_and_an_empty_range(tmp_path: Path) -> No
     (warning,) = extracted.warnings
     assert warning.startswith("no text on page 2 ")
     assert extracted.text == "第一页\n\n第三页"
+
+
+def recognise(
+    monkeypatch: pytest.MonkeyPatch, records: list[dict[str, object]], error: Exception
+) -> None:
+    """Text recognition that gives these records and then ends with an error."""
+
+    def read_records(*_args: object, **_options: object) -> Iterator[dict[str, object]]:
+        yield from records
+        raise error
+
+    monkeypatch.setattr(page_recognition, "is_installed", lambda: True)
+    monkeypatch.setattr(page_recognition, "read_records", read_records)
+
+
+RECOGNISED = {"page": 2, "lines": [["words of a picture", 50.0, 300.0, 700.0, 12.0]]}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ExtractionTimedOut(name="a.pdf", seconds=9), page_recognition.OUT_OF_TIME),
+        (ExtractionTooLarge(name="a.pdf", what="data", limit="9 MB"), page_recognition.BROKE_OFF),
+    ],
+)
+def test_pages_that_recognition_did_not_reach_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    recognise(monkeypatch, [{"pages": 4}, RECOGNISED, {"page": 3, "lines": []}], error)
+    extracted = read(files.write_pdf(tmp_path / "a.pdf", [["第一页"], [], [], [], []]))
+    assert extracted.text == "第一页\n\nwords of a picture"
+    assert extracted.warnings == (
+        f"no text on page 3 (pictures?). {page_recognition.NOTHING_RECOGNISED}",
+        f"no text on pages 4–5 (pictures?). {reason}",
+    )
+    recognise(monkeypatch, [{"pages": 1}], error)
+    with pytest.raises(NoTextInPdf, match=re.escape(reason)):
+        read(files.write_pdf(tmp_path / "b.pdf", [[]]))
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailable(), StorageFull()])
+def test_progress_that_cannot_be_noted_does_not_look_like_pages_without_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: PortalError
+) -> None:
+    recognise(monkeypatch, [{"pages": 2}, RECOGNISED], error)
+    with pytest.raises(type(error)):
+        read(files.write_pdf(tmp_path / "a.pdf", [["第一页"], [], []]))
 
 
 def test_running_headers_and_page_numbers_are_left_out() -> None:

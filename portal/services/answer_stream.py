@@ -102,7 +102,10 @@ class AnswerStream(Iterator[AnswerEvent]):
             status = yield from self._write()
             if rest := self._draft.close():
                 yield Wrote(rest)
-            yield Finished(self._draft.finish(status))
+            finished = Finished(self._draft.finish(status))
+            # Whoever has the last event need not come back for the end.
+            self._slot.release()
+            yield finished
         except GeneratorExit:
             self._stop()
             raise

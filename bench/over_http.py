@@ -6,7 +6,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from bench.timing import Contender, Samples, alternate
 from portal import create_app
 from portal.services import sessions
 from portal.services.searching import search
+from portal.supervisor import listen
 
 CALL, APPLICATION, SERVER = "search call", "application", "gunicorn, over a socket"
 _RESULTS = 10
@@ -89,8 +89,7 @@ def application(size: int, data_dir: str, url: str) -> APIFlask:
 @contextmanager
 def _gunicorn(size: int, data_dir: Path, url: str) -> Iterator[http.client.HTTPConnection]:
     """A connection, kept open, to one process of gunicorn as the portal runs it."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.set_inheritable(True)
+    with listen("127.0.0.1", 0) as listener:
         target = f"bench.over_http:application({size}, {str(data_dir)!r}, {url!r})"
         command = [sys.executable, "-m", "gunicorn", target, "--bind", f"fd://{listener.fileno()}"]
         command += ["--workers", "1", "--log-level", "warning", "--no-control-socket"]

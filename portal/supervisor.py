@@ -220,6 +220,9 @@ def listen(host: str, port: int) -> socket.socket:
             "or choose another with --host and --port."
         ) from error
     listener.set_inheritable(True)
+    # Headers and body are sent one after the other: on a connection that stays open the second
+    # would wait some forty milliseconds for the client to acknowledge the first.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 

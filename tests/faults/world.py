@@ -47,8 +47,11 @@ class World:
 
     def __init__(self, data_dir: Path, *, workers: int) -> None:
         self.data_dir = data_dir
-        # A killed server loses nothing of what the system has: only a machine that fails would.
-        self.server = EmbeddedPostgres(data_dir, extra_settings=SERVER)
+        # A killed server loses nothing of what the system has, only a machine that fails would;
+        # but it must have handed it over before it says that a transaction is committed.
+        self.server = EmbeddedPostgres(
+            data_dir, extra_settings=SERVER | {"synchronous_commit": "on"}
+        )
         self.settings: Settings = make_settings(data_dir, self.server.start())
         self.services: Services = build_services(self.settings)
         list(setup.prepare_database(self.services))

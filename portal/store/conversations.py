@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import Select, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.conversations import ConversationPage, ConversationSummary
 from portal.errors import NotFound
-from portal.store.cursors import make_cursor, read_cursor
+from portal.store.cursors import latest_first
 from portal.store.models import ConversationRow, MessageRow
 
 
@@ -101,17 +100,17 @@ def list_conversations(
         )
         in_title = ConversationRow.title.icontains(contains, autoescape=True)
         statement = statement.where(or_(in_title, in_messages))
-    if cursor:
-        after = read_cursor(cursor, datetime.fromisoformat)
-        statement = statement.where(tuple_(ConversationRow.updated_at, ConversationRow.id) < after)
-    order = ConversationRow.updated_at.desc(), ConversationRow.id.desc()
-    rows = session.execute(statement.order_by(*order).limit(limit + 1)).all()
-    items = tuple(_to_summary(row) for row in rows[:limit])
-    more = len(rows) > limit
-    return ConversationPage(
-        items=items,
-        next_cursor=make_cursor(items[-1].updated_at.isoformat(), items[-1].id) if more else None,
+    items, next_cursor = latest_first(
+        session,
+        statement,
+        ConversationRow.updated_at,
+        ConversationRow.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=_to_summary,
+        place=lambda one: (one.updated_at, one.id),
     )
+    return ConversationPage(items=items, next_cursor=next_cursor)
 
 
 def set_title(session: Session, conversation_id: UUID, title: str) -> None:

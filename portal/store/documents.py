@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, func, select, tuple_, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -21,7 +20,7 @@ from portal.domain.documents import (
 )
 from portal.domain.people import Person
 from portal.store import files, vocabulary
-from portal.store.cursors import make_cursor, read_cursor
+from portal.store.cursors import latest_first
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -145,19 +144,17 @@ def list_documents(
     """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
     statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_(None))
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
-    if cursor:
-        after = read_cursor(cursor, datetime.fromisoformat)
-        statement = statement.where(tuple_(DocumentRow.created_at, DocumentRow.id) < after)
-    rows = session.execute(
-        statement.order_by(DocumentRow.created_at.desc(), DocumentRow.id.desc()).limit(limit + 1)
-    ).all()
-    items = tuple(_to_summary(row, person) for row in rows[:limit])
-    last = items[-1] if len(rows) > limit else None
-    return DocumentPage(
-        items=items,
-        next_cursor=make_cursor(last.created_at.isoformat(), last.id) if last else None,
-        total_count=total,
+    items, next_cursor = latest_first(
+        session,
+        statement,
+        DocumentRow.created_at,
+        DocumentRow.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=lambda row: _to_summary(row, person),
+        place=lambda one: (one.created_at, one.id),
     )
+    return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
 
 
 def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, and_, func, select, tuple_
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import DocumentStatus, Failure
@@ -22,7 +21,7 @@ from portal.domain.jobs import (
     QueueState,
 )
 from portal.domain.people import Person
-from portal.store.cursors import make_cursor, read_cursor
+from portal.store.cursors import latest_first
 from portal.store.documents import NEWEST_JOB, PORTAL_COLLECTION
 from portal.store.models import CollectionRow, DocumentRow, JobRow, UserRow
 from portal.store.selection import visible_to
@@ -60,15 +59,16 @@ def list_jobs(
     statement = _listed(person)
     if status is not None:
         statement = statement.where(JobRow.status == status.value)
-    if cursor:
-        after = read_cursor(cursor, datetime.fromisoformat)
-        statement = statement.where(tuple_(JobRow.created_at, JobRow.id) < after)
-    rows = session.execute(
-        statement.order_by(JobRow.created_at.desc(), JobRow.id.desc()).limit(limit + 1)
-    ).all()
-    items = tuple(_to_listed(row, person) for row in rows[:limit])
-    last = items[-1].job if len(rows) > limit else None
-    next_cursor = make_cursor(last.queued_at.isoformat(), last.id) if last else None
+    items, next_cursor = latest_first(
+        session,
+        statement,
+        JobRow.created_at,
+        JobRow.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=lambda row: _to_listed(row, person),
+        place=lambda one: (one.job.queued_at, one.job.id),
+    )
     return JobPage(items=items, next_cursor=next_cursor)
 
 

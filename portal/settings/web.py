@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import (
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import Field, ValidationInfo, field_validator
 
 from portal.settings.base import Section
 

@@ -22,8 +22,7 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     database = services.database
     if revision != "head":
         yield f"schema to {revision}"
-        go = store_migrations.downgrade if revision == "base" else store_migrations.migrate
-        go(database.url, revision)
+        store_migrations.migrate(database.url, revision)
         return
     yield "extensions"
     with database.engine.connect() as connection:

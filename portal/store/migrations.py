@@ -12,42 +12,65 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 
 from portal.domain import locks
+from portal.errors import ServerSetup
 from portal.store.models import metadata
 from portal.store.session import normalise_url
 
 MIGRATIONS_DIR = Path(__file__).resolve().parents[2] / "migrations"
 
 
-def _configured(connection: Connection) -> Config:
+def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS_DIR).replace("%", "%%"))
+    return config
+
+
+def _configured(connection: Connection) -> Config:
+    config = _config()
     config.attributes["connection"] = connection
     return config
 
 
 def migrate(url: str, revision: str = "head") -> None:
-    """Upgrade to `revision`. Processes that start together wait for one another."""
-    _run(url, revision, forward=True)
+    """Bring the schema to `revision`, forward or back; "base" drops everything. Processes that
+    start together wait for one another.
 
-
-def downgrade(url: str, revision: str) -> None:
-    """Go back to `revision`; "base" drops everything."""
-    _run(url, revision, forward=False)
-
-
-def _run(url: str, revision: str, *, forward: bool) -> None:
+    Raises ServerSetup where there is no such revision, or the database stands at one that only a
+    newer portal knows.
+    """
     engine = create_engine(normalise_url(url))
     with engine.connect() as connection:
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": locks.MIGRATION})
         connection.commit()
         try:
-            step = command.upgrade if forward else command.downgrade
+            is_back = _leads_back(current_revision(connection), revision)
+            connection.rollback()
+            step = command.downgrade if is_back else command.upgrade
             step(_configured(connection), revision)
         finally:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": locks.MIGRATION})
             connection.commit()
     engine.dispose()
+
+
+def _leads_back(current: str | None, revision: str) -> bool:
+    """Whether `revision` lies before the `current` one."""
+    # From the first to the newest.
+    known = [script.revision for script in _scripts().walk_revisions()][::-1]
+    if current is not None and current not in known:
+        raise ServerSetup(
+            reason=f"The database's schema ({current}) was made by a newer portal; this one knows "
+            f"it up to {known[-1]}. Install that portal again, or migrate back with it first."
+        )
+    if revision not in {"head", "base", *known}:
+        raise ServerSetup(
+            reason=f"There is no revision {revision}; there are {known[0]} to {known[-1]}, "
+            "`head` and `base`."
+        )
+    if revision in {"head", "base"} or current is None:
+        return revision == "base"
+    return known.index(revision) < known.index(current)
 
 
 def current_revision(connection: Connection) -> str | None:
@@ -57,9 +80,11 @@ def current_revision(connection: Connection) -> str | None:
 
 def newest_revision() -> str | None:
     """The revision this code wants."""
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS_DIR).replace("%", "%%"))
-    return ScriptDirectory.from_config(config).get_current_head()
+    return _scripts().get_current_head()
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
 
 
 def is_ours(name: str | None, kind: str) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from sqlalchemy import create_engine, text
 
+from portal.errors import ServerSetup
 from portal.store import migrations
 
 LEFT = """
@@ -19,7 +21,7 @@ LEFT = """
 
 
 def test_down_to_nothing_and_up_again_leaves_models_and_schema_in_step(database_url: str) -> None:
-    migrations.downgrade(database_url, "base")
+    migrations.migrate(database_url, "base")
     engine = create_engine(database_url)
     with engine.connect() as connection:
         assert connection.execute(text(LEFT)).scalars().all() == []
@@ -31,12 +33,30 @@ def test_down_to_nothing_and_up_again_leaves_models_and_schema_in_step(database_
 
 
 def test_processes_that_migrate_together_wait_for_one_another(database_url: str) -> None:
-    migrations.downgrade(database_url, "base")
+    migrations.migrate(database_url, "base")
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(migrations.migrate, [database_url] * 3))
     engine = create_engine(database_url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM collections")).scalar() == 1
+    engine.dispose()
+
+
+def test_one_revision_back_and_what_cannot_be_gone_to(database_url: str) -> None:
+    newest = migrations.newest_revision()
+    before = f"{int(newest or 0) - 1:04}"
+    engine = create_engine(database_url)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        migrations.migrate(database_url, before)
+        assert migrations.current_revision(connection) == before
+        with pytest.raises(ServerSetup, match="no revision 9999"):
+            migrations.migrate(database_url, "9999")
+        migrations.migrate(database_url)
+        assert migrations.current_revision(connection) == newest
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        for wanted in ("head", before):
+            with pytest.raises(ServerSetup, match="newer portal"):
+                migrations.migrate(database_url, wanted)
     engine.dispose()
 
 
@@ -53,7 +73,7 @@ def test_slow_files_that_wait_are_served_by_older_workers_after_a_downgrade(
                 "FROM unnest(ARRAY['todo', 'doing', 'failed']) status"
             )
         )
-    migrations.downgrade(database_url, "0008")
+    migrations.migrate(database_url, "0008")
     with engine.connect() as connection:
         waiting = "SELECT DISTINCT queue_name FROM procrastinate_jobs WHERE status <> 'failed'"
         assert connection.execute(text(waiting)).scalars().all() == ["ingest"]

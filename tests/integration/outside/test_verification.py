@@ -216,7 +216,7 @@ def test_going_back_to_before_scopes_leaves_no_token_that_could_do_more(
     _, reading = sessions.create_personal_token(
         portal.services, portal.admin, name="dashboard", ttl_s=600
     )
-    migrations.downgrade(database_url, "0006")
+    migrations.migrate(database_url, "0006")
     migrations.migrate(database_url)
     assert outcome(portal.services, reading) is InvalidToken
     assert outcome(portal.services, own) == "admin"

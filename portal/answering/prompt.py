@@ -110,7 +110,8 @@ def without_markers_of_its_own(text: str) -> str:
 
 def _passage(source: Source, code: str) -> str:
     title = " ".join(as_data(source.title).split())[:_LONGEST_TITLE]
-    head = f"title: {title}" + (f", page {source.page}" if source.page is not None else "")
+    page = as_data(source.page_label) if source.page_label else source.page
+    head = f"title: {title}" + (f", page {page}" if page is not None else "")
     return (
         f"[{source.number}] {code}\n{head}\n{as_data(source.text)}\n{code} end of [{source.number}]"
     )

@@ -69,6 +69,9 @@ class CitationModel(ResponseModel):
     )
     char_end: int
     page: int | None
+    page_label: str | None = Field(
+        description="what is printed on the page, where that is not its number", examples=["iv"]
+    )
     heading: str | None
     score: float
     vector_score: float | None

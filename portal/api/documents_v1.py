@@ -118,6 +118,7 @@ def _hit(hit: DocumentHit, query: str) -> DocumentHitModel:
         excerpt=passage.excerpt,
         highlights=[[span.start, span.end] for span in passage.highlights],
         page=passage.page,
+        page_label=passage.page_label,
         heading=passage.heading,
         confidence=passage.confidence,
         low_confidence=passage.low_confidence,

@@ -73,6 +73,9 @@ class DocumentHitModel(ResponseModel):
     excerpt: str = Field(description="of that passage")
     highlights: list[list[int]] = Field(description="[start, end] in characters of the excerpt")
     page: int | None
+    page_label: str | None = Field(
+        description="what is printed on the page, where that is not its number", examples=["iv"]
+    )
     heading: str | None
     confidence: float = Field(description="calibrated chance that the passage is relevant")
     low_confidence: bool

@@ -63,6 +63,9 @@ class ResultModel(ResponseModel):
         description="[start, end] in characters of the excerpt", examples=[[[0, 2]]]
     )
     page: int | None
+    page_label: str | None = Field(
+        description="what is printed on the page, where that is not its number", examples=["iv"]
+    )
     heading: str | None
     score: float = Field(description="orders the results; its scale is the fusion's")
     vector_score: float | None = Field(description="cosine similarity")

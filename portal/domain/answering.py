@@ -35,6 +35,7 @@ class Source:
     confidence: float
     low_confidence: bool
     found_by: SearchMode
+    page_label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,8 @@ class Citation:
     """What an answer rests on, as it stood. `excerpt` are characters `char_start` to `char_end` of
     revision `revision_id`, or without one of the passage that a program added; `quote_sha256` is
     their hash. `was_cited` tells a source that a marker
-    names from one that was only consulted. `can_open` when this reader may open the document. What
+    names from one that was only consulted. `page_label` is what is printed on the page where that
+    is not its number. `can_open` when this reader may open the document. What
     is gone has no excerpt any more; `gone_at` tells when it was purged."""
 
     id: UUID
@@ -84,6 +85,7 @@ class Citation:
     char_start: int
     char_end: int
     page: int | None
+    page_label: str | None
     heading: str | None
     score: float
     vector_score: float | None

@@ -72,7 +72,8 @@ class ExtractedText:
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A piece of a text that search returns as one; `content` is `text[char_start:char_end]`.
-    What a program added stands nowhere in the text."""
+    What a program added stands nowhere in the text. `page_label` is what is printed on the page,
+    where that is not its number."""
 
     index: int
     content: str
@@ -80,6 +81,7 @@ class Passage:
     char_end: int | None
     page: int | None = None
     heading: str | None = None
+    page_label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ class SearchHit:
     """One passage found. `score` orders, `confidence` in [0, 1] is the calibrated chance that
     the passage is relevant, `vector_score` is cosine similarity, `text_score` is BM25 in [0, 1].
     `highlights` are spans of `excerpt`. Ranks count from 1 in each leg, None where the leg did not
-    find it; `matched_words` are words of the question as they stand in the passage;
+    find it; `page_label` is what is printed on the page where that is not its number;
+    `matched_words` are words of the question as they stand in the passage;
     `duplicate_count` counts near-identical passages that this one stands for."""
 
     document_id: UUID
@@ -147,6 +148,7 @@ class SearchHit:
     matched_words: tuple[str, ...] = ()
     duplicate_count: int = 0
     rerank_score: float | None = None
+    page_label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def _message(message: Message, words: dict[str, str]) -> Iterator[str]:
 def _source(citation: Citation, words: dict[str, str]) -> str:
     notes = [f"{round(citation.confidence * 100)}%"]
     if citation.page is not None:
-        notes.insert(0, words["page"].format(page=citation.page))
+        notes.insert(0, words["page"].format(page=citation.page_label or citation.page))
     if citation.low_confidence:
         notes.append(words["low"])
     if (state := _NOTED.get(citation.state)) is not None:

@@ -196,6 +196,7 @@ def _source(number: int, hit: SearchHit, stored: StoredSource) -> Source:
         char_end=stored.char_end,
         language=stored.language,
         page=stored.page,
+        page_label=stored.page_label,
         heading=stored.heading,
         score=hit.score,
         vector_score=hit.vector_score,

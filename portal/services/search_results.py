@@ -191,6 +191,7 @@ def _hit(ran: Ran, result: _Result, around: Neighbours | None) -> SearchHit:
         excerpt=excerpt.text,
         highlights=tuple(Span(start, end) for start, end in excerpt.spans),
         page=candidate.page,
+        page_label=candidate.page_label,
         heading=candidate.heading,
         score=candidate.score,
         vector_score=candidate.cosine,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Select, func, insert, select
+from sqlalchemy import ColumnElement, Select, func, insert, literal_column, select
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import ExtractedText, Passage, StoredPassage
@@ -18,6 +18,7 @@ from portal.store.models import (
     DocumentRow,
     JobRow,
 )
+from portal.store.page_labels import label_of_chunk
 
 
 def add_revision(
@@ -62,12 +63,12 @@ def stored_indexes(session: Session, job_id: UUID) -> set[int]:
 
 
 def add_chunks(session: Session, rows: Sequence[dict[str, Any]]) -> list[UUID]:
-    """Insert chunks (column names to values); ids in the order of `chunk_index`."""
-    result = session.execute(
-        insert(DocumentChunkRow).returning(DocumentChunkRow.id, sort_by_parameter_order=True),
-        list(rows),
-    )
-    return list(result.scalars())
+    """Insert chunks (column names to values); ids in the same order."""
+    # Of our own: ids that the server makes come back one by one, a round trip each.
+    ids = [uuid4() for _ in rows]
+    named = [{"id": id_, **row} for id_, row in zip(ids, rows, strict=True)]
+    session.execute(insert(DocumentChunkRow), named)
+    return ids
 
 
 def add_embeddings(
@@ -95,7 +96,7 @@ def add_embeddings(
     )
 
 
-def _to_stored(row: DocumentChunkRow) -> StoredPassage:
+def _to_stored(row: DocumentChunkRow, label: str | None) -> StoredPassage:
     return StoredPassage(
         id=row.id,
         passage=Passage(
@@ -105,13 +106,23 @@ def _to_stored(row: DocumentChunkRow) -> StoredPassage:
             char_end=row.char_end,
             page=row.page,
             heading=row.heading,
+            page_label=label,
         ),
     )
 
 
-def _searchable(document_id: UUID) -> Select[DocumentChunkRow]:
+def _count(passages: Select[DocumentChunkRow, str | None]) -> Select[int]:
+    return select(func.count()).select_from(
+        passages.with_only_columns(DocumentChunkRow.id).subquery()
+    )
+
+
+_PAGE_LABEL: ColumnElement[str | None] = literal_column(label_of_chunk("document_chunks"))
+
+
+def _searchable(document_id: UUID) -> Select[DocumentChunkRow, str | None]:
     return (
-        select(DocumentChunkRow)
+        select(DocumentChunkRow, _PAGE_LABEL)
         .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
         .where(DocumentRow.id == document_id)
     )
@@ -122,35 +133,39 @@ def list_passages(
 ) -> tuple[tuple[StoredPassage, ...], int]:
     """Passages of a document's searchable text in reading order, and how many there are."""
     of_document = _searchable(document_id)
-    total = session.scalar(select(func.count()).select_from(of_document.subquery())) or 0
-    rows = session.scalars(
+    total = session.scalar(_count(of_document)) or 0
+    rows = session.execute(
         of_document.order_by(DocumentChunkRow.chunk_index).limit(limit).offset(offset)
     )
-    return tuple(_to_stored(row) for row in rows), total
+    return tuple(_to_stored(*row) for row in rows), total
 
 
 def find_passage(session: Session, document_id: UUID, chunk_id: UUID) -> StoredPassage | None:
     """One passage of a document's searchable text."""
-    row = session.scalar(_searchable(document_id).where(DocumentChunkRow.id == chunk_id))
-    return _to_stored(row) if row else None
+    return _one(session, _searchable(document_id).where(DocumentChunkRow.id == chunk_id))
 
 
 def count_before(session: Session, document_id: UUID, index: int) -> int:
     """How many passages of a document's searchable text have a lower index."""
     before = _searchable(document_id).where(DocumentChunkRow.chunk_index < index)
-    return session.scalar(select(func.count()).select_from(before.subquery())) or 0
+    return session.scalar(_count(before)) or 0
 
 
 def find_passage_at(session: Session, document_id: UUID, position: int) -> StoredPassage | None:
     """The passage of a document's searchable text that holds character `position`, or the first
     one after it."""
-    row = session.scalar(
+    return _one(
+        session,
         _searchable(document_id)
         .where(DocumentChunkRow.char_end > position)
         .order_by(DocumentChunkRow.chunk_index)
-        .limit(1)
+        .limit(1),
     )
-    return _to_stored(row) if row else None
+
+
+def _one(session: Session, statement: Select[DocumentChunkRow, str | None]) -> StoredPassage | None:
+    row = session.execute(statement).one_or_none()
+    return _to_stored(*row) if row else None
 
 
 def read_text(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID, uuid5
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, select
+from sqlalchemy import ColumnElement, Select, and_, delete, func, literal_column, select
 from sqlalchemy.orm import Session, aliased
 
 from portal.domain.answering import Source
@@ -24,6 +24,7 @@ from portal.store.models import (
     JobRow,
     MessageRow,
 )
+from portal.store.page_labels import page_label
 from portal.store.selection import visible_to
 
 
@@ -102,7 +103,7 @@ def _to_row(message_id: UUID, cited: CitedSource, alive: Mapping[UUID, bool]) ->
 
 # --- reading --------------------------------------------------------------------------------------
 
-_Cited, _Current = aliased(DocumentRevisionRow), aliased(DocumentRevisionRow)
+_Cited, _Current = aliased(DocumentRevisionRow, name="cited"), aliased(DocumentRevisionRow)
 # Whether the cited passage is one that is searched.
 _CHUNK_STANDS = (
     select(DocumentChunkRow.id)
@@ -114,6 +115,9 @@ _CHUNK_STANDS = (
     .exists()
     .label("chunk_stands")
 )
+_PAGE_LABEL: ColumnElement[str | None] = literal_column(
+    page_label("cited.pages", "citations.page")
+).label("page_label")
 
 
 def _with_state(person: Person) -> Select[Any]:
@@ -127,6 +131,7 @@ def _with_state(person: Person) -> Select[Any]:
             _Cited.sha256.label("cited_sha256"),
             _Current.sha256.label("current_sha256"),
             _CHUNK_STANDS,
+            _PAGE_LABEL,
         )
         .outerjoin(DocumentRow, DocumentRow.id == CitationRow.document_id)
         .outerjoin(JobRow, JobRow.id == DocumentRow.current_job_id)
@@ -192,6 +197,7 @@ def _to_citation(row: Any) -> Citation:
         char_start=stored.char_start,
         char_end=stored.char_end,
         page=stored.page,
+        page_label=None if is_gone else row.page_label,
         heading=None if is_gone else stored.heading,
         score=scores["score"],
         vector_score=scores["vector_score"],

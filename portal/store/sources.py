@@ -15,6 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.people import Person
+from portal.store.page_labels import label_of_chunk
 from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 
 
@@ -33,6 +34,7 @@ class StoredSource:
     char_end: int
     language: str
     page: int | None
+    page_label: str | None
     heading: str | None
 
 
@@ -57,7 +59,8 @@ _SOURCES = text(
     SELECT c.id AS chunk_id, d.id AS document_id,
            CASE WHEN c.char_start IS NOT NULL THEN j.revision_id END AS revision_id,
            d.title, d.media_type, c.content, COALESCE(c.char_start, 0) AS char_start,
-           COALESCE(c.char_end, char_length(c.content)) AS char_end, c.language, c.page, c.heading
+           COALESCE(c.char_end, char_length(c.content)) AS char_end, c.language, c.page,
+           {label_of_chunk("c")} AS page_label, c.heading
     FROM document_chunks c
     JOIN documents d ON d.current_job_id = c.job_id
     JOIN jobs j ON j.id = c.job_id {SELECTION_JOINS}

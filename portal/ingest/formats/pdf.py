@@ -20,6 +20,7 @@ from portal.ingest.formats.page_layout import (
     readable,
     without_running_lines,
 )
+from portal.ingest.formats.readable_text import one_line
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import read_records
 
@@ -28,6 +29,7 @@ EXTRACTOR = "pypdfium2"
 _HEADING_SIZE = 1.15  # times the size of most of the text
 _LONGEST_HEADING = 80
 _HEADING_LEVELS = 3
+_LONGEST_LABEL = 30
 _OPEN_LIMITS = ExtractionLimits(timeout_s=10)
 # Titles that programs fill in by themselves.
 _NO_TITLE = re.compile(
@@ -93,7 +95,7 @@ def is_encrypted_pdf(path: Path) -> bool:
     Files with an empty user password, which everyone can open, do not count.
     """
     with path.open("rb") as file:
-        if not _mentions_encryption(iter(lambda: file.read(1 << 20), b"")):
+        if not mentions_encryption(iter(lambda: file.read(1 << 20), b"")):
             return False
     options = {"pages": sys.maxsize, "characters": 0}
     records = read_records(
@@ -109,7 +111,8 @@ def is_encrypted_pdf(path: Path) -> bool:
     return False
 
 
-def _mentions_encryption(blocks: Iterable[bytes]) -> bool:
+def mentions_encryption(blocks: Iterable[bytes]) -> bool:
+    """Whether these bytes may be of a PDF with a password; nearly all are not."""
     tail = b""
     for block in blocks:
         if b"/Encrypt" in tail + block:
@@ -158,7 +161,10 @@ def _joined(
 
 
 def _label(label: str, number: int) -> str | None:
-    return label if label and label != str(number) else None
+    """What is printed on the page where that is not its number; what is no label is not kept."""
+    label = one_line(readable(label))
+    is_other = label != str(number) and len(label) <= _LONGEST_LABEL
+    return label if label and is_other else None
 
 
 def _title(title: str) -> str | None:

@@ -10,6 +10,7 @@ PDFium is C++ and not thread-safe, one more reason not to share a process with t
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,9 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 MOST_OUTLINE_ITEMS = 5_000
-LINE_END_HYPHEN = "\x02"  # PDFium's sign for a hyphen at which it joined two lines.
+# PDFium's sign for a hyphen at which it joined two lines ends a line too.
+_LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
+_VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
 
 
 def read(path: str, *, pages: int, characters: int) -> Iterator[dict[str, Any]]:
@@ -58,28 +61,23 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
     return {"label": document.get_page_label(index), "lines": lines}
 
 
-def _lines(text_page: Any) -> Iterator[list[tuple[int, str]]]:
-    """Lines of one page in reading order, as (index, character)."""
-    line: list[tuple[int, str]] = []
-    for index in range(pdfium.FPDFText_CountChars(text_page)):
-        character = chr(pdfium.FPDFText_GetUnicode(text_page, index))
-        if character not in "\r\n\0":
-            line.append((index, character))
-        if character in "\r\n" or character == LINE_END_HYPHEN:
-            if line:
-                yield line
-            line = []
-    if line:
-        yield line
+def _lines(text_page: Any) -> list[re.Match[str]]:
+    """Lines of one page in reading order, each with the numbers of its characters as its place."""
+    # One call a character is most of what a page costs: nothing else is done in between.
+    unicode, count = pdfium.FPDFText_GetUnicode, pdfium.FPDFText_CountChars(text_page)
+    text = "".join([chr(unicode(text_page, index)) for index in range(count)])
+    # NUL is what stands for no character.
+    return [line for line in _LINE.finditer(text) if line.group().strip("\0")]
 
 
-def _measured(text_page: Any, line: list[tuple[int, str]]) -> list[Any]:
-    visible = [index for index, character in line if not character.isspace()] or [line[0][0]]
-    left, _, baseline = _place(text_page, visible[0])
-    _, right, _ = _place(text_page, visible[-1])
-    size = pdfium.FPDFText_GetFontSize(text_page, visible[0])
+def _measured(text_page: Any, line: re.Match[str]) -> list[Any]:
+    visible = _VISIBLE.search(line.string, *line.span())
+    first, end = visible.span() if visible else (line.start(), line.start() + 1)
+    left, _, baseline = _place(text_page, first)
+    _, right, _ = _place(text_page, end - 1)
+    size = pdfium.FPDFText_GetFontSize(text_page, first)
     # Surrogate halves come one by one; together they are one character.
-    text = "".join(character for _, character in line)
+    text = line.group().replace("\0", "")
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return [text, round(left, 1), round(right, 1), round(baseline, 1), round(size, 1)]
 

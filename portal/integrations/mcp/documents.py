@@ -139,6 +139,7 @@ def _metadata(passage: StoredSource) -> dict[str, Any]:
         "language": passage.language,
         "passage": passage.content,
         "page": passage.page,
+        "page_label": passage.page_label,
         "heading": passage.heading,
     }
     return {name: value for name, value in known.items() if value is not None}

@@ -13,6 +13,8 @@ from portal.ingest.reader_process import read_records
 EXTRACTOR = "mammoth"
 
 FORMULAS_LEFT_OUT = "formulas are not read: the text lacks them"
+HEADERS_LEFT_OUT = "headers and footers are not read: the text lacks them"
+_LEFT_OUT = {"has_formulas": FORMULAS_LEFT_OUT, "has_headers": HEADERS_LEFT_OUT}
 
 
 def extract(
@@ -34,5 +36,5 @@ def extract(
         options={"characters": limits.max_characters},
     )
     extracted = read_html(record["html"], file_name=file_name, limits=limits)
-    warnings = (FORMULAS_LEFT_OUT,) if record["has_formulas"] else ()
-    return replace(extracted, extractor=EXTRACTOR, warnings=warnings)
+    left_out = [words for name, words in _LEFT_OUT.items() if record[name]]
+    return replace(extracted, extractor=EXTRACTOR, warnings=(*extracted.warnings, *left_out))

@@ -22,6 +22,9 @@ EXTRACTOR = "selectolax"
 
 # Of what the worker holds of a page at once: some 150 MB.
 _MOST_EVENTS = 2_000_000
+NESTED_TOO_DEEP = (
+    "nested too deeply: what stands deepest is read without headings, lists and tables"
+)
 _DECLARED_WITHIN = 1024  # Bytes in which a declaration counts, as browsers have it.
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,400}?charset\s*=\s*["']?\s*([\w.:-]{1,40})"""
@@ -54,6 +57,7 @@ def extract(
         headings=read.headings,
         encoding=decoded.encoding,
         title=read.title,
+        warnings=read.warnings,
     )
 
 
@@ -62,7 +66,7 @@ def read_html(html: str, *, file_name: str, limits: ExtractionLimits) -> Extract
     with tempfile.TemporaryDirectory(prefix="portal-") as directory:
         page = Path(directory) / "page.html"
         page.write_text(storable(html), encoding="utf-8", newline="\n")
-        page_title = ""
+        page_title, is_flattened = "", False
         events: list[tuple[str, Any]] = []
         for record in read_records(
             "html_reader",
@@ -72,6 +76,7 @@ def read_html(html: str, *, file_name: str, limits: ExtractionLimits) -> Extract
             options={"characters": limits.max_characters, "events": _MOST_EVENTS},
         ):
             page_title = record.get("title", page_title)
+            is_flattened = record.get("is_flattened", is_flattened)
             # There are a score of kinds, and millions of events: each kind is held once.
             events += ((sys.intern(kind), value) for kind, value in record.get("events", ()))
     writer = HtmlText()
@@ -81,7 +86,13 @@ def read_html(html: str, *, file_name: str, limits: ExtractionLimits) -> Extract
         raise EmptyFile(name=file_name)
     headings = tuple(writer.readable.headings)
     title = one_line(page_title) or (headings[0].title if headings else "")
-    return ExtractedText(text=text, extractor=EXTRACTOR, headings=headings, title=title or None)
+    return ExtractedText(
+        text=text,
+        extractor=EXTRACTOR,
+        headings=headings,
+        title=title or None,
+        warnings=(NESTED_TOO_DEEP,) if is_flattened else (),
+    )
 
 
 def _decoded(data: bytes, file_name: str, encoding: str | None) -> DecodedText:

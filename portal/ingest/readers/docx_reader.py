@@ -1,4 +1,8 @@
-"""Reads one Word document (DOCX) and yields it as a simple web page: `{"html": "…"}`.
+"""Reads one Word document (DOCX) and yields it as a simple web page.
+
+    {"html": "…", "has_formulas": false, "has_headers": true}
+
+`has_headers` tells of words in headers and footers, which mammoth leaves out, that the text lacks.
 
 mammoth does that by the meaning of styles. What it is given is checked first: a part that
 unpacks without end or declares entities is how such files attack. It opens nothing outside of
@@ -7,6 +11,7 @@ the file, and pictures are left closed.
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +22,12 @@ _MOST_PARTS = 20_000
 _MOST_XML_BYTES = 100 << 20  # unpacked; a thousand pages are about ten million.
 _BLOCK_BYTES = 1 << 20
 _NO_TEXT_KEPT = "oMath"  # Formulas, as mammoth names what it leaves out.
+_HEADER_PART = re.compile(r"word/(?:header|footer)\d*\.xml")
+_MOST_HEADER_BYTES = 1 << 20
+_PARAGRAPH_END = re.compile(r"</w:p>")
+_TEXT = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
+_WORDS = re.compile(r"[^\W\d_]{2}")
+_PAGE_WORDS = re.compile(r"\b(?:page|of)\b|[第共页頁]", re.IGNORECASE)
 _STYLES = "\n".join(
     [
         "p[style-name='Title'] => h1:fresh",
@@ -56,7 +67,23 @@ def read(path: str, *, characters: int) -> Iterator[dict[str, Any]]:
     yield {
         "html": result.value,
         "has_formulas": any(_NO_TEXT_KEPT in message.message for message in result.messages),
+        "has_headers": _has_headers(path, result.value),
     }
+
+
+def _has_headers(path: str, html: str) -> bool:
+    """Whether a header or a footer says more than which page it is, and more than the text."""
+    with zipfile.ZipFile(path) as archive:
+        for part in archive.infolist():
+            if not _HEADER_PART.fullmatch(part.filename):
+                continue
+            with archive.open(part) as file:
+                xml = file.read(_MOST_HEADER_BYTES).decode("utf-8", "replace")
+            for paragraph in _PARAGRAPH_END.split(xml):
+                words = "".join(_TEXT.findall(paragraph)).strip()
+                if _WORDS.search(_PAGE_WORDS.sub("", words)) and words not in html:
+                    return True
+    return False
 
 
 def _problem(path: str) -> str | None:

@@ -2,17 +2,22 @@
 
 Records are lists of events, each `[kind, value]`, in reading order; the first says the title:
 
-    {"title": "…"}
+    {"title": "…", "is_flattened": false}
     {"events": [["text", "…"], ["heading", 2], ["/heading", null], ["list", 1], …]}
 
 `heading` (its level), `list` (its first number, null for bullets), `row`, `cell`, `table`, `code`
 and `link` (its address) have an end with a slash; `text`, `block` (a paragraph begins or ends),
 `break` and `item` stand alone.
+
+The rules of HTML for an element look at all that are open around it: what is nested without end
+costs the square of its depth. As browsers do, `flattened` therefore takes what is nested deeper
+than any page needs without its tags, before anything is parsed; `is_flattened` says so.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +38,46 @@ _BLOCKS = frozenset({
     "form", "header", "hgroup", "hr", "legend", "main", "menu", "nav", "p", "search", "section",
     "summary",
 })  # fmt: skip
+_DEEPEST = 500  # Browsers stop at 512.
+# A tag to its ">": quotation marks count behind "=" alone. Possessive, so that it never goes back.
+# What begins like a tag and has no end comes last.
+_MARKUP = re.compile(
+    r"""<(?:(?P<comment>!--)|(?P<close>/?)(?P<name>[a-zA-Z][^\s/>]*+)
+    (?P<rest>[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+)*+)>|[!?][^>]*+>|(?P<endless>/?[a-zA-Z]))""",
+    re.VERBOSE,
+)
+_VOID = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr",
+})  # fmt: skip
+_RAW_TEXT = frozenset({
+    "iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp",
+})  # fmt: skip
+# Elements that end where one of their kind begins, if nobody ended them before.
+_KIND = {
+    **dict.fromkeys(("td", "th"), "cell"),
+    **dict.fromkeys(("thead", "tbody", "tfoot"), "rows"),
+    **dict.fromkeys(("dt", "dd"), "term"),
+    **dict.fromkeys(("rt", "rp"), "ruby"),
+    **{name: name for name in ("li", "p", "tr", "option", "optgroup")},
+}
+_LOOKED_AT = 30  # Open elements in which one of a kind is looked for.
+# Elements whose end leaves open what began inside of them.
+_LEAVES_OPEN = frozenset({
+    "a", "b", "big", "code", "em", "font", "i", "nobr", "p", "s", "small", "strike", "strong", "tt",
+    "u",
+})  # fmt: skip
+_IN_CELL = frozenset({"table", "td", "th", "caption"})
+_IN_LIST = frozenset({"ul", "ol", "dl"}) | _IN_CELL
+# What such an element is looked for in: its beginning ends another no further out than that, and
+# its own end finds it no further out.
+_BEGINS_WITHIN = {
+    **dict.fromkeys(("li", "term"), _IN_LIST | _BLOCKS - {"address", "dd", "div", "dt", "p"}),
+    **dict.fromkeys(("cell", "rows", "tr"), frozenset({"table"})),
+    **dict.fromkeys(("option", "optgroup"), frozenset({"select"})),
+    **dict.fromkeys(("p", "ruby"), _IN_CELL),
+}
+_ENDS_WITHIN = _BEGINS_WITHIN | dict.fromkeys(("li", "term"), _IN_LIST)
 _HEADING = re.compile(r"h[1-6]")
 _WITH_END = {"table": "table", "tr": "row", "td": "cell", "th": "cell"}
 _CODE = frozenset({"pre", "listing", "xmp", "plaintext"})
@@ -41,9 +86,10 @@ _CODE = frozenset({"pre", "listing", "xmp", "plaintext"})
 def read(path: str, *, characters: int, events: int) -> Iterator[dict[str, Any]]:
     """The records; ends with an error when there are more than so many `characters` of text, or
     more than so many `events`, of which tags without any text make as many."""
-    tree = LexborHTMLParser(Path(path).read_text(encoding="utf-8"))
+    html, is_flattened = flattened(Path(path).read_text(encoding="utf-8"))
+    tree = LexborHTMLParser(html)
     title = tree.css_first("title")
-    yield {"title": title.text() if title is not None else ""}
+    yield {"title": title.text() if title is not None else "", "is_flattened": is_flattened}
     record: list[Event] = []
     for count, event in enumerate(_events(tree.body or tree.root), 1):
         if count > events:
@@ -59,6 +105,100 @@ def read(path: str, *, characters: int, events: int) -> Iterator[dict[str, Any]]
             yield {"events": record}
             record = []
     yield {"events": record}
+
+
+def flattened(html: str) -> tuple[str, bool]:
+    """The page with a space for each tag that is nested too deep, and whether there was any.
+
+    Linear in its length, and near enough: what is open is followed without all of HTML's rules.
+    """
+    if html.count("<") <= _DEEPEST:
+        return html, False
+    kept, done, open_elements = [], 0, _OpenElements()
+    for tag in _tags(html):
+        name = tag["name"].lower()
+        if tag["close"]:
+            is_kept = open_elements.end(name)
+        else:
+            is_kept = open_elements.begin(name, is_closed=tag["rest"].endswith("/"))
+        if not is_kept:
+            kept += [html[done : tag.start()], " "]
+            done = tag.end()
+    return ("".join([*kept, html[done:]]), True) if kept else (html, False)
+
+
+def _tags(html: str) -> Iterator[re.Match[str]]:
+    """The tags of a page, without those that only stand in comments, scripts and the like."""
+    place = html.find("<")
+    while place >= 0:
+        match = _MARKUP.match(html, place)
+        if match is None:
+            place = html.find("<", place + 1)
+        elif match["endless"]:  # What follows belongs to it.
+            return
+        elif match["comment"]:
+            place = html.find("-->", place + 2)
+        elif match["name"]:
+            yield match
+            is_raw = not match["close"] and match["name"].lower() in _RAW_TEXT
+            place = _end_of_raw_text(html, match) if is_raw else html.find("<", match.end())
+        else:
+            place = html.find("<", match.end())
+
+
+def _end_of_raw_text(html: str, tag: re.Match[str]) -> int:
+    close = re.compile(f"</{tag['name']}(?=[\\s/>])", re.IGNORECASE).search(html, tag.end())
+    return close.start() if close else -1
+
+
+class _OpenElements:
+    """What is open at a place of a page, and whether its tags are kept."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, bool]] = []
+        self._count: defaultdict[str, int] = defaultdict(int)
+
+    def begin(self, name: str, *, is_closed: bool) -> bool:
+        """An element begins; whether its tag is kept."""
+        if kind := _KIND.get(name):
+            self._end_one_of(kind)
+        is_kept = len(self._open) < _DEEPEST
+        is_drawn = is_closed and (self._count["svg"] or self._count["math"])
+        if name not in _VOID and not is_drawn:
+            self._open.append((name, is_kept))
+            self._count[name] += 1
+        return is_kept
+
+    def _end_one_of(self, kind: str) -> None:
+        bounds = _BEGINS_WITHIN[kind]
+        for place in range(len(self._open) - 1, max(-1, len(self._open) - _LOOKED_AT), -1):
+            name = self._open[place][0]
+            if _KIND.get(name) == kind:
+                # What began in a paragraph has ended it, or goes on behind it.
+                self._forget(place, place + 1 if kind == "p" else len(self._open))
+                return
+            if name in bounds:
+                return
+
+    def end(self, name: str) -> bool:
+        """An element ends, if there is one; whether its tag is kept."""
+        if not self._count[name]:
+            return True
+        bounds = _ENDS_WITHIN.get(_KIND.get(name, ""), frozenset())
+        place = len(self._open) - 1
+        while self._open[place][0] != name:
+            if self._open[place][0] in bounds:
+                return True
+            place -= 1
+        is_kept = self._open[place][1]
+        leaves_open = name in _LEAVES_OPEN and len(self._open) - place < _LOOKED_AT
+        self._forget(place, place + 1 if leaves_open else len(self._open))
+        return is_kept
+
+    def _forget(self, first: int, end: int) -> None:
+        for name, _ in self._open[first:end]:
+            self._count[name] -= 1
+        del self._open[first:end]
 
 
 def _events(root: LexborNode | None) -> Iterator[Event]:

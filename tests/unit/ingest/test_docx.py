@@ -9,6 +9,7 @@ import pytest
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge
 from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.formats import docx
 from tests import factories_office as office
 
 HANDBOOK_TEXT = """\
@@ -52,6 +53,26 @@ def test_formulas_that_are_left_out_are_told(tmp_path: Path) -> None:
     path = office.write_docx(tmp_path / "a.docx", office.paragraph("Energy:") + office.FORMULA)
     (warning,) = read(path).warnings
     assert "formulas" in warning
+
+
+@pytest.mark.parametrize(
+    ("words", "is_told"),
+    [
+        ("合同编号 4711，机密", True),
+        ("Confidential", True),
+        ("Page 3 of 12", False),
+        ("第 3 页 共 12 页", False),
+        ("all of it", False),  # The text says so too.
+        ("", False),
+    ],
+)
+def test_headers_that_say_more_than_the_text_are_told(
+    tmp_path: Path, words: str, is_told: bool
+) -> None:
+    header = f'<w:hdr xmlns:w="{office.MAIN}">{office.paragraph(words)}</w:hdr>'
+    parts = {"word/header1.xml": header}
+    path = office.write_docx(tmp_path / "a.docx", office.paragraph("all of it"), parts=parts)
+    assert read(path).warnings == ((docx.HEADERS_LEFT_OUT,) if is_told else ())
 
 
 def test_styles_in_the_file_hide_nothing(tmp_path: Path) -> None:

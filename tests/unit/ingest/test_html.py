@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.errors import EmptyFile, ExtractionTimedOut, ExtractionTooLarge
+from portal.errors import EmptyFile, ExtractionTooLarge
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.formats import html as html_format
 from portal.ingest.formats.html import _decoded
@@ -97,11 +97,48 @@ def test_nothing_to_see_is_an_empty_file(tmp_path: Path) -> None:
         read(tmp_path, "<title>only a title</title><script>x()</script><p hidden>y")
 
 
-def test_page_nested_without_end_is_stopped(tmp_path: Path) -> None:
-    """HTML's own rules for a nested element look at all that are open."""
-    with pytest.raises(ExtractionTimedOut):
-        read(tmp_path, "<div>" * 300_000 + "deep", timeout_s=1)
-    assert read(tmp_path, "<b><i>" * 2_000 + "deep").text == "deep"
+@pytest.mark.parametrize(
+    "opened",
+    ["<div>", "<b><i>", "<ul><li>", "<table><tr><td>", "<b><div></b>", "<p><div></p>",
+     "<li><section>", "<li><ul></li>", "<a title='>' rel=x><div></a>"],
+)  # fmt: skip
+def test_what_is_nested_without_end_is_read_without_its_tags(tmp_path: Path, opened: str) -> None:
+    """HTML's own rules for a nested element look at all that are open: a minute for 100,000."""
+    html = "<h1>Head</h1>" + opened * 20_000 + "<p>deep</p>" + "</div>" * 20_000 + "<p>last"
+    extracted = read(tmp_path, html, timeout_s=15)
+    assert extracted.text.startswith("Head\n\n")
+    assert extracted.text.split()[-2:] == ["deep", "last"]
+    assert extracted.warnings == (html_format.NESTED_TOO_DEEP,)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<ul>" + "<li>x" * 3_000,
+        "<dl>" + "<dt>x<dd>y" * 3_000,
+        "<p>x" * 3_000,
+        "<p>x<div>y</div>" * 3_000,
+        "<table>" + "<tr><td><b>x<th>y" * 3_000,
+        "<table>" + "<tr><td><ul><li>x<th>y</ul>" * 3_000,
+        "<svg>" + "<path d='' />" * 3_000 + "</svg>",
+        "<br><img><hr>" * 3_000,
+        "<script>" + "'<div>'" * 3_000 + "</script>",
+        "<!--" + "<div>" * 3_000 + "-->",
+        "<p title='" + "<div>" * 3_000 + "'>x",
+        "<div><p>x</p></div>" * 3_000,
+        "<!doctype html>" + "<b>x</b><?x><!x>" * 3_000 + "</nobody>",
+        "1 < 2 <3" * 3_000,
+    ],
+)
+def test_pages_without_end_tags_are_not_deep(html: str) -> None:
+    assert html_reader.flattened(html) == (html, False)
+
+
+@pytest.mark.parametrize(
+    "html", ["<div " * 2_000, '<div a="' * 2_001, "<!--" * 2_000, "<xmp>" * 2_000]
+)
+def test_what_never_ends_is_gone_through_once(html: str) -> None:
+    assert html_reader.flattened(html) == (html, False)
 
 
 def test_too_many_characters_are_told(tmp_path: Path) -> None:

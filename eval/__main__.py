@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from eval import sets
+from eval import chunk_sizes, sets
 from eval.remembered import KEPT, Remembered
 from eval.sets import BadSet, QuestionSet
 
@@ -47,6 +47,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--answers", action="store_true", help="measure answers by quotation instead of search"
     )
+    parser.add_argument(
+        "--chunking", action="store_true", help="compare lengths of passages instead (an hour)"
+    )
     parser.add_argument("--provider", default=None, help="embedding provider, else as configured")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument(
@@ -72,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Ended from outside, the scratch server has to stop and its directory to go as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console()
+    if options.chunking and options.limit is None:
+        options.limit = chunk_sizes.QUESTIONS
     if options.feedback:
         from eval import feedback
 
@@ -81,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadSet as error:
         print(f"eval: {error}", file=sys.stderr)
         return 1
+    if options.chunking:
+        return chunk_sizes.run(console, chosen, provider=options.provider, path=options.json)
     corpora = [chosen] if options.mixed else [[one] for one in chosen]
     figures: dict[str, Any] = {}
     with ExitStack() as stack:

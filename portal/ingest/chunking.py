@@ -36,6 +36,7 @@ class _Unit:
     weight: float
     section: int  # Number of the heading above, -1 before the first.
     begins_paragraph: bool
+    begins_block: bool  # Behind an empty line.
 
 
 def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> list[Passage]:
@@ -44,14 +45,14 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
     None is empty, begins or ends with white space, or weighs more than HARD_CAP times the target.
     """
     text = extracted.text
-    page_starts = [page.start for page in extracted.pages if page.end > page.start]
-    page_numbers = [page.number for page in extracted.pages if page.end > page.start]
+    pages = [page for page in extracted.pages if page.end > page.start]
+    page_starts = [page.start for page in pages]
     headings = sorted(extracted.headings, key=lambda heading: heading.start)
     paths = _heading_paths(headings)
     heading_starts = [heading.start for heading in headings]
     passages = []
     for index, (start, end) in enumerate(_ranges(text, heading_starts, target_tokens)):
-        page = bisect_right(page_starts, start) - 1
+        page = pages[max(bisect_right(page_starts, start) - 1, 0)] if pages else None
         section = bisect_right(heading_starts, start) - 1
         passages.append(
             Passage(
@@ -59,7 +60,8 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
                 content=text[start:end],
                 char_start=start,
                 char_end=end,
-                page=page_numbers[max(page, 0)] if page_numbers else None,
+                page=page.number if page else None,
+                page_label=page.label if page else None,
                 heading=paths[section] if section >= 0 else None,
             )
         )
@@ -94,11 +96,18 @@ def _units(text: str, heading_starts: Sequence[int], target: int) -> Iterator[_U
         previous_end = section_start
         for start, end in sentence_spans(text[section_start:section_end]):
             first, last = section_start + start, section_start + end
-            begins = "\n" in text[previous_end:first] or previous_end == section_start
+            is_first = previous_end == section_start
+            line_ends = text.count("\n", previous_end, first)
             previous_end = last
             for piece_start, piece_end, weight in _fitting(text, first, last, target):
+                begins = piece_start == first
                 yield _Unit(
-                    piece_start, piece_end, weight, section, begins and piece_start == first
+                    piece_start,
+                    piece_end,
+                    weight,
+                    section,
+                    begins_paragraph=begins and (is_first or line_ends > 0),
+                    begins_block=begins and (is_first or line_ends > 1),
                 )
 
 
@@ -154,15 +163,31 @@ def _packed_sections(sections: Sequence[list[_Unit]], target: int) -> Iterator[l
 def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     passages: list[list[_Unit]] = []
     weight = 0.0
-    for unit in units:
-        full = weight + unit.weight > target
-        good_end = unit.begins_paragraph and weight >= _FULL_ENOUGH * target
+    for piece in _pieces(units, target):
+        piece_weight = sum(unit.weight for unit in piece)
+        # The title of a table, say, stays with it.
+        most = HARD_CAP if len(piece) > 1 and weight < _SMALL_REST * target else 1.0
+        full = weight + piece_weight > most * target
+        good_end = piece[0].begins_paragraph and weight >= _FULL_ENOUGH * target
         if not passages or full or good_end:
             passages.append([])
             weight = 0.0
-        passages[-1].append(unit)
-        weight += unit.weight
+        passages[-1].extend(piece)
+        weight += piece_weight
     return passages
+
+
+def _pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
+    """What may be parted: sentences, and whole tables, lists and code as far as they fit."""
+    starts = [place for place, unit in enumerate(units) if place == 0 or unit.begins_block]
+    for start, end in pairwise([*starts, len(units)]):
+        block = units[start:end]
+        # Half of them, because the number of an item reads as a sentence: "3."
+        is_of_lines = 2 * sum(unit.begins_paragraph for unit in block) >= len(block) > 1
+        if is_of_lines and sum(unit.weight for unit in block) <= target:
+            yield block
+        else:
+            yield from ([unit] for unit in block)
 
 
 def _merged_rest(passages: list[list[_Unit]], target: int) -> list[list[_Unit]]:

@@ -86,6 +86,25 @@ def test_pages_are_counted_from_one_and_empty_pages_have_none(tmp_path: Path) ->
         assert ("第一页" in passage.content[:4]) == (passage.page == 1)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["部件 | 数量", *(f"风扇 {n} | {n}" for n in range(20))],
+        ["def gate(n):", *(f"    open(gate={n})" for n in range(15)), "    return n"],
+        [f"{n}. Turn the key of gate {n}." for n in range(1, 16)],
+    ],
+)
+def test_tables_code_and_lists_stay_whole_where_they_fit(lines: list[str]) -> None:
+    block = "\n".join(lines)
+    for sentences in range(0, 30, 3):
+        text = f"{ENGLISH.strip()} " * sentences + f"\n\nThe title:\n\n{block}\n\n{CHINESE}"
+        passages = split(ExtractedText(text=text, extractor="test"))
+        (whole,) = [passage for passage in passages if block in passage.content]
+        assert token_weight(whole.content) <= HARD_CAP * TARGET_TOKENS
+    long = "\n".join(lines * 8)
+    assert len(split(ExtractedText(text=long, extractor="test"))) > 1
+
+
 def test_short_sections_share_a_passage() -> None:
     text = "A\n\none.\n\nB\n\ntwo."
     headings = (Heading(1, "A", 0), Heading(1, "B", 9))

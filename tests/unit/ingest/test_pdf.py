@@ -118,6 +118,16 @@ def test_page_labels_are_kept_where_they_differ_from_numbers(tmp_path: Path) -> 
     assert [page.label for page in extracted.pages] == ["i", "ii", "1"]
 
 
+@pytest.mark.parametrize(
+    ("written", "kept"), [("A\u202e-\n", "A- 1"), ("  ", None), ("x" * 9_000, None), ("\0", None)]
+)
+def test_labels_are_one_short_line_that_can_be_stored(
+    tmp_path: Path, written: str, kept: str | None
+) -> None:
+    path = files.labelled_pdf(tmp_path / "a.pdf", [["第一页的内容。"]], prefix=written)
+    assert read(path).pages[0].label == kept
+
+
 def test_page_without_text_is_a_warning_and_an_empty_range(tmp_path: Path) -> None:
     extracted = read(files.write_pdf(tmp_path / "a.pdf", [["第一页"], [], ["第三页"]]))
     assert extracted.pages[1].start == extracted.pages[1].end

@@ -1,24 +1,20 @@
-"""Where a search's time goes: Python, round trips, planning, execution."""
+"""Where a search's time goes: Python, round trips, the steps that its explanation names."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 from unittest.mock import patch
 
 import psycopg
-from psycopg.rows import scalar_row
-from sqlalchemy import text
 
 from bench.corpus import Corpus, Question
 from bench.profiles import Profile
 from portal.services.searching import search
-from portal.store import search as passage_search
-from portal.store.tuning import fetch_under
 
 RESULTS = 10
 
@@ -29,37 +25,48 @@ class _Watch:
 
     waits: int = 0
     seconds: float = 0.0
-    plans: list[dict[str, Any]] = field(default_factory=list)
+
+
+# The steps of a search as its explanation names them, and what they are called here.
+_STEPS = {
+    "configuration_ms": ("configuration", "selection"),
+    "words_ms": ("keyword_index", "keyword_selection"),
+    "statement_ms": ("statement",),
+    "results_ms": ("results",),
+}
 
 
 def break_down(
     corpus: Corpus, profile: Profile, questions: Sequence[Question]
 ) -> dict[str, float | str]:
     """Means in milliseconds over the questions: `total`, `in_database` (waiting for the server) and
-    the rest in Python; of the search statement alone `planning`, `execution`, as the server's
-    EXPLAIN says in a run of its own."""
+    the rest in Python; of the steps what explained searches say, asked in a run of their own."""
     with _waiting() as watch:
         started = time.perf_counter()
         for question in questions:
             search(corpus.services, profile.person, profile.request(question.text, top_n=RESULTS))
         total = time.perf_counter() - started
-    with _explaining(watch):
-        for question in questions:
-            search(corpus.services, profile.person, profile.request(question.text, top_n=RESULTS))
-    explained = search(
-        corpus.services,
-        profile.person,
-        profile.request(questions[0].text, top_n=RESULTS, explain=True),
-    )
+    explained = [
+        search(
+            corpus.services,
+            profile.person,
+            profile.request(question.text, top_n=RESULTS, explain=True),
+        ).explanation
+        or {}
+        for question in questions
+    ]
+    spent = [one.get("milliseconds", {}) for one in explained]
     count = len(questions)
     return {
-        "plan": _plan_text((explained.explanation or {}).get("plan")),
+        "plan": _plan_text(explained[0].get("plan")),
         "total_ms": round(1000 * total / count, 3),
         "in_database_ms": round(1000 * watch.seconds / count, 3),
         "python_ms": round(1000 * (total - watch.seconds) / count, 3),
         "waits": round(watch.waits / count, 1),
-        "planning_ms": round(mean(plan["Planning Time"] for plan in watch.plans), 3),
-        "execution_ms": round(mean(plan["Execution Time"] for plan in watch.plans), 3),
+        **{
+            name: round(mean(sum(one.get(step, 0.0) for step in steps) for one in spent), 3)
+            for name, steps in _STEPS.items()
+        },
     }
 
 
@@ -85,17 +92,3 @@ def _waiting() -> Iterator[_Watch]:
 
     with patch.object(psycopg.Connection, "wait", timed):
         yield watch
-
-
-@contextmanager
-def _explaining(watch: _Watch) -> Iterator[None]:
-    """Has the server explain each search statement besides, under the same settings."""
-
-    def explained(session: Any, settings: Any, clause: Any, binds: Any, rows: Any) -> Any:
-        explain = text(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {clause.text}")
-        plans = fetch_under(session, settings, explain, binds, scalar_row)
-        watch.plans.append(plans[0][0])
-        return fetch_under(session, settings, clause, binds, rows)
-
-    with patch.object(passage_search, "fetch_under", explained):
-        yield

@@ -10,10 +10,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench import ingest_report
+
 Rows = list[list[str]]
 
 # What stands between these in the page is made from a run.
-_BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- /bench -->)", re.DOTALL)
+_INGEST_TABLES = {
+    "ingest": ingest_report.pipeline_rows,
+    "ingest_parts": ingest_report.part_rows,
+    "ingest_model": ingest_report.model_rows,
+}
 
 
 def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
@@ -21,14 +28,24 @@ def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
     console.print(f"\n[bold]{size} passages in {figures['documents']} documents[/bold]")
     for make in (search_rows, bare_rows, time_rows, http_rows, load_rows, peer_rows):
         rows = make(figures)
-        if len(rows) == 1:
-            continue
-        table = Table()
-        for place, name in enumerate(rows[0]):
-            table.add_column(name, justify="left" if place == 0 else "right")
-        for row in rows[1:]:
-            table.add_row(*row)
-        console.print(table)
+        if len(rows) > 1:
+            _print_table(console, rows)
+
+
+def print_ingest(console: Console, ingest: dict[str, Any]) -> None:
+    """All tables of ingest."""
+    console.print(f"\n[bold]Ingest[/bold]: {ingest_report.corpus_text(ingest)}")
+    for make in _INGEST_TABLES.values():
+        _print_table(console, make(ingest))
+
+
+def _print_table(console: Console, rows: Rows) -> None:
+    table = Table()
+    for place, name in enumerate(rows[0]):
+        table.add_column(name, justify="left" if place == 0 else "right")
+    for row in rows[1:]:
+        table.add_row(*row)
+    console.print(table)
 
 
 def search_rows(figures: dict[str, Any]) -> Rows:
@@ -62,9 +79,12 @@ def bare_rows(figures: dict[str, Any]) -> Rows:
     ]
 
 
+_STEPS = ("configuration", "words", "statement", "results")
+
+
 def time_rows(figures: dict[str, Any]) -> Rows:
     head = ["enabled", "plan", "whole ms", "Python", "round trips", "waits"]
-    rows = [[*head, "planning", "execution"]]
+    rows = [[*head, "what is in force", "words", "statement", "results"]]
     for one in figures["portal"]:
         spent = one["breakdown"]
         times = ("total_ms", "python_ms", "in_database_ms")
@@ -74,7 +94,7 @@ def time_rows(figures: dict[str, Any]) -> Rows:
                 spent["plan"],
                 *(_ms(spent[name]) for name in times),
                 f"{spent['waits']:g}",
-                *(_ms(spent[name]) for name in ("planning_ms", "execution_ms")),
+                *(_ms(spent[f"{step}_ms"]) for step in _STEPS),
             ]
         )
     return rows
@@ -124,8 +144,20 @@ def _ms(value: float) -> str:
 
 
 def write_page(figures: dict[str, Any], page: Path) -> None:
-    """Renew what stands between the marks of the page; the prose stays."""
-    blocks = {
+    """Renew what stands between the marks of the page and was measured; the rest stays."""
+    blocks = _search_blocks(figures) | _ingest_blocks(figures)
+    text = page.read_text(encoding="utf-8")
+    filled = _BLOCK.sub(
+        lambda match: match[1] + blocks.get(match[2], match[3]) + match[4],
+        text,
+    )
+    page.write_text(filled, encoding="utf-8")
+
+
+def _search_blocks(figures: dict[str, Any]) -> dict[str, str]:
+    if not figures["sizes"]:
+        return {}
+    return {
         "machine": _machine_text(figures),
         **{
             name: _for_each_size(figures, make)
@@ -139,9 +171,14 @@ def write_page(figures: dict[str, Any], page: Path) -> None:
             )
         },
     }
-    text = page.read_text(encoding="utf-8")
-    filled = _BLOCK.sub(lambda match: match[1] + blocks[match[2]] + match[3], text)
-    page.write_text(filled, encoding="utf-8")
+
+
+def _ingest_blocks(figures: dict[str, Any]) -> dict[str, str]:
+    ingest = figures.get("ingest")
+    if ingest is None:
+        return {}
+    tables = {name: _markdown(make(ingest)) for name, make in _INGEST_TABLES.items()}
+    return {"ingest_corpus": ingest_report.corpus_text(ingest), **tables}
 
 
 def _machine_text(figures: dict[str, Any]) -> str:

@@ -76,6 +76,17 @@ class EnabledSet:
     ids: str | None
     of_chunks: bool = False
 
+    def is_same(self, other: EnabledSet) -> bool:
+        """Whether both name the same, in whatever order."""
+        return self.ids is not None and other.ids is not None and _named(self) == _named(other)
+
+
+def _named(enabled: EnabledSet) -> set[str]:
+    return set((enabled.ids or "").strip("{}").split(","))
+
+
+DOCUMENTS_VERSION = text("SELECT documents_version FROM collections WHERE id = :collection_id")
+
 
 class EnabledSets:
     """A process's memory of enabled sets, least recently used go first, and of the words of small

@@ -44,6 +44,9 @@ class Scored(NamedTuple):
     bm25: float
 
 
+# The binds under which the search statement takes up what was found, in the order of `Scored`.
+KEYWORD_ARRAYS = ("keyword_chunks", "keyword_documents", "keyword_scores")
+
 # Gives the postings that it is asked to compute, or those that it remembers.
 Remember = Callable[[Callable[[], TermPostings]], TermPostings]
 
@@ -233,8 +236,5 @@ def _key(enabled: EnabledSet) -> str:
 
 def as_arrays(found: Sequence[Scored]) -> dict[str, list[Any]]:
     """For the search statement, which takes them up as its keyword leg."""
-    return {
-        "keyword_chunks": [one.chunk_id for one in found],
-        "keyword_documents": [one.document_id for one in found],
-        "keyword_scores": [one.bm25 for one in found],
-    }
+    columns = zip(*found, strict=True) if found else ((), (), ())
+    return {name: list(values) for name, values in zip(KEYWORD_ARRAYS, columns, strict=True)}

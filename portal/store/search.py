@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import RowFactory, class_row, scalar_row
-from sqlalchemy import TextClause
+from psycopg.rows import class_row, scalar_row, tuple_row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
@@ -23,6 +22,7 @@ from portal.settings import SearchSettings
 from portal.store import keyword_candidates
 from portal.store.embedding_models import RegisteredModel
 from portal.store.enabled_sets import (
+    DOCUMENTS_VERSION,
     EnabledSet,
     EnabledSets,
     Scope,
@@ -31,19 +31,21 @@ from portal.store.enabled_sets import (
     list_chunks,
 )
 from portal.store.fusion import AS_SHOWN, FUSIONS, KEYWORD_ONLY, VECTOR_ONLY, VECTOR_PART
+from portal.store.keyword_candidates import KEYWORD_ARRAYS
 from portal.store.search_statement import (
     KeywordLeg,
     KeywordPlan,
     Shape,
     VectorLeg,
     VectorPlan,
+    bm25_statement,
     leg_statement,
     statement,
 )
 from portal.store.selection import selection_binds
 from portal.store.session import is_connection_lost
 from portal.store.term_postings import Bm25Shape, TermPostings
-from portal.store.tuning import Planner, Row, fetch_under
+from portal.store.tuning import Planner, Statements, under
 from portal.store.vector_index import VectorParameter, scan_settings
 
 # Of the passages that the vector leg offers, what each of two walks through the index brings.
@@ -51,6 +53,8 @@ _SHARE_OF_A_SCAN = 0.75
 # Such a walk starts far from where it ends and needs a broader front. Recall@10 of the leg at
 # 50,000 passages of two languages: .982 with a front of 100, .994 with 160; one walk found .73.
 _FRONT_OF_A_SCAN = 2
+# So often a search looks again where documents change while it runs.
+_MOST_LOOKS = 3
 # Of fewer passages than these all are compared, where that is not forbidden.
 _LEAST_SHARE = 0.1
 
@@ -117,7 +121,7 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A passage with its scores; the counts and `nearest`, the likeness of the `NEAREST_COMPARED`
-    first of the vector leg, are over all candidates."""
+    first of the vector leg, are over all candidates; `documents_version` is the collection's."""
 
     chunk_id: UUID
     document_id: UUID
@@ -127,6 +131,7 @@ class Candidate:
     terms: str
     language: str
     page: int | None
+    page_label: str | None
     heading: str | None
     char_start: int | None
     char_end: int | None
@@ -142,6 +147,26 @@ class Candidate:
     vector_count: int
     text_count: int
     nearest: list[float] | None
+    documents_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one look found. `began` is the version of the documents that the first of its statements
+    rests on, `ended` that of the last: equal ones saw the same documents."""
+
+    found: list[Candidate]
+    shape: Shape | None
+    binds: Mapping[str, Any]
+    began: int
+    ended: int
+
+
+class _Words(NamedTuple):
+    """What the index of words gave: binds for the statement, and the version of the documents."""
+
+    binds: dict[str, Any]
+    documents_version: int
 
 
 @contextmanager
@@ -222,19 +247,46 @@ class PassageSearch:
     def _run(self, *, explain: bool) -> list[Candidate]:
         with self.trace.timed("selection"):
             enabled = self._enabled()
+        for _ in range(_MOST_LOOKS):
+            look = self._look(enabled)
+            # Where documents changed while it was found out what counts, a new version of one has
+            # other passages now: it would be found neither by the old ones nor by these.
+            if look.ended == look.began:
+                break
+            if enabled.ids is not None:
+                self._versions = replace(self._versions, documents=look.ended)
+                before, enabled = enabled, self._enabled()
+                if enabled.is_same(before):
+                    break
+        if explain and look.shape is not None:
+            self._time_legs(look.shape, look.binds)
+        return look.found
+
+    def _look(self, enabled: EnabledSet) -> _Look:
         if not enabled.document_count:
-            return []
+            return _Look([], None, {}, began=0, ended=0)
         self._choose_plans(enabled)
         shape = self._shape(enabled)
         binds = self._binds(enabled)
+        began = None if enabled.ids is None else self._versions.documents
         if shape.takes_keyword_selection:
             with self.trace.timed("keyword_selection"):
                 binds |= self._keyword_selection(enabled)
-        with self.trace.timed("statement"):
-            found = self._fetch(statement(shape), binds, class_row(Candidate))
-        if explain:
-            self._time_legs(shape, binds)
-        return found
+        with under(self._session, self._planner_settings()) as statements:
+            if shape.takes_keyword_index:
+                with self.trace.timed("keyword_index"):
+                    words = self._keyword_index(statements, shape, binds)
+                    binds |= words.binds
+                    began = words.documents_version if began is None else began
+            with self.trace.timed("statement"):
+                found = statements.fetch(
+                    statement(shape), binds, class_row(Candidate), keeps_plan=shape.is_plain
+                )
+            if found:
+                ended = found[0].documents_version
+            else:
+                (ended,) = statements.fetch(DOCUMENTS_VERSION, binds, scalar_row, keeps_plan=True)
+        return _Look(found, shape, binds, began=ended if began is None else began, ended=ended)
 
     def has_all(self, found: Sequence[Candidate]) -> bool:
         """Whether wider limits could not find more than `found` is."""
@@ -298,6 +350,13 @@ class PassageSearch:
             is_selection = is_exact and is_narrow
             trace.keyword_plan = KeywordPlan.SELECTION if is_selection else KeywordPlan.INDEX
 
+    def _keyword_index(
+        self, statements: Statements, shape: Shape, binds: Mapping[str, Any]
+    ) -> _Words:
+        """The keyword leg's hits by the index of words, for the statement to take up."""
+        ((*arrays, version),) = statements.fetch(bm25_statement(shape), binds, tuple_row)
+        return _Words(dict(zip(KEYWORD_ARRAYS, arrays, strict=True)), version)
+
     def _keyword_selection(self, enabled: EnabledSet) -> dict[str, Any]:
         """The keyword leg's hits of a narrow selection, for the statement to take up."""
         keywords = self._keywords
@@ -330,11 +389,16 @@ class PassageSearch:
                 self._vector.model,
                 self.trace.vector_plan,
                 scans=len(self._vector.scan_vectors),
+                limit=self.limits.leg_limit,
+                scan_limit=self._scan_limit(),
                 of_chunks=enabled.of_chunks,
             )
         if self._keywords is not None and self.trace.keyword_plan is not None:
             keyword = KeywordLeg(
-                self._keywords.backend, self.trace.keyword_plan, of_chunks=enabled.of_chunks
+                self._keywords.backend,
+                self.trace.keyword_plan,
+                limit=self.limits.leg_limit,
+                of_chunks=enabled.of_chunks,
             )
         narrowing = self._scope.narrowing
         return Shape(
@@ -347,6 +411,7 @@ class PassageSearch:
             by_document=self.limits.by_document,
             has_least_similarity=self._vector is not None
             and self._vector.least_similarity is not None,
+            in_conversation=self._scope.conversation_id is not None,
         )
 
     def _fused(self) -> str:
@@ -370,8 +435,6 @@ class PassageSearch:
             "collection_id": self._versions.collection_id,
             "enabled_ids": enabled.ids,
             "limit": limits.limit,
-            "leg_limit": limits.leg_limit,
-            "scan_limit": self._scan_limit(),
             "threshold": limits.threshold,
             "text_floor": 0.0,
             "rrf_k": ranking.rrf_k,
@@ -418,20 +481,22 @@ class PassageSearch:
             return min(1.0, self._vector.likeness_width)
         return 1.0
 
-    def _fetch(
-        self, clause: TextClause, binds: Mapping[str, Any], rows: RowFactory[Row]
-    ) -> list[Row]:
-        return fetch_under(self._session, self._planner_settings(), clause, binds, rows)
-
     def _time_legs(self, shape: Shape, binds: Mapping[str, Any]) -> None:
+        """Run each leg once more, alone."""
         for step, leg in (
             ("vector_leg", replace(shape, keyword=None)),
             ("keyword_leg", replace(shape, vector=None)),
         ):
             if leg.vector is None and leg.keyword is None:
                 continue
-            with self.trace.timed(step):
-                self._fetch(leg_statement(leg), binds, scalar_row)
+            with (
+                self.trace.timed(step),
+                under(self._session, self._planner_settings()) as statements,
+            ):
+                if leg.takes_keyword_index:
+                    self._keyword_index(statements, shape, binds)
+                else:
+                    statements.fetch(leg_statement(leg), binds, scalar_row)
 
 
 def _vector_binds(vector: VectorQuery) -> dict[str, Any]:

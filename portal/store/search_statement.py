@@ -19,10 +19,14 @@ from portal.domain.search import NEAREST_COMPARED, KeywordBackend
 from portal.store.embedding_models import RegisteredModel
 from portal.store.fusion import TEXT_SCORE
 from portal.store.keyword_index import BM25_INDEX
-from portal.store.selection import SELECTION_JOINS, SELECTION_WHERE
+from portal.store.page_labels import label_of_chunk
+from portal.store.selection import selection_sql
 
 # Ends in a unique key, so that the order of equals is the same each time.
 _BEST_FIRST = "fused DESC, cosine DESC NULLS LAST, chunk_id"
+_DOCUMENTS_VERSION = (
+    "(SELECT documents_version FROM collections WHERE id = :collection_id) AS documents_version"
+)
 
 
 class VectorPlan(StrEnum):
@@ -43,9 +47,9 @@ class KeywordPlan(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """`scans` are what the index is asked to order by, once each; `order` is the index's distance
-    and `distance` the exact one to what the leg looks for. `of_chunks` tells what the enabled set
-    of an exact plan names."""
+    """`scans` are what the index is asked to order by, once each, for `scan_limit` passages;
+    `order` is the index's distance and `distance` the exact one to what the leg looks for, which
+    offers `limit` passages. `of_chunks` tells what the enabled set of an exact plan names."""
 
     partition: str
     scans: tuple[str, ...]
@@ -53,11 +57,20 @@ class VectorLeg:
     distance: str
     candidate_factor: int
     plan: VectorPlan
+    limit: int
+    scan_limit: int
     of_chunks: bool = False
 
     @classmethod
     def of(
-        cls, model: RegisteredModel, plan: VectorPlan, *, scans: int, of_chunks: bool
+        cls,
+        model: RegisteredModel,
+        plan: VectorPlan,
+        *,
+        scans: int,
+        limit: int,
+        scan_limit: int,
+        of_chunks: bool,
     ) -> VectorLeg:
         return cls(
             partition=model.partition,
@@ -68,6 +81,8 @@ class VectorLeg:
             distance=model.exact_distance("e", "search_vector"),
             candidate_factor=model.candidate_factor,
             plan=plan,
+            limit=limit,
+            scan_limit=scan_limit,
             of_chunks=of_chunks,
         )
 
@@ -76,6 +91,7 @@ class VectorLeg:
 class KeywordLeg:
     backend: KeywordBackend
     plan: KeywordPlan
+    limit: int
     of_chunks: bool = False
 
 
@@ -84,7 +100,8 @@ class Shape:
     """All that decides the statement's text. `documents` and `chunks` are further conditions on d
     and c, `fused` is the expression that orders, `has_boost` lifts a preferred domain,
     `by_document` keeps the best passage of each document alone, `has_least_similarity` takes
-    away from the vector leg what is too far."""
+    away from the vector leg what is too far. The planner must know how much a leg offers, or it
+    leaves the index: numbers that stand in the text, where all else is bound."""
 
     vector: VectorLeg | None
     keyword: KeywordLeg | None
@@ -94,16 +111,29 @@ class Shape:
     has_boost: bool = False
     by_document: bool = False
     has_least_similarity: bool = False
+    in_conversation: bool = False
+
+    @property
+    def takes_keyword_index(self) -> bool:
+        """Whether the keyword leg takes up what `bm25_statement` found. pg_textsearch takes its
+        fast path only where the words are a constant of the plan: what looks for them is planned
+        for each search anew, and kept small."""
+        return self._takes_words(KeywordPlan.INDEX)
 
     @property
     def takes_keyword_selection(self) -> bool:
-        """Whether the keyword leg takes up what was looked up before."""
-        leg = self.keyword
-        return (
-            leg is not None
-            and leg.plan is KeywordPlan.SELECTION
-            and leg.backend is KeywordBackend.PG_TEXTSEARCH
-        )
+        """Whether the keyword leg takes up what was looked up in a narrow selection."""
+        return self._takes_words(KeywordPlan.SELECTION)
+
+    def _takes_words(self, plan: KeywordPlan) -> bool:
+        leg, backend = self.keyword, KeywordBackend.PG_TEXTSEARCH
+        return leg is not None and leg.backend is backend and leg.plan is plan
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether one plan serves all searches of this shape: conditions let through so much or so
+        little that each needs a plan of its own."""
+        return not (self.documents or self.chunks)
 
 
 @lru_cache(maxsize=256)
@@ -111,17 +141,19 @@ def statement(shape: Shape) -> TextClause:
     """Legs to candidates, candidates to scores, scores to the best passages."""
     counted = _counted(shape)
     kept = _best_of_each_document(counted) if shape.by_document else counted
+    joins, counts = selection_sql(in_conversation=shape.in_conversation)
     return text(f"""
         SELECT k.chunk_id, d.id AS document_id, d.title, d.media_type,
-               c.content, c.terms, c.language, c.page, c.heading, c.char_start, c.char_end,
+               c.content, c.terms, c.language, c.page,
+               {label_of_chunk("c")} AS page_label, c.heading, c.char_start, c.char_end,
                k.cosine, k.likeness, k.bm25, k.text_score, k.vector_rank, k.text_rank,
                d.chunk_count AS document_chunks, k.score, k.candidate_count, k.vector_count,
-               k.text_count, k.nearest
+               k.text_count, k.nearest, {_DOCUMENTS_VERSION}
         FROM ({kept} ORDER BY {_BEST_FIRST} LIMIT :limit) k
         JOIN document_chunks c ON c.id = k.chunk_id
         JOIN documents d ON d.id = c.document_id AND d.current_job_id = c.job_id
-        {SELECTION_JOINS}
-        WHERE {SELECTION_WHERE}
+        {joins}
+        WHERE {counts}
         ORDER BY k.fused DESC, k.cosine DESC NULLS LAST, k.chunk_id
     """)
 
@@ -216,10 +248,11 @@ def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
     """Joins and conditions that keep only what counts for the person. The join is by the job
     alone: with a second column the planner thinks so few rows pass that it leaves the index."""
     passages = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
+    joins, counts = selection_sql(in_conversation=shape.in_conversation)
     return f"""
         JOIN documents d ON d.current_job_id = {leg}.job_id
-        {passages} {SELECTION_JOINS}
-        WHERE d.collection_id = :collection_id AND {SELECTION_WHERE}
+        {passages} {joins}
+        WHERE d.collection_id = :collection_id AND {counts}
           {shape.documents} {shape.chunks}
     """
 
@@ -232,7 +265,7 @@ def _vector_leg(leg: VectorLeg, shape: Shape) -> str:
             FROM {leg.partition} e
             WHERE e.{key} = ANY(CAST(:enabled_ids AS uuid[]))
             ORDER BY distance
-            LIMIT :leg_limit
+            LIMIT {leg.limit}
         """
     else:
         nearest = _by_index(leg, shape)
@@ -254,7 +287,7 @@ def _by_index(leg: VectorLeg, shape: Shape) -> str:
         (SELECT e.chunk_id, e.document_id, {distance} AS distance
          FROM {leg.partition} e {counting}
          ORDER BY {scan}
-         LIMIT :scan_limit * {leg.candidate_factor})
+         LIMIT {leg.scan_limit * leg.candidate_factor})
         """
         for scan in leg.scans
     ]
@@ -265,14 +298,12 @@ def _by_index(leg: VectorLeg, shape: Shape) -> str:
         FROM ({" UNION ALL ".join(walks)}) walks
         GROUP BY chunk_id
         ORDER BY distance
-        LIMIT :leg_limit
+        LIMIT {leg.limit}
     """
 
 
 def _keyword_leg(leg: KeywordLeg, shape: Shape) -> str:
-    if leg.backend is KeywordBackend.TSVECTOR:
-        best = _best_by_tsvector(leg, shape)
-    elif shape.takes_keyword_selection:
+    if leg.backend is KeywordBackend.PG_TEXTSEARCH:
         best = """
             SELECT * FROM unnest(
                 CAST(:keyword_chunks AS uuid[]), CAST(:keyword_documents AS uuid[]),
@@ -280,7 +311,7 @@ def _keyword_leg(leg: KeywordLeg, shape: Shape) -> str:
             ) AS given(chunk_id, document_id, bm25)
         """
     else:
-        best = _best_by_bm25(shape)
+        best = _best_by_tsvector(leg, shape)
     return f"""
         SELECT chunk_id, document_id, CAST(NULL AS bigint) AS vector_rank,
                row_number() OVER (ORDER BY bm25 DESC, chunk_id) AS text_rank, bm25
@@ -289,20 +320,29 @@ def _keyword_leg(leg: KeywordLeg, shape: Shape) -> str:
     """
 
 
-def _best_by_bm25(shape: Shape) -> str:
+@lru_cache(maxsize=256)
+def bm25_statement(shape: Shape) -> TextClause:
+    """The best passages by the index of words, of those that count: one row of three arrays, as
+    text, for `statement` takes them up as they come, and the version of the documents. Its plan
+    must not be kept; see `Shape.takes_keyword_index`."""
     # Scores are negative and better is lower; 0 is no match. The words stand twice, as two
     # parameters, and the score as it is: otherwise the extension's fast path is not taken, and
     # every row is rescored, a third of a millisecond each.
-    return f"""
-        SELECT chunk_id, document_id, -distance AS bm25
+    arrays = ", ".join(
+        f"CAST(COALESCE(array_agg({column}), '{{}}') AS text)"
+        for column in ("chunk_id", "document_id", "-distance")
+    )
+    return text(f"""
+        SELECT {arrays}, {_DOCUMENTS_VERSION}
         FROM (
             SELECT c.id AS chunk_id, c.document_id,
                    c.terms <@> to_bm25query(:words, '{BM25_INDEX}') AS distance
             FROM document_chunks c {_counting("c", shape, chunks=False)}
             ORDER BY c.terms <@> to_bm25query(:words_again, '{BM25_INDEX}')
-            LIMIT :leg_limit
+            LIMIT {shape.keyword.limit if shape.keyword else 0}
         ) nearest
-    """
+        WHERE distance < 0
+    """)
 
 
 def _best_by_tsvector(leg: KeywordLeg, shape: Shape) -> str:
@@ -315,5 +355,5 @@ def _best_by_tsvector(leg: KeywordLeg, shape: Shape) -> str:
         SELECT c.id AS chunk_id, c.document_id, {rank} AS bm25
         FROM document_chunks c {counting} AND c.terms_vector @@ to_tsquery('simple', :words)
         ORDER BY bm25 DESC, c.id
-        LIMIT :leg_limit
+        LIMIT {leg.limit}
     """

@@ -15,9 +15,12 @@ from portal.domain.people import Person
 from portal.store.models import DocumentRow
 
 # For statements written as text: documents stand under the alias d.
-SELECTION_JOINS = """
+_DEFAULTS = """
     LEFT JOIN user_document_defaults user_default
         ON user_default.document_id = d.id AND user_default.user_id = :person_id
+"""
+SELECTION_JOINS = f"""
+    {_DEFAULTS}
     LEFT JOIN conversation_document_overrides override
         ON override.document_id = d.id AND override.conversation_id = :conversation_id
 """
@@ -28,6 +31,14 @@ VISIBLE_WHERE = """
 """
 ENABLED = "COALESCE(override.enabled, user_default.enabled, TRUE)"
 SELECTION_WHERE = f"{VISIBLE_WHERE} AND {ENABLED}"
+
+
+def selection_sql(*, in_conversation: bool) -> tuple[str, str]:
+    """SELECTION_JOINS and SELECTION_WHERE; outside a conversation without its overrides, which a
+    plan that is made once for all would look up for each row."""
+    if in_conversation:
+        return SELECTION_JOINS, SELECTION_WHERE
+    return _DEFAULTS, f"{VISIBLE_WHERE} AND COALESCE(user_default.enabled, TRUE)"
 
 
 def selection_binds(person: Person, conversation_id: UUID | None) -> dict[str, Any]:

@@ -9,13 +9,14 @@ connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from psycopg import Connection, RawCursor
 from psycopg.pq import Format
-from psycopg.rows import RowFactory
+from psycopg.rows import RowFactory, tuple_row
 from sqlalchemy import TextClause
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Session
@@ -25,6 +26,8 @@ Row = TypeVar("Row")
 Planner = Mapping[str, str | Callable[[], str]]
 """Settings of the server's for one statement: values, or what gives one when it is sent, such as
 the time that is left by then."""
+
+_KEEP_PLANS = b"SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
 
 # The server's own way to number parameters, so that the driver need not look for them.
 _DIALECT = postgresql.psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
@@ -41,6 +44,42 @@ def fetch(
         return cursor.fetchall()
 
 
+class Statements:
+    """Runs statements one after the other in one transaction; made by `under`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._keeps_plans = False
+
+    def fetch(
+        self,
+        clause: TextClause,
+        binds: Mapping[str, Any],
+        rows: RowFactory[Row],
+        *,
+        keeps_plan: bool = False,
+    ) -> list[Row]:
+        """All rows; of `binds` those that the statement has. With `keeps_plan` it is read and
+        planned once a connection, whatever its binds; otherwise planned for these very binds, which
+        must come before any that keeps its plan."""
+        statement, names = _compiled(clause)
+        if keeps_plan and not self._keeps_plans:
+            _say(self._session, _KEEP_PLANS)
+            self._keeps_plans = True
+        with _cursor(self._session, rows) as cursor:
+            cursor.execute(statement, [binds[name] for name in names], prepare=keeps_plan)
+            return cursor.fetchall()
+
+
+@contextmanager
+def under(session: Session, settings: Planner) -> Iterator[Statements]:
+    """Statements in one transaction, planned and run under `settings`."""
+    values = [value if isinstance(value, str) else value() for value in settings.values()]
+    with _driver(session).pipeline():
+        _say(session, _settings_statement(tuple(settings)), values)
+        yield Statements(session)
+
+
 def fetch_under(
     session: Session,
     settings: Planner,
@@ -48,15 +87,17 @@ def fetch_under(
     binds: Mapping[str, Any],
     rows: RowFactory[Row],
 ) -> list[Row]:
-    """`fetch` of a statement that is planned and run under `settings`."""
-    statement, names = _compiled(clause)
-    values = [value if isinstance(value, str) else value() for value in settings.values()]
-    with _driver(session).pipeline(), _cursor(session, rows) as cursor:
-        cursor.execute(_settings_statement(tuple(settings)), values, prepare=True)
-        # pg_textsearch takes its fast path only where the words are a constant of the plan, which
-        # they are not in a prepared statement: every row would be rescored.
-        cursor.execute(statement, [binds[name] for name in names], prepare=False)
-        return cursor.fetchall()
+    """`fetch` of a single statement that is planned, for these very binds, and run under
+    `settings`."""
+    with under(session, settings) as statements:
+        return statements.fetch(clause, binds, rows)
+
+
+def _say(session: Session, statement: bytes, values: Sequence[str] = ()) -> None:
+    """Send what gives nothing to read. A cursor that then ran another statement might give out the
+    rows of this one, which arrive when they will."""
+    with _cursor(session, tuple_row) as cursor:
+        cursor.execute(statement, values, prepare=True)
 
 
 def _driver(session: Session) -> Connection[Any]:

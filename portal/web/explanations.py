@@ -63,6 +63,7 @@ _WORDS = {
     "configuration": N_("Reading settings"),
     "embedding": N_("Reading the question for its meaning"),
     "selection": N_("Looking up what is switched on"),
+    "keyword_index": N_("Looking up its words"),
     "keyword_selection": N_("Looking up its words"),
     "statement": N_("Searching"),
     "results": N_("Preparing the results"),

@@ -39,6 +39,11 @@ def in_pipeline(session: Session, statement: str) -> object:
 WAYS = [by_sqlalchemy, by_driver, in_pipeline]
 
 END = "SELECT pg_terminate_backend(pg_backend_pid())"
+OUT_OF_MEMORY = "DO $$ BEGIN RAISE 'out of memory' USING ERRCODE = '53200'; END $$"
+QUOTA_OF_THE_SYSTEM = (
+    "DO $$ BEGIN RAISE 'could not extend file \"base/1/2\": Disk quota exceeded' "
+    "USING ERRCODE = 'internal_error'; END $$"
+)
 DISK_FULL = "DO $$ BEGIN RAISE 'no space left on device' USING ERRCODE = 'disk_full'; END $$"
 
 
@@ -94,9 +99,12 @@ def test_statement_that_takes_too_long_is_no_answer(database: Database, send: Se
 
 
 @pytest.mark.parametrize("send", WAYS)
-def test_full_disk_is_told(database: Database, send: Send) -> None:
-    with pytest.raises(StorageFull), database.read() as session:
-        send(session, DISK_FULL)
+def test_server_without_room_or_memory_says_so(database: Database, send: Send) -> None:
+    for full in (DISK_FULL, QUOTA_OF_THE_SYSTEM):
+        with pytest.raises(StorageFull), database.read() as session:
+            send(session, full)
+    with pytest.raises(DatabaseUnavailable), database.read() as session:
+        send(session, OUT_OF_MEMORY)
 
 
 @pytest.mark.parametrize("send", [by_driver, in_pipeline])
@@ -105,9 +113,7 @@ def test_statement_that_is_wrong_is_no_fault_of_the_server(database: Database, s
         send(session, "SELECT 1 / 0")
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(searching, "read_context"), (search_store, "fetch_under")]
-)
+@pytest.mark.parametrize(("module", "name"), [(searching, "read_context"), (search_store, "under")])
 def test_search_whose_server_is_gone_is_a_503(
     client: FlaskClient,
     portal: Portal,

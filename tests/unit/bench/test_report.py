@@ -46,8 +46,10 @@ FIGURES: dict[str, Any] = {
                         "python_ms": 1,
                         "in_database_ms": 2,
                         "waits": 2,
-                        "planning_ms": 0.5,
-                        "execution_ms": 1.2,
+                        "configuration_ms": 0.5,
+                        "words_ms": 0.25,
+                        "statement_ms": 1.2,
+                        "results_ms": 0.75,
                     },
                 }
                 for name, percent in (("100 %", 100.0), ("1 %", 1.0))
@@ -139,3 +141,49 @@ def test_a_selectivity_that_no_corpus_has_is_refused(capsys: pytest.CaptureFixtu
         parse(["--selectivity", "100,33"])
     assert "33" in capsys.readouterr().err
     assert parse(["--quick"]).sizes == (10_000,)
+
+
+INGEST: dict[str, Any] = {
+    "files": 2,
+    "pages": 3,
+    "passages": 4,
+    "load_before": 0.5,
+    "cores": 2,
+    "pipeline": [
+        {
+            "name": "as it is",
+            "files_a_second": 4.0,
+            "pages_a_second": 5.0,
+            "passages_a_second": 123.0,
+            "stored_a_second": 30.0,
+            "reused": 1,
+            "ratio": 4.04,
+        }
+    ],
+    "parts": {"reading": 3.25, "embedding": 96.75},
+    "model": [
+        {
+            "engine": "onnxruntime",
+            "threads": 2,
+            "at_once": 16,
+            "passages_a_second": 9.0,
+            "ratio": 4.0,
+            "least_cosine": 0.99912,
+        }
+    ],
+}
+
+
+def test_a_run_of_ingest_alone_renews_only_its_own_tables(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    names = ("search", "ingest_corpus", "ingest", "ingest_parts", "ingest_model")
+    page.write_text("".join(f"<!-- bench: {name} -->\nold\n<!-- /bench -->\n" for name in names))
+    write_page({"sizes": {}, "ingest": INGEST, "load_before": 0.5, "minutes": 1.0}, page)
+    written = page.read_text()
+    assert written.count("old") == 1
+    assert "<!-- bench: search -->\nold\n" in written
+    assert "2 files of 3 pages, 4 passages" in written
+    assert "| as it is | 4.00 | 5.00 | 123.0 | 4.0 | 1 of 4 |" in written
+    assert "| embedding | 96.8 |" in written
+    assert "| onnxruntime | 2 | 16 | 9.00 | 4.0 | 0.9991 |" in written
+    assert parse(["--ingest"]).sizes == ()

@@ -1,0 +1,117 @@
+"""Differences of texts: they lead from one to the other, read well, and never take long."""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.text.differences import Kind, Piece, characters_changed, differences
+from portal.text.stretches import PART_CHARACTERS, part_of, stretches
+
+WORDS = st.sampled_from(
+    ["the", "fee", "年", "假", "十五", "。", ". ", "\n", "\n\n", " ", "é", "<b>"]
+)
+TEXTS = st.lists(WORDS, max_size=60).map("".join) | st.text(max_size=80)
+
+
+def made_of(pieces: list[Piece], left_out: Kind) -> str:
+    return "".join(piece.text for piece in pieces if piece.kind is not left_out)
+
+
+def words(old: str, new: str) -> list[tuple[str, str]]:
+    return [(piece.kind.value, piece.text) for piece in differences(old, new)]
+
+
+@given(TEXTS, TEXTS)
+def test_differences_lead_from_the_old_text_to_the_new_one(old: str, new: str) -> None:
+    pieces = differences(old, new)
+    assert made_of(pieces, Kind.ADDED) == old
+    assert made_of(pieces, Kind.REMOVED) == new
+    kinds = [piece.kind for piece in pieces]
+    assert all(one is not next_one for one, next_one in pairwise(kinds))
+    assert all(piece.text for piece in pieces)
+    assert (old == new) == all(kind is Kind.SAME for kind in kinds)
+
+
+def test_words_are_told_apart_inside_of_changed_lines() -> None:
+    old = "Leave policy\nEmployees may take fifteen days of annual leave.\nUnused leave expires.\n"
+    new = "Leave policy\nEmployees may take twenty days of annual leave.\nUnused leave expires.\n"
+    assert words(old, new) == [
+        ("same", "Leave policy\nEmployees may take "),
+        ("removed", "fifteen"),
+        ("added", "twenty"),
+        ("same", " days of annual leave.\nUnused leave expires.\n"),
+    ]
+    # Chinese writes no spaces: by characters.
+    assert words("员工每年享有十五天年假。", "员工每年享有二十天年假。") == [
+        ("same", "员工每年享有"), ("removed", "十五"), ("added", "二十"), ("same", "天年假。"),
+    ]  # fmt: skip
+    # What has nothing in common is not told in shreds.
+    assert words("A cat sat.\n", "Profits of 2024 rose\n") == [
+        ("removed", "A cat sat.\n"), ("added", "Profits of 2024 rose\n"),
+    ]  # fmt: skip
+
+
+def test_a_paragraph_that_moved_or_came_new_leaves_the_others_alone() -> None:
+    lines = [f"Paragraph {number} of the agreement.\n" for number in range(200)]
+    longer = [*lines[:120], "A paragraph in between.\n", *lines[120:]]
+    pieces = differences("".join(lines), "".join(longer))
+    assert [piece.kind for piece in pieces] == [Kind.SAME, Kind.ADDED, Kind.SAME]
+    assert characters_changed(pieces) == (len("A paragraph in between.\n"), 0)
+    # A long line is compared by its sentences.
+    long_line = "".join(f"第{number}条规定如下内容。" for number in range(500))
+    changed = long_line.replace("第250条规定如下内容。", "")
+    assert characters_changed(differences(long_line, changed)) == (0, len("第250条规定如下内容。"))
+
+
+def test_huge_and_hostile_texts_take_seconds_and_are_told_whole() -> None:
+    rng = random.Random(7)
+    pages = [
+        "".join(f"Line {rng.randrange(10**6)} of page {page}.\n" for _ in range(40))
+        for page in range(1000)
+    ]
+    changed = [
+        page if number % 9 else page.replace("Line", "Row") for number, page in enumerate(pages)
+    ]
+    hostile = [
+        ("".join(pages), "".join(changed)),
+        # Two lines only, in any order: nothing stands once.
+        ("\n".join(rng.choices("ab", k=60_000)), "\n".join(rng.choices("ab", k=60_000))),
+        ("x" * 2_000_000, "y" + "x" * 2_000_000),
+    ]
+    for old, new in hostile:
+        began = time.process_time()
+        pieces = differences(old, new)
+        assert time.process_time() - began < 8
+        assert made_of(pieces, Kind.ADDED) == old
+        assert made_of(pieces, Kind.REMOVED) == new
+
+
+@given(TEXTS, TEXTS, st.integers(min_value=1, max_value=40))
+def test_stretches_stand_for_the_whole_comparison(old: str, new: str, times: int) -> None:
+    pieces = differences(old * times + new, old * times)
+    shown = list(stretches(pieces))
+    assert sum(one.characters for one in shown) == sum(len(piece.text) for piece in pieces)
+    assert all(one.text is None or len(one.text) == one.characters for one in shown)
+    changed = [one.text for one in shown if one.kind in {"added", "removed"}]
+    assert changed == [piece.text for piece in pieces if piece.kind is not Kind.SAME]
+
+
+def test_long_differences_come_in_parts_that_hold_all_of_them() -> None:
+    long = "".join(f"Line {number} of many.\n" for number in range(6000))
+    pieces = differences("Begin.\n" + long + "End.\n", "Began.\n" + long[::-1] + "End.\n")
+    first = part_of(pieces, 1)
+    parts = [part_of(pieces, number) for number in range(1, first.count + 1)]
+    assert first.count > 5
+    told = "".join(one.text or "" for part in parts for one in part.stretches)
+    assert len(told) == sum(len(piece.text) for piece in pieces)
+    for part in parts:
+        assert sum(one.characters for one in part.stretches) <= PART_CHARACTERS
+    assert part_of(pieces, 10**6) == parts[-1]
+    # What is far from any change is folded; what is short enough can be unfolded.
+    far = [*stretches(differences(long, long + "More."))]
+    assert (far[0].kind, far[0].text) == ("folded", None)

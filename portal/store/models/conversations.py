@@ -139,11 +139,27 @@ class NotificationRow(Base):
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     kind: Mapped[str] = mapped_column(Text)
     document_id: Mapped[UUID | None] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    # The end of a job that it tells of: one that is tried again ends more than once.
+    job_id: Mapped[UUID | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    attempt: Mapped[int | None]
     payload: Mapped[JsonObject]
     created_at: Mapped[CreatedAt]
+    # When a page was given it to show, which one page is.
+    delivered_at: Mapped[datetime | None]
     read_at: Mapped[datetime | None]
 
-    __table_args__ = (Index("ix_notifications_user_id_created_at", "user_id", "created_at"),)
+    __table_args__ = (
+        UniqueConstraint("job_id", "attempt", "user_id"),
+        Index("ix_notifications_user_id_created_at", "user_id", "created_at"),
+        Index("ix_notifications_document_id", "document_id"),
+        Index(
+            "ix_notifications_undelivered",
+            "user_id",
+            "created_at",
+            postgresql_where=text("delivered_at IS NULL"),
+        ),
+        Index("ix_notifications_unread", "user_id", postgresql_where=text("read_at IS NULL")),
+    )
 
 
 class DynamicConfigRow(Base):

@@ -1,0 +1,72 @@
+"""What a person is told of unasked: that their documents are ready, or have failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from portal.domain.documents import Failure
+
+MANY_IN_WORK = 5
+"""So many documents of a person are an import: they are told of together."""
+LONGEST_HELD_S = 300.0
+"""After so long an import is told of in part."""
+MOST_UNREAD_COUNTED = 100
+"""Nobody needs to know by how much there are more."""
+
+
+class NotificationKind(StrEnum):
+    """How preparing a document ended."""
+
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """How preparing a document ended; `title` is the document's as it is now.
+
+    `failure` says why it failed; the document may have text from before all the same. `warnings`
+    say what of it could not be read. `read_at` is None until the person opened it or said so.
+    """
+
+    id: UUID
+    kind: NotificationKind
+    document_id: UUID
+    job_id: UUID
+    title: str
+    failure: Failure | None
+    warnings: tuple[str, ...]
+    created_at: datetime
+    read_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationPage:
+    """One page of a list; `next_cursor` is opaque and None at the end."""
+
+    items: tuple[Notification, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationState:
+    """What a page knows of a person's notifications.
+
+    `unread` is counted to MOST_UNREAD_COUNTED, `in_work`, the person's documents that are queued
+    or being prepared, to MANY_IN_WORK. `waiting_s` is since when they were to be told of something,
+    None when they were told of everything.
+    """
+
+    unread: int = 0
+    in_work: int = 0
+    waiting_s: float | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to tell them now: not of each of many documents that come one after another."""
+        if self.waiting_s is None:
+            return False
+        return self.in_work < MANY_IN_WORK or self.waiting_s >= LONGEST_HELD_S

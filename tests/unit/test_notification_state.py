@@ -1,0 +1,24 @@
+"""When a person is told: at once of a few documents, of an import together."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.domain.notifications import LONGEST_HELD_S, MANY_IN_WORK, NotificationState
+
+
+@pytest.mark.parametrize(
+    ("in_work", "waiting_s", "is_due"),
+    [
+        (0, None, False),
+        (MANY_IN_WORK, None, False),
+        (0, 0.0, True),
+        (MANY_IN_WORK - 1, 0.0, True),
+        (MANY_IN_WORK, LONGEST_HELD_S - 1, False),
+        (MANY_IN_WORK, LONGEST_HELD_S, True),
+    ],
+)
+def test_many_in_work_hold_back_what_is_told_but_not_for_ever(
+    in_work: int, waiting_s: float | None, is_due: bool
+) -> None:
+    assert NotificationState(unread=3, in_work=in_work, waiting_s=waiting_s).is_due is is_due

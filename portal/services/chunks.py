@@ -71,7 +71,7 @@ def add_chunks(
     _check(new)
     with services.database.begin() as session:
         # Before anything is embedded: that is slow, and costs money with some.
-        _editable(session, person, job_id)
+        document_id = _editable(session, person, job_id).id
 
     def prepare(session: Session) -> tuple[Place, Sequence[NewPassage]]:
         document = _editable(session, person, job_id)
@@ -84,7 +84,8 @@ def add_chunks(
         job_chunks.count_anew(session, place.document_id)
         added.extend(_found(session, job_id, chunk_id) for chunk_id in chunk_ids)
 
-    passages.store(services, [one.content for one in new], prepare, finish=finish)
+    texts = [one.content for one in new]
+    passages.store(services, texts, prepare, document_id=document_id, finish=finish)
     return tuple(added)
 
 

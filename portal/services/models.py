@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import structlog
 from pydantic import ValidationError
 
@@ -21,7 +23,7 @@ from portal.errors import (
 )
 from portal.services import Services
 from portal.settings import EmbeddingSettings
-from portal.store import embedding_models, model_switch
+from portal.store import embedded_texts, embedding_models, model_switch
 from portal.store.embedding_models import RegisteredModel
 from portal.store.session import Session
 
@@ -201,11 +203,16 @@ def register(services: Services, spec: str) -> RegisteredModel:
 
 
 def embed_for_all(
-    services: Services, texts: Sequence[str], known: Mapping[int, Vector | None]
+    services: Services,
+    texts: Sequence[str],
+    known: Mapping[int, Vector | None],
+    *,
+    document_id: UUID,
 ) -> dict[int, Vector | None]:
     """Vectors (len(texts), dimensions) by every model that is kept, by its id, beside those that
     are `known`: of a document that is added while a model is built or kept to go back to, none
-    may lack them.
+    may lack them. What stands in the same words in what the document's owner may see is not
+    embedded again.
 
     None where one that does not serve gives none; that is mended by building it again. Raises
     EmbedderUnavailable or InvalidEmbedding when the one that serves gives none.
@@ -220,10 +227,27 @@ def embed_for_all(
         if model.id in vectors:
             continue
         try:
-            vectors[model.id] = loaded(services, model).embedder.embed_passages(texts)
+            vectors[model.id] = _embed(services, model, texts, document_id)
         except (EmbedderUnavailable, InvalidEmbedding) as error:
             if model.id == active.id:
                 raise
             log.warning("model_left_behind", model=model.name, code=error.code)
             vectors[model.id] = None
     return vectors
+
+
+def _embed(
+    services: Services, model: RegisteredModel, texts: Sequence[str], document_id: UUID
+) -> Vector:
+    different = list(dict.fromkeys(texts))
+    with services.database.read() as session:
+        found = embedded_texts.find_vectors(
+            session, model.id, document_id=document_id, texts=different
+        )
+    new = [one for one in different if one not in found]
+    if new:
+        embedded = loaded(services, model).embedder.embed_passages(new)
+        if len(new) == len(texts):
+            return embedded
+        found |= dict(zip(new, embedded, strict=True))
+    return np.array([found[one] for one in texts])

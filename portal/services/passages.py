@@ -41,7 +41,12 @@ Finish = Callable[[Session, Place, Sequence[UUID]], None]
 
 
 def store(
-    services: Services, texts: Sequence[str], prepare: Prepare, *, finish: Finish | None = None
+    services: Services,
+    texts: Sequence[str],
+    prepare: Prepare,
+    *,
+    document_id: UUID,
+    finish: Finish | None = None,
 ) -> list[UUID]:
     """Store passages of these texts with their vectors by every model that is kept, all of them in
     one transaction or none; gives their ids.
@@ -54,7 +59,7 @@ def store(
     vectors: dict[int, Vector | None] = {}
     while True:
         # Embedding is slow and must not hold a transaction open.
-        vectors = models.embed_for_all(services, texts, vectors)
+        vectors = models.embed_for_all(services, texts, vectors, document_id=document_id)
         with services.database.begin() as session:
             place, passages = prepare(session)
             kept = embedding_models.hold_models(session)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, select, text
+from sqlalchemy import Connection, delete, text
 from sqlalchemy.orm import Session
 
 from portal.store.models import VocabularyRow
@@ -40,8 +40,12 @@ def add_words(session: Session, texts: Iterable[str]) -> None:
     found: dict[str, Word] = {}
     for passage in texts:
         found |= words_of(passage)
+    # One array, not a parameter for each of hundreds of words.
     known = set(
-        session.scalars(select(VocabularyRow.word).where(VocabularyRow.word.in_(list(found))))
+        session.scalars(
+            text("SELECT word FROM vocabulary WHERE word = ANY(CAST(:words AS text[]))"),
+            {"words": list(found)},
+        )
     )
     # In order, so that two workers with words in common wait for each other at most in turn.
     new = [found[word] for word in sorted(found.keys() - known)]

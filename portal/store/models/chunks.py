@@ -66,6 +66,7 @@ class DocumentChunkRow(Base):
             postgresql_where=text("external_id IS NOT NULL"),
         ),
         Index("ix_document_chunks_terms_vector", "terms_vector", postgresql_using="gin"),
+        Index("ix_document_chunks_content", "content", postgresql_using="hash"),
         Index(
             "ix_document_chunks_metadata",
             "metadata",

@@ -246,15 +246,18 @@ def import_documents(
     private: bool,
     wait: bool,
 ) -> None:
-    """Take in files and folders. Safe to repeat: what is there already is not stored twice."""
+    """Take in files and folders. Safe to stop and to repeat: what is there already is not stored
+    twice, and what failed is tried again.
+
+    The exit status is 1 when something failed."""
     from portal.domain.documents import Visibility
     from portal.importing import import_and_wait
 
     visibility = Visibility.PRIVATE if private else Visibility.SHARED
-    failed = import_and_wait(
+    status = import_and_wait(
         _services(ctx), paths, owner=owner, domain=domain, visibility=visibility, wait=wait
     )
-    ctx.exit(1 if failed else 0)
+    ctx.exit(status)
 
 
 @main.command("import-chroma")

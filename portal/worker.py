@@ -6,9 +6,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from uuid import UUID
 
 import procrastinate
@@ -98,20 +99,42 @@ def run(services: Services, *, concurrency: int = 1) -> None:
     asyncio.run(_run(services, concurrency))
 
 
-def work_until_empty(services: Services) -> None:
-    """Do what is in the queue and come back: for `portal import --wait` with no worker about."""
+def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
+    """Do what is due in the queue and come back."""
 
     async def work() -> None:
         queue = create_queue(services)
         async with queue.open_async():
             await queue.run_worker_async(
                 queues=[QUEUE_NAME, SLOW_QUEUE],
+                concurrency=concurrency,
                 wait=False,
                 install_signal_handlers=False,
                 delete_jobs="successful",
             )
 
     asyncio.run(work())
+
+
+@contextmanager
+def working(services: Services) -> Iterator[threading.Thread]:
+    """A worker in a thread of this process, as `run` is one: for `portal import --wait` with no
+    other about. At the end a job in hand is left to the next worker, with what it stored."""
+    loop = asyncio.new_event_loop()
+    stopping = asyncio.Event()
+
+    def work() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(_work_until(services, 1, stopping))
+
+    thread = threading.Thread(target=work, name="worker", daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        with contextlib.suppress(RuntimeError):  # Its loop is closed when it failed.
+            loop.call_soon_threadsafe(stopping.set)
+        thread.join()
 
 
 def has_live_workers(services: Services) -> bool:
@@ -124,6 +147,10 @@ async def _run(services: Services, concurrency: int) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    await _work_until(services, concurrency, stopping)
+
+
+async def _work_until(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
     while not stopping.is_set():
         # It ends by itself when it loses the database; what it had loaded stays loaded.
         try:

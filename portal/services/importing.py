@@ -2,53 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import islice
 from pathlib import Path
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure, Visibility
 from portal.domain.people import Person
-from portal.errors import MESSAGES, NotFound, PortalError, UnreadableFile
-from portal.services import Services, library
+from portal.errors import (
+    MESSAGES,
+    Conflict,
+    DatabaseUnavailable,
+    PortalError,
+    StorageFull,
+    UnreadableFile,
+)
+from portal.services import Services, jobs
 from portal.services.uploads import store_upload
+from portal.store import importing as import_store
+from portal.store.importing import Progress
 
-# In a folder, only what the portal reads is taken; a file that is named outright is always tried.
-_KNOWN_SUFFIXES = {
-    *(".pdf", ".txt", ".text", ".md", ".markdown", ".mdown", ".mkd"),
-    *(".docx", ".docm", ".html", ".htm", ".xhtml"),
-}
+# So many files are looked up at once, among what is there already.
+_FILES_AT_ONCE = 32
+# So many documents are asked about at once; the earlier ones are read first.
+MOST_FOLLOWED = 1000
+
+
+class Outcome(Enum):
+    """What came of a file."""
+
+    STORED = auto()
+    PRESENT = auto()
+    """The same bytes of the same owner are there, ready or on their way."""
+    AGAIN = auto()
+    """They are there and failed, and are tried once more."""
+    REFUSED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """What came of one file: a document, or the reason why not."""
+    """What came of one file: a document, or the reason why not. `is_ready`: nothing of it is to be
+    waited for."""
 
     path: Path
-    document_id: UUID | None
-    is_duplicate: bool = False
+    outcome: Outcome
+    document_id: UUID | None = None
+    is_ready: bool = False
     error: PortalError | None = None
 
 
-def find_files(paths: Iterable[Path]) -> list[Path]:
-    """Files to import, in a stable order; hidden files and folders are left alone."""
-    found: dict[Path, None] = {}
-    for path in paths:
-        if path.is_file():
-            found.setdefault(path)
-            continue
-        for entry in sorted(path.rglob("*")):
-            if _is_wanted(entry, path):
-                found.setdefault(entry)
-    return list(found)
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """Whose the documents become, and who sees them."""
 
-
-def _is_wanted(entry: Path, folder: Path) -> bool:
-    is_hidden = any(part.startswith(".") for part in entry.relative_to(folder).parts)
-    # A link in a folder may lead anywhere; one that is named outright was meant.
-    if is_hidden or entry.is_symlink():
-        return False
-    return entry.suffix.lower() in _KNOWN_SUFFIXES and entry.is_file()
+    person: Person
+    domain: str | None
+    visibility: Visibility
 
 
 def import_files(
@@ -59,39 +71,103 @@ def import_files(
     domain: str | None,
     visibility: Visibility,
 ) -> Iterator[ImportedFile]:
-    """Store and queue each file; one that cannot be taken does not stop the others."""
-    for path in files:
-        try:
-            with path.open("rb") as stream:
-                receipt = store_upload(
-                    services,
-                    person,
-                    stream=stream,
-                    file_name=path.name,
-                    domain=domain,
-                    visibility=visibility,
-                )
-        except PortalError as error:
-            yield ImportedFile(path, None, error=error)
-        except OSError as error:
-            reason = f"{path.name}: {error.strerror or error}"
-            yield ImportedFile(path, None, error=UnreadableFile(reason=reason))
-        else:
-            yield ImportedFile(path, receipt.document.id, receipt.is_duplicate)
+    """Store and queue each file in a transaction of its own, unless it is there; one that cannot be
+    taken does not stop the others.
+
+    Raises DatabaseUnavailable and StorageFull, which all the others would meet as well.
+    """
+    terms = _Terms(person, domain, visibility)
+    remaining = iter(files)
+    while paths := list(islice(remaining, _FILES_AT_ONCE)):
+        hashes = {path: _sha256(path, services.settings.max_upload_bytes) for path in paths}
+        with services.database.read() as session:
+            known = import_store.find_contents(
+                session, owner_id=person.id, hashes={one for one in hashes.values() if one}
+            )
+        for path, sha256 in hashes.items():
+            present = known.get(sha256) if sha256 else None
+            yield (_present(services, terms, path, *present) if present else None) or _store(
+                services, terms, path
+            )
 
 
-def unfinished(services: Services, person: Person, document_ids: Iterable[UUID]) -> set[UUID]:
-    """Which of these are still queued or being read."""
-    waiting = {DocumentStatus.QUEUED, DocumentStatus.PROCESSING}
-    left = set()
-    for document_id in document_ids:
-        try:
-            summary = library.get_summary(services, person, document_id)
-        except NotFound:
-            continue
-        if summary.status in waiting:
-            left.add(document_id)
-    return left
+def _sha256(path: Path, most_bytes: int) -> str | None:
+    """None for what cannot be read or is too large to be taken: whoever stores it says so."""
+    try:
+        if not path.is_file() or path.stat().st_size > most_bytes:
+            return None
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _present(
+    services: Services, terms: _Terms, path: Path, document_id: UUID, status: DocumentStatus
+) -> ImportedFile | None:
+    """What becomes of a file whose content is there; None when it is stored like any other."""
+    if status is not DocumentStatus.FAILED:
+        is_ready = status is DocumentStatus.READY
+        return ImportedFile(path, Outcome.PRESENT, document_id, is_ready=is_ready)
+    try:
+        jobs.retry(services, terms.person, document_id)
+    except Conflict:
+        return None  # Somebody was quicker, or its original is gone.
+    return ImportedFile(path, Outcome.AGAIN, document_id)
+
+
+def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
+    try:
+        _expect_no_device(path)
+        with path.open("rb") as stream:
+            receipt = store_upload(
+                services,
+                terms.person,
+                stream=stream,
+                file_name=shown_name(path.name),
+                domain=terms.domain,
+                visibility=terms.visibility,
+            )
+    except (DatabaseUnavailable, StorageFull):
+        raise
+    except PortalError as error:
+        return ImportedFile(path, Outcome.REFUSED, error=error)
+    except OSError as error:
+        return unreadable(path, error)
+    document = receipt.document
+    outcome = Outcome.PRESENT if receipt.is_duplicate else Outcome.STORED
+    is_ready = document.status is DocumentStatus.READY
+    return ImportedFile(path, outcome, document.id, is_ready=is_ready)
+
+
+def _expect_no_device(path: Path) -> None:
+    """Raises OSError for what would be waited for without end, such as a pipe."""
+    if path.exists() and not path.is_file():
+        raise OSError("it is neither a file nor a folder")
+
+
+def unreadable(path: Path, error: OSError) -> ImportedFile:
+    """A file or folder that the disk does not give."""
+    reason = f"{shown_name(path.name)}: {error.strerror or error}"
+    return ImportedFile(path, Outcome.REFUSED, error=UnreadableFile(reason=reason))
+
+
+def shown_name(name: str) -> str:
+    """A name from disk with U+FFFD for the bytes of it that are not UTF-8: so it can be stored and
+    printed."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def follow(
+    services: Services, person: Person, document_ids: Sequence[UUID]
+) -> dict[UUID, Progress]:
+    """How far each of the first `MOST_FOLLOWED` of these documents of a person is, in one
+    statement; without those that have been thrown away."""
+    with services.database.read() as session:
+        found = import_store.read_progress(
+            session, owner_id=person.id, document_ids=document_ids[:MOST_FOLLOWED]
+        )
+    return {one.document_id: one for one in found}
 
 
 def failure_words(failure: Failure) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from portal.cli import main
 from portal.domain.documents import DocumentStatus
-from portal.services import library, sessions, tokens
+from portal.services import importing, library, sessions, tokens, uploads
 from tests import factories_files as files
 from tests.conftest import PASSWORD, Portal
 
@@ -71,6 +73,45 @@ def test_import_reads_folders_and_says_what_it_could_not(
     again = run("import", str(folder / "一.txt"), str(folder / "inner"), "--wait")
     assert again.exit_code == 0
     assert "0 stored, 2 already there, 0 failed" in again.stderr
+
+
+def test_import_that_was_stopped_goes_on_and_doubles_nothing(
+    run, portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"{number}.txt").write_text(f"Text number {number} of six.", encoding="utf-8")
+    Path(os.fsdecode(bytes(folder) + b"/7 caf\xe9.txt")).write_bytes(b"A name in Latin-1.")
+    (folder / "8 spaces.md").write_bytes(b" \n\n ")
+    stored: list[str] = []
+
+    def store_and_be_stopped(*args, **named):
+        receipt = uploads.store_upload(*args, **named)
+        stored.append(named["file_name"])
+        if len(stored) == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return receipt
+
+    monkeypatch.setattr(importing, "store_upload", store_and_be_stopped)
+    stopped = run("import", str(folder), "--wait")
+    assert stopped.exit_code == 128 + signal.SIGTERM
+    assert "3 stored, 0 already there, 0 failed" in stopped.stderr
+    assert "goes on from here" in stopped.stderr
+    queued = run("import", str(folder))
+    assert queued.exit_code == 0
+    assert "5 stored, 3 already there, 0 failed" in queued.stderr
+    assert "--wait" in queued.stderr
+    assert len(stored) == 8  # What is there is not even taken to the store.
+    whole = run("import", str(folder), "--wait")
+    assert whole.exit_code == 1
+    assert "0 stored, 8 already there, 1 failed" in whole.stderr
+    assert "8 spaces.md: " in whole.stderr
+    assert "7 became ready with 7 passages" in whole.stderr
+    again = run("import", str(folder), "--wait")
+    assert "0 stored, 7 already there, 1 tried again, 1 failed" in again.stderr
+    page = library.list_documents(portal.services, portal.admin)
+    assert sorted(d.title for d in page.items) == [*"012345", "7 caf\ufffd", "8 spaces"]
 
 
 def test_doctor_and_models_speak_of_this_database(run) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
 from flask.testing import FlaskClient
-from rich.console import Console
 from sqlalchemy import text
 
 from portal import importing, isolation, worker
@@ -432,11 +432,10 @@ def test_lost_jobs_are_queued_once_and_not_after_they_were_cancelled(
 
 
 def test_import_that_waits_goes_on_after_an_error_that_passes(
-    portal: Portal, monkeypatch: pytest.MonkeyPatch
+    portal: Portal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     document = store(portal)
     monkeypatch.setattr(attempts, "BACKOFF_S", (0.2, 0.2))
-    monkeypatch.setattr(importing, "_POLL_S", 0.05)
     embed = type(portal.services.embedder).embed_passages
     calls = iter(range(100))
 
@@ -446,9 +445,17 @@ def test_import_that_waits_goes_on_after_an_error_that_passes(
         return embed(embedder, texts)
 
     monkeypatch.setattr(type(portal.services.embedder), "embed_passages", fail_once)
-    console = Console(quiet=True)
-    failed = importing._wait(portal.services, portal.admin, [document.id], console)
-    assert failed == 0
+    path = tmp_path / "again.txt"
+    path.write_text(LONG, encoding="utf-8")
+    status = importing.import_and_wait(
+        portal.services,
+        [path],
+        owner="admin",
+        domain=None,
+        visibility=Visibility.SHARED,
+        wait=True,
+    )
+    assert status == 0
     assert status_of(portal, document) is DocumentStatus.READY
 
 

@@ -1,0 +1,63 @@
+"""Files on disk that an import takes: found one after the other, however many there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+# In a folder, only what the portal reads is taken; a file that is named outright is always tried.
+_KNOWN_SUFFIXES = {
+    *(".pdf", ".txt", ".text", ".md", ".markdown", ".mdown", ".mkd"),
+    *(".docx", ".docm", ".html", ".htm", ".xhtml"),
+}
+
+
+def _leave_out(_path: Path, _error: OSError) -> None:
+    """What `find_files` does with a folder that cannot be read, unless told otherwise."""
+
+
+def find_files(
+    paths: Iterable[Path], *, cannot_read: Callable[[Path, OSError], None] = _leave_out
+) -> Iterator[Path]:
+    """Files to import as they are found, in a stable order; hidden files and folders are left
+    alone, and so are links in folders: those may lead anywhere. Links that are named outright were
+    meant.
+
+    No more than one folder's entries and those of the folders above it are in memory. Folders that
+    cannot be read, or are gone, are told to `cannot_read` with the reason.
+    """
+    for path in paths:
+        if path.is_dir():
+            yield from _below(path, cannot_read)
+        else:
+            yield path
+
+
+def _below(folder: Path, cannot_read: Callable[[Path, OSError], None]) -> Iterator[Path]:
+    # A stack of our own: folders may be nested more deeply than Python's calls.
+    open_folders = [_entries(folder, cannot_read)]
+    while open_folders:
+        entry = next(open_folders[-1], None)
+        if entry is None:
+            open_folders.pop()
+        elif entry.is_dir(follow_symlinks=False):
+            open_folders.append(_entries(Path(entry.path), cannot_read))
+        elif _is_known(entry.name) and entry.is_file(follow_symlinks=False):
+            yield Path(entry.path)
+
+
+def _is_known(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in _KNOWN_SUFFIXES  # noqa: PTH122 - a name, no path
+
+
+def _entries(
+    folder: Path, cannot_read: Callable[[Path, OSError], None]
+) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            shown = [entry for entry in found if not entry.name.startswith(".")]
+    except OSError as error:
+        cannot_read(folder, error)
+        return iter(())
+    return iter(sorted(shown, key=lambda entry: entry.name))

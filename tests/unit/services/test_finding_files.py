@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from portal.services.finding_files import find_files
+
+
+def test_files_are_found_in_order_and_only_those_that_are_meant(tmp_path: Path) -> None:
+    for name in ("b/two.MD", "a/one.txt", "a/deep/er/three.pdf", "c.html", "picture.png"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    (tmp_path / ".hidden.txt").write_bytes(b"x")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "notes.txt").write_bytes(b"x")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "c.html")
+    (tmp_path / "round").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe.txt")
+    found = [str(path.relative_to(tmp_path)) for path in find_files([tmp_path])]
+    assert found == ["a/deep/er/three.pdf", "a/one.txt", "b/two.MD", "c.html"]
+    named = [tmp_path / "picture.png", tmp_path / "link.txt", tmp_path / "gone.txt"]
+    assert list(find_files(named)) == named
+
+
+def test_files_come_while_folders_are_still_gone_through(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.txt").write_bytes(b"x")
+    found = find_files([tmp_path])
+    next(found)
+    # What is gone by the time that its turn comes is told, and what comes late is found.
+    (tmp_path / "b" / "2.txt").write_bytes(b"x")
+    assert [path.name for path in found] == ["1.txt", "2.txt"]
+
+
+def test_folders_that_cannot_be_read_are_told_and_do_not_stop_the_others(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.txt").write_bytes(b"x")
+    told: list[str] = []
+    found = find_files([tmp_path], cannot_read=lambda path, _error: told.append(path.name))
+    next(found)
+    (tmp_path / "b" / "1.txt").unlink()
+    (tmp_path / "b").rmdir()
+    assert [path.parent.name for path in found] == ["c"]
+    assert told == ["b"]
+
+
+def test_folders_may_be_nested_more_deeply_than_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(1200):
+        Path("d").mkdir()
+        os.chdir("d")
+    Path("end.txt").write_bytes(b"x")
+    assert [path.name for path in find_files([tmp_path])] == ["end.txt"]
+    Path("end.txt").unlink()
+    for _ in range(1200):  # Whoever cleans up later may call itself for each folder.
+        os.chdir("..")
+        Path("d").rmdir()

@@ -1,4 +1,4 @@
-"""`./run bench`: latency, recall and throughput of search, beside its peers."""
+"""`./run bench`: latency, recall and throughput of search beside its peers, and of ingest."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ import psutil
 from rich.console import Console
 
 from bench.corpus import DEFAULT_DATA_DIR, Corpus, open_corpus
+from bench.ingest import QUICK, WHOLE, measure_ingest
 from bench.measure import Plan, measure
 from bench.plots import write_plots
 from bench.profiles import SHARES
-from bench.report import print_tables, write_page
+from bench.report import print_ingest, print_tables, write_page
 
 _PEERS_UP_TO = 50_000
 _PACKAGES = ("psycopg", "sqlalchemy", "pgvector", "numpy", "langchain-postgres", "chromadb")
@@ -34,7 +35,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="./run bench",
-        description="Measure search on synthetic corpora, question embedding aside.",
+        description="Measure search on synthetic corpora, question embedding aside, and ingest.",
         epilog="Corpora are made once and kept in the data directory (about 4 GB for all sizes). "
         "docs/performance.md explains the tables.",
     )
@@ -54,6 +55,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--peers", action=argparse.BooleanOptionalAction, default=True,
         help=f"langchain-postgres and Chroma beside it, up to {_PEERS_UP_TO} passages",
     )  # fmt: skip
+    parser.add_argument(
+        "--ingest", action=argparse.BooleanOptionalAction, default=None,
+        help="only ingest, or all but ingest (both)",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="10000 passages, short, no peers")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
     parser.add_argument(
@@ -70,6 +75,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--selectivity: {sorted(unknown)} are none of {SHARES}")
     if options.quick:
         options.sizes, options.seconds, options.peers = (10_000,), 1.0, False
+    if options.ingest:
+        options.sizes = ()
     return options
 
 
@@ -85,8 +92,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_tables(console, size, figures["sizes"][str(size)])
         if options.json:  # After each size, so that an interrupted run leaves something.
             options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    if options.ingest is not False:
+        figures["ingest"] = _measure_ingest(options)
+        print_ingest(console, figures["ingest"])
+        if options.json:
+            options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     figures["minutes"] = round((time.monotonic() - started) / 60, 1)
-    if options.plots:
+    if options.plots and figures["sizes"]:
         write_plots(figures, options.plots)
     if options.page:
         write_page(figures, options.page)
@@ -110,6 +122,14 @@ def _measure_size(options: argparse.Namespace, size: int, figures: dict[str, Any
     with open_corpus(size, options.data_dir, tell=tell, stale_ok=options.stale_ok) as corpus:
         figures["machine"] = machine(corpus)
         figures["sizes"][str(size)] = measure(corpus, options.data_dir.resolve(), plan, tell=tell)
+
+
+def _measure_ingest(options: argparse.Namespace) -> dict[str, Any]:
+    def tell(message: str) -> None:
+        print(f"ingest: {message}", file=sys.stderr, flush=True)
+
+    scale = QUICK if options.quick else WHOLE
+    return measure_ingest(options.data_dir.resolve(), scale, tell=tell)
 
 
 def machine(corpus: Corpus) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""The figures of ingest as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Rows = list[list[str]]
+
+
+def pipeline_rows(ingest: dict[str, Any]) -> Rows:
+    """The whole way of a file, by variant."""
+    head = ["the portal with", "files/s", "pages/s", "passages/s", "× the package's own engine"]
+    rows = [[*head, "vectors reused"]]
+    for one in ingest["pipeline"]:
+        speeds = (one[f"{what}_a_second"] for what in ("files", "pages", "passages"))
+        reused = f"{one['reused']} of {ingest['passages']}"
+        rows.append([one["name"], *map(_speed, speeds), f"{one['ratio']:.1f}", reused])
+    return rows
+
+
+def part_rows(ingest: dict[str, Any]) -> Rows:
+    """Where a document's time goes, as the portal is."""
+    shares = ingest["parts"].items()
+    return [["part", "% of the time"], *([part, f"{share:.1f}"] for part, share in shares)]
+
+
+def model_rows(ingest: dict[str, Any]) -> Rows:
+    """The model alone, by engine, threads and texts that are handed over together."""
+    head = ["engine", "threads", "texts at once", "passages/s", "× the package's own engine"]
+    rows = [[*head, "least cosine to it"]]
+    for one in ingest["model"]:
+        numbers = [str(one["threads"]), str(one["at_once"]), _speed(one["passages_a_second"])]
+        rows.append([one["engine"], *numbers, f"{one['ratio']:.1f}", f"{one['least_cosine']:.4f}"])
+    return rows
+
+
+def corpus_text(ingest: dict[str, Any]) -> str:
+    """What was measured on."""
+    stored = max(one["stored_a_second"] for one in ingest["pipeline"])
+    return (
+        f"{ingest['files']} files of {ingest['pages']} pages, {ingest['passages']} passages. Load "
+        f"before it: {ingest['load_before']}, on {ingest['cores']} cores. Storing and queueing "
+        f"alone: {_speed(stored)} files a second.\n"
+    )
+
+
+def _speed(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"

@@ -15,7 +15,7 @@ def create_app(services: Services | None = None) -> APIFlask:
     from apiflask import APIFlask
     from werkzeug.middleware.proxy_fix import ProxyFix
 
-    from portal import api, context, limits, monitoring, web
+    from portal import api, context, incoming, limits, monitoring, web
     from portal.bootstrap import build_services
 
     services = services or build_services()
@@ -39,6 +39,7 @@ def create_app(services: Services | None = None) -> APIFlask:
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     monitoring.init_app(app)
     context.init_app(app, services)
+    incoming.init_app(app)
     limits.init_app(app, services)
     context.close_to_strangers(app)
     web.register(app)

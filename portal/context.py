@@ -259,8 +259,11 @@ def _refuse_nul() -> None:
 
 
 def _may_be_served() -> bool:
-    """Whether it is worth reading what was sent: who brings no token is turned away unread."""
-    return view() is not None and (is_public() or bool(read_token(request)))
+    """Whether it is worth reading what was sent: who brings no token is turned away unread, and of
+    files, which may be long, who brings one that is not good."""
+    if view() is None or is_public():
+        return view() is not None
+    return signed_in() is not None if request.mimetype == _UPLOAD else bool(read_token(request))
 
 
 def _require_sign_in() -> None:

@@ -22,8 +22,13 @@ so that the same error reads naturally in the reader's language.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_MEGABYTE = 1024 * 1024
 
 
 def N_(message: str) -> str:  # noqa: N802 - gettext's own name for "translate later"
@@ -44,6 +49,9 @@ class PortalError(Exception):
 
     challenge: str | None = None
     """What `WWW-Authenticate` says (RFC 6750); None: nothing."""
+
+    details: Mapping[str, Any] | None = None
+    """What a program may want of it beside the words; None: nothing."""
 
     def __init__(self, **params: Any) -> None:
         self.params = params
@@ -156,6 +164,27 @@ class BodyTooLarge(PortalError):
                  "Send less at once.")  # fmt: skip
 
 
+class QuotaExceeded(PortalError):
+    code, status = "quota_exceeded", 413
+    message = N_("“%(name)s” has %(size_mb)s MB and does not fit: of the %(limit_mb)s MB that a "
+                 "person may keep here, %(used_mb)s MB are taken. Delete what is not needed and "
+                 "empty the trash, which counts too, or ask your administrator for more "
+                 "room.")  # fmt: skip
+
+    def __init__(self, *, name: str, size_bytes: int, used_bytes: int, limit_bytes: int) -> None:
+        super().__init__(
+            name=name,
+            size_mb=_megabytes(size_bytes),
+            used_mb=_megabytes(used_bytes),
+            limit_mb=_megabytes(limit_bytes),
+        )
+        self.details = {
+            "size_bytes": size_bytes,
+            "used_bytes": used_bytes,
+            "limit_bytes": limit_bytes,
+        }
+
+
 class UnsupportedMediaType(PortalError):
     code, status = "unsupported_media_type", 415
     message = N_("The body is of a kind that this address does not take. Send JSON.")
@@ -254,6 +283,29 @@ class InvalidSetting(InvalidInput):
 class JobCancelled(Conflict):
     code = "cancelled"
     message = N_("Preparing this document was cancelled. Try again to have it read.")
+
+
+class Superseded(JobCancelled):
+    code = "superseded"
+    message = N_("A newer version was uploaded before this one was read.")
+
+
+class AlreadyElsewhere(Conflict):
+    code = "already_elsewhere"
+    message = N_("This very file is here already as “%(title)s”. Delete that document first to "
+                 "make it a version of this one.")  # fmt: skip
+
+
+class UploadedAgain(Conflict):
+    code = "uploaded_again"
+    message = N_("The same file was uploaded again since and is here as “%(title)s”. Delete that "
+                 "document first to have this one back, or delete this one forever.")  # fmt: skip
+
+
+class TextsTooLong(TooLarge):
+    code = "texts_too_long"
+    message = N_("The two texts have %(characters)s characters together, and no more than "
+                 "%(limit)s are compared. Read each of them instead.")  # fmt: skip
 
 
 class ChunkIndexTaken(Conflict):
@@ -359,6 +411,16 @@ class IssuerUnavailable(Unavailable):
 class StorageFull(PortalError):
     code, status = "storage_full", 507
     message = N_("The server's disk is full; nothing was stored. Tell your administrator.")
+
+
+def _megabytes(size_bytes: int) -> str:
+    """Rounded up: what there is little of is not nothing."""
+    return f"{math.ceil(10 * size_bytes / _MEGABYTE) / 10:.1f}".removesuffix(".0")
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether a file could not be written for want of room, or of a share of it."""
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 class ServerSetup(PortalError):

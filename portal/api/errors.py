@@ -18,7 +18,9 @@ from portal.errors import (
     InvalidInput,
     MalformedRequest,
     PortalError,
+    StorageFull,
     UnsupportedMediaType,
+    is_disk_full,
 )
 from portal.phrases import error_message
 
@@ -49,6 +51,8 @@ def respond(error: Exception) -> Response:
         return _from_http(error)
     if isinstance(error, PortalError):
         return _body(error)
+    if is_disk_full(error):
+        return _body(StorageFull())
     if isinstance(error, RecursionError):
         return _body(MalformedRequest(reason="the JSON is nested too deeply"))
     log.error("request_failed", error_type=type(error).__name__, exc_info=error)
@@ -61,8 +65,8 @@ def _body(error: PortalError, details: dict[str, Any] | None = None) -> Response
         "message": error_message(error),
         "request_id": context.request_id(),
     }
-    if details:
-        content["details"] = details
+    if details or error.details:
+        content["details"] = details or error.details
     envelope: dict[str, Any] = {"error": content}
     if request.path.startswith(ENVELOPE_PREFIX):
         envelope = {"success": False, "data": None, **envelope}

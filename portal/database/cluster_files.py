@@ -10,6 +10,8 @@ from pathlib import Path
 import psutil
 
 MIB = 1024 * 1024
+CLUSTER = "postgres"
+"""Its folder in the data directory."""
 SETTINGS_FILE = "portal.conf"
 SUPERUSER = "portal"
 PORT = 5432  # Only names the socket file: the server listens on no network address.

@@ -68,7 +68,7 @@ class EmbeddedPostgres:
         tell: Callable[[str], None] = lambda _message: None,
     ) -> None:
         self.data_dir = data_dir.expanduser().resolve()
-        self.cluster = self.data_dir / "postgres"
+        self.cluster = self.data_dir / files.CLUSTER
         self._extra_settings = dict(extra_settings or {})
         self._tell = tell
         self._prefix = installation()

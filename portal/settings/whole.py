@@ -66,6 +66,23 @@ class Settings(BaseSettings):
         "invite", description="who may make an account"
     )
     max_upload_mb: int = Field(50, ge=1, le=10240, description="largest file")
+    trash_days: int = Field(
+        30, ge=0, le=36500, description="days in the trash before a document is purged; 0: for ever"
+    )
+    quota_mb: int = Field(
+        0,
+        ge=0,
+        le=100_000_000,
+        description="MB of originals that a person may keep, those in the trash and of earlier "
+        "versions among them; 0: no limit",
+    )
+    disk_reserve_mb: int = Field(
+        64,
+        ge=0,
+        le=1_000_000,
+        description="room that uploads leave on the data directory's disk, where the embedded "
+        "database is in it; with less they get 507",
+    )
     vector_store_enabled: bool = Field(
         True, description="false answers 503 where vectors are needed"
     )
@@ -75,6 +92,9 @@ class Settings(BaseSettings):
     )
     trusted_proxies: int = Field(
         0, ge=0, le=10, description="proxies in front whose X-Forwarded-* headers count"
+    )
+    notification_days: int = Field(
+        30, ge=1, le=3650, description="how long people find their notifications in the list"
     )
     metrics_public: bool = Field(True, description="false: /metrics only for administrators")
     log_format: Literal["json", "console"] = Field("console", description="shape of log lines")
@@ -128,6 +148,16 @@ class Settings(BaseSettings):
     @property
     def max_upload_bytes(self) -> int:
         return self.max_upload_mb * 1024 * 1024
+
+    @property
+    def quota_bytes(self) -> int:
+        """0: no limit."""
+        return self.quota_mb * 1024 * 1024
+
+    @property
+    def temporary_dir(self) -> Path:
+        """Where files on their way are kept: on a disk, as /tmp often is not, and one with room."""
+        return self.data_dir / "tmp"
 
     @property
     def hybrid_semantic_search(self) -> bool:

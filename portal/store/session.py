@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 # SQLSTATE classes and codes, PostgreSQL manual, appendix A.
 _DISK_FULL = "53100"
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
+_NO_RESOURCES = "53"
 _QUERY_CANCELED = "57014"
 _CONNECTION_LOST = ("08", "57P")
 # A server that vanished without a word is noticed within a minute.
@@ -160,13 +162,25 @@ def _portal_errors() -> Iterator[None]:
         yield
     except PoolTimeout as error:
         raise DatabaseUnavailable from error
-    except (OperationalError, psycopg.OperationalError) as error:
-        state = getattr(_of_driver(error), "sqlstate", None)
-        if state == _DISK_FULL:
+    except (DBAPIError, psycopg.Error) as error:
+        cause = _of_driver(error)
+        state = getattr(cause, "sqlstate", None) or ""
+        if state == _DISK_FULL or _is_out_of_room(cause):
             raise StorageFull from error
-        if state == _QUERY_CANCELED or is_connection_lost(error):
+        if not isinstance(error, (OperationalError, psycopg.OperationalError)):
+            raise
+        # Of too little memory or too many connections the server says that it passes.
+        is_short = state.startswith(_NO_RESOURCES)
+        if state == _QUERY_CANCELED or is_short or is_connection_lost(error):
             raise DatabaseUnavailable from error
         raise
+
+
+def _is_out_of_room(cause: BaseException | None) -> bool:
+    """Whether the server could not write a file: a quota of its user, or a limit on the size of
+    files, is an internal error to it, and only the system's own words tell."""
+    said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
+    return bool(said) and str(said).endswith(_NO_ROOM)
 
 
 def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:

@@ -14,7 +14,7 @@ from portal import context, limits
 from portal.domain.people import SCOPES, Scope
 from portal.errors import N_, InvalidInput, PortalError, WrongCredentials
 from portal.phrases import error_message
-from portal.services import accounts, library, sessions
+from portal.services import accounts, library, quotas, sessions
 from portal.web.layout import remember
 from portal.web.sign_in import PasswordsDiffer, start_session
 
@@ -112,6 +112,7 @@ def _page(**more: Any) -> str:
         "scopes": [scope for scope in SCOPES if person.is_admin or scope is not Scope.ADMIN],
         "scope_words": SCOPE_WORDS,
         "person": person,
+        "use": quotas.use_of(services, person),
         "domain": person.preferred_domain or "",
         "domains": library.list_domains(services, person),
         "domain_error": None,

@@ -11,7 +11,7 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import context
-from portal.services import accounts, health, invitations
+from portal.services import accounts, health, invitations, quotas
 from portal.web.layout import remember
 
 blueprint = APIBlueprint("admin", __name__, enable_openapi=False, url_prefix="/admin")
@@ -48,6 +48,7 @@ def _page(**more: Any) -> str:
     person = context.person()
     values = {
         "accounts": accounts.list_accounts(context.services(), person),
+        "used_bytes": quotas.use_by_owner(context.services(), person),
         "person": person,
         "health": health.check(context.services()),
         "vector_store": health.check_vector_store(context.services()),

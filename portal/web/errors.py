@@ -6,11 +6,15 @@ log line. Nothing of the code shows.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import IO, cast
+
 import structlog
 from flask import Response, make_response, redirect, render_template, request, url_for
 from flask_babel import gettext
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from werkzeug.wrappers import Response as AnyResponse
+from werkzeug.wsgi import LimitedStream
 
 from portal import context, metrics
 from portal.errors import (
@@ -18,7 +22,9 @@ from portal.errors import (
     NotSignedIn,
     PortalError,
     RequestTooLarge,
+    StorageFull,
     WrongCredentials,
+    is_disk_full,
 )
 from portal.phrases import error_message
 from portal.web.i18n import settle_reader
@@ -28,6 +34,9 @@ from portal.web.security import SAFE_METHODS, local_path, referring_path
 log = structlog.get_logger(__name__)
 
 DRAIN_LIMIT_BYTES = 2 * 1024**3
+_DRAINED_AT_ONCE_BYTES = 1024 * 1024
+# What may be raised before all that is sent has been read.
+_WHILE_SENDING = {RequestTooLarge.status, StorageFull.status}
 
 TITLES = {
     400: N_("That request could not be read"),
@@ -48,7 +57,11 @@ TITLE_OTHERWISE = N_("Something went wrong")
 
 def respond(error: Exception) -> AnyResponse:
     """The page or fragment for any error; a redirect of the framework's stays what it is."""
+    if is_disk_full(error):
+        error = StorageFull()
     if isinstance(error, PortalError):
+        if error.status in _WHILE_SENDING:
+            _drain()
         return show_error(error)
     if not isinstance(error, HTTPException):
         log.error("request_failed", error_type=type(error).__name__, exc_info=error)
@@ -101,10 +114,13 @@ def _to_sign_in() -> AnyResponse:
 def _drain() -> None:
     # A browser that is still sending shows "connection reset" instead of our words when the
     # server closes early, so what it sends is read and dropped, up to a limit.
-    left = min(request.content_length or 0, DRAIN_LIMIT_BYTES)
-    stream = request.environ["wsgi.input"]
-    while left > 0:
-        piece = stream.read(min(left, 1024 * 1024))
-        if not piece:
-            return
-        left -= len(piece)
+    try:
+        stream: IO[bytes] = request.stream
+    except RequestEntityTooLarge:
+        # Refused for the length that it announces: nothing of it has been read.
+        sent = request.environ["wsgi.input"]
+        stream = cast("IO[bytes]", LimitedStream(sent, request.content_length or 0))
+    left = DRAIN_LIMIT_BYTES
+    with suppress(HTTPException, OSError):
+        while left > 0 and (piece := stream.read(_DRAINED_AT_ONCE_BYTES)):
+            left -= len(piece)

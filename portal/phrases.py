@@ -61,6 +61,9 @@ TEMPLATES = (
     N_("a domain has at most %(most)s characters"),
     N_("this is the last administrator"),
     N_("nothing is being done for this document"),
+    N_("no new version of this document has failed or was cancelled"),
+    N_("send the new version as multipart form data, in `file`"),
+    N_("a version is a single file"),
     N_("only a failed document can be tried again"),
     N_("the document is being prepared already"),
     N_("this encoding is not known; the documentation lists them"),
@@ -225,6 +228,8 @@ TEMPLATES = (
         "Text recognition stumbled over the file and broke off."
     ),
     N_("formulas are not read: the text lacks them"),
+    N_("headers and footers are not read: the text lacks them"),
+    N_("nested too deeply: what stands deepest is read without headings, lists and tables"),
 )
 
 

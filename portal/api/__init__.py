@@ -17,9 +17,11 @@ from portal.api import (
     errors,
     jobs,
     knowledge,
+    notifications,
     openapi,
     ops,
     personal_tokens,
+    revisions,
     selection,
     semantic,
 )
@@ -28,7 +30,9 @@ BLUEPRINTS = (
     auth.blueprint,
     personal_tokens.blueprint,
     knowledge.blueprint,
+    revisions.blueprint,
     jobs.blueprint,
+    notifications.blueprint,
     selection.blueprint,
     conversations.blueprint,
     chunks.blueprint,
@@ -58,6 +62,7 @@ def register(app: APIFlask) -> None:
 def _complete_spec(spec: Any) -> Any:
     """What APIFlask cannot know from the views alone."""
     knowledge.describe_upload(spec)
+    revisions.describe_upload(spec)
     return openapi.complete(spec, current_app)
 
 

@@ -118,6 +118,7 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
         excerpt=hit.excerpt,
         highlights=[[span.start, span.end] for span in hit.highlights],
         page=hit.page,
+        page_label=hit.page_label,
         heading=hit.heading,
         score=hit.score,
         vector_score=hit.vector_score,
@@ -225,9 +226,10 @@ def describe_upload(spec: dict[str, Any]) -> None:
 @blueprint.output(UploadResponse, status_code=202)
 @blueprint.doc(
     summary="Upload documents",
-    description="`file` may be repeated. With `Idempotency-Key` a repeated request gets the same "
-    "answer and stores nothing twice.",
-    responses=error_responses(409),
+    description="`file` may be repeated: all of them are taken, or none. With `Idempotency-Key` a "
+    "repeated request gets the same answer and stores nothing twice. What goes beyond the quota "
+    "is 413 `quota_exceeded`, with `details` `{size_bytes, used_bytes, limit_bytes}`.",
+    responses=error_responses(409, 413, 415, 422, 507),
 )
 def upload_documents() -> UploadResponse:
     files = request.files.getlist("file")
@@ -250,7 +252,7 @@ def upload_documents() -> UploadResponse:
             domain=request.form.get("domain"),
             visibility=visibility,
         )
-        response = UploadResponse(documents=[_uploaded(receipt) for receipt in receipts])
+        response = UploadResponse(documents=[uploaded_model(receipt) for receipt in receipts])
         return response.model_dump(mode="json")
 
     answer = idempotency.once(
@@ -270,7 +272,8 @@ def upload_documents() -> UploadResponse:
     return UploadResponse.model_validate(answer)
 
 
-def _uploaded(receipt: UploadReceipt) -> UploadedModel:
+def uploaded_model(receipt: UploadReceipt) -> UploadedModel:
+    """What an upload is answered."""
     document = document_model(receipt.document)
     return UploadedModel(**document.model_dump(), is_duplicate=receipt.is_duplicate)
 

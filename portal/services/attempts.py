@@ -23,11 +23,14 @@ import structlog
 
 from portal.domain.documents import DocumentStatus, Failure, MediaType
 from portal.domain.jobs import UNFINISHED, JobStage, JobStatus
-from portal.errors import KilledWorker, PortalError, Unavailable
+from portal.domain.notifications import NotificationKind
+from portal.errors import KilledWorker, PortalError, StorageFull, Unavailable
 from portal.services import Services
+from portal.services.adopting import title_with
 from portal.store import documents as document_store
+from portal.store import files as file_store
 from portal.store import jobs as job_store
-from portal.store import queue
+from portal.store import notifications, queue
 from portal.store.models import DocumentRow, JobRow
 from portal.store.session import Session
 
@@ -36,6 +39,7 @@ log = structlog.get_logger(__name__)
 MAX_ATTEMPTS = 3
 BACKOFF_S = (10.0, 40.0)
 """Between the first and the second attempt, and between the second and the third."""
+_MAY_PASS = (Unavailable, StorageFull)
 # After so many deaths in a row the next attempt is made in a process of its own.
 _DEATHS_OF_A_SUSPECT = MAX_ATTEMPTS - 1
 
@@ -55,6 +59,7 @@ class Attempt:
     file_id: UUID | None
     revision_id: UUID | None
     title: str
+    """What the document will be called when it is searched with this text."""
     file_name: str
     media_type: MediaType
     encoding: str | None
@@ -72,6 +77,9 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
         if document is None or document.deleted_at is not None:
             return None
         number = job_store.start(session, job)
+        original = file_store.find_original_of_job(session, job_id)
+        file_name = original.file_name if original else document.file_name
+        media_type = original.media_type if original else MediaType(document.media_type)
         if document.current_job_id is None:
             # A document that already has searchable text stays ready while new text is read.
             document_store.set_status(session, document.id, DocumentStatus.PROCESSING)
@@ -82,9 +90,9 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
             collection_id=document.collection_id,
             file_id=job.file_id,
             revision_id=job.revision_id,
-            title=document.title,
-            file_name=document.file_name,
-            media_type=MediaType(document.media_type),
+            title=title_with(document, file_name),
+            file_name=file_name,
+            media_type=media_type,
             encoding=job.config.get("encoding"),
         )
 
@@ -155,7 +163,7 @@ def fail(
             return
         job.failed_attempts += 1
         session.flush()
-        if isinstance(error, Unavailable) and job.failed_attempts < MAX_ATTEMPTS:
+        if isinstance(error, _MAY_PASS) and job.failed_attempts < MAX_ATTEMPTS:
             _try_later(session, job, failure)
             return
         document = document_store.get_document(session, job.document_id)
@@ -182,10 +190,9 @@ def _try_later(session: Session, job: JobRow, failure: Failure) -> None:
 def fail_as_killer(services: Services, job_id: UUID) -> None:
     """End a job whose file killed the process that read it, alone, with nothing else to blame."""
     with services.database.begin() as session:
-        job = job_store.find_job(session, job_id)
-        document = document_store.get_document(session, job.document_id) if job else None
-    if document is not None:
-        fail(services, job_id, KilledWorker(name=document.file_name, times=MAX_ATTEMPTS))
+        original = file_store.find_original_of_job(session, job_id)
+    if original is not None:
+        fail(services, job_id, KilledWorker(name=original.file_name, times=MAX_ATTEMPTS))
 
 
 def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
@@ -206,6 +213,8 @@ def _end(
     """End a job without its text. A document that has searchable text stays ready: it is in
     searches, and the same bytes sent again are still a duplicate of it."""
     job_store.finish(session, job.id, status, failure=failure)
+    if status is JobStatus.FAILED:
+        notifications.add_ending(session, job.id, NotificationKind.FAILED)
     searchable = document.current_job_id is not None
     document_store.set_status(
         session,

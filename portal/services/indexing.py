@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -24,17 +25,20 @@ from portal.domain.documents import (
     Passage,
 )
 from portal.domain.jobs import JobStage, JobStatus
-from portal.errors import EmptyFile, PortalError
+from portal.domain.notifications import NotificationKind
+from portal.errors import EmptyFile, PortalError, StorageFull, is_disk_full
 from portal.ingest.chunking import split
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.page_progress import followed_by
-from portal.services import Services, attempts, passages
+from portal.services import Services, attempts, disk_space, passages, revision_changes
+from portal.services.adopting import adopt
 from portal.services.attempts import Attempt, JobGone
 from portal.services.passages import NewPassage, Place
 from portal.store import chunks as chunk_store
 from portal.store import documents as document_store
 from portal.store import files as file_store
 from portal.store import jobs as job_store
+from portal.store import notifications
 from portal.store.models import DocumentRevisionRow
 from portal.store.session import Session
 from portal.text.scripts import has_visible_text
@@ -77,6 +81,9 @@ def index_document(
     except PortalError as error:
         attempts.fail(services, job_id, error, number=attempt.number)
     except Exception as error:  # Nothing unforeseen may leave a document "processing" for ever.
+        if is_disk_full(error):
+            attempts.fail(services, job_id, StorageFull(), number=attempt.number)
+            return
         log.exception("job_failed", job_id=str(job_id), error_type=type(error).__name__)
         metrics.error_told(PortalError.code, "job")
         attempts.fail(services, job_id, PortalError(), number=attempt.number)
@@ -88,9 +95,11 @@ def _index(
     should_stop: Callable[[], bool],
     should_stop_reading: Callable[[], bool],
 ) -> None:
+    disk_space.expect_room_to_work(services)
     extracted = _extracted(services, attempt, should_stop_reading)
     found = split(extracted, target_tokens=_chunk_tokens(services, attempt))
     _store_passages(services, attempt, found, should_stop)
+    revision_changes.note(services, attempt)
     _publish(services, attempt)
 
 
@@ -122,7 +131,8 @@ def _extracted(
         memory_mb=settings.extraction_memory_mb,
         ocr_timeout_s=settings.ocr_timeout_s,
     )
-    with tempfile.TemporaryDirectory(prefix="portal-") as directory:
+    room = disk_space.temporary_dir(services.settings)
+    with tempfile.TemporaryDirectory(prefix="portal-", dir=room) as directory:
         path = Path(directory) / "original"
         _copy_file(services, attempt, path)
         with followed_by(_teller(services, attempt, should_stop_reading)):
@@ -209,10 +219,7 @@ def _store_batch(
     services: Services, attempt: Attempt, batch: Sequence[Passage], *, done: int, total: int
 ) -> None:
     """Store passages with their vectors. What a pipeline knows of each is its metadata."""
-    new = [
-        NewPassage(passage, {"source_file": attempt.file_name, "page_number": passage.page})
-        for passage in batch
-    ]
+    new = [NewPassage(passage, _metadata(passage, attempt.file_name)) for passage in batch]
     place = Place(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
 
     def prepare(session: Session) -> tuple[Place, Sequence[NewPassage]]:
@@ -227,12 +234,21 @@ def _store_batch(
         )
         return place, new
 
-    passages.store(services, [passage.content for passage in batch], prepare)
+    texts = [passage.content for passage in batch]
+    passages.store(services, texts, prepare, document_id=attempt.document_id)
+
+
+def _metadata(passage: Passage, file_name: str) -> dict[str, Any]:
+    known: dict[str, Any] = {"source_file": file_name, "page_number": passage.page}
+    return known if passage.page_label is None else known | {"page_label": passage.page_label}
 
 
 def _publish(services: Services, attempt: Attempt) -> None:
-    """Make the whole ingestion searchable at once. A deleted document stays deleted."""
+    """Make the whole ingestion searchable at once, under its file's name, in the place of what was
+    searched before. A deleted document stays deleted."""
     with services.database.begin() as session:
         attempts.held(session, attempt)
+        adopt(session, attempt.document_id, attempt.job_id, analysed_as=attempt.title)
         document_store.publish(session, document_id=attempt.document_id, job_id=attempt.job_id)
         job_store.finish(session, attempt.job_id, JobStatus.READY)
+        notifications.add_ending(session, attempt.job_id, NotificationKind.READY)

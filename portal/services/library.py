@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
@@ -11,19 +11,21 @@ from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,
     DocumentPage,
+    DocumentStatus,
     DocumentSummary,
     MediaType,
     StoredPassage,
     Visibility,
 )
 from portal.domain.people import Person
-from portal.errors import Forbidden, InvalidInput, NotFound
+from portal.errors import Forbidden, InvalidInput, NotFound, UploadedAgain
 from portal.services import Services
 from portal.services.erasing import erase_from_answers
 from portal.store import chunks as chunk_store
 from portal.store import documents as document_store
 from portal.store import files as file_store
 from portal.store import outdated_chunks
+from portal.store.files import Original
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.scripts import is_invisible
@@ -95,7 +97,15 @@ def list_trash(services: Services, person: Person) -> tuple[DocumentSummary, ...
 def get_summary(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
     """Raises NotFound, also for what the person may not see."""
     with services.database.begin() as session:
-        return _seen(session, person, document_id)
+        return seen(session, person, document_id)
+
+
+def list_summaries(
+    services: Services, person: Person, document_ids: Sequence[UUID]
+) -> list[DocumentSummary]:
+    """Those of these documents that a person may see and that are not in the trash."""
+    with services.database.begin() as session:
+        return document_store.list_summaries(session, person, document_ids)
 
 
 def get_document(services: Services, person: Person, document_id: UUID) -> DocumentDetail:
@@ -104,9 +114,10 @@ def get_document(services: Services, person: Person, document_id: UUID) -> Docum
         return _there(document_store.find_detail(session, person, document_id))
 
 
-def _seen(
+def seen(
     session: Session, person: Person, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary:
+    """Raises NotFound, also for what the person may not see."""
     return _there(document_store.find_summary(session, person, document_id, deleted=deleted))
 
 
@@ -121,7 +132,7 @@ def list_passages(
 ) -> tuple[tuple[StoredPassage, ...], int]:
     """Passages in reading order, and how many there are. Raises NotFound."""
     with services.database.begin() as session:
-        _seen(session, person, document_id)
+        seen(session, person, document_id)
         return chunk_store.list_passages(session, document_id, limit=limit, offset=offset)
 
 
@@ -130,7 +141,7 @@ def find_passage(
 ) -> StoredPassage:
     """Raises NotFound."""
     with services.database.begin() as session:
-        _seen(session, person, document_id)
+        seen(session, person, document_id)
         return _there(chunk_store.find_passage(session, document_id, chunk_id))
 
 
@@ -139,7 +150,7 @@ def count_passages_before(
 ) -> int:
     """How many passages come before one of them: their indexes may have gaps. Raises NotFound."""
     with services.database.begin() as session:
-        _seen(session, person, document_id)
+        seen(session, person, document_id)
         return chunk_store.count_before(session, document_id, passage.passage.index)
 
 
@@ -148,7 +159,7 @@ def find_passage_at(
 ) -> StoredPassage:
     """The passage at a character of the text. Raises NotFound."""
     with services.database.begin() as session:
-        _seen(session, person, document_id)
+        seen(session, person, document_id)
         return _there(chunk_store.find_passage_at(session, document_id, position))
 
 
@@ -157,22 +168,25 @@ def read_text(
 ) -> tuple[UUID, str]:
     """The text as indexed, or characters `start` to `end`, with its revision. Raises NotFound."""
     with services.database.begin() as session:
-        _seen(session, person, document_id)
+        seen(session, person, document_id)
         return _there(chunk_store.read_text(session, document_id, start=start, end=end))
 
 
 def open_file(services: Services, person: Person, document_id: UUID) -> StoredFile:
-    """The original as it was uploaded. Raises NotFound."""
+    """The original of the text that is searched, else the last that was uploaded. Raises
+    NotFound."""
     with services.database.begin() as session:
-        summary = _seen(session, person, document_id)
-        file_id = document_store.find_file_id(session, document_id)
-        if file_id is None:
-            raise NotFound
+        seen(session, person, document_id)
+        original = _there(file_store.find_original(session, document_id))
+    return as_file(services, original)
+
+
+def as_file(services: Services, original: Original) -> StoredFile:
     return StoredFile(
-        file_name=summary.file_name,
-        media_type=summary.media_type,
-        size_bytes=summary.size_bytes,
-        parts=_parts(services, file_id),
+        file_name=original.file_name,
+        media_type=original.media_type,
+        size_bytes=original.size_bytes,
+        parts=_parts(services, original.id),
     )
 
 
@@ -191,7 +205,7 @@ def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
 def editable(session: Session, person: Person, document_id: UUID, *, deleted: bool) -> DocumentRow:
     """The locked row, if this person may change it. Raises NotFound, Forbidden."""
     row = document_store.lock_document(session, document_id)
-    summary = _seen(session, person, document_id, deleted=deleted)
+    summary = seen(session, person, document_id, deleted=deleted)
     if not summary.can_edit:
         raise Forbidden
     if row is None:
@@ -229,10 +243,23 @@ def delete_document(services: Services, person: Person, document_id: UUID) -> No
 
 
 def restore_document(services: Services, person: Person, document_id: UUID) -> None:
-    """Take out of the trash, as it was. Raises NotFound."""
+    """Take out of the trash, as it was. Raises NotFound, and UploadedAgain where its owner has
+    sent the same file anew since: they would have it twice."""
     with services.database.begin() as session:
-        editable(session, person, document_id, deleted=True)
+        document = editable(session, person, document_id, deleted=True)
+        _refuse_twice(session, document)
         document_store.set_deleted(session, document_id, deleted=False)
+
+
+def _refuse_twice(session: Session, document: DocumentRow) -> None:
+    if document.owner_id is None or document.status == DocumentStatus.FAILED:
+        return
+    owner_id, sha256 = document.owner_id, document.sha256
+    document_store.lock_content(session, owner_id=owner_id, sha256=sha256)
+    again_id = document_store.find_duplicate(session, owner_id=owner_id, sha256=sha256)
+    again = document_store.get_document(session, again_id) if again_id else None
+    if again is not None:
+        raise UploadedAgain(title=again.title)
 
 
 def purge_document(services: Services, person: Person, document_id: UUID) -> None:
@@ -241,5 +268,10 @@ def purge_document(services: Services, person: Person, document_id: UUID) -> Non
         in_trash = document_store.find_summary(session, person, document_id, deleted=True)
         editable(session, person, document_id, deleted=in_trash is not None)
         document_store.set_deleted(session, document_id, deleted=True)
-        erase_from_answers(session, document_id)
-        document_store.purge(session, document_id)
+        erase(session, document_id)
+
+
+def erase(session: Session, document_id: UUID) -> None:
+    """Erase a locked document that is in the trash, and its words wherever they were quoted."""
+    erase_from_answers(session, document_id)
+    document_store.purge(session, document_id)

@@ -7,8 +7,17 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from portal.domain.jobs import UNFINISHED
-from portal.services import Services, calibrating, model_builds, reanalysis, setup
+from portal.services import (
+    Services,
+    calibrating,
+    disk_space,
+    model_builds,
+    reanalysis,
+    setup,
+    trash,
+)
 from portal.store import jobs as job_store
+from portal.store import notifications as notification_store
 from portal.store import queue
 from portal.store import tokens as token_store
 
@@ -16,22 +25,33 @@ log = structlog.get_logger(__name__)
 
 # An ended token is remembered this long, so that a copied refresh token is still recognised.
 _TOKEN_MEMORY = timedelta(days=30)
+# More than anybody reads, and room for what a large import brings.
+_MOST_NOTIFICATIONS = 2000
 # A share of the time between two rounds: searches and ingestion come first.
 _REANALYSIS_S = 10.0
+_PURGE_S = 5.0
 
 
 def run(services: Services) -> None:
-    """Requeue jobs and builds that the queue lost, forget tokens that ended long ago, and see that
-    the keyword index still answers: after a restart of the server an early one falls silent.
-    A model without constants of confidence gets them. What an older analyser made of the passages
-    is made anew bit by bit."""
+    """Requeue jobs and builds that the queue lost, forget tokens that ended long ago and old
+    notifications, and see that the keyword index still answers: after a restart of the server an
+    early one falls silent. A model without constants of confidence gets them. What an older
+    analyser made of the passages is made anew bit by bit, and what lies in the trash for long is
+    purged."""
     setup.heal_keyword_index(services)
     model_builds.requeue_lost(services)
     _requeue_lost(services)
     with services.database.begin() as session:
         token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)
+    kept = timedelta(days=services.settings.notification_days)
+    with services.database.begin() as session:
+        notification_store.delete_old(
+            session, before=datetime.now(UTC) - kept, most_a_person=_MOST_NOTIFICATIONS
+        )
+    disk_space.clear_left_behind(services.settings)
     calibrating.fit_if_due(services)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)
+    trash.purge_forgotten(services, seconds=_PURGE_S)
 
 
 def _requeue_lost(services: Services) -> None:

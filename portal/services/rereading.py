@@ -5,14 +5,15 @@ from __future__ import annotations
 import codecs
 from uuid import UUID
 
-from portal.domain.documents import DocumentStatus, MediaType
+from portal.domain.documents import DocumentStatus
 from portal.domain.jobs import UNFINISHED
 from portal.domain.people import Person
 from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs
 from portal.ingest.decoding import ENCODINGS, known_encoding
 from portal.services import Services
-from portal.services.library import editable, open_file
+from portal.services.library import as_file, editable, seen
 from portal.store import documents as document_store
+from portal.store import files as file_store
 from portal.store import jobs as job_store
 
 __all__ = ["ENCODINGS", "reread"]
@@ -21,7 +22,8 @@ __all__ = ["ENCODINGS", "reread"]
 def reread(
     services: Services, person: Person, document_id: UUID, *, encoding: str | None = None
 ) -> None:
-    """Queue a document to be read again; until that is done, its present text is searched.
+    """Queue a document's last file to be read again; until that is done, its present text is
+    searched.
 
     `encoding` is one of ENCODINGS by any of its names, for files that are text; None: as it is
     recognised. Raises NotFound, Forbidden, InvalidInput, UndecodableAs when some bytes are none of
@@ -31,15 +33,15 @@ def reread(
     with services.database.begin() as session:
         document = editable(session, person, document_id, deleted=False)
         newest = job_store.find_newest(session, document_id)
-        file_id = document_store.find_file_id(session, document_id)
+        original = file_store.find_newest_original(session, document_id)
         if newest is not None and newest.status in UNFINISHED:
             raise Conflict(reason="the document is being prepared already")
-        if file_id is None:
+        if original is None:
             raise NotFound
         job_store.add_job(
             session,
             document_id=document_id,
-            file_id=file_id,
+            file_id=original.id,
             config={"encoding": name} if name else {},
         )
         if document.current_job_id is None:
@@ -52,8 +54,13 @@ def _checked(services: Services, person: Person, document_id: UUID, encoding: st
     name = known_encoding(encoding)
     if name is None:
         raise InvalidInput(reason="this encoding is not known; the documentation lists them")
-    file = open_file(services, person, document_id)
-    if not MediaType(file.media_type).has_encoding:
+    with services.database.begin() as session:
+        seen(session, person, document_id)
+        original = file_store.find_newest_original(session, document_id)
+    if original is None:
+        raise NotFound
+    file = as_file(services, original)
+    if not file.media_type.has_encoding:
         raise InvalidInput(reason="only text files and web pages have an encoding to choose")
     decoder = codecs.getincrementaldecoder(name)()
     try:

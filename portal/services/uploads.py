@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -14,9 +15,9 @@ from uuid import UUID, uuid4
 from portal.domain.documents import DocumentSummary, MediaType, Visibility
 from portal.domain.people import Person
 from portal.errors import EmptyFile, EncryptedPdf, NotFound, TooLarge
-from portal.ingest.formats.pdf import is_encrypted_pdf
+from portal.ingest.formats.pdf import is_encrypted_pdf, mentions_encryption
 from portal.ingest.media_types import sniff_file
-from portal.services import Services
+from portal.services import Services, disk_space, quotas
 from portal.services.library import MOST_TITLE_CHARACTERS, check_domain, check_title
 from portal.store import documents as document_store
 from portal.store import files as file_store
@@ -66,7 +67,8 @@ def store_upload(
 ) -> UploadReceipt:
     """Store a file and queue its ingestion; the same bytes by the same owner give what is there.
 
-    Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf; then nothing is stored.
+    Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, QuotaExceeded, StorageFull; then
+    nothing is stored.
     """
     upload = Upload(stream, file_name)
     receipts = store_uploads(
@@ -86,60 +88,82 @@ def store_uploads(
 ) -> list[UploadReceipt]:
     """Store several files together: all of them, or with the first error none."""
     domain = check_domain(domain)
-    checked = [_check(services, file, title) for file in files]
+    checked = [check(services, file, title) for file in files]
+    disk_space.expect_room_for(services, sum(file.size_bytes for file in checked))
     with services.database.begin() as session:
+        # In one order whoever asks: of two requests with the same files in different orders each
+        # would wait for the other.
+        for sha256 in sorted({file.sha256 for file in checked}):
+            document_store.lock_content(session, owner_id=person.id, sha256=sha256)
         return [
-            _store(session, person, file, domain=domain, visibility=visibility) for file in checked
+            _store(services, session, person, file, domain=domain, visibility=visibility)
+            for file in checked
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class CheckedFile:
+    """A file that can be taken: what it is, and what its document is called."""
+
     stream: IO[bytes]
     file_name: str
     title: str
     media_type: MediaType
+    size_bytes: int
     sha256: str
 
 
-def _check(services: Services, file: Upload, title: str | None) -> _Checked:
+def check(services: Services, file: Upload, title: str | None = None) -> CheckedFile:
+    """What a file is. Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InvalidInput for
+    the title; without one it is called after its file."""
     file_name = clean_file_name(file.file_name)
-    return _Checked(
+    return CheckedFile(
         stream=file.stream,
         file_name=file_name,
-        title=check_title(title if title and title.strip() else _title_of(file_name)),
+        title=check_title(title if title and title.strip() else title_of(file_name)),
         media_type=_check_file(services, file.stream, file_name),
+        size_bytes=_size_of(file.stream),
         sha256=_sha256(file.stream),
     )
 
 
 def _store(
+    services: Services,
     session: Session,
     person: Person,
-    file: _Checked,
+    file: CheckedFile,
     *,
     domain: str | None,
     visibility: Visibility,
 ) -> UploadReceipt:
-    document_store.lock_content(session, owner_id=person.id, sha256=file.sha256)
     present = document_store.find_duplicate(session, owner_id=person.id, sha256=file.sha256)
     if present is not None:
         return UploadReceipt(_summary(session, person, present), is_duplicate=True)
     document_id = uuid4()
-    file_id, sha256, size_bytes = file_store.add_file(session, file.stream)
-    document_store.add_document(
-        session,
-        document_id=document_id,
-        owner_id=person.id,
-        title=file.title,
-        file_name=file.file_name,
-        media_type=file.media_type,
-        size_bytes=size_bytes,
-        sha256=sha256,
-        domain=domain,
-        visibility=visibility,
+    room = quotas.room_for(
+        services, session, person.id, name=file.file_name, size_bytes=file.size_bytes
     )
-    job_store.add_job(session, document_id=document_id, file_id=file_id)
+    with room:
+        file_id, sha256, size_bytes = file_store.add_file(
+            session,
+            file.stream,
+            file_name=file.file_name,
+            media_type=file.media_type,
+            uploaded_by=person.id,
+        )
+        document_store.add_document(
+            session,
+            document_id=document_id,
+            owner_id=person.id,
+            title=file.title,
+            file_name=file.file_name,
+            media_type=file.media_type,
+            size_bytes=size_bytes,
+            sha256=sha256,
+            domain=domain,
+            visibility=visibility,
+        )
+        job_store.add_job(session, document_id=document_id, file_id=file_id)
     return UploadReceipt(_summary(session, person, document_id), is_duplicate=False)
 
 
@@ -156,37 +180,53 @@ def _summary(session: Session, person: Person, document_id: UUID) -> DocumentSum
     return summary
 
 
-def _title_of(file_name: str) -> str:
+def title_of(file_name: str) -> str:
+    """What a document is called that nobody gave a title."""
     return (PurePosixPath(file_name).stem.strip() or file_name)[:MOST_TITLE_CHARACTERS]
 
 
 def _check_file(services: Services, stream: IO[bytes], file_name: str) -> MediaType:
     """What the file is. Raises when it cannot be taken; leaves the stream at its start."""
-    size_bytes = stream.seek(0, 2)
-    stream.seek(0)
+    size_bytes = _size_of(stream)
     if size_bytes == 0:
         raise EmptyFile(name=file_name)
     if size_bytes > services.settings.max_upload_bytes:
         raise TooLarge(name=file_name, limit_mb=services.settings.max_upload_mb)
     media_type = sniff_file(stream, file_name)
-    if media_type is MediaType.PDF and _is_encrypted(stream):
+    if media_type is MediaType.PDF and _is_encrypted(services, stream):
         raise EncryptedPdf(name=file_name)
     stream.seek(0)
     return media_type
 
 
-def _is_encrypted(stream: IO[bytes]) -> bool:
-    with tempfile.NamedTemporaryFile(suffix=".pdf") as copy:
-        while block := stream.read(_COPY_BYTES):
+def _is_encrypted(services: Services, stream: IO[bytes]) -> bool:
+    stream.seek(0)
+    if not mentions_encryption(_blocks(stream)):
+        return False
+    stream.seek(0)
+    directory = disk_space.temporary_dir(services.settings)
+    with tempfile.NamedTemporaryFile(suffix=".pdf", dir=directory) as copy:
+        for block in _blocks(stream):
             copy.write(block)
         copy.flush()
         return is_encrypted_pdf(Path(copy.name))
 
 
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    return iter(lambda: stream.read(_COPY_BYTES), b"")
+
+
+def _size_of(stream: IO[bytes]) -> int:
+    """In bytes; leaves the stream at its start."""
+    size_bytes = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    return size_bytes
+
+
 def _sha256(stream: IO[bytes]) -> str:
     digest = hashlib.sha256()
     stream.seek(0)
-    while block := stream.read(_COPY_BYTES):
+    for block in _blocks(stream):
         digest.update(block)
     stream.seek(0)
     return digest.hexdigest()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -18,6 +20,7 @@ from portal.domain.documents import (
     MediaType,
     Visibility,
 )
+from portal.domain.jobs import UNFINISHED
 from portal.domain.people import Person
 from portal.store import files, vocabulary
 from portal.store.cursors import latest_first
@@ -27,6 +30,7 @@ from portal.store.models import (
     DocumentRevisionRow,
     DocumentRow,
     JobRow,
+    StoredFileRow,
     UserRow,
 )
 from portal.store.selection import visible_to
@@ -211,6 +215,16 @@ def find_summary(
     return _to_summary(row, person) if row else None
 
 
+def list_summaries(
+    session: Session, person: Person, document_ids: Sequence[UUID]
+) -> list[DocumentSummary]:
+    """Those of these documents that a person may see and that are not in the trash."""
+    statement = _summaries(person).where(
+        DocumentRow.id.in_(document_ids), DocumentRow.deleted_at.is_(None)
+    )
+    return [_to_summary(row, person) for row in session.execute(statement)]
+
+
 def find_detail(session: Session, person: Person, document_id: UUID) -> DocumentDetail | None:
     """A document with what is known of its searchable text, without the text itself."""
     summary = find_summary(session, person, document_id)
@@ -241,15 +255,27 @@ def find_detail(session: Session, person: Person, document_id: UUID) -> Document
     )
 
 
-def find_duplicate(session: Session, *, owner_id: UUID, sha256: str) -> UUID | None:
-    """A document of the same owner with the same bytes that is neither deleted nor failed."""
+def find_duplicate(
+    session: Session, *, owner_id: UUID, sha256: str, other_than: UUID | None = None
+) -> UUID | None:
+    """A document of the same owner with the same bytes, or with a new version of these bytes that
+    is being read, which is neither deleted nor failed."""
+    being_read = (
+        select(JobRow.document_id)
+        .join(StoredFileRow, StoredFileRow.id == JobRow.file_id)
+        .where(
+            StoredFileRow.sha256 == sha256,
+            JobRow.status.in_([status.value for status in UNFINISHED]),
+        )
+    )
     return session.scalar(
         select(DocumentRow.id)
         .where(
             DocumentRow.owner_id == owner_id,
-            DocumentRow.sha256 == sha256,
+            or_(DocumentRow.sha256 == sha256, DocumentRow.id.in_(being_read)),
             DocumentRow.deleted_at.is_(None),
             DocumentRow.status != DocumentStatus.FAILED.value,
+            DocumentRow.id.is_distinct_from(other_than),
         )
         .order_by(DocumentRow.created_at, DocumentRow.id)
         .limit(1)
@@ -265,16 +291,6 @@ def lock_content(session: Session, *, owner_id: UUID, sha256: str) -> None:
 
 def get_document(session: Session, document_id: UUID) -> DocumentRow | None:
     return session.get(DocumentRow, document_id)
-
-
-def find_file_id(session: Session, document_id: UUID) -> UUID | None:
-    """The original of a document's newest ingestion."""
-    return session.scalar(
-        select(JobRow.file_id)
-        .where(JobRow.document_id == document_id, JobRow.file_id.is_not(None))
-        .order_by(JobRow.created_at.desc(), JobRow.id)
-        .limit(1)
-    )
 
 
 def set_deleted(session: Session, document_id: UUID, *, deleted: bool) -> None:
@@ -327,6 +343,23 @@ def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
         )
     )
     vocabulary.forget_unused(session, terms)
+
+
+def lock_forgotten(session: Session, *, before: datetime) -> UUID | None:
+    """A document that lies in the trash since before then, the longest of all, held until the
+    transaction ends; none that somebody else holds."""
+    return session.scalar(
+        select(DocumentRow.id)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(
+            CollectionRow.name == PORTAL_COLLECTION,
+            DocumentRow.deleted_at < before,
+            DocumentRow.purged_at.is_(None),
+        )
+        .order_by(DocumentRow.deleted_at, DocumentRow.id)
+        .limit(1)
+        .with_for_update(of=DocumentRow, skip_locked=True)
+    )
 
 
 def purge(session: Session, document_id: UUID) -> None:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, cast
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Subquery,
+    delete,
+    false,
+    func,
+    insert,
+    select,
+    union,
+    update,
+)
 from sqlalchemy.orm import Session
 
+from portal.domain.documents import MediaType
 from portal.store.models import (
     DocumentRevisionRow,
+    DocumentRow,
     JobRow,
     StoredFilePartRow,
     StoredFileRow,
@@ -20,12 +34,29 @@ from portal.store.models import (
 PART_BYTES = 1024 * 1024
 
 
-def add_file(session: Session, stream: IO[bytes]) -> tuple[UUID, str, int]:
-    """Store what `stream` still holds, a part at a time: (file id, sha256, size in bytes)."""
+def add_file(
+    session: Session,
+    stream: IO[bytes],
+    *,
+    file_name: str | None = None,
+    media_type: MediaType | None = None,
+    uploaded_by: UUID | None = None,
+) -> tuple[UUID, str, int]:
+    """Store what `stream` still holds, a part at a time: (file id, sha256, size in bytes). Without
+    a name and type it has those of its document."""
     file_id = uuid4()
     digest, size_bytes = hashlib.sha256(), 0
     # The parts refer to the file, so it comes first; hash and size are known only at the end.
-    session.add(StoredFileRow(id=file_id, sha256="", size_bytes=0))
+    session.add(
+        StoredFileRow(
+            id=file_id,
+            sha256="",
+            size_bytes=0,
+            file_name=file_name,
+            media_type=media_type,
+            uploaded_by=uploaded_by,
+        )
+    )
     session.flush()
     part_index = 0
     while part := stream.read(PART_BYTES):
@@ -43,6 +74,66 @@ def add_file(session: Session, stream: IO[bytes]) -> tuple[UUID, str, int]:
     return file_id, digest.hexdigest(), size_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A file as it was uploaded, without its bytes."""
+
+    id: UUID
+    file_name: str
+    media_type: MediaType
+    size_bytes: int
+    sha256: str
+
+
+def find_original(session: Session, document_id: UUID) -> Original | None:
+    """The file of a document's searchable text; before there is any, the last that was sent."""
+    is_searched = func.coalesce(JobRow.id == DocumentRow.current_job_id, false())
+    return _first_original(session, document_id, is_searched.desc())
+
+
+def find_newest_original(session: Session, document_id: UUID) -> Original | None:
+    """The file that was sent last, whether or not it could be read."""
+    return _first_original(session, document_id)
+
+
+def find_original_of_job(session: Session, job_id: UUID) -> Original | None:
+    row = session.execute(_originals().where(JobRow.id == job_id)).one_or_none()
+    return _to_original(row) if row else None
+
+
+def _first_original(
+    session: Session, document_id: UUID, *first: ColumnElement[Any]
+) -> Original | None:
+    row = session.execute(
+        _originals()
+        .where(JobRow.document_id == document_id)
+        .order_by(*first, JobRow.created_at.desc(), JobRow.id)
+        .limit(1)
+    ).one_or_none()
+    return _to_original(row) if row else None
+
+
+def _originals() -> Select[Any]:
+    statement: Any = (
+        select(
+            StoredFileRow.id,
+            func.coalesce(StoredFileRow.file_name, DocumentRow.file_name),
+            func.coalesce(StoredFileRow.media_type, DocumentRow.media_type),
+            StoredFileRow.size_bytes,
+            StoredFileRow.sha256,
+        )
+        .select_from(JobRow)
+        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
+        .join(StoredFileRow, StoredFileRow.id == JobRow.file_id)
+    )
+    return cast("Select[Any]", statement)
+
+
+def _to_original(row: Any) -> Original:
+    file_id, file_name, media_type, size_bytes, sha256 = row
+    return Original(file_id, file_name, MediaType(media_type), size_bytes, sha256)
+
+
 def read_part(session: Session, file_id: UUID, part_index: int) -> bytes | None:
     """One part, None past the last."""
     return session.scalar(
@@ -58,6 +149,54 @@ def read_parts(session: Session, file_id: UUID) -> Iterator[bytes]:
     while (data := read_part(session, file_id, part_index)) is not None:
         yield data
         part_index += 1
+
+
+def lock_use(session: Session, owner_id: UUID) -> None:
+    """Let one person's originals be counted and added to by one transaction at a time."""
+    name = func.hashtextextended(f"originals of {owner_id}", 0)
+    session.execute(select(func.pg_advisory_xact_lock(name)))
+
+
+def used_bytes(session: Session, owner_id: UUID) -> int:
+    """What the originals of a person's documents take, each once, however many jobs read it."""
+    kept = _kept_files(DocumentRow.owner_id == owner_id)
+    return int(session.scalar(select(func.coalesce(func.sum(kept.c.size_bytes), 0))) or 0)
+
+
+def used_bytes_by_owner(session: Session) -> dict[UUID, int]:
+    """As `used_bytes`, of everybody who has any."""
+    kept = _kept_files(DocumentRow.owner_id.is_not(None))
+    rows = session.execute(
+        select(kept.c.owner_id, func.sum(kept.c.size_bytes)).group_by(kept.c.owner_id)
+    )
+    return {owner_id: int(used) for owner_id, used in rows}
+
+
+def _kept_files(of_documents: ColumnElement[bool]) -> Subquery:
+    """Originals of documents, each once with its owner: also those of earlier versions, and of
+    documents in the trash."""
+    columns = (DocumentRow.owner_id, StoredFileRow.id, StoredFileRow.size_bytes)
+    branches = [
+        select(*columns)
+        .join(link, link.document_id == DocumentRow.id)
+        .join(StoredFileRow, StoredFileRow.id == link.file_id)
+        .where(of_documents)
+        for link in (JobRow, DocumentRevisionRow)
+    ]
+    return union(*branches).subquery()
+
+
+def delete_unused(session: Session, file_ids: Sequence[UUID]) -> None:
+    """Erase those of these originals that nothing was read from and nothing is to be."""
+    of_job = select(JobRow.id).where(JobRow.file_id == StoredFileRow.id).exists()
+    of_revision = (
+        select(DocumentRevisionRow.id)
+        .where(DocumentRevisionRow.file_id == StoredFileRow.id)
+        .exists()
+    )
+    session.execute(
+        delete(StoredFileRow).where(StoredFileRow.id.in_(file_ids), ~of_job, ~of_revision)
+    )
 
 
 def delete_files_of(session: Session, document_id: UUID) -> None:

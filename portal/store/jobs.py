@@ -23,7 +23,13 @@ def add_job(
     config: Mapping[str, Any] | None = None,
 ) -> UUID:
     """Add a job and enqueue it on this very connection: roll back, and neither exists."""
-    row = JobRow(document_id=document_id, file_id=file_id, config=dict(config or {}))
+    row = JobRow(
+        document_id=document_id,
+        file_id=file_id,
+        config=dict(config or {}),
+        # Not the beginning of its transaction, which may have waited for the job before it.
+        created_at=func.clock_timestamp(),
+    )
     session.add(row)
     session.flush()
     queue.enqueue(session, row.id)

@@ -13,7 +13,7 @@ from portal.domain.conversations import Citation, QuotedText, SourceState
 from portal.domain.documents import DocumentDetail, StoredPassage
 from portal.domain.search import Span
 from portal.errors import NotFound
-from portal.services import citing, library
+from portal.services import citing, library, revisions
 from portal.text.analyser import query_terms
 from portal.text.highlight import highlight_spans
 from portal.web.identifiers import as_uuid
@@ -22,12 +22,14 @@ from portal.web.identifiers import as_uuid
 @dataclass(frozen=True, slots=True)
 class Focus:
     """What a link points to in a document. `passage` holds or begins it. A citation of the present
-    text is marked where it stands; one of an earlier text brings that text along as `quoted`.
+    text is marked where it stands; one of an earlier text brings that text along as `quoted`, and
+    which revision that is.
     `is_gone` when the link's passage is no longer there."""
 
     passage: StoredPassage | None = None
     citation: Citation | None = None
     quoted: QuotedText | None = None
+    quoted_number: int | None = None
     query: str = ""
     conversation_id: UUID | None = None
     is_gone: bool = False
@@ -78,7 +80,17 @@ def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
             return Focus(is_gone=True)
         if citation.state is SourceState.REPLACED:
             quoted = citing.quoted_text(services, person, citation_id)
-            return Focus(citation=citation, quoted=quoted, conversation_id=came_from())
+            number = None
+            if citation.revision_id is not None:
+                number = revisions.find_number(
+                    services, person, detail.summary.id, citation.revision_id
+                )
+            return Focus(
+                citation=citation,
+                quoted=quoted,
+                quoted_number=number,
+                conversation_id=came_from(),
+            )
         passage = _passage_of(detail.summary.id, citation)
     except NotFound:
         return Focus(is_gone=True)

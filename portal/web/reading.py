@@ -18,12 +18,15 @@ from portal.domain.documents import DocumentDetail, MediaType, Visibility
 from portal.domain.jobs import UNFINISHED
 from portal.errors import Conflict, InvalidInput
 from portal.phrases import error_message
-from portal.services import jobs, library, rereading
+from portal.services import jobs, library, rereading, revisions
+from portal.services.library import StoredFile
 from portal.web.documents import ACTIVE
 from portal.web.focus import find_focus
-from portal.web.layout import remember, wants_fragment
+from portal.web.layout import fragments, remember, wants_fragment
+from portal.web.notifications import new_bell
 
 PASSAGES_A_PAGE = 50
+_REVISIONS_SHOWN = 3
 # A viewer for PDF is a plugin to the policy, so this one response allows it; scripts stay out.
 FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
 PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
@@ -38,8 +41,10 @@ def show(document_id: UUID) -> Answer:
     services, person = context.services(), context.person()
     detail = library.get_document(services, person, document_id)
     if wants_fragment("document-state"):
-        return render_template("fragments/reading/_state.html", **_state(detail))
-    return render_template("pages/document.html", **_page_values(detail))
+        state = _state(detail)
+        ending = [] if state["is_active"] else new_bell()
+        return fragments(("fragments/reading/_state.html", state), *ending)
+    return render_template("pages/document.html", **page_values(detail))
 
 
 @blueprint.get("/<uuid:document_id>/file")
@@ -48,13 +53,16 @@ def original_file(document_id: UUID) -> Answer:
     services, person = context.services(), context.person()
     detail = library.get_document(services, person, document_id)
     stored = library.open_file(services, person, document_id)
+    return file_answer(stored, encoding=detail.encoding)
+
+
+def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
+    """A file that somebody uploaded, as the browser may have it."""
     is_pdf, is_docx = stored.media_type is MediaType.PDF, stored.media_type is MediaType.DOCX
     response = Response(stored.parts, direct_passthrough=True)
     # Markdown and HTML as plain text: nothing that somebody uploaded is shown as a page of ours.
     response.headers["Content-Type"] = (
-        stored.media_type
-        if is_pdf or is_docx
-        else f"text/plain; charset={_charset(detail.encoding)}"
+        stored.media_type if is_pdf or is_docx else f"text/plain; charset={_charset(encoding)}"
     )
     response.headers["Content-Length"] = str(stored.size_bytes)
     kind = "attachment" if is_docx or "download" in request.args else "inline"
@@ -81,7 +89,7 @@ def edit(document_id: UUID) -> Answer:
         )
     except InvalidInput as error:
         detail = library.get_document(services, person, document_id)
-        values = _page_values(detail) | {"edit_error": error_message(error)}
+        values = page_values(detail) | {"edit_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
     remember(gettext("Saved."), kind="success")
     return redirect(url_for("reading.show", document_id=document_id), code=303)
@@ -96,7 +104,7 @@ def reindex(document_id: UUID) -> Answer:
         rereading.reread(services, person, document_id, encoding=encoding)
     except (InvalidInput, Conflict) as error:
         detail = library.get_document(services, person, document_id)
-        values = _page_values(detail) | {"reindex_error": error_message(error)}
+        values = page_values(detail) | {"reindex_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
     remember(gettext("The document is being read again."), kind="success")
     return redirect(url_for("reading.show", document_id=document_id), code=303)
@@ -112,14 +120,16 @@ def _state(detail: DocumentDetail) -> dict[str, Any]:
         "detail": detail,
         "document": document,
         "job": job,
+        "unread": revisions.find_unread(context.services(), context.person(), document.id),
+        "has_ended": wants_fragment(),
         "is_active": document.status in ACTIVE or is_read_again,
     }
 
 
-def _page_values(detail: DocumentDetail) -> dict[str, Any]:
+def page_values(detail: DocumentDetail) -> dict[str, Any]:
     services, person = context.services(), context.person()
     document_id = detail.summary.id
-    focus, part = find_focus(detail), _positive(request.args.get("part"))
+    focus, part = find_focus(detail), positive(request.args.get("part"))
     if focus.passage is not None:
         before = library.count_passages_before(services, person, document_id, focus.passage)
         part = before // PASSAGES_A_PAGE + 1
@@ -142,11 +152,16 @@ def _page_values(detail: DocumentDetail) -> dict[str, Any]:
         "query": focus.query,
         "visibilities": tuple(Visibility),
         "encodings": rereading.ENCODINGS,
+        "revision_page": revisions.list_revisions(
+            services, person, document_id, limit=_REVISIONS_SHOWN
+        ),
     }
 
 
-def _positive(text: str | None) -> int:
-    return max(1, int(text)) if text and text.isdecimal() and len(text) < 7 else 1  # noqa: PLR2004
+def positive(text: str | None, *, otherwise: int = 1) -> int:
+    """The number of an address, from 1; `otherwise` where there is none to read."""
+    is_number = text and text.isascii() and text.isdecimal() and len(text) < 7  # noqa: PLR2004
+    return max(1, int(text)) if text and is_number else otherwise
 
 
 def _charset(encoding: str | None) -> str:

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 from portal import context
 from portal.domain.documents import DocumentSummary
 from portal.errors import NotFound
-from portal.services import library
+from portal.services import library, trash
 from portal.web.documents import list_values
 from portal.web.layout import fragments, gone, remember, toast, wants_fragment
 from portal.web.security import local_path
@@ -24,8 +24,16 @@ Answer = Response | str
 
 @blueprint.get("")
 def show() -> Answer:
-    documents = library.list_trash(context.services(), context.person())
-    return render_template("pages/trash.html", documents=documents)
+    services = context.services()
+    documents = library.list_trash(services, context.person())
+    return render_template(
+        "pages/trash.html",
+        documents=documents,
+        purges={
+            one.id: trash.purged_at(services, one.deleted_at) for one in documents if one.deleted_at
+        },
+        trash_days=services.settings.trash_days,
+    )
 
 
 @blueprint.post("/<uuid:document_id>/restore")

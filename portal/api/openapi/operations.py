@@ -16,6 +16,7 @@ from portal.api.openapi.examples import example_of, request_example
 
 _TEXTUAL = ("application/json", "multipart/form-data")
 _LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+_MOST_NUMBER = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,9 @@ def _complete_parameters(operation: dict[str, Any], route: Route) -> None:
             parameter["required"] = True
             if parameter["name"] in route.uuid_arguments:
                 schema["format"] = "uuid"
+            if schema.get("type") == "integer":
+                schema |= {"minimum": 1, "maximum": _MOST_NUMBER}
+                parameter.setdefault("description", "which one, from 1")
             noun = parameter["name"].removesuffix("_id").replace("_", " ")
             parameter.setdefault("description", f"id of the {noun}")
         if parameter["in"] == "path" or "examples" in schema:

@@ -52,6 +52,10 @@ class StoredFileRow(Base):
     id: Mapped[UuidKey]
     sha256: Mapped[str] = mapped_column(Text)
     size_bytes: Mapped[int] = mapped_column(BigInteger)
+    # Unknown of files that older code stored: they are called as their document is.
+    file_name: Mapped[str | None] = mapped_column(Text)
+    media_type: Mapped[str | None] = mapped_column(Text)
+    uploaded_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     created_at: Mapped[CreatedAt]
 
 
@@ -123,6 +127,9 @@ class DocumentRevisionRow(Base):
     pages: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     headings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     warnings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    # Against the text that was searched before it; unknown of the first, and of too long ones.
+    characters_added: Mapped[int | None]
+    characters_removed: Mapped[int | None]
     created_at: Mapped[CreatedAt]
 
     __table_args__ = (UniqueConstraint("document_id", "revision_number"),)

@@ -1,0 +1,95 @@
+"""Bodies of the revisions of documents."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.domain.documents import MediaType
+from portal.text.stretches import StretchKind
+
+_NUMBER = "of the revision, from 1; numbers are never used again"
+
+
+class RevisionModel(ResponseModel):
+    id: UUID
+    number: int = Field(description=_NUMBER)
+    created_at: AwareDatetime = Field(description="when its text was read")
+    uploaded_by: str = Field(description="empty when the account is gone", examples=["ada"])
+    file_name: str
+    media_type: MediaType
+    bytes: int | None = Field(description="of its file", examples=[2048])
+    sha256: str | None = Field(description="of its file")
+    extractor: str = Field(examples=["pypdfium2"])
+    encoding: str | None = Field(description="of a text file", examples=[None])
+    page_count: int
+    character_count: int
+    is_current: bool = Field(description="it is the text that is searched")
+    is_reread: bool = Field(description="the file of the revision before, read again: no new bytes")
+    characters_added: int | None = Field(
+        description="against the revision before; null where that was not compared",
+        examples=[120],
+    )
+    characters_removed: int | None = Field(description="as `characters_added`", examples=[4])
+
+
+class RevisionListResponse(ResponseModel):
+    revisions: list[RevisionModel] = Field(description="the latest first")
+    total_count: int
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+
+
+class RevisionQuery(RequestModel):
+    cursor: CleanText | None = Field(
+        None, max_length=300, description="`next_cursor` of the page before"
+    )
+    limit: int = Field(50, ge=1, le=200, description="revisions a page")
+
+
+class RevisionContentResponse(ResponseModel):
+    id: UUID = Field(description="of the document")
+    revision_id: UUID
+    number: int
+    text: str
+
+
+class DifferencesQuery(RequestModel):
+    against: int | None = Field(
+        None, ge=1, le=2**31 - 1, description="number of the other revision; unset: the one before"
+    )
+    part: int = Field(1, ge=1, le=1_000_000, description="which part of long differences")
+
+
+class StretchModel(ResponseModel):
+    kind: StretchKind = Field(
+        description="`removed` stands in `against` alone, `added` in `number` alone, `same` and "
+        "`folded` in both"
+    )
+    text: str | None = Field(description="null: `folded` and too long to be told here")
+    characters: int
+
+
+class DifferencesResponse(ResponseModel):
+    number: int
+    against: int
+    characters_added: int
+    characters_removed: int
+    part: int
+    part_count: int
+    stretches: list[StretchModel]
+
+
+VERSION_BODY = {
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["file"],
+                "properties": {"file": {"type": "string", "format": "binary"}},
+            }
+        }
+    },
+    "required": True,
+}

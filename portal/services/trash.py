@@ -1,0 +1,39 @@
+"""What has lain in the trash long enough is erased for good, as if its owner had done so."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from portal.services import Services
+from portal.services.library import erase
+from portal.store import documents as document_store
+
+log = structlog.get_logger(__name__)
+
+
+def purged_at(services: Services, deleted_at: datetime) -> datetime | None:
+    """When the workers erase what was deleted then; None: never."""
+    days = services.settings.trash_days
+    return deleted_at + timedelta(days=days) if days else None
+
+
+def purge_forgotten(services: Services, *, seconds: float, now: datetime | None = None) -> int:
+    """Erase what was deleted `trash_days` ago, one document a transaction, until nothing is left or
+    `seconds` are over; gives how many. Safe in several workers at once."""
+    if not services.settings.trash_days:
+        return 0
+    before = (now or datetime.now(UTC)) - timedelta(days=services.settings.trash_days)
+    ends_at, count = time.monotonic() + seconds, 0
+    while True:
+        with services.database.begin() as session:
+            document_id = document_store.lock_forgotten(session, before=before)
+            if document_id is None:
+                return count
+            erase(session, document_id)
+        count += 1
+        log.info("document_purged", document_id=str(document_id))
+        if time.monotonic() >= ends_at:
+            return count

@@ -23,7 +23,7 @@ from portal import create_app
 from portal.bootstrap import build_services
 from portal.context import SESSION_COOKIE
 from portal.database.embedded import EmbeddedPostgres
-from portal.services import Services, accounts, setup
+from portal.services import Services, accounts, notifications, setup
 from portal.settings import Settings
 from tests.conftest import SERVER, Portal, make_settings
 from tests.factories_chat import FakeChat, Step, fake_chat
@@ -66,6 +66,8 @@ def library(documents: dict[str, str]) -> Iterator[Library]:
         portal = Portal(services, accounts.find_person(services, "admin"))
         for name, text in documents.items():
             portal.add(text, name=name)
+        # No test is about being told of these.
+        notifications.take(services, portal.admin)
         yield made
 
 

@@ -75,7 +75,7 @@ def test_search_settings_count_from_the_next_search_on(
     page.get_by_test_id("search-settings").click()
     page.get_by_label("Fusion").select_option("rrf")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_test_id("notification")).to_contain_text("saved")
+    expect(page.get_by_test_id("notification").filter(has_text="saved")).to_be_visible()
     search = SearchPage(page).ask("quince trees settings")
     expect(search.open_explanation()).to_contain_text("reciprocal ranks")
     page.goto("/admin/search")
@@ -91,7 +91,7 @@ def test_preferred_domain_is_kept_with_the_account(open_portal: OpenPortal) -> N
         box = portal.page.get_by_test_id("preferred-domain")
         box.fill(domain)
         box.press("Enter")
-        expect(portal.page.get_by_test_id("notification")).to_be_visible()
+        expect(portal.page.get_by_test_id("notification").first).to_be_visible()
         expect(portal.page.get_by_test_id("preferred-domain")).to_have_value(domain)
 
 

@@ -58,7 +58,7 @@ def test_token_is_made_by_keyboard_used_and_revoked(
     expect(page.get_by_test_id("secret-value")).to_have_count(0)
     expect(row.get_by_test_id("token-last-used")).to_contain_text("last used")
     row.get_by_role("button", name="Revoke").click()
-    expect(page.get_by_test_id("notification").first).to_contain_text("revoked")
+    expect(page.get_by_test_id("notification").filter(has_text="revoked")).to_be_visible()
     expect(row).to_have_count(0)
     assert asked(documents, secret) == 401
     assert portal.console_errors == []

@@ -29,8 +29,10 @@ export function watchRequests() {
   });
 }
 
+// Whatever asks of itself, while nobody waits for the answer.
 function isPolling(elt) {
-  return Boolean(elt?.getAttribute?.("hx-trigger")?.startsWith("every"));
+  const trigger = elt?.getAttribute?.("hx-trigger");
+  return Boolean(trigger?.startsWith("every") || elt?.hasAttribute?.("data-quiet"));
 }
 
 // A fragment that replaces its own target says so by having the same id.

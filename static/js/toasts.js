@@ -6,7 +6,12 @@ const container = () => document.getElementById("notifications");
 export function watchToasts() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-dismiss]");
-    if (button) button.closest(".toast, .upload-item")?.remove();
+    const note = button?.closest(".toast, .upload-item");
+    if (note) dismiss(note);
+  });
+  document.addEventListener("keydown", (event) => {
+    const note = event.key === "Escape" && event.target.closest?.(".toast");
+    if (note) dismiss(note);
   });
   // A note whose action was taken has done its work.
   document.addEventListener("htmx:afterRequest", (event) => {
@@ -33,20 +38,40 @@ export function showToast(templateId) {
 function welcome(toast) {
   removeTwins(toast);
   crowdOut();
-  // Errors, and notes that offer to undo something, wait for the reader.
-  if (toast.dataset.kind === "error" || toast.querySelector("form")) return;
+  if (stays(toast)) return;
   let timer = null;
-  const start = () => (timer = setTimeout(() => toast.remove(), LIFE_MS));
-  const stop = () => clearTimeout(timer);
-  for (const name of ["pointerenter", "focusin"]) toast.addEventListener(name, stop);
+  // Nobody reads it while another tab is in front; and nothing is taken away from under a hand.
+  const isRead = () =>
+    !document.hidden && !toast.matches(":hover") && !toast.contains(document.activeElement);
+  const start = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (isRead() ? toast.remove() : start()), LIFE_MS);
+  };
   for (const name of ["pointerleave", "focusout"]) toast.addEventListener(name, start);
   start();
 }
 
-// The oldest give way, so that notes never cover the page.
+// Errors, and notes that offer to undo something, wait for the reader.
+function stays(toast) {
+  return toast.dataset.kind === "error" || toast.hasAttribute("data-stays");
+}
+
+// The oldest give way, those that wait for the reader last, so that notes never cover the page.
 function crowdOut() {
   const toasts = [...container().querySelectorAll(".toast")];
-  for (const toast of toasts.slice(0, Math.max(0, toasts.length - MOST_TOASTS))) toast.remove();
+  const older = toasts.slice(0, -1);
+  const leaving = [...older.filter((one) => !stays(one)), ...older.filter(stays)];
+  const count = Math.max(0, toasts.length - MOST_TOASTS);
+  for (const toast of leaving.slice(0, count)) toast.remove();
+}
+
+// Take a note away by hand; whoever did so with the keyboard goes on with the next note, or with
+// the page.
+function dismiss(note) {
+  const hadFocus = note.contains(document.activeElement);
+  const next = note.nextElementSibling ?? note.previousElementSibling;
+  note.remove();
+  if (hadFocus) (next?.querySelector("[data-dismiss]") ?? document.getElementById("main"))?.focus();
 }
 
 function removeTwins(toast) {

@@ -64,6 +64,8 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost_or_differs(
     assert {row[0] for row in found} == acknowledged
     assert [row for row in found if row[1] != "ready"] == []
     assert world.rows("SELECT status, count(*) FROM jobs GROUP BY 1") == [("ready", documents)]
+    told = "SELECT kind, count(*), count(DISTINCT document_id) FROM notifications GROUP BY 1"
+    assert world.rows(told) == [("ready", documents, documents)]
     assert not ended.is_set()
 
     for name, content in files.items():

@@ -1,0 +1,143 @@
+"""Being told that a document is ready, or has failed: on whatever page one is, once, and later."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from e2e.conftest import PASSWORD, OpenPortal
+from e2e.pages.portal import INDEXING_TIMEOUT_MS, PortalPages
+
+pytestmark = pytest.mark.e2e
+
+
+def invite(open_portal: OpenPortal, name: str) -> None:
+    """Make an account that nothing else happens to."""
+    portal = open_portal("en")
+    page = portal.page
+    portal.sign_in("admin", PASSWORD)
+    page.goto("/admin")
+    page.get_by_test_id("make-invitation").click()
+    link = page.get_by_test_id("secret-value").input_value()
+    newcomer = open_portal("en").page
+    newcomer.goto(link[link.index("/invite/") :])
+    newcomer.locator("input[name=name]").fill(name)
+    newcomer.locator("input[name=password]").fill(PASSWORD)
+    newcomer.locator("input[name=password_again]").fill(PASSWORD)
+    newcomer.get_by_test_id("invitation-form").locator("button[type=submit]").click()
+    expect(newcomer.get_by_test_id("document-list")).to_be_attached()
+
+
+def told(portal: PortalPages) -> Locator:
+    """The notes in the corner."""
+    return portal.page.locator("#notifications").get_by_test_id("notification")
+
+
+def expect_no_more(portal: PortalPages) -> None:
+    """The page asked, and there was nothing to tell."""
+    with portal.page.expect_response(lambda answer: "/notifications/state" in answer.url) as asked:
+        portal.page.evaluate("htmx.trigger('#notification-bell', 'portal:seen')")
+    assert asked.value.status == 204
+    expect(told(portal)).to_have_count(0)
+
+
+def bell(portal: PortalPages) -> Locator:
+    return portal.page.get_by_test_id("notification-bell")
+
+
+def wait_until_failed(plain: PortalPages, title: str) -> None:
+    """As somebody without scripts waits."""
+    for _ in range(INDEXING_TIMEOUT_MS // 1000):
+        if plain.row(title).get_attribute("data-status") == "failed":
+            return
+        plain.page.wait_for_timeout(1000)  # A person without JavaScript reloads now and then.
+        plain.page.goto("/documents")
+    expect(plain.row(title)).to_have_attribute("data-status", "failed")
+
+
+def test_one_is_told_once_on_whatever_page_one_is_and_also_later(
+    open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
+) -> None:
+    name, good, blank = "told once", tmp_path / "潮汐表 tide table.txt", tmp_path / "blank.txt"
+    good.write_text("High water is at noon. 中午满潮。", encoding="utf-8")
+    blank.write_text("\n \n", encoding="utf-8")
+    invite(open_portal, name)
+
+    # Told on another page than that of the upload, and left where one writes. A window without
+    # scripts tells nobody.
+    plain = open_portal("zh-CN", javascript=False)
+    plain.sign_in(name, PASSWORD)
+    here = open_portal("en", viewport={"width": 360, "height": 740})
+    here.sign_in(name, PASSWORD)
+    expect(bell(here)).to_have_accessible_name("Notifications")
+    expect(here.page.locator("#notifications[aria-live=polite]")).to_be_empty()
+    plain.upload(good)
+    here.page.goto("/account")
+    field = here.page.get_by_test_id("preferred-domain")
+    field.focus()
+    expect(told(here)).to_contain_text(good.stem, timeout=INDEXING_TIMEOUT_MS)
+    expect(field).to_be_focused()
+    expect(bell(here)).to_have_accessible_name("Notifications, 1 unread")
+    assert_accessible(here.page)
+    here.page.reload()
+    expect_no_more(here)
+    _stays_when_its_session_ends(here)
+    here.page.close()
+
+    # What ended while no page was there to tell is told when one is, in its reader's language.
+    plain.upload(blank)
+    wait_until_failed(plain, blank.stem)
+    back = open_portal("zh-CN", color_scheme="dark", viewport={"width": 360, "height": 740})
+    back.sign_in(name, PASSWORD)
+    expect(told(back)).to_contain_text("请选择含有文字的文件")
+    expect(told(back)).to_have_attribute("data-kind", "error")
+    expect(bell(back)).to_contain_text("2")
+    told(back).locator("[data-dismiss]").focus()
+    back.page.keyboard.press("Escape")
+    expect(told(back)).to_have_count(0)
+    back.page.reload()
+    expect_no_more(back)
+    _reads_them(back, plain, good.stem, assert_accessible)
+    assert back.console_errors == []
+
+
+def _stays_when_its_session_ends(portal: PortalPages) -> None:
+    """What somebody was about to write is still there."""
+    field = portal.page.get_by_test_id("preferred-domain")
+    field.fill("tides")
+    portal.page.context.clear_cookies()
+    with portal.page.expect_response(lambda answer: "/notifications/state" in answer.url) as asked:
+        portal.page.evaluate("htmx.trigger('#notification-bell', 'portal:seen')")
+    assert asked.value.status == 401
+    portal.page.evaluate("htmx.trigger('#notification-bell', 'portal:seen')")
+    expect(field).to_have_value("tides")
+    expect(told(portal)).to_have_count(0)
+    assert portal.console_errors == []
+
+
+def _reads_them(
+    portal: PortalPages, plain: PortalPages, title: str, assert_accessible: Callable[[Page], None]
+) -> None:
+    """By the bell's menu, and in the list, which needs no scripts."""
+    bell(portal).click()
+    rows = portal.page.locator("#notification-menu").get_by_test_id("notification")
+    expect(rows).to_have_count(2)
+    assert_accessible(portal.page)
+    portal.page.keyboard.press("Escape")
+    expect(rows).to_have_count(0)
+    bell(plain).click()
+    expect(plain.page).to_have_url(re.compile("/notifications$"))
+    rows = plain.page.get_by_test_id("notification")
+    rows.filter(has_text=title).get_by_role("button").click()
+    expect(plain.page.get_by_role("heading", level=1)).to_contain_text(title)
+    expect(bell(plain)).to_contain_text("1")
+    bell(plain).click()
+    plain.page.get_by_test_id("mark-all-read").click()
+    expect(plain.page.locator(".is-unread")).to_have_count(0)
+    portal.page.goto("/notifications")
+    expect(portal.page.locator(".bell-count")).to_have_count(0)
+    assert_accessible(portal.page)

@@ -1,0 +1,40 @@
+// The bell asks after itself while somebody looks at the page; its menu opens when it is fetched.
+export function watchNotifications() {
+  const menu = document.getElementById("notification-menu");
+  if (!menu) return;
+
+  // A page that nobody sees tells nobody: another one of theirs may.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (document.hidden && isOwn(event.detail.elt)) event.preventDefault();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) window.htmx.trigger("#notification-bell", "portal:seen");
+  });
+  // A session that ended takes nobody off a page on which they write.
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    const { elt, xhr } = event.detail;
+    if (xhr.status !== 401 || !isOwn(elt)) return;
+    event.preventDefault();
+    const bell = document.getElementById("notification-bell");
+    // What HTMX does not know of asks for nothing more.
+    bell?.replaceWith(bell.cloneNode(true));
+  });
+  watchMenu(menu);
+}
+
+function isOwn(elt) {
+  return Boolean(elt.closest?.("#notification-bell"));
+}
+
+function watchMenu(menu) {
+  const link = document.getElementById("notification-link");
+  link.setAttribute("aria-expanded", "false");
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target === menu) menu.showPopover();
+  });
+  menu.addEventListener("toggle", (event) => {
+    const isOpen = event.newState === "open";
+    link.setAttribute("aria-expanded", String(isOpen));
+    if (!isOpen) menu.replaceChildren();
+  });
+}

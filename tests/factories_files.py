@@ -253,18 +253,23 @@ def truncated_pdf(path: Path) -> Path:
     return path
 
 
-def labelled_pdf(path: Path) -> Path:
-    """Three pages: i, ii, 1."""
-    write_pdf(path, [["序言"], ["目录"], ["正文从这里开始。"]])
+def labelled_pdf(
+    path: Path,
+    pages: Sequence[Sequence[str]] = (["序言"], ["目录"], ["正文从这里开始。"]),
+    *,
+    prefix: str | None = None,
+) -> Path:
+    """The first two pages are i and ii, the third and those behind it 1, 2, …; with a prefix all
+    are 1, 2, … behind it."""
+    write_pdf(path, pages)
+    ranges = [
+        *(0, pikepdf.Dictionary(S=pikepdf.Name.r)),
+        *(2, pikepdf.Dictionary(S=pikepdf.Name.D)),
+    ]
+    if prefix is not None:
+        ranges = [0, pikepdf.Dictionary(S=pikepdf.Name.D, P=pikepdf.String(prefix))]
     with pikepdf.open(path, allow_overwriting_input=True) as pdf:
-        pdf.Root.PageLabels = pikepdf.Dictionary(
-            Nums=pikepdf.Array(
-                [
-                    *(0, pikepdf.Dictionary(S=pikepdf.Name.r)),
-                    *(2, pikepdf.Dictionary(S=pikepdf.Name.D)),
-                ]
-            )
-        )
+        pdf.Root.PageLabels = pikepdf.Dictionary(Nums=pikepdf.Array(ranges))
         pdf.save(path)
     return path
 

@@ -103,6 +103,7 @@ def _markup() -> Iterator[Hostile]:
     yield Hostile("hx.html", b'<body hx-get="/logout" onload="x()"><p hx-on:click="y()">seen',
                   says="seen", never="hx-")  # fmt: skip
     yield Hostile("deep.html", b"<b><i>" * 3_000 + b"deep words", says="deep words")
+    yield Hostile("deepest.html", b"<ul><li>" * 50_000 + b"deepest words", says="deepest words")
     yield Hostile("hidden.html", b"<style>p{}</style><p hidden>secret</p><title>t", "empty_file")
     yield Hostile("lying.html", '<meta charset="gb2312"><p>其实是统一码'.encode(), says="其实是")
     yield Hostile("entity.html", b"<p>&#0;&#xD800;&#x110000;&nope; kept", says="kept")

@@ -25,9 +25,11 @@ from portal.web import (
     job_words,
     layout,
     messages,
+    notifications,
     preferences,
     presenters,
     reading,
+    revisions,
     search,
     security,
     selection,
@@ -44,8 +46,10 @@ BLUEPRINTS = (
     preferences.blueprint,
     documents.blueprint,
     document_jobs.blueprint,
+    notifications.blueprint,
     uploads.blueprint,
     reading.blueprint,
+    revisions.blueprint,
     search.blueprint,
     selection.blueprint,
     chat.blueprint,
@@ -75,6 +79,7 @@ def register(app: APIFlask) -> None:
     answers.init_app(app)
     selection.init_app(app)
     layout.init_app(app)
+    notifications.init_app(app)
     api_docs.init_app(app)
     app.register_error_handler(Exception, errors.respond)
     for blueprint in BLUEPRINTS:

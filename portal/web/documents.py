@@ -9,7 +9,7 @@ from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import make_response, redirect, render_template, request, url_for
-from flask_babel import gettext, ngettext
+from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import context
@@ -18,21 +18,19 @@ from portal.domain.documents import (
     DocumentPage,
     DocumentStatus,
     DocumentSummary,
-    Failure,
     MediaType,
 )
 from portal.domain.jobs import Job
-from portal.errors import Forbidden, NotFound, PortalError
-from portal.phrases import failure_message
+from portal.errors import Forbidden, NotFound
 from portal.services import jobs, library
 from portal.web.layout import fragments, gone, remember, toast, wants_fragment
+from portal.web.notifications import new_bell
 from portal.web.selection import rows_switches
 
 PAGE_SIZE = 50
 # One request a second asks after at most so many rows. The oldest come first, which is the order
 # in which they are worked on.
 WATCH_LIMIT = 20
-MOST_NOTES_AT_ONCE = 2
 ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
 TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 
@@ -133,10 +131,10 @@ def index() -> Answer:
 
 @blueprint.get("/documents/progress")
 def progress() -> Answer:
-    """Rows whose status changed, how far the others are, a note for each that came to an end, and
+    """Rows whose status changed, how far the others are, the bell when one came to an end, and
     whether to ask again."""
     changed: list[tuple[str, dict[str, Any]]] = []
-    ended: list[DocumentSummary] = []
+    has_ended = False
     active: list[DocumentSummary] = []
     for document_id, known_status in _watched():
         try:
@@ -147,10 +145,10 @@ def progress() -> Answer:
         active += [document] if document.status in ACTIVE else []
         if document.status != known_status:
             changed.append(row(document, out_of_band=True))
-            ended += [document] if document.status not in ACTIVE else []
+            has_ended |= document.status not in ACTIVE
     poller = ("fragments/documents/_progress.html", {"is_active": bool(active)})
-    button = [retry_failed_button()] if ended else []
-    return fragments(poller, *changed, *_stages(active), *button, *_ending_notes(ended))
+    ending = [retry_failed_button(), *new_bell()] if has_ended else []
+    return fragments(poller, *changed, *_stages(active), *ending)
 
 
 def _stages(active: list[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -212,31 +210,6 @@ def retry_failed_button() -> tuple[str, dict[str, Any]]:
     failed_count = jobs.count_failed(context.services(), context.person())
     values = {"failed_count": failed_count, "out_of_band": True}
     return "fragments/documents/_retry_failed.html", values
-
-
-def _ending_notes(ended: list[DocumentSummary]) -> list[tuple[str, dict[str, Any]]]:
-    """A note for each document that came to its end, or one for all when they are many."""
-    if len(ended) <= MOST_NOTES_AT_ONCE:
-        return [_ending_note(document) for document in ended]
-    ready_count = sum(document.status is DocumentStatus.READY for document in ended)
-    failed_count = len(ended) - ready_count
-    notes = []
-    if ready_count:
-        words = ngettext("%(num)s document is ready.", "%(num)s documents are ready.", ready_count)
-        notes.append(toast(words, kind="success"))
-    if failed_count:
-        words = ngettext("%(num)s document failed.", "%(num)s documents failed.", failed_count)
-        notes.append(toast(words, kind="error"))
-    return notes
-
-
-def _ending_note(document: DocumentSummary) -> tuple[str, dict[str, Any]]:
-    link = url_for("reading.show", document_id=document.id)
-    if document.status is DocumentStatus.READY:
-        message = gettext("“%(title)s” is ready and can be searched.", title=document.title)
-        return toast(message, kind="success", link=link)
-    failure = document.failure or Failure(PortalError.code)
-    return toast(failure_message(failure), kind="error", link=link)
 
 
 def _watched() -> list[tuple[UUID, str]]:

@@ -1,29 +1,36 @@
-"""Files coming in: several in one form, or one a request with progress."""
+"""Files coming in: one a request with a row of its own, or several in a form without a script."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import redirect, render_template, request, url_for
-from flask_babel import gettext, ngettext
+from flask_babel import gettext
 from werkzeug.datastructures import FileStorage
 from werkzeug.wrappers import Response
 
 from portal import context
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import N_, InvalidInput, PortalError
+from portal.incoming import one_by_one
 from portal.phrases import error_message
-from portal.services import uploads
-from portal.web.documents import list_values, row, total
-from portal.web.layout import fragments, remember, toast, wants_fragment
+from portal.services import idempotency, jobs, library, uploads
+from portal.services.uploads import UploadReceipt
+from portal.web.documents import list_values, progress_line, row, total
+from portal.web.layout import fragments, remember, wants_fragment
 
-MOST_NOTICES = 5
+# More than that is told on the page: notes travel in a cookie, which browsers drop over 4 kB.
+MOST_NOTES = 5
+# So many documents are asked after at a time.
+MOST_STATES = 50
 
 blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)
 
 Answer = Response | str | tuple[str, int]
+Fragment = tuple[str, dict[str, Any]]
 
 
 class NoFileChosen(InvalidInput):
@@ -31,90 +38,141 @@ class NoFileChosen(InvalidInput):
     message = N_("No file was chosen. Choose one or more and upload again.")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the files of one form."""
+    """What became of one file of a form: a document, its own or one that was there, or an error."""
 
-    added: list[DocumentSummary] = field(default_factory=list)
-    known: list[DocumentSummary] = field(default_factory=list)
-    errors: list[PortalError] = field(default_factory=list)
+    file_name: str
+    receipt: UploadReceipt | None = None
+    error: PortalError | None = None
+
+    @property
+    def is_new(self) -> bool:
+        return self.receipt is not None and not self.receipt.is_duplicate
+
+    @property
+    def reason(self) -> str:
+        """Why it was refused, in the reader's language; empty where it was not."""
+        return error_message(self.error) if self.error else ""
 
 
 @blueprint.post("/documents")
+@one_by_one
 def upload() -> Answer:
-    outcome = _store([file for file in request.files.getlist("file") if file.filename])
+    files = [file for file in request.files.getlist("file") if file.filename]
     if wants_fragment():
-        if outcome.errors:
-            raise outcome.errors[0]
-        return _rows(outcome)
-    if outcome.errors and not outcome.added:
-        errors = [error_message(error) for error in outcome.errors]
-        values = list_values(upload_errors=errors)
-        return render_template("pages/documents.html", **values), outcome.errors[0].status
-    _flash(outcome)
-    return redirect(url_for("documents.index"), code=303)
-
-
-def _store(files: list[FileStorage]) -> Outcome:
-    """Store each file by itself: one that fails does not keep the others out."""
-    outcome = Outcome()
+        return _rows(files)
     if not files:
-        outcome.errors.append(NoFileChosen())
-    visibility = request.form.get("visibility", Visibility.SHARED)
-    for file in files:
+        error = NoFileChosen()
+        values = list_values(upload_error=error_message(error))
+        return render_template("pages/documents.html", **values), error.status
+    outcomes = [_outcome(file) for file in files]
+    if len(outcomes) <= MOST_NOTES and all(outcome.is_new for outcome in outcomes):
+        _remember(outcomes)
+        return redirect(url_for("documents.index"), code=303)
+    errors = [outcome.error for outcome in outcomes if outcome.error]
+    # What failed first: it is what the reader has to do something about.
+    outcomes.sort(key=lambda outcome: outcome.error is None)
+    values = list_values(upload_outcomes=outcomes, refused_count=len(errors))
+    page = render_template("pages/documents.html", **values)
+    return page, (errors[0].status if len(errors) == len(outcomes) else 200)
+
+
+@blueprint.get("/documents/uploads")
+def states() -> Answer:
+    """How far documents are that were uploaded on this page, each as `_state.html`."""
+    asked = dict.fromkeys(_identifiers())
+    found = library.list_summaries(context.services(), context.person(), list(asked))
+    newest = jobs.newest_jobs(context.services(), [one.job_id for one in found if one.job_id])
+    parts = [_state(one, job=newest.get(one.id)) for one in found]
+    gone = [_gone(document_id) for document_id in asked.keys() - {one.id for one in found}]
+    return fragments(*parts, *gone)
+
+
+def _identifiers() -> list[UUID]:
+    found = []
+    for value in request.args.getlist("id")[:MOST_STATES]:
         try:
-            receipt = uploads.store_upload(
-                context.services(),
-                context.person(),
-                stream=file.stream,
-                file_name=file.filename or "",
-                domain=request.form.get("domain", "").strip() or None,
-                visibility=Visibility(visibility)
-                if visibility in set(Visibility)
-                else Visibility.SHARED,
-            )
-        except PortalError as error:
-            outcome.errors.append(error)
+            found.append(UUID(value))
+        except ValueError:
             continue
-        (outcome.known if receipt.is_duplicate else outcome.added).append(receipt.document)
-    return outcome
+    return found
 
 
-def _rows(outcome: Outcome) -> str:
-    parts: list[tuple[str, dict[str, Any]]] = [row(document) for document in outcome.added]
-    parts += [
-        toast(_known_message(document), link=url_for("reading.show", document_id=document.id))
-        for document in outcome.known
-    ]
-    if outcome.added:
-        progress = {"is_active": True, "out_of_band": True}
-        parts += [("fragments/documents/_progress.html", progress), total()]
-    return fragments(*parts)
+def _rows(files: list[FileStorage]) -> str:
+    """The documents' rows for the list, and for whoever sent the files what became of each. With
+    an `Idempotency-Key` a repeated request gets the same answer and stores nothing twice."""
+    if not files:
+        raise NoFileChosen
+    visibility, domain = _wishes()
+
+    def store() -> dict[str, Any]:
+        outcomes = [_outcome(file) for file in files]
+        for outcome in outcomes:
+            if outcome.error:
+                raise outcome.error
+        receipts = [outcome.receipt for outcome in outcomes if outcome.receipt]
+        return {
+            "documents": [
+                {"id": str(receipt.document.id), "is_duplicate": receipt.is_duplicate}
+                for receipt in receipts
+            ]
+        }
+
+    answer = idempotency.once(
+        context.services(),
+        context.person(),
+        key=request.headers.get("Idempotency-Key"),
+        body_sha256=lambda: uploads.digest_of(
+            [file.stream for file in files],
+            ["page", domain, visibility.value, *(file.filename for file in files)],
+        ),
+        action=store,
+    )
+    parts: list[Fragment] = []
+    for stored in answer["documents"]:
+        document = library.get_summary(context.services(), context.person(), UUID(stored["id"]))
+        parts += [] if stored["is_duplicate"] else [row(document), progress_line()]
+        parts.append(_state(document, is_known=stored["is_duplicate"]))
+    return fragments(*parts, total())
 
 
-def _flash(outcome: Outcome) -> None:
-    if outcome.added:
-        titles = gettext("Uploaded: %(titles)s", titles=_join(outcome.added))
-        remember(titles, kind="success")
-    for document in outcome.known[:MOST_NOTICES]:
-        link = url_for("reading.show", document_id=document.id)
-        remember(_known_message(document), kind="info", link=link)
-    # All of it travels in a cookie, which browsers drop when it grows over 4 kB.
-    for error in outcome.errors[:MOST_NOTICES]:
-        remember(error_message(error), kind="error")
-    more = len(outcome.errors) - MOST_NOTICES
-    if more > 0:
-        remember(
-            ngettext(
-                "%(num)s more file was not taken.", "%(num)s more files were not taken.", more
-            ),
-            kind="error",
+def _outcome(file: FileStorage) -> Outcome:
+    """Store a file by itself: one that fails does not keep the others out."""
+    visibility, domain = _wishes()
+    file_name = uploads.clean_file_name(file.filename or "")
+    try:
+        receipt = uploads.store_upload(
+            context.services(),
+            context.person(),
+            stream=file.stream,
+            file_name=file_name,
+            domain=domain,
+            visibility=visibility,
         )
+    except PortalError as error:
+        return Outcome(file_name, error=error)
+    return Outcome(file_name, receipt)
 
 
-def _known_message(document: DocumentSummary) -> str:
-    return str(gettext("This file is already here as “%(title)s”.", title=document.title))
+def _wishes() -> tuple[Visibility, str | None]:
+    """What the form says of its files; a value that does not exist says nothing."""
+    visibility = request.form.get("visibility", Visibility.SHARED)
+    domain = request.form.get("domain", "").strip() or None
+    known = visibility in set(Visibility)
+    return (Visibility(visibility) if known else Visibility.SHARED), domain
 
 
-def _join(documents: list[DocumentSummary]) -> str:
-    return str(gettext(", ")).join(document.title for document in documents)
+def _state(document: DocumentSummary, **more: Any) -> Fragment:
+    values = {"document": document, "job": None, "is_known": False, **more}
+    return "fragments/uploads/_state.html", values
+
+
+def _gone(document_id: UUID) -> Fragment:
+    return "fragments/uploads/_gone.html", {"document_id": document_id}
+
+
+def _remember(outcomes: list[Outcome]) -> None:
+    titles = [outcome.receipt.document.title for outcome in outcomes if outcome.receipt]
+    joined = str(gettext(", ")).join(titles)
+    remember(gettext("Uploaded: %(titles)s", titles=joined), kind="success")

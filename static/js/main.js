@@ -5,6 +5,7 @@ import { watchComposing } from "./composing.js";
 import { watchDialog } from "./dialog.js";
 import { watchFocus } from "./focus.js";
 import { watchMenus } from "./menus.js";
+import { watchNotifications } from "./notifications.js";
 import { watchRequests } from "./requests.js";
 import { watchSide } from "./side.js";
 import { watchToasts } from "./toasts.js";
@@ -14,6 +15,7 @@ import { watchCopying } from "./copying.js";
 
 watchToasts();
 watchRequests();
+watchNotifications();
 watchDialog();
 watchMenus();
 watchUploads();

@@ -1,47 +1,125 @@
-// Uploads: each file goes by itself, with its own progress and its own error.
-import { showToast } from "./toasts.js";
+// Uploads: each file goes by itself, with a row that tells how far it is and why it failed.
+import {
+  acceptedSuffixes,
+  filesDropped,
+  filesOf,
+  filesOfFolder,
+} from "./upload-files.js";
+import { UploadQueue } from "./upload-queue.js";
+import { UploadRows } from "./upload-rows.js";
+import { DocumentStates, statesIn } from "./upload-states.js";
 
-const AT_ONCE = 2;
+// Of more files at once the list below shows the newest when all are sent, not each as it comes.
+const MOST_LISTED = 50;
 
 export function watchUploads() {
   const form = document.querySelector("form[data-upload]");
   if (!form) return;
-  const input = form.querySelector("input[type=file]");
-  const waiting = [];
-  let running = 0;
+  const uploads = new Uploads(form);
+  watchChoices(form, uploads);
+  watchDrops(form, uploads);
+  window.addEventListener("beforeunload", (event) => {
+    if (uploads.queue.isBusy) event.preventDefault();
+  });
+}
 
-  const next = () => {
-    while (running < AT_ONCE && waiting.length) {
-      running += 1;
-      send(form, waiting.shift()).finally(() => {
-        running -= 1;
-        next();
-      });
-    }
-  };
-  const take = (files) => {
-    for (const file of files) {
-      const item = addItem(file);
-      if (file.size > Number(form.dataset.maxBytes)) fail(item, words("tooLarge", file));
-      else waiting.push({ file, item });
-    }
-    next();
-  };
+class Uploads {
+  constructor(form) {
+    this.form = form;
+    this.accepted = acceptedSuffixes(form.querySelector("input[name=file]"));
+    this.byDocument = new Map();
+    this.rows = new UploadRows({ onRetry: (items) => this.#sendAgain(items) });
+    this.queue = new UploadQueue(form.action, (item) => this.#change(item));
+    this.states = new DocumentStates(form.dataset.states, (id, state) => this.#note(id, state));
+    this.listed = 0;
+    this.isListStale = false;
+  }
 
+  take({ files, leftOut }) {
+    // As the form stands now: what is chosen in it later is for later files.
+    const fields = [...new FormData(this.form)].filter(([name]) => name !== "file");
+    const items = files.map((file) => ({ file, fields, state: "waiting", share: 0, canRetry: true }));
+    const [tooLarge, good] = parted(items, ({ file }) => file.size > Number(this.form.dataset.maxBytes));
+    for (const item of tooLarge) Object.assign(item, { state: "failed", reason: "tooLarge", canRetry: false });
+    this.rows.add(items);
+    this.queue.add(good);
+    if (leftOut) this.rows.say(this.rows.words("leftOut", { count: leftOut }));
+    else if (!items.length) this.rows.say(this.rows.words("nothing"));
+  }
+
+  #sendAgain(items) {
+    for (const item of items) item.content = null;
+    this.queue.add(items);
+    for (const item of items) this.rows.change(item);
+  }
+
+  #change(item) {
+    if (item.state === "stored") this.#store(item);
+    else if (item.state === "failed") item.message = messageIn(item.answer);
+    this.rows.change(item);
+    if (!this.queue.waiting.length && this.isListStale) this.#refreshList();
+  }
+
+  #store(item) {
+    const { states, rest } = statesIn(item.answer);
+    for (const [documentId, state] of states) {
+      this.byDocument.set(documentId, item);
+      this.#show(item, state);
+      if (!state.isKnown) this.states.follow(documentId);
+    }
+    this.listed += 1;
+    const list = document.querySelector(this.form.dataset.rows);
+    if (list && this.listed <= MOST_LISTED) window.htmx.swap(list, rest, { swapStyle: "afterbegin" });
+    else this.isListStale = true;
+  }
+
+  #note(documentId, state) {
+    const item = this.byDocument.get(documentId);
+    if (!item) return;
+    this.#show(item, state);
+    this.rows.change(item);
+  }
+
+  // A document that could not be read is tried again on its own row, not by sending its file.
+  #show(item, { status, isKnown, content }) {
+    const ended = { ready: "ready", failed: "failed", gone: "gone" }[status] ?? "stored";
+    Object.assign(item, { state: isKnown ? "known" : ended, content, canRetry: status !== "failed" });
+  }
+
+  #refreshList() {
+    this.isListStale = false;
+    const results = document.querySelector(this.form.dataset.rows)?.closest("section");
+    if (!results || results.matches(":focus-within")) return;
+    const query = new URLSearchParams(new FormData(document.getElementById("document-filters")));
+    const address = `${location.pathname}?${query}`;
+    window.htmx.ajax("GET", address, { target: `#${results.id}`, swap: "outerHTML" });
+  }
+}
+
+function watchChoices(form, uploads) {
+  const input = form.querySelector("input[name=file]");
+  const folder = form.querySelector("[data-upload-folder]");
+  const chooseFolder = form.querySelector("[data-choose-folder]");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     input.click();
   });
+  chooseFolder.hidden = !("webkitdirectory" in folder);
+  chooseFolder.addEventListener("click", () => folder.click());
   input.addEventListener("change", () => {
     // The list empties with the field, which must be ready for the same file again.
-    const files = [...input.files];
+    const chosen = filesOf(input);
     input.value = "";
-    take(files);
+    uploads.take(chosen);
   });
-  watchDrops(form, take);
+  folder.addEventListener("change", () => {
+    const chosen = filesOfFolder(folder, uploads.accepted);
+    folder.value = "";
+    uploads.take(chosen);
+  });
 }
 
-function watchDrops(zone, take) {
+function watchDrops(zone, uploads) {
   const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
   let depth = 0;
   zone.addEventListener("dragenter", (event) => {
@@ -57,77 +135,19 @@ function watchDrops(zone, take) {
   for (const name of ["dragover", "drop"]) {
     document.addEventListener(name, (event) => hasFiles(event) && event.preventDefault());
   }
-  zone.addEventListener("drop", (event) => {
+  zone.addEventListener("drop", async (event) => {
     depth = 0;
     zone.classList.remove("is-over");
-    if (hasFiles(event)) take([...event.dataTransfer.files]);
+    if (hasFiles(event)) uploads.take(await filesDropped(event.dataTransfer, uploads.accepted));
   });
 }
 
-function send(form, { file, item }) {
-  const data = new FormData(form);
-  data.delete("file");
-  data.append("file", file, file.name);
-  const request = new XMLHttpRequest();
-  const bar = item.querySelector("progress");
-  return new Promise((done) => {
-    request.upload.addEventListener("progress", (event) => {
-      if (event.lengthComputable) bar.value = (100 * event.loaded) / event.total;
-    });
-    request.upload.addEventListener("load", () => {
-      bar.removeAttribute("value");
-      setState(item, template().dataset.sent);
-    });
-    request.addEventListener("load", () => finish(form, request, file, item));
-    request.addEventListener("error", () => fail(item, words("failed", file)));
-    request.addEventListener("loadend", done);
-    request.open("POST", form.action);
-    request.setRequestHeader("HX-Request", "true");
-    request.send(data);
-  });
+// Why the server refused a file, in the reader's language; empty where it did not say.
+function messageIn(text) {
+  const answer = new DOMParser().parseFromString(text ?? "", "text/html");
+  return answer.querySelector(".toast-message")?.textContent ?? "";
 }
 
-function finish(form, request, file, item) {
-  const elsewhere = request.getResponseHeader("HX-Redirect");
-  if (elsewhere) {
-    location.assign(elsewhere);
-  } else if (request.status >= 400) {
-    const answer = new DOMParser().parseFromString(request.responseText, "text/html");
-    const message = answer.querySelector(".toast-message")?.textContent;
-    fail(item, message ?? words("failed", file));
-  } else {
-    item.remove();
-    const list = document.querySelector(form.dataset.rows);
-    if (list) window.htmx.swap(list, request.responseText, { swapStyle: "afterbegin" });
-    else showToast("toast-unexpected");
-  }
-}
-
-function addItem(file) {
-  const item = template().content.firstElementChild.cloneNode(true);
-  item.querySelector(".upload-item-name").textContent = file.name;
-  item.querySelector("progress").setAttribute("aria-label", file.name);
-  document.getElementById("upload-queue").append(item);
-  return item;
-}
-
-function fail(item, message) {
-  item.classList.add("is-failed");
-  item.dataset.failed = "true";
-  item.querySelector(".upload-item-state").dataset.testid = "upload-error";
-  item.querySelector("progress").remove();
-  item.querySelector("button").hidden = false;
-  setState(item, message);
-}
-
-function setState(item, text) {
-  item.querySelector(".upload-item-state").textContent = text;
-}
-
-function words(key, file) {
-  return template().dataset[key].replace("{name}", file.name);
-}
-
-function template() {
-  return document.getElementById("upload-item");
+function parted(items, test) {
+  return [items.filter(test), items.filter((item) => !test(item))];
 }

@@ -26,7 +26,7 @@ from werkzeug.test import TestResponse
 from portal import api, context, create_app
 from portal.domain.documents import Visibility
 from portal.domain.people import Person, Scope, TokenKind
-from portal.services import conversations, library, sessions, tokens
+from portal.services import conversations, library, notifications, sessions, tokens
 from tests.conftest import PASSWORD, Portal
 from tests.factories_answers import ask
 
@@ -114,9 +114,15 @@ ROWS: dict[str, Row] = {
     "document_jobs.retry": Row(SEEING, 409, WRITE),  # only what has failed
     "document_jobs.retry_failed": Row(PEOPLE, 303, WRITE),
     "uploads.upload": Row(PEOPLE, 303, WRITE, {"data": {"file": "<file>"}}),
+    "uploads.states": Row(PEOPLE, 200),
     "reading.show": Row(SEEING, 200),
     "reading.original_file": Row(SEEING, 200),
     "reading.reindex": Row(SEEING, 303, WRITE),
+    "revisions.show_all": Row(SEEING, 200),
+    "revisions.upload": Row(SEEING, 303, WRITE, {"data": {"file": "<file>"}}),
+    "revisions.discard": Row(SEEING, 409, WRITE),  # only what could not be read
+    "revisions.show": Row(SEEING, 200),
+    "revisions.original_file": Row(SEEING, 200),
     "reading.edit": Row(SEEING, 303, WRITE, form(title="Another", visibility="private")),
     "trash.show": Row(PEOPLE, 200),
     "trash.confirm_purge": Row(SEEING, 200, is_trashed=True),
@@ -129,12 +135,25 @@ ROWS: dict[str, Row] = {
     "knowledge.get_file": Row(SEEING, 200),
     "knowledge.delete_document": Row(SEEING, 204, WRITE),
     "knowledge.reindex_document": Row(SEEING, 202, WRITE, json(encoding="utf-8")),
+    "revisions_api.add_revision": Row(SEEING, 202, WRITE, {"data": {"file": "<file>"}}),
+    "revisions_api.list_revisions": Row(SEEING, 200),
+    "revisions_api.discard_unread": Row(SEEING, 409, WRITE),  # only what could not be read
+    "revisions_api.get_revision_content": Row(SEEING, 200),
+    "revisions_api.get_revision_file": Row(SEEING, 200),
+    "revisions_api.get_differences": Row(SEEING, 200, sends=query(against="1")),
     "knowledge.restore_document": Row(SEEING, 200, WRITE, is_trashed=True),
     "jobs.list_jobs": Row(PEOPLE, 200),
     "jobs.get_job": Row(SEEING, 200),
     "jobs.cancel": Row(SEEING, 409, WRITE),  # only what is being prepared
     "jobs.retry": Row(SEEING, 409, WRITE),  # only what has failed
     "jobs.retry_failed": Row(PEOPLE, 202, WRITE),
+    "notifications.index": Row(PEOPLE, 200),
+    "notifications.show_state": Row(PEOPLE, 200),
+    "notifications.tell": Row(PEOPLE, 303, WRITE),
+    "notifications.open_one": Row(OWN, 303, WRITE),
+    "notifications.mark_read": Row(PEOPLE, 303, WRITE),
+    "notifications_api.list_notifications": Row(PEOPLE, 200),
+    "notifications_api.mark_read": Row(PEOPLE, 200, WRITE, json(all=True)),
     "documents_v1.get_document": Row(SEEING, 200),
     "chunks.list_chunks": Row(SEEING, 200),
     "chunks.get_chunk": Row(SEEING, 200),
@@ -223,7 +242,7 @@ ROWS: dict[str, Row] = {
 # What a request may be about.
 OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
-    *("token_id", "user_id"),
+    *("token_id", "user_id", "notification_id"),
 }
 # What the answers to a stranger and about nothing may differ in.
 _VARIABLE = re.compile(
@@ -289,6 +308,12 @@ class World:
             made |= self.document(is_trashed=row.is_trashed)
         if names & {"conversation_id", "message_id", "citation_id"}:
             made |= self.conversation(is_question=row.is_question)
+        if "notification_id" in names:
+            document = self.document(is_trashed=False)
+            page = notifications.list_notifications(self.portal.services, self.ada)
+            (made["notification_id"],) = (
+                item.id for item in page.items if item.document_id == document["document_id"]
+            )
         if "token_id" in names:
             token, _ = sessions.create_personal_token(
                 self.portal.services, self.ada, name="script", ttl_s=600
@@ -325,7 +350,8 @@ class World:
 
 
 def _fillers(rule: Rule, values: dict[str, Any]) -> dict[str, Any]:
-    return dict.fromkeys(rule.arguments - set(values), "x")
+    missing = rule.arguments - set(values)
+    return {name: 1 if name == "number" else "x" for name in missing}
 
 
 def _method(rule: Rule) -> str:

@@ -11,7 +11,7 @@ from portal import context
 from portal.api.job_schemas import FailureModel
 from portal.api.knowledge import TAG
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
-from portal.domain.notifications import MOST_UNREAD_COUNTED, Notification, NotificationKind
+from portal.domain.notifications import MOST_UNREAD_COUNTED, Beside, Notification, NotificationKind
 from portal.phrases import translated
 from portal.services import notifications
 
@@ -31,13 +31,17 @@ class NotificationQuery(RequestModel):
 class NotificationModel(ResponseModel):
     id: UUID
     kind: NotificationKind = Field(
-        description="`ready`: it can be searched. `failed`: see `error`; text from before, if "
-        "there is any, is still searched",
+        description="`ready`: it can be searched. `failed`: see `error` and `beside`",
         examples=[NotificationKind.READY],
     )
     document_id: UUID
     job_id: UUID
     title: str = Field(description="of the document, as it is now")
+    beside: Beside | None = Field(
+        description="of one that failed: what failed beside a text that is still searched, a new "
+        "`version` of the document or a `reread`; null: there is no text",
+        examples=[None],
+    )
     error: FailureModel | None = Field(description="why it failed", examples=[None])
     warnings: list[str] = Field(description="what of it could not be read", examples=[[]])
     created_at: AwareDatetime

@@ -24,11 +24,19 @@ class NotificationKind(StrEnum):
     FAILED = "failed"
 
 
+class Beside(StrEnum):
+    """What failed beside a text that was searched already, and still is: a new version of the
+    document, or reading the same file again."""
+
+    VERSION = "version"
+    REREAD = "reread"
+
+
 @dataclass(frozen=True, slots=True)
 class Notification:
     """How preparing a document ended; `title` is the document's as it is now.
 
-    `failure` says why it failed; the document may have text from before all the same. `warnings`
+    `failure` says why it failed, `beside` that text from before is still searched. `warnings`
     say what of it could not be read. `read_at` is None until the person opened it or said so.
     """
 
@@ -38,6 +46,7 @@ class Notification:
     job_id: UUID
     title: str
     failure: Failure | None
+    beside: Beside | None
     warnings: tuple[str, ...]
     created_at: datetime
     read_at: datetime | None

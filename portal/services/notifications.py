@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from portal.domain.notifications import Notification, NotificationPage, NotificationState
@@ -50,7 +51,14 @@ def open_notification(services: Services, person: Person, notification_id: UUID)
         return found
 
 
-def mark_read(services: Services, person: Person, ids: Sequence[UUID] | None = None) -> None:
-    """Note that a person knows of these, or of all; ids of others' change nothing."""
+def mark_read(
+    services: Services,
+    person: Person,
+    ids: Sequence[UUID] | None = None,
+    *,
+    until: datetime | None = None,
+) -> None:
+    """Note that a person knows of these, or of all, or of all `until` a moment: what came while
+    they looked they have not seen. Ids of others' change nothing."""
     with services.database.begin() as session:
-        notification_store.mark_read(session, person, ids)
+        notification_store.mark_read(session, person, ids, until=until)

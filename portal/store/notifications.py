@@ -16,6 +16,7 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    case,
     cast,
     delete,
     func,
@@ -25,13 +26,14 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from portal.domain.documents import Failure
 from portal.domain.jobs import UNFINISHED
 from portal.domain.notifications import (
     MANY_IN_WORK,
     MOST_UNREAD_COUNTED,
+    Beside,
     Notification,
     NotificationKind,
     NotificationPage,
@@ -65,9 +67,18 @@ _COLUMNS = (
 def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     """Tell the owner of a document, and who uploaded the file, how a job ended, in the transaction
     that ends it: once for each end, and nobody of what lies in the trash or is a program's."""
+    # The job of the text that is searched; that of one that is ready is itself.
+    current = aliased(JobRow)
+    beside = case(
+        (current.id.is_(None), None),
+        (current.file_id == JobRow.file_id, Beside.REREAD.value),
+        else_=Beside.VERSION.value,
+    )
     payload = func.jsonb_build_object(
         "error",
         JobRow.error if kind is NotificationKind.FAILED else None,
+        "beside",
+        beside,
         "warnings",
         func.coalesce(DocumentRevisionRow.warnings, func.jsonb_build_array()),
     )
@@ -84,6 +95,7 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
             ),
         )
         .outerjoin(DocumentRevisionRow, DocumentRevisionRow.id == JobRow.revision_id)
+        .outerjoin(current, and_(current.id == DocumentRow.current_job_id, current.id != JobRow.id))
         .where(
             JobRow.id == job_id,
             DocumentRow.deleted_at.is_(None),
@@ -168,13 +180,22 @@ def take(session: Session, person: Person) -> tuple[Notification, ...]:
     return tuple(sorted(found, key=lambda one: (one.created_at, one.id)))
 
 
-def mark_read(session: Session, person: Person, ids: Sequence[UUID] | None = None) -> None:
-    """Note that a person knows of these, or of all; those of others stay as they are."""
+def mark_read(
+    session: Session,
+    person: Person,
+    ids: Sequence[UUID] | None = None,
+    *,
+    until: datetime | None = None,
+) -> None:
+    """Note that a person knows of these, or of all, or of all `until` a moment; those of others
+    stay as they are."""
     statement = update(NotificationRow).where(
         NotificationRow.user_id == person.id, NotificationRow.read_at.is_(None)
     )
     if ids is not None:
         statement = statement.where(NotificationRow.id.in_(ids))
+    if until is not None:
+        statement = statement.where(NotificationRow.created_at <= until)
     # What was read needs no telling any more.
     told = func.coalesce(NotificationRow.delivered_at, func.now())
     session.execute(statement.values(read_at=func.now(), delivered_at=told))
@@ -222,6 +243,7 @@ def _to_notification(row: Any) -> Notification:
         job_id=row.job_id,
         title=row.title,
         failure=Failure(error["code"], error.get("params", {})) if error else None,
+        beside=Beside(beside) if (beside := row.payload.get("beside")) else None,
         warnings=tuple(row.payload.get("warnings", ())),
         created_at=row.created_at,
         read_at=row.read_at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,12 @@ from werkzeug.wrappers import Response
 
 from portal import context
 from portal.domain.documents import Failure
-from portal.domain.notifications import Notification, NotificationKind, NotificationState
+from portal.domain.notifications import (
+    Beside,
+    Notification,
+    NotificationKind,
+    NotificationState,
+)
 from portal.errors import PortalError
 from portal.phrases import failure_message
 from portal.services import notifications
@@ -96,9 +102,17 @@ def open_one(notification_id: UUID) -> Answer:
 
 @blueprint.post("/read")
 def mark_read() -> Answer:
-    notifications.mark_read(context.services(), context.person())
+    notifications.mark_read(context.services(), context.person(), until=_until())
     remember(gettext("All notifications are marked as read."), kind="success")
     return redirect(url_for("notifications.index"), code=303)
+
+
+def _until() -> datetime | None:
+    """When the newest came that the person saw; None where their page does not say."""
+    try:
+        return datetime.fromisoformat(request.form.get("until", "")).astimezone(UTC)
+    except ValueError:
+        return None
 
 
 def new_bell() -> list[tuple[str, dict[str, Any]]]:
@@ -123,21 +137,40 @@ def _notes(
     if kind is NotificationKind.READY:
         words = ngettext("%(num)s document is ready.", "%(num)s documents are ready.", count)
         return [toast(words, kind="success", link=link)]
-    words = ngettext("%(num)s document failed.", "%(num)s documents failed.", count)
+    words = ngettext(
+        "%(num)s file could not be prepared.", "%(num)s files could not be prepared.", count
+    )
     return [toast(words, kind="error", link=link)]
 
 
 def _note(item: Notification) -> tuple[str, dict[str, Any]]:
     goes_to = url_for("notifications.open_one", notification_id=item.id)
     if item.kind is NotificationKind.FAILED:
-        return toast(_failure_words(item), kind="error", opens=goes_to)
-    message = gettext("“%(title)s” is ready and can be searched.", title=item.title)
-    return toast(message, kind="success", opens=goes_to)
+        reason = failure_message(item.failure or Failure(PortalError.code))
+        words = gettext("%(what)s %(reason)s", what=notification_words(item), reason=reason)
+        return toast(words, kind="error", opens=goes_to)
+    return toast(notification_words(item), kind="success", opens=goes_to)
 
 
-def _failure_words(item: Notification) -> str:
-    reason = failure_message(item.failure or Failure(PortalError.code))
-    return str(gettext("“%(title)s” has failed. %(reason)s", title=item.title, reason=reason))
+def notification_words(item: Notification) -> str:
+    """How a document ended, in a sentence."""
+    title = item.title
+    if item.kind is NotificationKind.READY:
+        words = gettext("“%(title)s” is ready and can be searched.", title=title)
+    elif item.beside is Beside.VERSION:
+        words = gettext(
+            "The new version of “%(title)s” could not be read. The text from before is still "
+            "searched.",
+            title=title,
+        )
+    elif item.beside is Beside.REREAD:
+        words = gettext(
+            "Reading “%(title)s” again failed. The text from before is still searched.",
+            title=title,
+        )
+    else:
+        words = gettext("“%(title)s” has failed.", title=title)
+    return str(words)
 
 
 def _bell_of_page() -> Bell | None:
@@ -150,4 +183,4 @@ def _bell_of_page() -> Bell | None:
 
 
 def init_app(app: Flask) -> None:
-    app.jinja_env.globals.update(bell_of_page=_bell_of_page)
+    app.jinja_env.globals.update(bell_of_page=_bell_of_page, notification_words=notification_words)

@@ -12,10 +12,21 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import DocumentSummary
-from portal.domain.notifications import MANY_IN_WORK, Notification, NotificationKind
+from portal.domain.notifications import MANY_IN_WORK, Beside, Notification, NotificationKind
 from portal.domain.people import Person
 from portal.errors import EmbedderUnavailable, EmptyFile, NotFound, PortalError
-from portal.services import attempts, indexing, jobs, library, maintenance, notifications, uploads
+from portal.services import (
+    attempts,
+    indexing,
+    jobs,
+    library,
+    maintenance,
+    notifications,
+    rereading,
+    revisions,
+    uploads,
+)
+from portal.services.uploads import Upload
 from portal.store import notifications as notification_store
 from tests.conftest import Portal
 from tests.factories import upload
@@ -110,6 +121,41 @@ def test_each_end_is_told_exactly_once_whatever_is_killed(
         if isinstance(error, EmptyFile):
             jobs.retry(portal.services, portal.admin, flaky.id)
     assert kinds(portal)[1:] == [("flaky", FAILED), ("flaky", FAILED), ("flaky", READY)]
+
+
+def test_failing_beside_a_text_is_told_as_such_and_unseen_ones_stay_unread(
+    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store(portal, "policy")
+    monkeypatch.setattr(indexing, "split", fail_with(EmptyFile(name="policy.txt")))
+    read(portal, document)
+    monkeypatch.undo()
+    jobs.retry(portal.services, portal.admin, document.id)
+    read(portal, document)
+    rereading.reread(portal.services, portal.admin, document.id)
+    monkeypatch.setattr(indexing, "split", fail_with(EmptyFile(name="policy.txt")))
+    read(portal, library.get_summary(portal.services, portal.admin, document.id))
+    newer = Upload(upload("Other words."), "policy.txt")
+    version = revisions.add_version(portal.services, portal.admin, document.id, newer)
+    read(portal, version.document)
+    # As it was when they ended, whatever came of the document since.
+    besides = [(item.kind, item.beside) for item in reversed(listed(portal))]
+    assert besides == [
+        (FAILED, None),
+        (READY, None),
+        (FAILED, Beside.REREAD),
+        (FAILED, Beside.VERSION),
+    ]
+    headers = portal.headers()
+    page = client.get("/notifications", headers=headers).get_data(as_text=True)
+    assert "The new version of “policy” could not be read." in page
+    assert "“policy” has failed." in page
+
+    # What comes while one looks at the list is not read with it.
+    late = listed(portal)[0]
+    until = {"until": listed(portal)[1].created_at.isoformat()}
+    assert client.post("/notifications/read", headers=headers, data=until).status_code == 303
+    assert [item.id for item in listed(portal, unread_only=True)] == [late.id]
 
 
 def test_nobody_is_told_of_what_was_cancelled_or_deleted_or_is_a_programs(portal: Portal) -> None:

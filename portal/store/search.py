@@ -247,17 +247,19 @@ class PassageSearch:
     def _run(self, *, explain: bool) -> list[Candidate]:
         with self.trace.timed("selection"):
             enabled = self._enabled()
-        for _ in range(_MOST_LOOKS):
-            look = self._look(enabled)
+        look = self._look(enabled)
+        for _ in range(_MOST_LOOKS - 1):
             # Where documents changed while it was found out what counts, a new version of one has
-            # other passages now: it would be found neither by the old ones nor by these.
-            if look.ended == look.began:
+            # other passages now: it would be found neither by the old ones nor by these. With no
+            # time left what was found is better than nothing.
+            if look.ended == look.began or self._deadline.is_over:
                 break
             if enabled.ids is not None:
                 self._versions = replace(self._versions, documents=look.ended)
                 before, enabled = enabled, self._enabled()
                 if enabled.is_same(before):
                     break
+            look = self._look(enabled)
         if explain and look.shape is not None:
             self._time_legs(look.shape, look.binds)
         return look.found

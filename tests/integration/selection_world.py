@@ -658,7 +658,7 @@ _DOCUMENTS = text(
     f"""
     INSERT INTO documents (id, collection_id, owner_id, title, file_name, media_type, size_bytes,
                            sha256, domain, visibility)
-    VALUES (:id, {_PORTAL}, :owner, :title, 'a', :type, 1, '', :domain, :visibility)
+    VALUES (:id, {_PORTAL}, :owner, :title, 'a', :type, 1, CAST(:id AS text), :domain, :visibility)
     """
 )
 _CHUNKS = text(

@@ -129,6 +129,13 @@ def _reads_them(
     assert_accessible(portal.page)
     portal.page.keyboard.press("Escape")
     expect(rows).to_have_count(0)
+    # A second click, or Enter, closes it; the next one opens it again.
+    for press in (bell(portal).click, lambda: bell(portal).press("Enter")):
+        press()
+        expect(rows).to_have_count(2)
+        press()
+        expect(rows).to_have_count(0)
+        expect(bell(portal)).to_have_attribute("aria-expanded", "false")
     bell(plain).click()
     expect(plain.page).to_have_url(re.compile("/notifications$"))
     rows = plain.page.get_by_test_id("notification")

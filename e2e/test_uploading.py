@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
-from e2e.pages.portal import PortalPages
+from e2e.pages.portal import INDEXING_TIMEOUT_MS, PortalPages
 from tests import factories_files as files
 
 pytestmark = pytest.mark.e2e
@@ -124,22 +124,116 @@ def test_files_without_a_script_say_each_what_came_of_it(
     expect(portal.row(good.stem)).to_be_visible()
 
 
+def write_texts(folder: Path, name: str, count: int) -> list[Path]:
+    paths = [folder / f"{name} {number:02}.txt" for number in range(count)]
+    for path in paths:
+        path.write_text(f"{path.stem} in {folder.name}.", encoding="utf-8")
+    return paths
+
+
+def sign_in_elsewhere(portal: PortalPages) -> None:
+    """In another tab, which makes a new token for forms."""
+    other = PortalPages(portal.page.context.new_page())
+    other.sign_in("admin", PASSWORD)
+    other.page.close()
+
+
 def test_signing_out_while_files_wait_is_said_and_they_can_be_sent_again(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal()
     portal.sign_in("admin", PASSWORD)
-    cookies = portal.page.context.cookies()
-    portal.page.context.clear_cookies(name="portal_session")
-    paths = []
-    for number in range(5):
-        paths.append(tmp_path / f"signed out {number}.txt")
-        paths[-1].write_text(f"Signed out {number}.", encoding="utf-8")
+    page = portal.page
+    page.route("**/documents", lambda route: route.fulfill(status=401))
+    paths = write_texts(tmp_path, "signed out", 5)
     choose(portal, paths)
-    failed = portal.page.get_by_test_id("upload-error")
+    failed = page.get_by_test_id("upload-error")
     expect(failed).to_have_count(5)
     expect(failed.first).to_contain_text("signed out")
-    portal.page.context.add_cookies(cookies)
-    portal.page.get_by_test_id("retry-all-uploads").press("Enter")
+    page.unroute("**/documents")
+    # The page, which holds the files, stays, whatever it asks.
+    page.context.clear_cookies(name="portal_session")
+    again = page.get_by_test_id("retry-all-uploads")
+    again.press("Enter")
+    expect(failed).to_have_count(5)
+    sign_in_elsewhere(portal)
+    # What was changed meanwhile is not what was chosen.
+    paths[2].write_text("Something else.", encoding="utf-8")
+    again.press("Enter")
+    words = page.get_by_test_id("upload-summary").locator("p")
+    expect(words).to_have_text("4 of 5 stored, 1 failed")
+    expect(failed).to_contain_text("Choose it again.")
+    page.get_by_test_id("dismiss-all-uploads").press("Enter")
+    # As after a sign-in elsewhere while nothing was on its way here: the page's token is void.
+    page.context.clear_cookies(name="portal_form")
+    choose(portal, write_texts(tmp_path, "later", 2))
+    expect(failed).to_have_count(2)
+    expect(failed.first).to_contain_text("signed in again")
+    again.press("Enter")
     expect(failed).to_have_count(0)
-    expect(portal.page.get_by_test_id("upload-summary").locator("p")).to_have_text("5 of 5 stored")
+    for title in ("signed out 04", "later 01"):
+        expect(portal.row(title)).to_be_visible()
+    assert portal.console_errors == []
+
+
+def test_folder_says_what_it_left_out_and_how_many_wait(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    page = portal.page
+    page.route(
+        "**/documents", lambda route: route.fulfill(status=429, headers={"Retry-After": "60"})
+    )
+    write_texts(tmp_path, "many", 45)
+    (tmp_path / "program.exe").write_bytes(b"MZ")
+    page.get_by_test_id("upload-folder").set_input_files(tmp_path)
+    expect(page.locator("#upload-more")).to_have_text("5 more wait.")
+    expect(page.locator("#upload-said")).to_contain_text("1 files were left out")
+    expect(page.locator("#upload-said")).to_be_visible()
+
+
+def test_link_of_a_row_keeps_the_keyboard_until_its_document_is_ready(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    choose(portal, write_texts(tmp_path, "keyboard", 1))
+    item = portal.page.get_by_test_id("upload-item")
+    link = item.get_by_role("link", name="keyboard 00")
+    link.focus()
+    expect(item).to_have_attribute("data-state", "ready", timeout=INDEXING_TIMEOUT_MS)
+    expect(link).to_be_focused()
+
+
+def test_list_of_many_files_is_fetched_when_all_are_sent_and_leaves_no_history(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    page = portal.page
+    page.goto("/documents")
+    before = page.evaluate("history.length")
+    paths = write_texts(tmp_path, "list", 52)
+    with page.expect_response(lambda answer: "x-refresh" in answer.request.headers) as refreshed:
+        choose(portal, paths)
+    assert "hx-push-url" not in refreshed.value.headers
+    expect(portal.row("list 51")).to_be_visible()
+    assert page.evaluate("history.length") == before
+    # Afterwards each is listed as it comes again.
+    choose(portal, write_texts(tmp_path, "after", 1))
+    expect(portal.row("after 00")).to_be_visible()
+
+
+def test_answer_of_somebody_between_is_no_upload(open_portal: OpenPortal, tmp_path: Path) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    page = portal.page
+    page.route("**/documents", lambda route: route.fulfill(body="<p>Sign in to this network.</p>"))
+    choose(portal, write_texts(tmp_path, "captive", 1))
+    failed = page.get_by_test_id("upload-error")
+    expect(failed).to_contain_text("could not be sent")
+    page.unroute("**/documents")
+    page.get_by_test_id("retry-upload").press("Enter")
+    expect(failed).to_have_count(0)
+    expect(portal.row("captive 00")).to_be_visible()

@@ -1,4 +1,5 @@
-// The bell asks after itself while somebody looks at the page; its menu opens when it is fetched.
+// The bell asks after itself while somebody looks at the page; its menu opens when it is fetched,
+// and closes with a second click.
 export function watchNotifications() {
   const menu = document.getElementById("notification-menu");
   if (!menu) return;
@@ -32,9 +33,28 @@ function watchMenu(menu) {
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target === menu) menu.showPopover();
   });
+  watchClosing(menu, link);
   menu.addEventListener("toggle", (event) => {
     const isOpen = event.newState === "open";
     link.setAttribute("aria-expanded", String(isOpen));
     if (!isOpen) menu.replaceChildren();
   });
+}
+
+// The browser closes the menu as the bell is pressed, so the click that follows would find it closed
+// and open it again. The keyboard presses nothing: its clicks have no detail.
+function watchClosing(menu, link) {
+  const isOpen = () => menu.matches(":popover-open");
+  let wasOpen = false;
+  link.addEventListener("pointerdown", () => {
+    wasOpen = isOpen();
+  });
+  const onClick = (event) => {
+    if (!(event.detail ? wasOpen : isOpen())) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (isOpen()) menu.hidePopover();
+  };
+  // Before HTMX, which listens on the link as well.
+  link.addEventListener("click", onClick, { capture: true });
 }

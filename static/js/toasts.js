@@ -6,7 +6,7 @@ const container = () => document.getElementById("notifications");
 export function watchToasts() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-dismiss]");
-    const note = button?.closest(".toast, .upload-item");
+    const note = button?.closest(".toast");
     if (note) dismiss(note);
   });
   document.addEventListener("keydown", (event) => {
@@ -56,10 +56,11 @@ function stays(toast) {
   return toast.dataset.kind === "error" || toast.hasAttribute("data-stays");
 }
 
-// The oldest give way, those that wait for the reader last, so that notes never cover the page.
+// The oldest give way, those that wait for the reader last, so that notes never cover the page; one
+// in which somebody's keyboard is does not.
 function crowdOut() {
   const toasts = [...container().querySelectorAll(".toast")];
-  const older = toasts.slice(0, -1);
+  const older = toasts.slice(0, -1).filter((one) => !one.matches(":focus-within"));
   const leaving = [...older.filter((one) => !stays(one)), ...older.filter(stays)];
   const count = Math.max(0, toasts.length - MOST_TOASTS);
   for (const toast of leaving.slice(0, count)) toast.remove();

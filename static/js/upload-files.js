@@ -1,6 +1,7 @@
 // The files that somebody chose or dropped; of a folder those that the portal reads.
 
-// {files, leftOut}: `leftOut` is how many a folder has of other kinds, or hidden.
+// {files, leftOut}: `leftOut` is how many a folder has of other kinds, hidden, or that cannot be
+// read.
 export function filesOf(input) {
   return { files: [...input.files], leftOut: 0 };
 }
@@ -17,13 +18,9 @@ export async function filesDropped(transfer, accepted) {
   }
   const found = { files: [], leftOut: 0 };
   for (const entry of entries) {
-    if (entry.isFile) {
-      found.files.push(await fileOf(entry));
-    } else {
-      const inside = wanted(await inFolder(entry), accepted, (file) => file.path ?? file.name);
-      found.files.push(...inside.files);
-      found.leftOut += inside.leftOut;
-    }
+    const { files, leftOut } = await (entry.isFile ? alone(entry) : inFolder(entry, accepted));
+    found.files.push(...files);
+    found.leftOut += leftOut;
   }
   return found;
 }
@@ -42,21 +39,28 @@ function wanted(files, accepted, pathOf) {
   return { files: kept, leftOut: files.length - kept.length };
 }
 
-async function inFolder(folder) {
+async function alone(entry) {
+  const file = await fileOf(entry);
+  return file ? { files: [file], leftOut: 0 } : { files: [], leftOut: 1 };
+}
+
+// One that cannot be read, file or folder, does not keep the others out.
+async function inFolder(folder, accepted) {
   const files = [];
   const folders = [folder];
+  let unreadable = 0;
   while (folders.length) {
-    for (const entry of await entriesOf(folders.shift())) {
-      if (entry.isDirectory) {
-        folders.push(entry);
-      } else {
-        const file = await fileOf(entry);
-        file.path = entry.fullPath.slice(1);
-        files.push(file);
-      }
+    const { entries, isWhole } = await entriesOf(folders.shift());
+    if (!isWhole) unreadable += 1;
+    folders.push(...entries.filter((entry) => entry.isDirectory));
+    for (const entry of entries.filter((one) => one.isFile)) {
+      const file = await fileOf(entry);
+      if (file) files.push(Object.assign(file, { path: entry.fullPath.slice(1) }));
+      else unreadable += 1;
     }
   }
-  return files;
+  const { files: kept, leftOut } = wanted(files, accepted, (file) => file.path);
+  return { files: kept, leftOut: leftOut + unreadable };
 }
 
 // A folder gives its entries a hundred at a time, and an empty list at its end.
@@ -64,12 +68,13 @@ async function entriesOf(folder) {
   const reader = folder.createReader();
   const entries = [];
   for (;;) {
-    const some = await new Promise((done) => reader.readEntries(done, () => done([])));
-    if (!some.length) return entries;
+    const some = await new Promise((done) => reader.readEntries(done, () => done(null)));
+    if (!some?.length) return { entries, isWhole: some !== null };
     entries.push(...some);
   }
 }
 
+// Null where it cannot be read.
 function fileOf(entry) {
-  return new Promise((done, fail) => entry.file(done, fail));
+  return new Promise((done) => entry.file(done, () => done(null)));
 }

@@ -1,5 +1,5 @@
 // Sends files one a request, a few at a time. It knows nothing of the page: `tell` is called with
-// each file whose state changed.
+// each file whose state changed, `rest` whenever there is nothing left to send.
 //
 //     waiting ── sending ── storing ── stored          the server has it
 //        ▲          │          │ ├──── failed          and says why not, or cannot be reached
@@ -15,11 +15,13 @@ const PASSING = new Set([429, 502, 503, 504]);
 const NEVER = new Set([415, 422]);
 const IN_FLIGHT = 409;
 const SIGNED_OUT = 401;
+const FORBIDDEN = 403;
 
 export class UploadQueue {
-  constructor(address, tell) {
+  constructor(address, tell, rest) {
     this.address = address;
     this.tell = tell;
+    this.rest = rest;
     this.waiting = [];
     this.running = 0;
     this.startsAt = 0;
@@ -48,6 +50,7 @@ export class UploadQueue {
       this.#send(this.waiting.shift()).finally(() => {
         this.running -= 1;
         this.#go();
+        if (!this.isBusy) this.rest();
       });
     }
   }
@@ -55,7 +58,8 @@ export class UploadQueue {
   async #send(item) {
     for (;;) {
       await this.#untilStart();
-      if (item.state === "failed") return;
+      // To the browser's request that is the same as a lost connection: nothing came of it.
+      if (!(await isReadable(item.file))) return this.#giveUp(item);
       item.tries += 1;
       this.#set(item, "sending");
       const answer = await post(this.address, item, (state, share) => {
@@ -71,7 +75,9 @@ export class UploadQueue {
   // Seconds until this file is sent again; null when that was its end.
   #judge(item, answer) {
     if (answer.status === SIGNED_OUT) {
-      this.#stop(item);
+      this.#stop(item, "signedOut");
+    } else if (hasExpired(answer)) {
+      this.#stop(item, "expired");
     } else if (!answer.status || PASSING.has(answer.status)) {
       const isBusy = answer.status === 429;
       if (!isBusy && item.tries >= MOST_TRIES) return this.#end(item, "failed", answer);
@@ -95,8 +101,13 @@ export class UploadQueue {
   }
 
   // Nothing more can be sent: all that wait would only be told the same.
-  #stop(item) {
-    for (const one of [item, ...this.waiting.splice(0)]) this.#set(one, "failed", "signedOut");
+  #stop(item, reason) {
+    for (const one of [item, ...this.waiting.splice(0)]) this.#set(one, "failed", reason);
+  }
+
+  #giveUp(item) {
+    item.canRetry = false;
+    this.#set(item, "failed", "unreadable");
   }
 
   #set(item, state, reason = "") {
@@ -117,6 +128,16 @@ function waitOf(answer, tries) {
   const told = Number(answer.retryAfter);
   if (answer.status && told > 0) return Math.min(told, 2 * LONGEST_WAIT_S);
   return Math.min(2 ** (tries - 1), LONGEST_WAIT_S);
+}
+
+// A file that was changed or moved since it was chosen stays closed to the page.
+function isReadable(file) {
+  return file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+}
+
+// Whoever signed in again in another tab has a new token for forms, which the page has not.
+function hasExpired({ status, text }) {
+  return status === FORBIDDEN && text.includes('data-key="csrf_failed"');
 }
 
 // {status, text, retryAfter}; status 0 when no answer came.

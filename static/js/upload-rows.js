@@ -13,6 +13,7 @@ export class UploadRows {
     this.list = document.getElementById("upload-queue");
     this.progress = document.getElementById("upload-progress");
     this.more = document.getElementById("upload-more");
+    this.said = document.getElementById("upload-said");
     this.speech = new SpokenLine(document.getElementById("upload-spoken"));
     this.items = new Set();
     this.changed = new Set();
@@ -25,10 +26,17 @@ export class UploadRows {
     });
   }
 
+  // Whether the page has files that are still to be sent, or may be sent again.
+  get holdFiles() {
+    const isHeld = (item) => isUnderway(item) || (item.state === "failed" && item.canRetry);
+    return [...this.items].some(isHeld);
+  }
+
   add(items) {
-    // What was done before counts no more when something new begins.
-    if (![...this.items].some(isUnderway)) this.#forget([...this.items].filter(isDone));
-    this.more.hidden = true;
+    // What was done before counts no more when something new begins; what is still being prepared
+    // may yet fail, and says so here.
+    if (![...this.items].some(isUnderway)) this.#forget([...this.items].filter(isOver));
+    this.said.hidden = true;
     for (const item of items) {
       this.items.add(item);
       this.changed.add(item);
@@ -43,8 +51,8 @@ export class UploadRows {
 
   // Something to say that is about no file of ours.
   say(words) {
-    this.more.textContent = words;
-    this.more.hidden = !words;
+    this.said.textContent = words;
+    this.said.hidden = !words;
     this.speech.say(words);
   }
 
@@ -93,8 +101,18 @@ export class UploadRows {
     const cell = item.row.querySelector(".upload-item-state");
     if (item.state === "failed") cell.dataset.testid = "upload-error";
     else delete cell.dataset.testid;
-    if (item.content) cell.replaceChildren(document.importNode(item.content, true));
+    if (item.content) this.#drawContent(cell, item);
     else cell.textContent = item.message || this.#wordsFor(item);
+  }
+
+  // Its link is not to go from under somebody's keyboard each time the server is asked.
+  #drawContent(cell, item) {
+    const content = document.importNode(item.content, true);
+    const hadFocus = cell.contains(document.activeElement);
+    const isSame = cell.textContent === content.textContent;
+    if (isSame || (hadFocus && item.state === "stored")) return;
+    cell.replaceChildren(content);
+    if (hadFocus) (cell.querySelector("a") ?? item.row.querySelector("[data-upload-dismiss]")).focus();
   }
 
   #wordsFor({ state, reason, share, file }) {
@@ -150,11 +168,8 @@ export class UploadRows {
       if (this.shown < MOST_ROWS) this.#drawItem(item);
       else hidden += 1;
     }
-    if (hidden || this.hadHidden) {
-      this.more.textContent = hidden ? this.words("more", { count: hidden }) : "";
-      this.more.hidden = !hidden;
-    }
-    this.hadHidden = hidden > 0;
+    this.more.textContent = hidden ? this.words("more", { count: hidden }) : "";
+    this.more.hidden = !hidden;
   }
 
   #summarise() {
@@ -217,7 +232,12 @@ export function isUnderway(item) {
 }
 
 function isDone(item) {
-  return ["stored", "known", "ready", "gone"].includes(item.state);
+  return item.state === "stored" || isOver(item);
+}
+
+// Nothing more will be told of it.
+function isOver(item) {
+  return ["known", "ready", "gone"].includes(item.state);
 }
 
 function shareOf(item) {

@@ -35,8 +35,11 @@ export class DocumentStates {
     const query = new URLSearchParams(ids.map((id) => ["id", id]));
     try {
       const answer = await fetch(`${this.address}?${query}`, { headers: { "HX-Request": "true" } });
-      // Whoever signed out is told nothing more.
-      if (answer.status === 401) this.followed.clear();
+      // Whoever signed out is told nothing more until the next file of theirs is stored.
+      if (answer.status === 401) {
+        this.timer = null;
+        return;
+      }
       if (answer.ok) this.#note(statesIn(await answer.text()).states);
     } catch {
       // Without a connection the next round asks again.

@@ -7,6 +7,7 @@ import {
 } from "./upload-files.js";
 import { UploadQueue } from "./upload-queue.js";
 import { UploadRows } from "./upload-rows.js";
+import { freshToken, replaceToken } from "./upload-session.js";
 import { DocumentStates, statesIn } from "./upload-states.js";
 
 // Of more files at once the list below shows the newest when all are sent, not each as it comes.
@@ -21,6 +22,12 @@ export function watchUploads() {
   window.addEventListener("beforeunload", (event) => {
     if (uploads.queue.isBusy) event.preventDefault();
   });
+  // Nor does the list, which asks of itself, take anybody to the sign-in from files not sent yet.
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    const { elt, xhr } = event.detail;
+    const isAsking = elt.id === "document-progress";
+    if (isAsking && xhr.status === 401 && uploads.rows.holdFiles) event.preventDefault();
+  });
 }
 
 class Uploads {
@@ -29,7 +36,11 @@ class Uploads {
     this.accepted = acceptedSuffixes(form.querySelector("input[name=file]"));
     this.byDocument = new Map();
     this.rows = new UploadRows({ onRetry: (items) => this.#sendAgain(items) });
-    this.queue = new UploadQueue(form.action, (item) => this.#change(item));
+    this.queue = new UploadQueue(
+      form.action,
+      (item) => this.#change(item),
+      () => this.#refreshList(),
+    );
     this.states = new DocumentStates(form.dataset.states, (id, state) => this.#note(id, state));
     this.listed = 0;
     this.isListStale = false;
@@ -47,25 +58,42 @@ class Uploads {
     else if (!items.length) this.rows.say(this.rows.words("nothing"));
   }
 
-  #sendAgain(items) {
-    for (const item of items) item.content = null;
+  // Some may have waited until their sender signed in again in another tab.
+  async #sendAgain(items) {
+    this.#setAll(items, { state: "waiting", reason: "", message: "", share: 0, content: null });
+    const { token, reason } = await freshToken(this.form);
+    if (reason) return this.#setAll(items, { state: "failed", reason });
+    if (token) {
+      replaceToken(token);
+      for (const item of items) item.fields = withToken(item.fields, token);
+    }
     this.queue.add(items);
     for (const item of items) this.rows.change(item);
+  }
+
+  #setAll(items, values) {
+    for (const item of items) this.rows.change(Object.assign(item, values));
   }
 
   #change(item) {
     if (item.state === "stored") this.#store(item);
     else if (item.state === "failed") item.message = messageIn(item.answer);
     this.rows.change(item);
-    if (!this.queue.waiting.length && this.isListStale) this.#refreshList();
   }
 
   #store(item) {
     const { states, rest } = statesIn(item.answer);
+    // Somebody between us and the server answered, such as with a page to sign in to a network.
+    if (!states.size) {
+      item.state = "failed";
+      return;
+    }
     for (const [documentId, state] of states) {
-      this.byDocument.set(documentId, item);
       this.#show(item, state);
-      if (!state.isKnown) this.states.follow(documentId);
+      // The file that brought it here is the one whose row tells how it goes on.
+      if (state.isKnown) continue;
+      this.byDocument.set(documentId, item);
+      this.states.follow(documentId);
     }
     this.listed += 1;
     const list = document.querySelector(this.form.dataset.rows);
@@ -78,6 +106,7 @@ class Uploads {
     if (!item) return;
     this.#show(item, state);
     this.rows.change(item);
+    if (!this.queue.isBusy) this.#refreshList();
   }
 
   // A document that could not be read is tried again on its own row, not by sending its file.
@@ -86,13 +115,17 @@ class Uploads {
     Object.assign(item, { state: isKnown ? "known" : ended, content, canRetry: status !== "failed" });
   }
 
+  // Nobody asked for it: not under somebody's hands, for which a later round makes up, and without
+  // an entry in the history.
   #refreshList() {
-    this.isListStale = false;
     const results = document.querySelector(this.form.dataset.rows)?.closest("section");
-    if (!results || results.matches(":focus-within")) return;
+    if (!this.isListStale || !results || results.matches(":focus-within")) return;
+    this.isListStale = false;
+    this.listed = 0;
     const query = new URLSearchParams(new FormData(document.getElementById("document-filters")));
     const address = `${location.pathname}?${query}`;
-    window.htmx.ajax("GET", address, { target: `#${results.id}`, swap: "outerHTML" });
+    const headers = { "X-Refresh": "true" };
+    window.htmx.ajax("GET", address, { target: `#${results.id}`, swap: "outerHTML", headers });
   }
 }
 
@@ -146,6 +179,10 @@ function watchDrops(zone, uploads) {
 function messageIn(text) {
   const answer = new DOMParser().parseFromString(text ?? "", "text/html");
   return answer.querySelector(".toast-message")?.textContent ?? "";
+}
+
+function withToken(fields, token) {
+  return fields.map(([name, value]) => [name, name === "csrf_token" ? token : value]);
 }
 
 function parted(items, test) {

@@ -14,10 +14,13 @@ from portal.store.session import normalise_url
 def run(connection: Connection) -> None:
     # A migration that waits for a lock makes everyone behind it wait as well: better to give up.
     connection.execute(text("SET lock_timeout = '10s'"))
+    connection.commit()
     context.configure(
         connection=connection,
         target_metadata=metadata,
         compare_type=True,
+        # The locks of one are not held while the next works; after a crash the rest is still to do.
+        transaction_per_migration=True,
         include_object=lambda _object, name, kind, _reflected, _to: is_ours(name, kind),
     )
     with context.begin_transaction():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from alembic import command
@@ -17,6 +18,7 @@ from portal.store.models import metadata
 from portal.store.session import normalise_url
 
 MIGRATIONS_DIR = Path(__file__).resolve().parents[2] / "migrations"
+_ASK_AGAIN_S = 0.1
 
 
 def _config() -> Config:
@@ -32,16 +34,16 @@ def _configured(connection: Connection) -> Config:
 
 
 def migrate(url: str, revision: str = "head") -> None:
-    """Bring the schema to `revision`, forward or back; "base" drops everything. Processes that
-    start together wait for one another.
+    """Bring the schema to `revision`, forward or back; "base" drops everything. Each migration is
+    committed by itself: whatever ends this, doing it again goes on. Processes that start together
+    wait for one another.
 
     Raises ServerSetup where there is no such revision, or the database stands at one that only a
     newer portal knows.
     """
     engine = create_engine(normalise_url(url))
     with engine.connect() as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": locks.MIGRATION})
-        connection.commit()
+        _await_turn(connection)
         try:
             is_back = _leads_back(current_revision(connection), revision)
             connection.rollback()
@@ -52,6 +54,17 @@ def migrate(url: str, revision: str = "head") -> None:
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": locks.MIGRATION})
             connection.commit()
     engine.dispose()
+
+
+def _await_turn(connection: Connection) -> None:
+    """Take the lock of migrations, for as long as the connection lives. Whoever waits in the
+    database for it holds a snapshot, and an index that is built beside others waits for all of
+    them: each would wait for the other."""
+    statement = text("SELECT pg_try_advisory_lock(:key)")
+    while not connection.scalar(statement, {"key": locks.MIGRATION}):
+        connection.commit()
+        time.sleep(_ASK_AGAIN_S)
+    connection.commit()
 
 
 def _leads_back(current: str | None, revision: str) -> bool:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import ProgrammingError
 
 from portal.errors import ServerSetup
 from portal.store import migrations
@@ -39,6 +40,35 @@ def test_processes_that_migrate_together_wait_for_one_another(database_url: str)
     engine = create_engine(database_url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM collections")).scalar() == 1
+    engine.dispose()
+
+
+def test_migration_that_was_cut_off_goes_on(database_url: str) -> None:
+    migrations.migrate(database_url, "0009")
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE stored_files ADD COLUMN file_name text"))
+        # What a build leaves that dies: an index of that name.
+        connection.execute(
+            text("CREATE INDEX ix_document_chunks_content ON document_chunks (chunk_index)")
+        )
+    with pytest.raises(ProgrammingError, match="file_name"):
+        migrations.migrate(database_url)
+    with engine.connect() as connection:
+        # Each is committed by itself.
+        assert migrations.current_revision(connection) == "0010"
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE stored_files DROP COLUMN file_name"))
+    migrations.migrate(database_url)
+    with engine.connect() as connection:
+        assert migrations.differences(connection) == []
+        made = text(
+            "SELECT indisvalid, pg_get_indexdef(indexrelid) FROM pg_index"
+            " WHERE indexrelid = CAST('ix_document_chunks_content' AS regclass)"
+        )
+        is_valid, definition = connection.execute(made).one()
+        assert is_valid
+        assert "USING hash (content)" in definition
     engine.dispose()
 
 

@@ -11,13 +11,13 @@ import difflib
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, islice
 
 from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, UNSPACED
-from portal.text.sentences import sentence_spans
+from portal.text.sentences import each_sentence
 
 # Longer lines, such as paragraphs of Chinese, are compared sentence by sentence.
 _LONG_LINE = 200
@@ -30,6 +30,9 @@ _MOST_PAIRS_AT_ONCE = 40_000
 # With less in common, a changed passage reads better as a whole than in shreds.
 _LEAST_COMMON = 0.25
 
+# As str.splitlines does, which would make all lines at once.
+_END = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_LINE = re.compile(rf"[^{_END}]*+(?:\r\n|[{_END}])|[^{_END}]+")
 _SINGLE = f"[{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{UNSPACED}]"
 _WORD = re.compile(rf"{_SINGLE}|(?:(?!{_SINGLE})\w)+|\s+|.", re.DOTALL)
 _WORD_CHARACTER = re.compile(r"\w")
@@ -63,11 +66,17 @@ def differences(old: str, new: str) -> list[Piece]:
     """Pieces in order: those that are not ADDED make `old`, those that are not REMOVED `new`. None
     is empty, and no two of a kind follow each other."""
     budget, pieces = _Budget(), _Pieces()
-    before, after = _units(old), _units(new)
+    before, after = list(_units(old)), list(_units(new))
     for gap_before, gap_after, same in _steps(before, after, _runs(before, after, budget)):
         pieces.add_changed("".join(gap_before), "".join(gap_after), budget)
         pieces.add(Kind.SAME, "".join(same))
     return pieces.found
+
+
+def has_more_units(texts: Iterable[str], *, than: int) -> bool:
+    """Whether texts have more lines and sentences together: what time and memory go by."""
+    units = chain.from_iterable(map(_units, texts))
+    return next(islice(units, than, None), None) is not None
 
 
 def characters_changed(pieces: Sequence[Piece]) -> tuple[int, int]:
@@ -101,16 +110,15 @@ class _Pieces:
         self.add(Kind.ADDED, new)
 
 
-def _units(text: str) -> list[str]:
+def _units(text: str) -> Iterator[str]:
     """Lines with their ends, and the sentences of long ones: together they are the text."""
-    units: list[str] = []
-    for line in text.splitlines(keepends=True):
-        if len(line) <= _LONG_LINE:
-            units.append(line)
-            continue
-        starts = [0, *(start for start, _ in sentence_spans(line)[1:]), len(line)]
-        units += [line[start:end] for start, end in pairwise(starts)]
-    return units
+    for match in _LINE.finditer(text):
+        line, start = match.group(), 0
+        if len(line) > _LONG_LINE:
+            for next_start, _ in islice(each_sentence(line), 1, None):
+                yield line[start:next_start]
+                start = next_start
+        yield line[start:]
 
 
 def _by_words(old: str, new: str, budget: _Budget) -> list[Piece]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from portal.text.scripts import HAN
 
@@ -13,6 +14,7 @@ _WRAPPED_LINE_LENGTH = 30
 
 # A search for single characters is many times faster than one for the pattern that they begin.
 _MAY_END = re.compile(r"[。！？；｡….!?\n]")
+_STOPS = re.compile(r"[.!?]+")
 _BOUNDARY = re.compile(
     rf"(?P<full>[。！？；｡]+[{_CLOSERS}]*|…+[{_CLOSERS}]*)"
     rf"|(?P<latin>[.!?]+[{_CLOSERS}]*(?=\s|[{HAN}]|\Z))"
@@ -37,14 +39,17 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
     Together they hold every character that is not white space. Linear in len(text).
     """
-    spans = []
+    return list(each_sentence(text))
+
+
+def each_sentence(text: str) -> Iterator[tuple[int, int]]:
+    """As `sentence_spans`, one after the other."""
     start = 0
-    for end in (*_boundaries(text), len(text)):
+    for end in chain(_boundaries(text), [len(text)]):
         trimmed = trim(text, start, end)
         if trimmed[0] < trimmed[1]:
-            spans.append(trimmed)
+            yield trimmed
         start = end
-    return spans
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
@@ -73,8 +78,10 @@ def _ends(text: str) -> Iterator[re.Match[str]]:
     """All matches of `_BOUNDARY`, in order."""
     place = 0
     while candidate := _MAY_END.search(text, place):
-        match = _BOUNDARY.match(text, candidate.start())
-        place = (match or candidate).end()
+        start = candidate.start()
+        match = _BOUNDARY.match(text, start)
+        # Where a run of stops ends no sentence, no part of it does.
+        place = (match or _STOPS.match(text, start) or candidate).end()
         if match:
             yield match
 

@@ -9,7 +9,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.text.differences import Kind, Piece, characters_changed, differences
+from portal.text.differences import (
+    Kind,
+    Piece,
+    _units,
+    characters_changed,
+    differences,
+    has_more_units,
+)
 from portal.text.stretches import PART_CHARACTERS, part_of, stretches
 
 WORDS = st.sampled_from(
@@ -82,6 +89,8 @@ def test_huge_and_hostile_texts_take_seconds_and_are_told_whole() -> None:
         # Two lines only, in any order: nothing stands once.
         ("\n".join(rng.choices("ab", k=60_000)), "\n".join(rng.choices("ab", k=60_000))),
         ("x" * 2_000_000, "y" + "x" * 2_000_000),
+        # No stop ends a sentence, and none is looked at once for each before it.
+        ("." * 200_000 + "a", "." * 200_000 + "b"),
     ]
     for old, new in hostile:
         began = time.process_time()
@@ -89,6 +98,20 @@ def test_huge_and_hostile_texts_take_seconds_and_are_told_whole() -> None:
         assert time.process_time() - began < 8
         assert made_of(pieces, Kind.ADDED) == old
         assert made_of(pieces, Kind.REMOVED) == new
+
+
+@given(st.text(alphabet="ab。 \n\r\v\f\x1c\x1e\x1f\x85\u2028\u2029", max_size=80))
+def test_lines_end_where_python_ends_them_and_are_counted_no_further_than_asked(text: str) -> None:
+    lines = text.splitlines(keepends=True)
+    assert list(_units(text)) == lines
+    for limit in (0, 1, 5, len(lines), 2 * len(lines)):
+        assert has_more_units((text, text), than=limit) == (2 * len(lines) > limit)
+
+
+def test_sentences_of_long_lines_count() -> None:
+    line = "第一条规定如下内容。" * 100
+    assert has_more_units((line,), than=99)
+    assert not has_more_units((line,), than=100)
 
 
 @given(TEXTS, TEXTS, st.integers(min_value=1, max_value=40))

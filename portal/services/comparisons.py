@@ -1,0 +1,83 @@
+"""What tells two texts apart: found out for one pair at a time, and kept for the last ones.
+
+A comparison takes a processor for some seconds and memory for both texts: many at once would leave
+nothing for anybody else. A revision never changes, so what was found is kept under the ids of both;
+whether somebody may see them is asked each time before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import BoundedSemaphore, Lock
+from uuid import UUID
+
+from cachetools import LRUCache
+
+from portal.errors import Overloaded, TextsTooLong, TooManyLines
+from portal.text.differences import Piece, differences, has_more_units
+
+MOST_CHARACTERS = 6_000_000
+MOST_UNITS = 200_000
+"""Two texts that have more characters, or more lines and sentences, together are not compared."""
+
+_PATIENCE_S = 1.0
+_MOST_KEPT = 12_000_000
+"""Characters of comparisons, a little for each piece included."""
+_PIECE_CHARACTERS = 100
+
+Pieces = tuple[Piece, ...]
+
+
+def expect_short(characters: int) -> None:
+    """Raises TextsTooLong where two texts have more than can be compared."""
+    if characters > MOST_CHARACTERS:
+        raise TextsTooLong(characters=characters, limit=MOST_CHARACTERS)
+
+
+def compared(old: str, new: str) -> Pieces:
+    """What leads from one text to the other. Raises TextsTooLong, TooManyLines."""
+    expect_short(len(old) + len(new))
+    if has_more_units((old, new), than=MOST_UNITS):
+        raise TooManyLines(limit=MOST_UNITS)
+    return tuple(differences(old, new))
+
+
+class Comparisons:
+    """Those of a process. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._place = BoundedSemaphore(1)
+        self._lock = Lock()
+        self._kept: LRUCache[tuple[UUID, UUID], Pieces] = LRUCache(_MOST_KEPT, getsizeof=_size)
+
+    def find(self, old_id: UUID, new_id: UUID, read: Callable[[], tuple[str, str]]) -> Pieces:
+        """What leads from one revision to another, of which `read` gives the texts, old and new.
+
+        Raises Overloaded while others are compared, TextsTooLong, TooManyLines, and what `read`
+        does.
+        """
+        key = old_id, new_id
+        found = self._get(key)
+        if found is not None:
+            return found
+        if not self._place.acquire(timeout=_PATIENCE_S):
+            raise Overloaded
+        try:
+            # Whoever went before may have asked for the same.
+            return self._get(key) or self._keep(key, compared(*read()))
+        finally:
+            self._place.release()
+
+    def _get(self, key: tuple[UUID, UUID]) -> Pieces | None:
+        with self._lock:
+            return self._kept.get(key)
+
+    def _keep(self, key: tuple[UUID, UUID], pieces: Pieces) -> Pieces:
+        if _size(pieces) <= _MOST_KEPT:
+            with self._lock:
+                self._kept[key] = pieces
+        return pieces
+
+
+def _size(pieces: Sequence[Piece]) -> int:
+    return sum(len(piece.text) + _PIECE_CHARACTERS for piece in pieces)

@@ -260,10 +260,14 @@ def _refuse_nul() -> None:
 
 def _may_be_served() -> bool:
     """Whether it is worth reading what was sent: who brings no token is turned away unread, and of
-    files, which may be long, who brings one that is not good."""
-    if view() is None or is_public():
-        return view() is not None
-    return signed_in() is not None if request.mimetype == _UPLOAD else bool(read_token(request))
+    files, which may be long, who brings one that is not good, or not for this."""
+    wanted = view()
+    if wanted is None or is_public():
+        return wanted is not None
+    if request.mimetype != _UPLOAD:
+        return bool(read_token(request))
+    found = signed_in()
+    return found is not None and scope_of(wanted, request.method) in found.scopes
 
 
 def _require_sign_in() -> None:

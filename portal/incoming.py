@@ -19,13 +19,15 @@ from flask import Request as FlaskRequest
 
 from portal import context
 from portal.errors import TooLarge
-from portal.services import disk_space
+from portal.services.disk_space import Room, temporary_dir
 from portal.services.uploads import clean_file_name
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 View = TypeVar("View", bound=Callable[..., Any])
+
+_ASK_EVERY_BYTES = 8 * 1024 * 1024
 
 
 def one_by_one(view: View) -> View:
@@ -38,8 +40,10 @@ def one_by_one(view: View) -> View:
 class Spool:
     """The file behind all files of a request."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, room: Room) -> None:
+        """`room` is what its bytes were promised, as far as anybody said how many come."""
         self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 - of the request
+        self._room, self._ask_at = room, _ASK_EVERY_BYTES
         self.size_bytes = 0
 
     def begin(self, *, limit_bytes: int, refuse: Callable[[], Exception] | None) -> SpooledFile:
@@ -48,8 +52,14 @@ class Spool:
         return SpooledFile(self, self.size_bytes, limit_bytes, refuse)
 
     def append(self, data: memoryview) -> None:
+        """Raises StorageFull where the disk's reserve begins, OSError where the disk ends."""
         while data:
+            if self.size_bytes >= self._ask_at:
+                # Not every body says how long it is, and others than uploads write as well.
+                self._room.take(0)
+                self._ask_at = self.size_bytes + _ASK_EVERY_BYTES
             written = os.pwrite(self._file.fileno(), data, self.size_bytes)
+            self._room.fill(written)
             self.size_bytes += written
             data = data[written:]
 
@@ -84,7 +94,7 @@ class SpooledFile(io.RawIOBase):
         return True
 
     def write(self, data: Buffer, /) -> int:
-        """Add to the end, wherever reading is. Raises OSError, such as of a full disk."""
+        """Add to the end, wherever reading is. Raises what `refuse` makes, StorageFull, OSError."""
         block = memoryview(data).cast("B")
         self._size_bytes += len(block)
         if self._size_bytes > self._limit_bytes and self._refuse is not None:
@@ -111,9 +121,10 @@ class SpooledFile(io.RawIOBase):
 
 
 class Request(FlaskRequest):
-    """A request whose files go to a spool."""
+    """A request whose files go to a spool, if there is room for all that it announces."""
 
     _spool: Spool | None = None
+    _room: Room | None = None
 
     def _get_file_stream(
         self,
@@ -123,8 +134,11 @@ class Request(FlaskRequest):
         content_length: int | None = None,  # noqa: ARG002
     ) -> IO[bytes]:
         settings = context.services().settings
+        if self._room is None:
+            self._room = Room(settings)
         if self._spool is None:
-            self._spool = Spool(disk_space.temporary_dir(settings))
+            self._room.take(self.content_length or 0)
+            self._spool = Spool(temporary_dir(settings), self._room)
 
         def refuse() -> Exception:
             return TooLarge(name=clean_file_name(filename or ""), limit_mb=settings.max_upload_mb)
@@ -134,6 +148,14 @@ class Request(FlaskRequest):
             limit_bytes=settings.max_upload_bytes, refuse=None if goes_on else refuse
         )
         return cast("IO[bytes]", file)
+
+    def _load_form_data(self) -> None:
+        try:
+            super()._load_form_data()
+        finally:
+            # All of it is on the disk, or none of it will be: what stores it asks for itself.
+            if self._room is not None:
+                self._room.close()
 
     def close(self) -> None:
         super().close()

@@ -4,8 +4,9 @@
 
     queued ── begin ──► processing ── publish ──► ready
       ▲                    │ │ │
-      ├── hand_back ───────┘ │ └─ an error that stays, the third one that
-      └── fail, and a wait ──┘    may pass, or a deadly file ──► failed
+      ├── hand_back ───────┤ │ └─ an error that stays, the third one that
+      ├── postpone ────────┘ │    may pass, or a deadly file ──► failed
+      └── fail, and a wait ──┘
 
 A document that has searchable text from an earlier job stays ready throughout; only the job says
 how it went.
@@ -39,6 +40,7 @@ log = structlog.get_logger(__name__)
 MAX_ATTEMPTS = 3
 BACKOFF_S = (10.0, 40.0)
 """Between the first and the second attempt, and between the second and the third."""
+_POSTPONED_S = 60.0
 _MAY_PASS = (Unavailable, StorageFull)
 # After so many deaths in a row the next attempt is made in a process of its own.
 _DEATHS_OF_A_SUSPECT = MAX_ATTEMPTS - 1
@@ -150,6 +152,16 @@ def hand_back(
             queue.enqueue(session, job_id, goes_on=True, name=name)
 
 
+def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
+    """Queue a job again, in a minute, with which nothing could be done, for a reason that is not
+    its own: no attempt was lost, however long that stays so."""
+    with services.database.begin() as session:
+        job = _in_hand(session, attempt.job_id, attempt.number)
+        if job is not None:
+            job.attempts -= 1
+            _try_later(session, job, Failure(error.code, error.params), wait_s=_POSTPONED_S)
+
+
 def fail(
     services: Services, job_id: UUID, error: PortalError, *, number: int | None = None
 ) -> None:
@@ -164,7 +176,7 @@ def fail(
         job.failed_attempts += 1
         session.flush()
         if isinstance(error, _MAY_PASS) and job.failed_attempts < MAX_ATTEMPTS:
-            _try_later(session, job, failure)
+            _try_later(session, job, failure, wait_s=BACKOFF_S[job.failed_attempts - 1])
             return
         document = document_store.get_document(session, job.document_id)
         if document is not None:
@@ -178,10 +190,10 @@ def _in_hand(session: Session, job_id: UUID, number: int | None) -> JobRow | Non
     return job if job is not None and job.status == JobStatus.PROCESSING else None
 
 
-def _try_later(session: Session, job: JobRow, failure: Failure) -> None:
+def _try_later(session: Session, job: JobRow, failure: Failure, *, wait_s: float) -> None:
     job.error = job_store.as_json(failure)
     session.flush()
-    queue.enqueue(session, job.id, wait_s=BACKOFF_S[job.failed_attempts - 1], goes_on=True)
+    queue.enqueue(session, job.id, wait_s=wait_s, goes_on=True)
     document = document_store.get_document(session, job.document_id)
     if document is not None and document.current_job_id is None:
         document_store.set_status(session, document.id, DocumentStatus.QUEUED)
@@ -200,8 +212,8 @@ def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
 
     Whoever works on it notices before it stores anything more; its queue entry is found to be done.
     """
-    job = job_store.find_newest(session, document.id)
-    if job is None or job.status not in UNFINISHED:
+    job = job_store.find_unfinished(session, document.id)
+    if job is None:
         return False
     _end(session, job, document, JobStatus.CANCELLED, failure)
     return True

@@ -8,8 +8,10 @@ elsewhere says itself that it has no room, which is told in the same words.
 from __future__ import annotations
 
 import shutil
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from portal.database.cluster_files import CLUSTER
@@ -23,9 +25,53 @@ _WRITINGS = 2
 _LEFT_BEHIND_AFTER_S = 2 * 24 * 3600
 
 
+class Room:
+    """Bytes of the disk that are promised to whoever is about to write them, until they are on it
+    or `close`: what is free is not promised twice, however many uploads of this process come
+    together. Safe between threads."""
+
+    _lock = threading.Lock()
+    _all_bytes = 0
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._left_bytes = 0
+
+    def take(self, size_bytes: int) -> None:
+        """Promise so much more. Raises StorageFull when that would eat into
+        PORTAL_DISK_RESERVE_MB."""
+        with Room._lock:
+            _expect(self._settings, Room._all_bytes + size_bytes, reserve_share=1)
+            Room._all_bytes += size_bytes
+            self._left_bytes += size_bytes
+
+    def fill(self, size_bytes: int) -> None:
+        """So much is written: from now on the disk itself says that it is not free."""
+        with Room._lock:
+            filled = min(size_bytes, self._left_bytes)
+            Room._all_bytes -= filled
+            self._left_bytes -= filled
+
+    def close(self) -> None:
+        self.fill(self._left_bytes)
+
+
+@contextmanager
+def room_for(services: Services, size_bytes: int) -> Iterator[None]:
+    """Within, a file of that size may go to the database. Raises StorageFull when it would eat
+    into PORTAL_DISK_RESERVE_MB."""
+    room = Room(services.settings)
+    room.take(_WRITINGS * size_bytes)
+    try:
+        yield
+    finally:
+        room.close()
+
+
 def expect_room_for(services: Services, size_bytes: int) -> None:
-    """Raises StorageFull when that much more would eat into PORTAL_DISK_RESERVE_MB."""
-    _expect(services.settings, _WRITINGS * size_bytes, reserve_share=1)
+    """As `room_for`, of this moment only."""
+    with room_for(services, size_bytes):
+        pass
 
 
 def expect_room_to_work(services: Services) -> None:

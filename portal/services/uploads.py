@@ -89,8 +89,8 @@ def store_uploads(
     """Store several files together: all of them, or with the first error none."""
     domain = check_domain(domain)
     checked = [check(services, file, title) for file in files]
-    disk_space.expect_room_for(services, sum(file.size_bytes for file in checked))
-    with services.database.begin() as session:
+    size_bytes = sum(file.size_bytes for file in checked)
+    with disk_space.room_for(services, size_bytes), services.database.begin() as session:
         # In one order whoever asks: of two requests with the same files in different orders each
         # would wait for the other.
         for sha256 in sorted({file.sha256 for file in checked}):

@@ -5,18 +5,39 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from portal.errors import TooLarge
+from portal.database.cluster_files import CLUSTER
+from portal.errors import StorageFull, TooLarge
 from portal.incoming import Spool
+from portal.services.disk_space import Room
+from portal.settings import Settings, load_settings
+
+MB = 1024 * 1024
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    made = Spool(tmp_path)
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(data_dir=tmp_path, disk_reserve_mb=64)
+
+
+@pytest.fixture
+def spool(settings: Settings, tmp_path: Path) -> Iterator[Spool]:
+    made = Spool(tmp_path, Room(settings))
     yield made
     made.close()
+
+
+@pytest.fixture
+def disk(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A disk with the embedded database on it, and ten megabytes more than the reserve."""
+    (settings.data_dir / CLUSTER).mkdir()
+    usage = SimpleNamespace(free=74 * MB)
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
+    return usage
 
 
 def test_files_of_a_request_lie_in_one_file_without_a_name(spool: Spool, tmp_path: Path) -> None:
@@ -50,3 +71,34 @@ def test_what_goes_beyond_the_limit_is_refused_or_counted_and_not_kept(spool: Sp
     after = spool.begin(limit_bytes=10, refuse=None)
     after.write(b"after")
     assert after.read() == b"after"
+
+
+def test_what_is_free_is_promised_once(settings: Settings, disk: Any) -> None:
+    first, second = Room(settings), Room(settings)
+    first.take(6 * MB)
+    with pytest.raises(StorageFull):
+        second.take(6 * MB)
+    second.take(4 * MB)
+    # What is written is not free any more, and is not counted twice.
+    disk.free -= 6 * MB
+    first.fill(6 * MB)
+    first.take(0)
+    second.close()
+    first.take(4 * MB)
+    with pytest.raises(StorageFull):
+        second.take(1)
+    first.close()
+
+
+def test_file_of_unknown_length_ends_where_the_reserve_begins(
+    settings: Settings, disk: Any, tmp_path: Path
+) -> None:
+    spool = Spool(tmp_path, Room(settings))
+    file = spool.begin(limit_bytes=1024 * MB, refuse=None)
+    for _ in range(16):
+        file.write(bytes(MB))
+        disk.free -= MB
+    with pytest.raises(StorageFull):
+        file.write(b"x")
+    assert spool.size_bytes == 16 * MB
+    spool.close()

@@ -174,10 +174,10 @@ def _stopped_by_signals() -> Iterator[Stop]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def note(number: int, _frame: FrameType | None) -> None:
-        stop.signal = number
-        stop.set()
         for one, handler in before.items():
             signal.signal(one, handler)
+        stop.signal = number
+        stop.set()
 
     for number in before:
         signal.signal(number, note)

@@ -51,7 +51,7 @@ class Display:
 
     def say(self, line: str) -> None:
         """A line of its own, above what is shown."""
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def renew(self, *, is_whole: bool) -> None:
         """Show the tally as it is now; `is_whole` when all files were found."""

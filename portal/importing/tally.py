@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from portal.domain.documents import DocumentStatus
+from portal.domain.documents import DocumentStatus, Visibility
 from portal.services.importing import MOST_FOLLOWED, ImportedFile, Outcome, failure_words
 from portal.store.importing import Progress
 
 _WINDOW_S = 30.0
+_SEEN_BY = {
+    Visibility.SHARED: "is there already, and everyone here sees it",
+    Visibility.PRIVATE: "is there already, and only its owner sees it",
+}
 
 
 class Pace:
@@ -70,13 +74,16 @@ class Tally:
         return self.passages_of_ready + self.passages_in_hand
 
     def take(self, file: ImportedFile) -> str | None:
-        """Count a file; gives what to say of one that cannot be taken."""
+        """Count a file; gives what to say of one that cannot be taken, or that others see than was
+        wished."""
         self.outcomes[file.outcome] += 1
         self.found = max(self.found, self.taken)
         if file.document_id is not None and not file.is_ready:
             # Named by the first of the files that have the same bytes.
             self.waiting.setdefault(file.document_id, file.path)
-        return None if file.error is None else self._fail(file.path, str(file.error))
+        if file.error is not None:
+            return self._fail(file.path, str(file.error))
+        return f"{shown(file.path)}: {_SEEN_BY[file.seen_by]}" if file.seen_by else None
 
     def follow(self, found: Mapping[UUID, Progress]) -> list[str]:
         """Count what became of documents; gives what to say of those that failed."""

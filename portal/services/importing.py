@@ -16,6 +16,7 @@ from portal.errors import (
     MESSAGES,
     Conflict,
     DatabaseUnavailable,
+    NotFound,
     PortalError,
     StorageFull,
     UnreadableFile,
@@ -23,7 +24,7 @@ from portal.errors import (
 from portal.services import Services, jobs
 from portal.services.uploads import store_upload
 from portal.store import importing as import_store
-from portal.store.importing import Progress
+from portal.store.importing import Present, Progress
 
 # So many files are looked up at once, among what is there already.
 _FILES_AT_ONCE = 32
@@ -45,12 +46,13 @@ class Outcome(Enum):
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
     """What came of one file: a document, or the reason why not. `is_ready`: nothing of it is to be
-    waited for."""
+    waited for; `seen_by`: who sees it, where that is not as wished."""
 
     path: Path
     outcome: Outcome
     document_id: UUID | None = None
     is_ready: bool = False
+    seen_by: Visibility | None = None
     error: PortalError | None = None
 
 
@@ -82,11 +84,14 @@ def import_files(
         hashes = {path: _sha256(path, services.settings.max_upload_bytes) for path in paths}
         with services.database.read() as session:
             known = import_store.find_contents(
-                session, owner_id=person.id, hashes={one for one in hashes.values() if one}
+                session,
+                owner_id=person.id,
+                hashes={one for one in hashes.values() if one},
+                visibility=visibility,
             )
         for path, sha256 in hashes.items():
             present = known.get(sha256) if sha256 else None
-            yield (_present(services, terms, path, *present) if present else None) or _store(
+            yield (_present(services, terms, path, present) if present else None) or _store(
                 services, terms, path
             )
 
@@ -103,17 +108,28 @@ def _sha256(path: Path, most_bytes: int) -> str | None:
 
 
 def _present(
-    services: Services, terms: _Terms, path: Path, document_id: UUID, status: DocumentStatus
+    services: Services, terms: _Terms, path: Path, present: Present
 ) -> ImportedFile | None:
     """What becomes of a file whose content is there; None when it is stored like any other."""
-    if status is not DocumentStatus.FAILED:
-        is_ready = status is DocumentStatus.READY
-        return ImportedFile(path, Outcome.PRESENT, document_id, is_ready=is_ready)
+    if present.status is not DocumentStatus.FAILED:
+        return _known(terms, path, present)
+    if present.visibility is not terms.visibility:
+        return None  # Tried again it would be shown to whom it is not meant for, or kept from them.
     try:
-        jobs.retry(services, terms.person, document_id)
-    except Conflict:
-        return None  # Somebody was quicker, or its original is gone.
-    return ImportedFile(path, Outcome.AGAIN, document_id)
+        jobs.retry(services, terms.person, present.document_id)
+    except (Conflict, NotFound):
+        return None  # Somebody was quicker, or threw it away, or its original is gone.
+    return ImportedFile(path, Outcome.AGAIN, present.document_id)
+
+
+def _known(terms: _Terms, path: Path, present: Present) -> ImportedFile:
+    return ImportedFile(
+        path,
+        Outcome.PRESENT,
+        present.document_id,
+        is_ready=present.status is DocumentStatus.READY,
+        seen_by=None if present.visibility is terms.visibility else present.visibility,
+    )
 
 
 def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
@@ -135,9 +151,9 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
     except OSError as error:
         return unreadable(path, error)
     document = receipt.document
-    outcome = Outcome.PRESENT if receipt.is_duplicate else Outcome.STORED
-    is_ready = document.status is DocumentStatus.READY
-    return ImportedFile(path, outcome, document.id, is_ready=is_ready)
+    if receipt.is_duplicate:
+        return _known(terms, path, Present(document.id, document.status, document.visibility))
+    return ImportedFile(path, Outcome.STORED, document.id)
 
 
 def _expect_no_device(path: Path) -> None:

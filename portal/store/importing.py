@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
-from portal.domain.documents import DocumentStatus, Failure
+from portal.domain.documents import DocumentStatus, Failure, Visibility
 from portal.domain.jobs import JobStage
 from portal.store.documents import NEWEST_JOB
 from portal.store.models import DocumentRow, JobRow
@@ -26,12 +26,22 @@ class Progress:
     passages: int
 
 
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A document that has some content already."""
+
+    document_id: UUID
+    status: DocumentStatus
+    visibility: Visibility
+
+
 def find_contents(
-    session: Session, *, owner_id: UUID, hashes: Collection[str]
-) -> dict[str, tuple[UUID, DocumentStatus]]:
-    """By sha256 those of these contents that an owner's documents have, be it one that failed."""
+    session: Session, *, owner_id: UUID, hashes: Collection[str], visibility: Visibility
+) -> dict[str, Present]:
+    """By sha256 those of these contents that an owner's documents have, be it one that failed; of
+    several the one that is seen as wished."""
     rows = session.execute(
-        select(DocumentRow.sha256, DocumentRow.id, DocumentRow.status)
+        select(DocumentRow.sha256, DocumentRow.id, DocumentRow.status, DocumentRow.visibility)
         .ext(distinct_on(DocumentRow.sha256))
         .where(
             DocumentRow.owner_id == owner_id,
@@ -42,11 +52,15 @@ def find_contents(
         .order_by(
             DocumentRow.sha256,
             DocumentRow.status == DocumentStatus.FAILED.value,
+            DocumentRow.visibility != visibility.value,
             DocumentRow.created_at,
             DocumentRow.id,
         )
     )
-    return {sha256: (id_, DocumentStatus(status)) for sha256, id_, status in rows}
+    return {
+        sha256: Present(id_, DocumentStatus(status), Visibility(seen))
+        for sha256, id_, status, seen in rows
+    }
 
 
 def read_progress(

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from portal.cli import main
 from portal.domain.documents import DocumentStatus
-from portal.services import importing, library, sessions, tokens, uploads
+from portal.services import importing, jobs, library, sessions, tokens, uploads
 from tests import factories_files as files
 from tests.conftest import PASSWORD, Portal
 
@@ -98,6 +98,9 @@ def test_import_that_was_stopped_goes_on_and_doubles_nothing(
     assert stopped.exit_code == 128 + signal.SIGTERM
     assert "3 stored, 0 already there, 0 failed" in stopped.stderr
     assert "goes on from here" in stopped.stderr
+    # Its own worker may have read some of them by then.
+    so_far = library.list_documents(portal.services, portal.admin).items
+    left = 7 - sum(d.status is DocumentStatus.READY for d in so_far)
     queued = run("import", str(folder))
     assert queued.exit_code == 0
     assert "5 stored, 3 already there, 0 failed" in queued.stderr
@@ -107,11 +110,46 @@ def test_import_that_was_stopped_goes_on_and_doubles_nothing(
     assert whole.exit_code == 1
     assert "0 stored, 8 already there, 1 failed" in whole.stderr
     assert "8 spaces.md: " in whole.stderr
-    assert "7 became ready with 7 passages" in whole.stderr
+    assert f"{left} became ready with {left} passages" in whole.stderr
     again = run("import", str(folder), "--wait")
     assert "0 stored, 7 already there, 1 tried again, 1 failed" in again.stderr
     page = library.list_documents(portal.services, portal.admin)
     assert sorted(d.title for d in page.items) == [*"012345", "7 caf\ufffd", "8 spaces"]
+
+
+def test_import_shows_nothing_to_others_than_was_wished(
+    run, portal: Portal, tmp_path: Path
+) -> None:
+    (tmp_path / "failed.md").write_bytes(b" \n ")
+    (tmp_path / "ready.txt").write_text("Some words.", encoding="utf-8")
+    paths = [str(tmp_path / name) for name in ("failed.md", "ready.txt")]
+    run("import", *paths, "--wait")
+    for outcome in ("1 stored, 1 already there", "0 stored, 1 already there, 1 tried again"):
+        again = run("import", *paths, "--private", "--wait")
+        assert outcome in again.stderr
+        assert "ready.txt: is there already, and everyone here sees it" in again.stderr
+    page = library.list_documents(portal.services, portal.admin)
+    assert sorted((d.title, d.visibility.value) for d in page.items) == [
+        ("failed", "private"),
+        ("failed", "shared"),
+        ("ready", "shared"),
+    ]
+
+
+def test_import_stores_anew_what_is_thrown_away_meanwhile(
+    run, portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "failed.md"
+    path.write_bytes(b" \n ")
+    run("import", str(path), "--wait")
+    retry = jobs.retry
+
+    def throw_away_first(services, person, document_id):
+        library.delete_document(services, person, document_id)
+        retry(services, person, document_id)
+
+    monkeypatch.setattr(jobs, "retry", throw_away_first)
+    assert "1 stored, 0 already there" in run("import", str(path)).stderr
 
 
 def test_doctor_and_models_speak_of_this_database(run) -> None:

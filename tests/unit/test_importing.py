@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from rich.console import Console
 
-from portal.domain.documents import DocumentStatus, Failure
+from portal.domain.documents import DocumentStatus, Failure, Visibility
 from portal.errors import EmptyFile
 from portal.importing import display as displays
 from portal.importing.display import Display, duration
@@ -30,7 +30,7 @@ def progress(id_: UUID, status: DocumentStatus, passages: int = 0) -> tuple[UUID
 
 
 def test_tally_counts_each_file_once_whatever_becomes_of_it() -> None:
-    tally = Tally(found=6)
+    tally = Tally(found=7)
     ids = [uuid4() for _ in range(3)]
     for number, id_ in enumerate(ids):
         assert tally.take(ImportedFile(Path(f"{number}.txt"), Outcome.STORED, id_)) is None
@@ -40,7 +40,11 @@ def test_tally_counts_each_file_once_whatever_becomes_of_it() -> None:
     )
     assert refused is not None
     assert refused.startswith("e.txt: ")
-    assert (tally.taken, tally.read, tally.to_read) == (5, 0, 4)
+    shared = ImportedFile(
+        Path("s.txt"), Outcome.PRESENT, uuid4(), is_ready=True, seen_by=Visibility.SHARED
+    )
+    assert tally.take(shared) == "s.txt: is there already, and everyone here sees it"
+    assert (tally.taken, tally.read, tally.to_read) == (6, 0, 4)
     said = tally.follow(dict([progress(ids[0], READY, 5), progress(ids[1], PROCESSING, 2)]))
     # The third was thrown away meanwhile.
     assert said == []
@@ -90,10 +94,10 @@ def test_display_says_where_an_import_is(
         tally.take(ImportedFile(Path("b.txt"), Outcome.STORED, uuid4()))
         tally.follow(dict([progress(id_, READY, 4)]))
         display.renew(is_whole=True)
-        display.say("c.txt: [bold]it is gone")
+        display.say("c.txt :smile:: [bold]it is gone")
     display.summarise()
     said = written.getvalue()
-    assert "c.txt: [bold]it is gone\n" in said
+    assert "c.txt :smile:: [bold]it is gone\n" in said
     assert "files/s" in said
     assert "passages/s" in said
     assert ("\x1b[" in said) is is_terminal

@@ -3,17 +3,26 @@
 ::
 
     PortalError
-    ├── InvalidInput 422          ├── NotSignedIn 401        ├── Unavailable 503
-    │   ├── EmptyFile             │   ├── WrongCredentials   │   ├── EmbedderUnavailable
-    │   ├── EncryptedPdf          │   └── InvalidToken       │   ├── RerankerUnavailable
-    │   ├── BrokenPdf             ├── Forbidden 403          │   ├── ChatUnavailable
-    │   ├── BrokenFile            │                          │   │
-    │   ├── NoTextInPdf           ├── NotFound 404           │   ├── VectorStoreDisabled
-    │   ├── UndecodableText       ├── Conflict 409           │   └── DatabaseUnavailable
-    │   ├── ExtractionTimedOut    ├── TooLarge 413           ├── StorageFull 507
-    │   ├── ExtractionTooLarge    ├── UnsupportedFormat 415  ├── ServerSetup (command line only)
-    │   ├── WeakPassword          └── MalformedRequest 400   └── InvalidEmbedding 502
-    │   └── InvalidSetting
+    ├── MalformedRequest 400
+    ├── NotSignedIn 401: WrongCredentials, InvalidToken (UnknownSubject)
+    ├── Forbidden 403: InsufficientScope, NeedsSession, CsrfFailed
+    ├── NotFound 404: NoSuchAccount, NoSuchModel
+    ├── MethodNotAllowed 405
+    ├── Conflict 409: NameTaken, JobCancelled (Superseded), AlreadyElsewhere, UploadedAgain,
+    │     ChunkIndexTaken, NoEmbedding, IdempotencyConflict
+    ├── TooLarge 413: TextsTooLong (TooManyLines)
+    ├── RequestTooLarge, BodyTooLarge, QuotaExceeded 413
+    ├── UnsupportedMediaType, UnsupportedFormat 415
+    ├── InvalidInput 422: InvalidQueryVector, EmptyFile, EncryptedPdf, BrokenPdf, BrokenFile,
+    │     NoTextInPdf, UndecodableText (UndecodableAs), ExtractionTimedOut, ExtractionTooLarge,
+    │     KilledWorker, UnreadableFile, WeakPassword, InvalidSetting, IdempotencyMismatch
+    ├── RateLimited, TooManyOwnAnswers 429
+    ├── InvalidEmbedding 502
+    ├── Unavailable 503: Overloaded, BatchTimedOut, EmbedderUnavailable, RerankerUnavailable,
+    │     ChatUnavailable, TooManyAnswers, VectorStoreDisabled, DatabaseUnavailable,
+    │     IssuerUnavailable
+    ├── StorageFull 507
+    └── ServerSetup (command line only)
 
 A message says what happened, why, and what to do. It is an English template with ``%(name)s``
 places; each surface (page, JSON, command line) translates the template and then fills it in,
@@ -306,6 +315,12 @@ class TextsTooLong(TooLarge):
     code = "texts_too_long"
     message = N_("The two texts have %(characters)s characters together, and no more than "
                  "%(limit)s are compared. Read each of them instead.")  # fmt: skip
+
+
+class TooManyLines(TextsTooLong):
+    code = "too_many_lines"
+    message = N_("The two texts have more than %(limit)s lines and sentences together, and no more "
+                 "are compared. Read each of them instead.")  # fmt: skip
 
 
 class ChunkIndexTaken(Conflict):

@@ -69,6 +69,7 @@ def cancel(document_id: UUID) -> DocumentModel:
 @blueprint.output(DocumentModel, status_code=202)
 @blueprint.doc(
     summary="Try a document again that failed or was cancelled",
+    description="409 also when its file is another document of its owner by now.",
     responses=error_responses(409),
 )
 def retry(document_id: UUID) -> DocumentModel:
@@ -80,7 +81,8 @@ def retry(document_id: UUID) -> DocumentModel:
 @blueprint.output(RetriedResponse, status_code=202)
 @blueprint.doc(
     summary="Try all one's failed documents again",
-    description="Administrators: everybody's.",
+    description="Administrators: everybody's. Those whose file is another document of their owner "
+    "by now stay as they are.",
 )
 def retry_failed() -> RetriedResponse:
     return RetriedResponse(count=jobs.retry_failed(context.services(), context.person()))

@@ -319,7 +319,8 @@ def restore_document(document_id: UUID) -> DocumentModel:
 @blueprint.doc(
     summary="Read a document again",
     description="In another encoding, or with what was installed since. Its present text is "
-    "searched until the new one is ready; 409 while it is being prepared.",
+    "searched until the new one is ready; 409 while it is being prepared, and when its file is "
+    "another document of its owner by now.",
     responses=error_responses(404, 409),
 )
 def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentModel:

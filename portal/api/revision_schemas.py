@@ -10,7 +10,7 @@ from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.documents import MediaType
 from portal.text.stretches import StretchKind
 
-_NUMBER = "of the revision, from 1; numbers are never used again"
+_NUMBER = "of the revision, from 1; numbers of texts that were searched are never used again"
 
 
 class RevisionModel(ResponseModel):

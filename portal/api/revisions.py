@@ -47,8 +47,9 @@ def describe_upload(spec: dict[str, Any]) -> None:
     summary="Upload a new version of a document",
     description="Its present text is searched until the new one is read, and takes its place at "
     "once then; it stays readable for what cites it. A version that is being read gives way to "
-    "this one. With `is_duplicate` the document has these very bytes and nothing was queued; 409 "
-    "when another document of its owner has them.",
+    "this one. With `is_duplicate` the document has these very bytes and nothing was queued; where "
+    "they are its present text's, a version that is being read is taken back. 409 when another "
+    "document of its owner has them.",
     responses=error_responses(404, 409),
 )
 def add_revision(document_id: UUID) -> UploadedModel:
@@ -141,7 +142,8 @@ def get_revision_file(document_id: UUID, number: int) -> Response:
 @blueprint.doc(
     summary="What tells a revision from another one",
     description="By lines, and by words inside of changed ones; what is far from any change is "
-    "`folded`. Long differences come in parts; 413 where two texts are too long to be compared.",
+    "`folded`. Long differences come in parts; 413 where two texts are too long to be compared, "
+    "503 while others are.",
     responses=error_responses(404, 413),
 )
 def get_differences(

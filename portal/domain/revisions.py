@@ -53,5 +53,5 @@ class UnreadVersion:
 
     status: JobStatus
     file_name: str
-    uploaded_by: str
+    media_type: MediaType
     is_reread: bool

@@ -13,6 +13,7 @@ from portal.domain.embedding import Embedder
 from portal.domain.reranking import Reranker
 from portal.embeddings.calibration import Calibration
 from portal.services.answer_slots import AnswerSlots
+from portal.services.comparisons import Comparisons
 from portal.services.issuer_keys import IssuerKeys
 from portal.services.search_cache import SearchCache
 from portal.services.single_flight import SingleFlight
@@ -41,6 +42,7 @@ class Services:
     search_cache: SearchCache = field(default_factory=SearchCache, repr=False)
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)
+    comparisons: Comparisons = field(default_factory=Comparisons, repr=False)
     vector_store_looks: SingleFlight[dict[str, Any]] = field(
         default_factory=SingleFlight, repr=False
     )

@@ -39,8 +39,7 @@ def once(
     # request, sent again, need not wait until some time has passed.
     with services.database.hold(locks.IDEMPOTENCY, f"{person.id} {key}") as is_first:
         with services.database.begin() as session:
-            idempotency_store.forget(session, older_than=_LIFE)
-            earlier = idempotency_store.find(session, user_id=person.id, key=key)
+            earlier = idempotency_store.find(session, user_id=person.id, key=key, life=_LIFE)
             if earlier is not None and earlier.body_sha256 != digest:
                 raise IdempotencyMismatch
             if earlier is not None and earlier.response is not None:
@@ -49,6 +48,12 @@ def once(
                 raise IdempotencyConflict
             idempotency_store.claim(session, user_id=person.id, key=key, body_sha256=digest)
         return _answer(services, person, key, action)
+
+
+def forget_old(services: Services) -> None:
+    """Drop what is past its life."""
+    with services.database.begin() as session:
+        idempotency_store.forget(session, life=_LIFE)
 
 
 def _answer(services: Services, person: Person, key: str, action: Callable[[], Answer]) -> Answer:

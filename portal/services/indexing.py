@@ -64,13 +64,19 @@ def index_document(
     should_stop_reading: Callable[[], bool] = lambda: False,
 ) -> None:
     """Do one ingestion job to its end: the document is ready, or failed with a reason; or it is
-    queued again, after an error that may pass, when `should_stop` says so between two batches of
-    passages, and when `should_stop_reading` says so between two pages.
+    queued again, while the disk has no room to begin, after an error that may pass, when
+    `should_stop` says so between two batches of passages, and when `should_stop_reading` says so
+    between two pages.
 
     Raises DatabaseUnavailable, when nothing can be noted; the job is then recovered.
     """
     attempt = attempts.begin(services, job_id)
     if attempt is None:
+        return
+    try:
+        disk_space.expect_room_to_work(services)
+    except StorageFull as error:
+        attempts.postpone(services, attempt, error)
         return
     try:
         _index(services, attempt, should_stop, should_stop_reading)
@@ -95,7 +101,6 @@ def _index(
     should_stop: Callable[[], bool],
     should_stop_reading: Callable[[], bool],
 ) -> None:
-    disk_space.expect_room_to_work(services)
     extracted = _extracted(services, attempt, should_stop_reading)
     found = split(extracted, target_tokens=_chunk_tokens(services, attempt))
     _store_passages(services, attempt, found, should_stop)

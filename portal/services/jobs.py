@@ -16,13 +16,12 @@ from portal.domain.jobs import (
 from portal.domain.people import Person
 from portal.errors import Conflict, JobCancelled, NotFound
 from portal.services import Services, attempts
-from portal.services.library import editable
+from portal.services.library import editable, refuse_elsewhere
 from portal.store import documents as document_store
+from portal.store import files as file_store
 from portal.store import job_lists
 from portal.store import jobs as job_store
 from portal.store.session import Session
-
-_TRIED_AT_ONCE = 100
 
 
 def list_jobs(
@@ -76,23 +75,28 @@ def cancel(services: Services, person: Person, document_id: UUID) -> None:
 
 
 def retry(services: Services, person: Person, document_id: UUID) -> None:
-    """Queue a document again that failed or was cancelled. Raises NotFound, Forbidden, Conflict."""
+    """Queue a document again that failed or was cancelled. Raises NotFound, Forbidden, Conflict,
+    and AlreadyElsewhere where its file is another document by now."""
     with services.database.begin() as session:
         _retry(session, person, document_id)
 
 
 def retry_failed(services: Services, person: Person, *, own: bool = False) -> int:
     """Queue again all failed documents that a person may change, or with `own` their own ones, in
-    the order of their upload; gives how many."""
-    count = 0
-    while True:
-        with services.database.begin() as session:
-            failed = job_lists.failed_documents(session, person, own=own, limit=_TRIED_AT_ONCE)
-            for document_id in failed:
-                _retry(session, person, document_id)
-        count += len(failed)
-        if len(failed) < _TRIED_AT_ONCE:
-            return count
+    the order of their upload; gives how many. Those that `retry` refuses stay as they are."""
+    with services.database.begin() as session:
+        failed = job_lists.failed_documents(session, person, own=own)
+    # A transaction each: one that locked the content of many would wait in another order for it
+    # than an upload of the same files does.
+    return sum(_could_retry(services, person, document_id) for document_id in failed)
+
+
+def _could_retry(services: Services, person: Person, document_id: UUID) -> bool:
+    try:
+        retry(services, person, document_id)
+    except (Conflict, NotFound):
+        return False
+    return True
 
 
 def _retry(session: Session, person: Person, document_id: UUID) -> None:
@@ -100,6 +104,9 @@ def _retry(session: Session, person: Person, document_id: UUID) -> None:
     job = job_store.find_newest(session, document_id)
     if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
         raise Conflict(reason="only a failed document can be tried again")
+    original = file_store.find_original_of_job(session, job.id)
+    if original is not None:
+        refuse_elsewhere(session, document, original.sha256)
     job_store.begin_again(session, job)
     searchable = document.current_job_id is not None
     status = DocumentStatus.READY if searchable else DocumentStatus.QUEUED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
@@ -18,12 +18,13 @@ from portal.domain.documents import (
     Visibility,
 )
 from portal.domain.people import Person
-from portal.errors import Forbidden, InvalidInput, NotFound, UploadedAgain
+from portal.errors import AlreadyElsewhere, Forbidden, InvalidInput, NotFound, UploadedAgain
 from portal.services import Services
 from portal.services.erasing import erase_from_answers
 from portal.store import chunks as chunk_store
 from portal.store import documents as document_store
 from portal.store import files as file_store
+from portal.store import jobs as job_store
 from portal.store import outdated_chunks
 from portal.store.files import Original
 from portal.store.models import DocumentRow
@@ -92,6 +93,12 @@ def list_trash(services: Services, person: Person) -> tuple[DocumentSummary, ...
     """What a person may restore, latest first."""
     with services.database.begin() as session:
         return document_store.list_trash(session, person)
+
+
+def get_trashed(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
+    """A document that a person may restore. Raises NotFound."""
+    with services.database.begin() as session:
+        return seen(session, person, document_id, deleted=True)
 
 
 def get_summary(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
@@ -244,7 +251,8 @@ def delete_document(services: Services, person: Person, document_id: UUID) -> No
 
 def restore_document(services: Services, person: Person, document_id: UUID) -> None:
     """Take out of the trash, as it was. Raises NotFound, and UploadedAgain where its owner has
-    sent the same file anew since: they would have it twice."""
+    sent the same file anew since, or that of a version which still waits: they would have it
+    twice."""
     with services.database.begin() as session:
         document = editable(session, person, document_id, deleted=True)
         _refuse_twice(session, document)
@@ -252,20 +260,46 @@ def restore_document(services: Services, person: Person, document_id: UUID) -> N
 
 
 def _refuse_twice(session: Session, document: DocumentRow) -> None:
-    if document.owner_id is None or document.status == DocumentStatus.FAILED:
+    """What is searched of it, or would be, and what is still to be read. Raises UploadedAgain."""
+    if document.status == DocumentStatus.FAILED:
         return
-    owner_id, sha256 = document.owner_id, document.sha256
-    document_store.lock_content(session, owner_id=owner_id, sha256=sha256)
-    again_id = document_store.find_duplicate(session, owner_id=owner_id, sha256=sha256)
-    again = document_store.get_document(session, again_id) if again_id else None
+    pending = job_store.find_unfinished(session, document.id)
+    original = file_store.find_original_of_job(session, pending.id) if pending else None
+    again = _find_elsewhere(session, document, {document.sha256, (original or document).sha256})
     if again is not None:
         raise UploadedAgain(title=again.title)
+
+
+def refuse_elsewhere(session: Session, document: DocumentRow, sha256: str) -> None:
+    """An owner has the same bytes in one document only, until the transaction ends. Raises
+    AlreadyElsewhere."""
+    other = _find_elsewhere(session, document, {sha256})
+    if other is not None:
+        raise AlreadyElsewhere(title=other.title)
+
+
+def _find_elsewhere(
+    session: Session, document: DocumentRow, hashes: Set[str]
+) -> DocumentRow | None:
+    """Another live document of the same owner with one of these files."""
+    if document.owner_id is None:
+        return None
+    # In the order in which uploads of several files lock them.
+    for sha256 in sorted(hashes):
+        document_store.lock_content(session, owner_id=document.owner_id, sha256=sha256)
+        other_id = document_store.find_duplicate(
+            session, owner_id=document.owner_id, sha256=sha256, other_than=document.id
+        )
+        if other_id is not None:
+            return document_store.get_document(session, other_id)
+    return None
 
 
 def purge_document(services: Services, person: Person, document_id: UUID) -> None:
     """Erase text, vectors and file for good, from the trash or directly. Raises NotFound."""
     with services.database.begin() as session:
         in_trash = document_store.find_summary(session, person, document_id, deleted=True)
+        document_store.lock_for_purge(session, document_id)
         editable(session, person, document_id, deleted=in_trash is not None)
         document_store.set_deleted(session, document_id, deleted=True)
         erase(session, document_id)

@@ -6,12 +6,11 @@ import codecs
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus
-from portal.domain.jobs import UNFINISHED
 from portal.domain.people import Person
 from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs
 from portal.ingest.decoding import ENCODINGS, known_encoding
 from portal.services import Services
-from portal.services.library import as_file, editable, seen
+from portal.services.library import as_file, editable, refuse_elsewhere, seen
 from portal.store import documents as document_store
 from portal.store import files as file_store
 from portal.store import jobs as job_store
@@ -27,17 +26,18 @@ def reread(
 
     `encoding` is one of ENCODINGS by any of its names, for files that are text; None: as it is
     recognised. Raises NotFound, Forbidden, InvalidInput, UndecodableAs when some bytes are none of
-    that encoding, and Conflict while the document is being prepared.
+    that encoding, Conflict while the document is being prepared, and AlreadyElsewhere where its
+    file is another document by now.
     """
     name = None if encoding is None else _checked(services, person, document_id, encoding)
     with services.database.begin() as session:
         document = editable(session, person, document_id, deleted=False)
-        newest = job_store.find_newest(session, document_id)
         original = file_store.find_newest_original(session, document_id)
-        if newest is not None and newest.status in UNFINISHED:
+        if job_store.find_unfinished(session, document_id) is not None:
             raise Conflict(reason="the document is being prepared already")
         if original is None:
             raise NotFound
+        refuse_elsewhere(session, document, original.sha256)
         job_store.add_job(
             session,
             document_id=document_id,

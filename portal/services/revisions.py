@@ -7,30 +7,50 @@ administrators add one (docs/revisions.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure
-from portal.domain.jobs import ENDED_WITHOUT_TEXT, UNFINISHED
+from portal.domain.jobs import ENDED_WITHOUT_TEXT
 from portal.domain.people import Person
 from portal.domain.revisions import Revision, RevisionPage, UnreadVersion
-from portal.errors import AlreadyElsewhere, Conflict, NotFound, Superseded, TextsTooLong
+from portal.errors import Conflict, NotFound, Superseded
 from portal.services import Services, attempts, disk_space, library, quotas, uploads
 from portal.services.adopting import adopt
-from portal.services.library import StoredFile, editable
-from portal.services.revision_changes import MOST_CHARACTERS
+from portal.services.comparisons import expect_short
+from portal.services.library import StoredFile, editable, refuse_elsewhere
 from portal.services.uploads import CheckedFile, Upload, UploadReceipt
 from portal.store import documents as document_store
 from portal.store import files as file_store
 from portal.store import jobs as job_store
 from portal.store import revisions as revision_store
-from portal.store.models import DocumentRow, JobRow
+from portal.store.models import DocumentRow
 from portal.store.session import Session
-from portal.text.differences import Piece, differences
+from portal.text.differences import Piece
+
+
+class Taken(StrEnum):
+    """What came of a file that was sent as a new version."""
+
+    QUEUED = "queued"
+    UNDER_WAY = "under_way"
+    """It was sent before, and waits or is being read: nothing to do."""
+    PRESENT = "present"
+    """It is the one that is searched: nothing to do."""
+    TAKEN_BACK = "taken_back"
+    """It is the one that is searched; another that was being read is cancelled and erased."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionReceipt(UploadReceipt):
+    """What came of an upload; `is_duplicate` unless it was queued."""
+
+    taken: Taken
 
 
 def add_version(
     services: Services, person: Person, document_id: UUID, upload: Upload
-) -> UploadReceipt:
+) -> VersionReceipt:
     """Store another file of a document and queue its ingestion. Until it is done the present text
     is searched; the bytes that are there, or are being read already, are said to be so.
 
@@ -43,31 +63,32 @@ def add_version(
     disk_space.expect_room_for(services, file.size_bytes)
     with services.database.begin() as session:
         document = editable(session, person, document_id, deleted=False)
-        is_new = _take(services, session, person, document, file)
+        taken = _take(services, session, person, document, file)
         summary = library.seen(session, person, document_id)
-        return UploadReceipt(summary, is_duplicate=not is_new)
+        return VersionReceipt(summary, is_duplicate=taken is not Taken.QUEUED, taken=taken)
 
 
 def _take(
     services: Services, session: Session, person: Person, document: DocumentRow, file: CheckedFile
-) -> bool:
-    """Store and queue a file of a locked document; False where it has these bytes already."""
-    pending = _unfinished(session, document)
+) -> Taken:
+    """Store and queue a file of a locked document, unless it has these bytes already."""
+    pending = job_store.find_unfinished(session, document.id)
     original = file_store.find_original_of_job(session, pending.id) if pending else None
     if original is not None and original.sha256 == file.sha256:
-        return False
+        return Taken.UNDER_WAY
     if document.current_job_id is not None and document.sha256 == file.sha256:
         # Back to what is searched now: what was on its way is not wanted any more.
-        if attempts.cancel(session, document, Failure(Superseded.code)):
-            revision_store.delete_unread(session, document)
-        return False
-    _refuse_elsewhere(session, document, file)
+        if not attempts.cancel(session, document, Failure(Superseded.code)):
+            return Taken.PRESENT
+        revision_store.delete_unread(session, document)
+        return Taken.TAKEN_BACK
+    refuse_elsewhere(session, document, file.sha256)
     attempts.cancel(session, document, Failure(Superseded.code))
     job_id = _store(services, session, person, document, file)
     if document.current_job_id is None:
         adopt(session, document.id, job_id, analysed_as=document.title)
         document_store.set_status(session, document.id, DocumentStatus.QUEUED)
-    return True
+    return Taken.QUEUED
 
 
 def _store(
@@ -90,25 +111,6 @@ def _store(
             file_id=file_id,
             config={"uploaded_by": str(person.id)},
         )
-
-
-def _unfinished(session: Session, document: DocumentRow) -> JobRow | None:
-    job = job_store.find_newest(session, document.id)
-    return job if job is not None and job.status in UNFINISHED else None
-
-
-def _refuse_elsewhere(session: Session, document: DocumentRow, file: CheckedFile) -> None:
-    """An owner has the same bytes in one document only, as with uploads."""
-    if document.owner_id is None:
-        return
-    owner_id, sha256 = document.owner_id, file.sha256
-    document_store.lock_content(session, owner_id=owner_id, sha256=sha256)
-    other_id = document_store.find_duplicate(
-        session, owner_id=owner_id, sha256=sha256, other_than=document.id
-    )
-    other = document_store.get_document(session, other_id) if other_id else None
-    if other is not None:
-        raise AlreadyElsewhere(title=other.title)
 
 
 def discard_unread(services: Services, person: Person, document_id: UUID) -> None:
@@ -171,8 +173,7 @@ def read_text(
     """A revision and its text, or `length` characters of it from `start` on. Raises NotFound."""
     with services.database.begin() as session:
         revision = _revision(session, person, document_id, number)
-        body = revision_store.read_body(session, revision.id, start=start, length=length)
-    return revision, body
+        return revision, _body(session, revision, start=start, length=length)
 
 
 def open_file(services: Services, person: Person, document_id: UUID, number: int) -> StoredFile:
@@ -198,7 +199,7 @@ def compare(
     services: Services, person: Person, document_id: UUID, number: int, *, against: int | None
 ) -> Comparison:
     """What tells a revision from another one, by default the one before. Raises NotFound,
-    TextsTooLong."""
+    TextsTooLong, TooManyLines, and Overloaded while others are compared."""
     with services.database.begin() as session:
         new = _revision(session, person, document_id, number)
         if against is None:
@@ -206,12 +207,25 @@ def compare(
         if against is None:
             raise NotFound
         old = _revision(session, person, document_id, against)
-        characters = new.character_count + old.character_count
-        if characters > MOST_CHARACTERS:
-            raise TextsTooLong(characters=characters, limit=MOST_CHARACTERS)
-        texts = [revision_store.read_body(session, one.id) for one in (old, new)]
-    # Outside of the transaction: it may take a second.
-    return Comparison(new, old, tuple(differences(*texts)))
+    expect_short(old.character_count + new.character_count)
+    # Outside of the transaction: it may take seconds.
+    pieces = services.comparisons.find(old.id, new.id, lambda: _texts(services, old, new))
+    return Comparison(new, old, pieces)
+
+
+def _texts(services: Services, old: Revision, new: Revision) -> tuple[str, str]:
+    with services.database.begin() as session:
+        return _body(session, old), _body(session, new)
+
+
+def _body(
+    session: Session, revision: Revision, *, start: int = 0, length: int | None = None
+) -> str:
+    """Raises NotFound where it was purged since it was seen."""
+    body = revision_store.read_body(session, revision.id, start=start, length=length)
+    if body is None:
+        raise NotFound
+    return body
 
 
 def _revision(session: Session, person: Person, document_id: UUID, number: int) -> Revision:

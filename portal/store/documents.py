@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -268,11 +268,10 @@ def find_duplicate(
             JobRow.status.in_([status.value for status in UNFINISHED]),
         )
     )
-    return session.scalar(
+    live = (
         select(DocumentRow.id)
         .where(
             DocumentRow.owner_id == owner_id,
-            or_(DocumentRow.sha256 == sha256, DocumentRow.id.in_(being_read)),
             DocumentRow.deleted_at.is_(None),
             DocumentRow.status != DocumentStatus.FAILED.value,
             DocumentRow.id.is_distinct_from(other_than),
@@ -280,6 +279,9 @@ def find_duplicate(
         .order_by(DocumentRow.created_at, DocumentRow.id)
         .limit(1)
     )
+    # One after the other: joined by OR, neither would use its index.
+    present = session.scalar(live.where(DocumentRow.sha256 == sha256))
+    return present or session.scalar(live.where(DocumentRow.id.in_(being_read)))
 
 
 def lock_content(session: Session, *, owner_id: UUID, sha256: str) -> None:
@@ -307,10 +309,17 @@ def is_deleted(session: Session, document_id: UUID) -> bool:
 
 
 def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:
-    """The row, held until the transaction ends."""
+    """The row, held until the transaction ends. What refers to it may be added meanwhile: a large
+    file can take long to be stored."""
     return session.scalar(
-        select(DocumentRow).where(DocumentRow.id == document_id).with_for_update()
+        select(DocumentRow).where(DocumentRow.id == document_id).with_for_update(key_share=True)
     )
+
+
+def lock_for_purge(session: Session, document_id: UUID) -> None:
+    """Hold a document until the transaction ends, also against what is about to cite it
+    (`citations.hold_documents`)."""
+    session.execute(select(DocumentRow.id).where(DocumentRow.id == document_id).with_for_update())
 
 
 def set_status(
@@ -345,7 +354,9 @@ def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
     vocabulary.forget_unused(session, terms)
 
 
-def lock_forgotten(session: Session, *, before: datetime) -> UUID | None:
+def lock_forgotten(
+    session: Session, *, before: datetime, other_than: Collection[UUID] = ()
+) -> UUID | None:
     """A document that lies in the trash since before then, the longest of all, held until the
     transaction ends; none that somebody else holds."""
     return session.scalar(
@@ -355,6 +366,7 @@ def lock_forgotten(session: Session, *, before: datetime) -> UUID | None:
             CollectionRow.name == PORTAL_COLLECTION,
             DocumentRow.deleted_at < before,
             DocumentRow.purged_at.is_(None),
+            DocumentRow.id.not_in(other_than),
         )
         .order_by(DocumentRow.deleted_at, DocumentRow.id)
         .limit(1)

@@ -15,31 +15,41 @@ from sqlalchemy.orm import Session
 
 from portal.domain.embedding import Vector
 
+_MOST_PLACES = 100
+
 
 def find_vectors(
     session: Session, model_id: int, *, document_id: UUID, texts: Sequence[str]
 ) -> dict[str, Vector]:
-    """By text the vectors (dimensions,) that passages of documents have which a document's owner
-    may see, for those of these texts of which there are any."""
+    """By text the vectors (dimensions,) that passages of documents of a document's collection have
+    which its owner may see, for those of these texts of which there are any. Of what stands in very
+    many places some are looked at: to embed it is cheaper than to pass over all others'."""
     # Of all partitions, not of the model's own: that may be dropped meanwhile.
     query = """
         SELECT wanted.place, present.embedding
         FROM unnest(CAST(:texts AS text[])) WITH ORDINALITY AS wanted (content, place)
         CROSS JOIN LATERAL (
             SELECT e.embedding
-            FROM document_chunks c
+            FROM (
+                SELECT id, document_id, collection_id FROM document_chunks
+                WHERE content = wanted.content
+                LIMIT :most_places
+            ) c
+            JOIN documents own ON own.id = :document_id AND own.collection_id = c.collection_id
             JOIN documents d ON d.id = c.document_id
             JOIN chunk_embeddings e ON e.chunk_id = c.id AND e.model_id = :model_id
-            WHERE c.content = wanted.content AND d.deleted_at IS NULL
-              AND (
-                d.visibility = 'shared'
-                OR d.owner_id = (SELECT owner_id FROM documents WHERE id = :document_id)
-              )
+            WHERE d.deleted_at IS NULL
+              AND (d.visibility = 'shared' OR d.owner_id = own.owner_id)
             LIMIT 1
         ) present
     """
     rows = session.execute(
         text(query).columns(column("place", Integer), column("embedding", VectorType)),
-        {"texts": list(texts), "document_id": document_id, "model_id": model_id},
+        {
+            "texts": list(texts),
+            "document_id": document_id,
+            "model_id": model_id,
+            "most_places": _MOST_PLACES,
+        },
     )
     return {texts[place - 1]: vector for place, vector in rows}

@@ -6,23 +6,32 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, update
+from sqlalchemy import delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.store.models import IdempotencyKeyRow
 
 
-def find(session: Session, *, user_id: UUID, key: str) -> IdempotencyKeyRow | None:
-    return session.get(IdempotencyKeyRow, (user_id, key))
+def find(session: Session, *, user_id: UUID, key: str, life: timedelta) -> IdempotencyKeyRow | None:
+    """A key that is younger than that."""
+    return session.scalar(
+        select(IdempotencyKeyRow).where(
+            IdempotencyKeyRow.user_id == user_id,
+            IdempotencyKeyRow.key == key,
+            IdempotencyKeyRow.created_at >= func.now() - life,
+        )
+    )
 
 
 def claim(session: Session, *, user_id: UUID, key: str, body_sha256: str) -> None:
-    """Take a key that nobody answers under, also one whose process died before it answered."""
+    """Take a key that nobody answers under, also one past its life, or whose process died before it
+    answered."""
+    values = {"body_sha256": body_sha256, "response": null(), "created_at": func.now()}
     session.execute(
         insert(IdempotencyKeyRow)
-        .values(user_id=user_id, key=key, body_sha256=body_sha256)
-        .on_conflict_do_nothing()
+        .values(user_id=user_id, key=key, **values)
+        .on_conflict_do_update(index_elements=["user_id", "key"], set_=values)
     )
 
 
@@ -44,7 +53,7 @@ def release(session: Session, *, user_id: UUID, key: str) -> None:
     )
 
 
-def forget(session: Session, *, older_than: timedelta) -> None:
-    """Drop keys past their life."""
-    age = func.now() - IdempotencyKeyRow.created_at
-    session.execute(delete(IdempotencyKeyRow).where(age > older_than))
+def forget(session: Session, *, life: timedelta) -> None:
+    """Drop keys that are older than that."""
+    born_before = func.now() - life
+    session.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < born_before))

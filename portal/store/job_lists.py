@@ -105,11 +105,10 @@ def count_failed(session: Session, person: Person, *, own: bool) -> int:
     return session.scalar(_failed(person, own=own, columns=[func.count()])) or 0
 
 
-def failed_documents(session: Session, person: Person, *, own: bool, limit: int) -> list[UUID]:
-    """Failed documents that a person may change, held, in the order of their upload."""
+def failed_documents(session: Session, person: Person, *, own: bool) -> list[UUID]:
+    """Failed documents that a person may change, in the order of their upload."""
     statement = _failed(person, own=own, columns=[DocumentRow.id])
-    ordered = statement.order_by(DocumentRow.created_at, DocumentRow.id).limit(limit)
-    return list(session.scalars(ordered.with_for_update(of=DocumentRow)))
+    return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 
 
 def _failed(person: Person, *, own: bool, columns: list[Any]) -> Select[Any]:

@@ -10,7 +10,7 @@ from sqlalchemy import Update, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Failure
-from portal.domain.jobs import JobStage, JobStatus
+from portal.domain.jobs import UNFINISHED, JobStage, JobStatus
 from portal.store import queue
 from portal.store.models import DocumentRow, JobRow
 
@@ -50,9 +50,9 @@ def lock_job(session: Session, job_id: UUID) -> JobRow | None:
         select(DocumentRow.id)
         .join(JobRow, JobRow.document_id == DocumentRow.id)
         .where(JobRow.id == job_id)
-        .with_for_update(of=DocumentRow)
+        .with_for_update(of=DocumentRow, key_share=True)
     )
-    return session.scalar(select(JobRow).where(JobRow.id == job_id).with_for_update())
+    return session.scalar(select(JobRow).where(JobRow.id == job_id).with_for_update(key_share=True))
 
 
 def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:
@@ -71,6 +71,12 @@ def find_newest(session: Session, document_id: UUID) -> JobRow | None:
         .order_by(JobRow.created_at.desc(), JobRow.id)
         .limit(1)
     )
+
+
+def find_unfinished(session: Session, document_id: UUID) -> JobRow | None:
+    """A document's last ingestion, unless it is over."""
+    job = find_newest(session, document_id)
+    return job if job is not None and job.status in UNFINISHED else None
 
 
 def start(session: Session, row: JobRow) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import RowMapping, Select, delete, func, select, update
+from sqlalchemy import RowMapping, Select, and_, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
@@ -26,6 +26,7 @@ from portal.store.models import (
 
 # As far as an integer of PostgreSQL goes.
 _MOST_NUMBER = 2**31 - 1
+_MOST_DIGITS = 10
 
 
 def _published(document_id: UUID) -> Select[Any]:
@@ -54,7 +55,13 @@ def _published(document_id: UUID) -> Select[Any]:
             DocumentRevisionRow.characters_removed,
         )
         .select_from(DocumentRevisionRow)
-        .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
+        .join(
+            JobRow,
+            and_(
+                JobRow.revision_id == DocumentRevisionRow.id,
+                JobRow.document_id == DocumentRevisionRow.document_id,
+            ),
+        )
         .join(DocumentRow, DocumentRow.id == DocumentRevisionRow.document_id)
         .outerjoin(StoredFileRow, StoredFileRow.id == JobRow.file_id)
         .outerjoin(
@@ -90,7 +97,8 @@ def list_revisions(
 
 
 def _number(cursor: str) -> int:
-    if not (cursor.isascii() and cursor.isdecimal() and int(cursor[:20]) <= _MOST_NUMBER):
+    is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MOST_DIGITS
+    if not is_number or int(cursor) > _MOST_NUMBER:
         raise MalformedRequest(reason="the cursor is not one of ours")
     return int(cursor)
 
@@ -124,13 +132,14 @@ def find_current(session: Session, document_id: UUID) -> UUID | None:
 
 def read_body(
     session: Session, revision_id: UUID, *, start: int = 0, length: int | None = None
-) -> str:
-    """The text of a revision, or `length` characters of it from `start` on."""
+) -> str | None:
+    """The text of a revision, or `length` characters of it from `start` on; None of a purged
+    one."""
     body = DocumentRevisionRow.body.expression
     if start or length is not None:
         # substr counts from 1, and in characters, as our ranges do.
         body = func.substr(body, start + 1, _MOST_NUMBER - start if length is None else length)
-    return session.scalars(select(body).where(DocumentRevisionRow.id == revision_id)).one()
+    return session.scalar(select(body).where(DocumentRevisionRow.id == revision_id))
 
 
 def find_original(session: Session, document_id: UUID, revision_id: UUID) -> Original | None:
@@ -162,7 +171,7 @@ def find_unread(session: Session, document_id: UUID) -> UnreadVersion | None:
         select(
             JobRow.status,
             func.coalesce(StoredFileRow.file_name, DocumentRow.file_name),
-            func.coalesce(UserRow.name, ""),
+            func.coalesce(StoredFileRow.media_type, DocumentRow.media_type),
             func.coalesce(
                 JobRow.file_id == current.correlate(DocumentRow).scalar_subquery(), False
             ),
@@ -170,9 +179,6 @@ def find_unread(session: Session, document_id: UUID) -> UnreadVersion | None:
         .select_from(JobRow)
         .join(DocumentRow, DocumentRow.id == JobRow.document_id)
         .outerjoin(StoredFileRow, StoredFileRow.id == JobRow.file_id)
-        .outerjoin(
-            UserRow, UserRow.id == func.coalesce(StoredFileRow.uploaded_by, DocumentRow.owner_id)
-        )
         .where(
             JobRow.document_id == document_id,
             JobRow.id == NEWEST_JOB,
@@ -181,8 +187,8 @@ def find_unread(session: Session, document_id: UUID) -> UnreadVersion | None:
     ).one_or_none()
     if row is None:
         return None
-    status, file_name, uploaded_by, is_reread = row
-    return UnreadVersion(JobStatus(status), file_name, uploaded_by, is_reread)
+    status, file_name, media_type, is_reread = row
+    return UnreadVersion(JobStatus(status), file_name, MediaType(media_type), is_reread)
 
 
 def delete_unread(session: Session, document: DocumentRow) -> None:

@@ -78,9 +78,9 @@ def list_query() -> ListQuery:
     )
 
 
-def list_values(**more: Any) -> dict[str, Any]:
-    """What the list's templates need."""
-    query = list_query()
+def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
+    """What the list's templates need; without a query as the request filters it."""
+    query = query or list_query()
     page: DocumentPage = library.list_documents(
         context.services(),
         context.person(),
@@ -117,9 +117,11 @@ def index() -> Answer:
                 ("fragments/documents/_progress.html", {**values, "out_of_band": True}),
             )
         )
-        # The shortest address of this list, without the filters that were left empty.
-        address = url_for("documents.index", **values["query"].arguments())
-        response.headers["HX-Push-Url"] = address
+        # A page that refreshes its list of itself goes nowhere.
+        if "X-Refresh" not in request.headers:
+            # The shortest address of this list, without the filters that were left empty.
+            address = url_for("documents.index", **values["query"].arguments())
+            response.headers["HX-Push-Url"] = address
         return response
     if wants_fragment("load-more"):
         return fragments(

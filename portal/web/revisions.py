@@ -12,9 +12,10 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import context
-from portal.errors import PortalError, TextsTooLong
+from portal.errors import N_, PortalError, TextsTooLong
 from portal.phrases import error_message
 from portal.services import library, revisions
+from portal.services.revisions import Taken
 from portal.services.uploads import Upload
 from portal.text.differences import characters_changed
 from portal.text.stretches import PART_CHARACTERS, part_of
@@ -23,6 +24,13 @@ from portal.web.reading import file_answer, page_values, positive
 from portal.web.uploads import NoFileChosen
 
 _LISTED = 50
+_SAID = {
+    Taken.QUEUED: N_("The new version is queued to be read."),
+    Taken.UNDER_WAY: N_("This very file is being read already: nothing to do."),
+    Taken.PRESENT: N_("This very file is the document's present version: nothing to do."),
+    Taken.TAKEN_BACK: N_("This very file is the document's present version. The one that was "
+                         "being read is taken back."),
+}  # fmt: skip
 
 _PREFIX = "/documents/<uuid:document_id>/revisions"
 
@@ -57,10 +65,7 @@ def upload(document_id: UUID) -> Answer:
         detail = library.get_document(services, person, document_id)
         values = page_values(detail) | {"version_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
-    if receipt.is_duplicate:
-        remember(gettext("This very file is the document's present version: nothing to do."))
-    else:
-        remember(gettext("The new version is queued to be read."), kind="success")
+    remember(gettext(_SAID[receipt.taken]), kind="info" if receipt.is_duplicate else "success")
     return redirect(url_for("reading.show", document_id=document_id), code=303)
 
 
@@ -89,16 +94,18 @@ def original_file(document_id: UUID, number: int) -> Answer:
 
 
 def _text(document_id: UUID, number: int) -> str:
-    part = positive(request.args.get("part"))
-    revision, text = revisions.read_text(
-        context.services(),
-        context.person(),
+    services, person = context.services(), context.person()
+    revision = revisions.get_revision(services, person, document_id, number)
+    part_count = max(1, ceil(revision.character_count / PART_CHARACTERS))
+    part = min(positive(request.args.get("part")), part_count)
+    _, text = revisions.read_text(
+        services,
+        person,
         document_id,
         number,
         start=(part - 1) * PART_CHARACTERS,
         length=PART_CHARACTERS,
     )
-    part_count = max(1, ceil(revision.character_count / PART_CHARACTERS))
     values = {"revision": revision, "text": text, "part": part, "part_count": part_count}
     return render_template("pages/revision.html", **_head(document_id), **values)
 

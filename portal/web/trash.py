@@ -10,8 +10,6 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import context
-from portal.domain.documents import DocumentSummary
-from portal.errors import NotFound
 from portal.services import library, trash
 from portal.web.documents import list_values
 from portal.web.layout import fragments, gone, remember, toast, wants_fragment
@@ -60,7 +58,7 @@ def restore(document_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:document_id>/purge")
 def confirm_purge(document_id: UUID) -> Answer:
-    document = _find(document_id)
+    document = library.get_trashed(context.services(), context.person(), document_id)
     if wants_fragment():
         return render_template("fragments/trash/_confirm_purge.html", document=document)
     return render_template("pages/confirm_purge.html", document=document)
@@ -68,17 +66,10 @@ def confirm_purge(document_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:document_id>/purge")
 def purge(document_id: UUID) -> Answer:
-    document = _find(document_id)
+    document = library.get_trashed(context.services(), context.person(), document_id)
     library.purge_document(context.services(), context.person(), document_id)
     message = gettext("“%(title)s” is gone for good.", title=document.title)
     if wants_fragment():
         return fragments(gone(f"trash-{document_id}"), toast(message, kind="success"))
     remember(message, kind="success")
     return redirect(url_for("trash.show"), code=303)
-
-
-def _find(document_id: UUID) -> DocumentSummary:
-    for document in library.list_trash(context.services(), context.person()):
-        if document.id == document_id:
-            return document
-    raise NotFound

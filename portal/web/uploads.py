@@ -14,18 +14,28 @@ from werkzeug.wrappers import Response
 
 from portal import context
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.errors import N_, InvalidInput, PortalError
+from portal.errors import (
+    N_,
+    InvalidInput,
+    PortalError,
+    StorageFull,
+    Unavailable,
+    is_disk_full,
+)
 from portal.incoming import one_by_one
 from portal.phrases import error_message
 from portal.services import idempotency, jobs, library, uploads
 from portal.services.uploads import UploadReceipt
-from portal.web.documents import list_values, progress_line, row, total
+from portal.web.documents import ListQuery, list_values, progress_line, row, total
 from portal.web.layout import fragments, remember, wants_fragment
 
 # More than that is told on the page: notes travel in a cookie, which browsers drop over 4 kB.
 MOST_NOTES = 5
+_MOST_NOTED_CHARACTERS = 60
 # So many documents are asked after at a time.
 MOST_STATES = 50
+# What one file met, those after it would meet as well.
+_FOR_ALL = (Unavailable, StorageFull)
 
 blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)
 
@@ -64,18 +74,21 @@ def upload() -> Answer:
         return _rows(files)
     if not files:
         error = NoFileChosen()
-        values = list_values(upload_error=error_message(error))
-        return render_template("pages/documents.html", **values), error.status
-    outcomes = [_outcome(file) for file in files]
+        return _page(upload_error=error_message(error)), error.status
+    outcomes = _outcomes(files)
     if len(outcomes) <= MOST_NOTES and all(outcome.is_new for outcome in outcomes):
         _remember(outcomes)
         return redirect(url_for("documents.index"), code=303)
     errors = [outcome.error for outcome in outcomes if outcome.error]
     # What failed first: it is what the reader has to do something about.
     outcomes.sort(key=lambda outcome: outcome.error is None)
-    values = list_values(upload_outcomes=outcomes, refused_count=len(errors))
-    page = render_template("pages/documents.html", **values)
+    page = _page(upload_outcomes=outcomes, refused_count=len(errors))
     return page, (errors[0].status if len(errors) == len(outcomes) else 200)
+
+
+def _page(**values: Any) -> str:
+    # What the form says of its files, such as their domain, filters no list.
+    return render_template("pages/documents.html", **list_values(ListQuery(), **values))
 
 
 @blueprint.get("/documents/uploads")
@@ -107,7 +120,7 @@ def _rows(files: list[FileStorage]) -> str:
     visibility, domain = _wishes()
 
     def store() -> dict[str, Any]:
-        outcomes = [_outcome(file) for file in files]
+        outcomes = _outcomes(files)
         for outcome in outcomes:
             if outcome.error:
                 raise outcome.error
@@ -133,14 +146,29 @@ def _rows(files: list[FileStorage]) -> str:
     for stored in answer["documents"]:
         document = library.get_summary(context.services(), context.person(), UUID(stored["id"]))
         parts += [] if stored["is_duplicate"] else [row(document), progress_line()]
-        parts.append(_state(document, is_known=stored["is_duplicate"]))
+        parts.append(_state(document, is_known=stored["is_duplicate"], wished=visibility))
     return fragments(*parts, total())
 
 
-def _outcome(file: FileStorage) -> Outcome:
-    """Store a file by itself: one that fails does not keep the others out."""
+def _outcomes(files: list[FileStorage]) -> list[Outcome]:
+    """Store each file by itself: one that fails does not keep the others out, but where there is
+    no room or no database the rest is not tried. Raises InvalidInput for what is said of all."""
     visibility, domain = _wishes()
-    file_name = uploads.clean_file_name(file.filename or "")
+    outcomes: list[Outcome] = []
+    for file in files:
+        file_name = uploads.clean_file_name(file.filename or "")
+        before = outcomes[-1].error if outcomes else None
+        outcomes.append(
+            Outcome(file_name, error=before)
+            if isinstance(before, _FOR_ALL)
+            else _outcome(file, file_name, visibility, domain)
+        )
+    return outcomes
+
+
+def _outcome(
+    file: FileStorage, file_name: str, visibility: Visibility, domain: str | None
+) -> Outcome:
     try:
         receipt = uploads.store_upload(
             context.services(),
@@ -152,19 +180,24 @@ def _outcome(file: FileStorage) -> Outcome:
         )
     except PortalError as error:
         return Outcome(file_name, error=error)
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        return Outcome(file_name, error=StorageFull())
     return Outcome(file_name, receipt)
 
 
 def _wishes() -> tuple[Visibility, str | None]:
-    """What the form says of its files; a value that does not exist says nothing."""
+    """What the form says of its files. Raises InvalidInput for a value that does not exist:
+    nobody is shown what may not have been meant for them."""
     visibility = request.form.get("visibility", Visibility.SHARED)
-    domain = request.form.get("domain", "").strip() or None
-    known = visibility in set(Visibility)
-    return (Visibility(visibility) if known else Visibility.SHARED), domain
+    if visibility not in set(Visibility):
+        raise InvalidInput(reason="visibility is shared or private")
+    return Visibility(visibility), request.form.get("domain", "").strip() or None
 
 
 def _state(document: DocumentSummary, **more: Any) -> Fragment:
-    values = {"document": document, "job": None, "is_known": False, **more}
+    values = {"document": document, "job": None, "is_known": False, "wished": None, **more}
     return "fragments/uploads/_state.html", values
 
 
@@ -173,6 +206,12 @@ def _gone(document_id: UUID) -> Fragment:
 
 
 def _remember(outcomes: list[Outcome]) -> None:
-    titles = [outcome.receipt.document.title for outcome in outcomes if outcome.receipt]
+    titles = [_noted(outcome.receipt.document.title) for outcome in outcomes if outcome.receipt]
     joined = str(gettext(", ")).join(titles)
     remember(gettext("Uploaded: %(titles)s", titles=joined), kind="success")
+
+
+def _noted(title: str) -> str:
+    if len(title) <= _MOST_NOTED_CHARACTERS:
+        return title
+    return title[: _MOST_NOTED_CHARACTERS - 1] + "…"

@@ -16,23 +16,34 @@ from portal.domain.conversations import SourceState
 from portal.domain.documents import DocumentStatus, Visibility
 from portal.domain.people import Person
 from portal.domain.search import SearchMode, SearchRequest
-from portal.errors import AlreadyElsewhere, Conflict, EmptyFile, Forbidden, NotFound
+from portal.errors import (
+    AlreadyElsewhere,
+    Conflict,
+    EmptyFile,
+    Forbidden,
+    NotFound,
+    UploadedAgain,
+)
 from portal.services import (
     Services,
     citing,
+    comparisons,
     conversations,
     indexing,
     jobs,
     library,
     maintenance,
     rereading,
+    revision_changes,
     revisions,
     searching,
     trash,
 )
 from portal.services.uploads import Upload, UploadReceipt
+from portal.store import documents as document_store
 from portal.store.enabled_sets import EnabledSet
 from portal.store.search import PassageSearch
+from portal.store.session import Session
 from tests.conftest import Portal
 from tests.factories import upload
 from tests.factories_answers import ask, saying
@@ -366,6 +377,179 @@ def test_restoring_what_was_uploaded_again_is_refused_in_words(
     assert library.list_documents(portal.services, portal.admin).total_count == 1
 
 
+def test_texts_that_would_take_too_long_are_not_compared(
+    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = portal.headers() | {"Accept-Language": "en"}
+    document = portal.add("a\rb\rc")
+    with monkeypatch.context() as patch:
+        patch.setattr(comparisons, "MOST_UNITS", 5)
+        send(portal, document.id, "a\rb\u2028d")
+        read(portal, document.id)
+        # Read and published, with no count.
+        newest = revisions.list_revisions(portal.services, portal.admin, document.id).items[0]
+        assert (newest.number, newest.characters_added) == (2, None)
+        address = f"/api/knowledge/documents/{document.id}/revisions/2/differences"
+        refused = client.get(address, headers=headers)
+        assert (refused.status_code, refused.json["error"]["code"]) == (413, "too_many_lines")
+        page = client.get(f"/documents/{document.id}/revisions/2?against=1", headers=headers)
+        assert page.status_code == 200
+        assert "more than 5 lines and sentences together" in page.text
+        patch.setattr(comparisons, "MOST_CHARACTERS", 3)
+        assert client.get(address, headers=headers).json["error"]["code"] == "texts_too_long"
+
+    # One at a time; what was compared is kept, and only for those who may see it.
+    monkeypatch.setattr(comparisons, "_PATIENCE_S", 0)
+    with portal.services.comparisons._place:
+        busy = client.get(address, headers=headers)
+    assert (busy.status_code, busy.json["error"]["code"]) == (503, "overloaded")
+    assert int(busy.headers["Retry-After"]) > 0
+    told = client.get(address, headers=headers)
+    assert told.status_code == 200
+    with portal.services.comparisons._place:
+        assert client.get(address, headers=headers).json == told.json
+        library.change_document(
+            portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE
+        )
+        ada = portal.headers(portal.person("ada"))
+        assert client.get(address, headers=ada).status_code == 404
+
+
+def test_text_that_was_read_is_published_whatever_becomes_of_the_count(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(_old: str, _new: str) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(revision_changes, "compared", too_much)
+    document = portal.add(FIRST)
+    send(portal, document.id, SECOND)
+    read(portal, document.id)
+    assert body(portal, document.id) == SECOND
+    newest = revisions.list_revisions(portal.services, portal.admin, document.id).items[0]
+    assert (newest.is_current, newest.characters_added) == (True, None)
+    # Purged between two statements.
+    monkeypatch.setattr(revisions.revision_store, "read_body", lambda *_, **__: None)
+    with pytest.raises(NotFound):
+        revisions.read_text(portal.services, portal.admin, document.id, 1)
+
+
+def test_retried_read_again_or_restored_a_file_is_one_document(portal: Portal) -> None:
+    services, admin = portal.services, portal.admin
+    document = portal.add(FIRST)
+    send(portal, document.id, SECOND)
+    jobs.cancel(services, admin, document.id)
+    other = portal.add(SECOND, title="Other")
+    assert other.id != document.id
+    for again in (jobs.retry, rereading.reread):
+        with pytest.raises(AlreadyElsewhere, match="“Other”"):
+            again(services, admin, document.id)
+    library.delete_document(services, admin, other.id)
+    jobs.retry(services, admin, document.id)
+    # Deleted while it waits, and sent as a document of its own meanwhile.
+    library.delete_document(services, admin, document.id)
+    library.restore_document(services, admin, other.id)
+    with pytest.raises(UploadedAgain, match="“Other”"):
+        library.restore_document(services, admin, document.id)
+    library.purge_document(services, admin, other.id)
+    library.restore_document(services, admin, document.id)
+    read(portal, document.id)
+    assert body(portal, document.id) == SECOND
+
+    # Of two that failed with the same file, one is tried again.
+    for _ in range(2):
+        portal.add(b"%PDF-1.7 broken", name="broken.pdf")
+    assert jobs.count_failed(services, admin) == 2
+    assert jobs.retry_failed(services, admin) == 1
+    assert jobs.retry_failed(services, admin) == 0
+
+
+def test_what_became_of_a_file_is_said(portal: Portal, client: FlaskClient) -> None:
+    headers = portal.headers() | {"Accept-Language": "en"}
+    document = portal.add(FIRST)
+
+    def post(content: str) -> str:
+        data = {"file": (upload(content), "new.txt")}
+        return client.post(
+            f"/documents/{document.id}/revisions",
+            data=data,
+            headers=headers,
+            follow_redirects=True,
+        ).text
+
+    assert "present version: nothing to do" in post(FIRST)
+    assert "queued to be read" in post(SECOND)
+    assert "is being read already: nothing to do" in post(SECOND)
+    assert "The one that was being read is taken back" in post(FIRST)
+    assert "present version: nothing to do" in post(FIRST)
+
+
+def test_encodings_are_offered_for_the_file_that_would_be_read(
+    portal: Portal, client: FlaskClient
+) -> None:
+    headers = portal.headers() | {"Accept-Language": "en"}
+    document = portal.add(FIRST)
+
+    def page() -> str:
+        return client.get(f"/documents/{document.id}", headers=headers).text
+
+    assert "reindex-encoding" in page()
+    assert "The file was read as" in page()
+    send(portal, document.id, b"%PDF-1.7 broken", "new.pdf")
+    read(portal, document.id)
+    assert "reindex-encoding" not in page()
+    revisions.discard_unread(portal.services, portal.admin, document.id)
+    send(portal, document.id, SECOND)
+    jobs.cancel(portal.services, portal.admin, document.id)
+    assert "reindex-encoding" in page()
+    assert "The file was read as" not in page()
+
+
+def test_document_in_hand_may_be_cited_unless_it_is_purged(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document, database = portal.add(FIRST), portal.services.database
+    referred = text("SELECT id FROM documents WHERE id = :id FOR KEY SHARE SKIP LOCKED")
+
+    def may_be_cited() -> bool:
+        with database.begin() as session:
+            return session.scalar(referred, {"id": document.id}) is not None
+
+    with database.begin() as session:
+        document_store.lock_document(session, document.id)
+        assert may_be_cited()
+    seen: list[bool] = []
+    monkeypatch.setattr(library, "erase", lambda *_: seen.append(may_be_cited()))
+    library.purge_document(portal.services, portal.admin, document.id)
+    assert seen == [False]
+
+
+def test_document_that_cannot_be_purged_keeps_no_other_from_it(
+    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, headers = portal.services, portal.headers()
+    stuck, other = portal.add(FIRST, title="stuck"), portal.add(SECOND, title="other")
+    ada = portal.headers(portal.person("ada"))
+    assert client.get(f"/trash/{stuck.id}/purge", headers=headers).status_code == 404
+    for document in (stuck, other):
+        library.delete_document(services, portal.admin, document.id)
+    assert client.get(f"/trash/{stuck.id}/purge", headers=ada).status_code == 404
+    assert "stuck" in client.get(f"/trash/{stuck.id}/purge", headers=headers).text
+
+    def erase(session: Session, document_id: UUID) -> None:
+        if document_id == stuck.id:
+            session.execute(text("SELECT 1 / 0"))
+        library.erase(session, document_id)
+
+    later = datetime.now(UTC) + timedelta(days=31)
+    with monkeypatch.context() as patch:
+        patch.setattr(trash, "erase", erase)
+        assert trash.purge_forgotten(services, seconds=60, now=later) == 1
+    left = library.list_trash(services, portal.admin)
+    assert [one.title for one in left] == ["stuck"]
+    assert trash.purge_forgotten(services, seconds=60, now=later) == 1
+
+
 def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:
     headers = portal.headers() | {"Accept-Language": "en"}
     document = portal.add(FIRST)
@@ -400,7 +584,7 @@ def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:
     rest = client.get(f"{address}?limit=1&cursor={first['next_cursor']}", headers=headers).json
     assert [*first["revisions"], *rest["revisions"]] == listed["revisions"]
     assert rest["next_cursor"] is None
-    for cursor in ("x", "9" * 200, "-1"):
+    for cursor in ("x", "9" * 200, "-1", "9" * 10, "0" * 20 + "9" * 20):
         assert client.get(f"{address}?cursor={cursor}", headers=headers).status_code == 400
     assert client.get(f"{address}/1/content", headers=headers).json["text"] == FIRST
     assert client.get(f"{address}/1/file", headers=headers).data == FIRST.encode()
@@ -421,6 +605,6 @@ def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:
     assert "<ins>twenty</ins>" in page.text
     assert "<script>alert" not in page.text
     assert "&lt;script&gt;alert" in page.text
-    for path in ("", "/1", "/1?part=7", "/2/file", "/3?against=2&part=99"):
+    for path in ("", "/1", "/1?part=7", "/1?part=99999", "/2/file", "/3?against=2&part=99"):
         answer = client.get(f"/documents/{document.id}/revisions{path}", headers=headers)
         assert answer.status_code == 200, path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import tempfile
@@ -21,9 +22,21 @@ from werkzeug.test import TestResponse
 from portal import create_app
 from portal.domain.documents import Visibility
 from portal.domain.jobs import JobStatus
+from portal.domain.people import Scope
 from portal.errors import PortalError, QuotaExceeded
-from portal.services import Services, accounts, indexing, jobs, library, quotas, uploads
+from portal.services import (
+    Services,
+    accounts,
+    idempotency,
+    indexing,
+    jobs,
+    library,
+    quotas,
+    sessions,
+    uploads,
+)
 from portal.services.attempts import BACKOFF_S
+from portal.services.disk_space import Room
 from tests.conftest import Portal
 from tests.factories import upload
 
@@ -197,6 +210,37 @@ def test_uploads_stop_before_the_embedded_database_has_no_room(
     (portal.services.settings.data_dir / "postgres").mkdir()
     assert post(client, headers, (b"b" * 1000, "b.txt")).status_code == 507
     assert post(client, headers, (b"b" * 999, "b.txt")).status_code == 202
+    # What has no room even on its way is refused before it is there.
+    file = Body(4 * MB)
+    answer = file.post(client, headers)
+    assert (answer.status_code, answer.json["error"]["code"]) == (507, "storage_full")
+    assert file.read_bytes < MB
+    assert not Room._all_bytes
+
+
+def test_job_waits_for_room_and_loses_no_attempt(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = type("usage", (), {"free": 31 * MB})
+    receipt = uploads.store_upload(
+        portal.services, portal.admin, stream=upload("Some words."), file_name="a.txt"
+    )
+    job_id = receipt.document.job_id
+    assert job_id is not None
+    (portal.services.settings.data_dir / "postgres").mkdir()
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
+    for _ in range(5):
+        indexing.index_document(portal.services, job_id)
+    job = jobs.newest_jobs(portal.services, [job_id])[receipt.document.id]
+    assert (job.status, job.failure.code) == (JobStatus.QUEUED, "storage_full")
+    assert job.retry_at is not None
+    waiting = library.get_summary(portal.services, portal.admin, receipt.document.id)
+    assert waiting.status == "queued"
+    usage.free = 33 * MB
+    indexing.index_document(portal.services, job_id)
+    ready = library.get_summary(portal.services, portal.admin, receipt.document.id)
+    assert ready.status == "ready"
+    assert rows_of(portal, "jobs WHERE attempts = 1 AND failed_attempts = 0") == 1
 
 
 def test_job_on_a_full_disk_waits_fails_with_its_reason_and_is_tried_again(
@@ -309,9 +353,14 @@ def test_what_is_too_large_is_refused_before_it_is_read_to_its_end(small: Portal
     request = Body(20 * MB)
     assert request.post(client, headers).status_code == 413
     assert request.read_bytes == 0
-    stranger = Body(512 * KB)
-    assert stranger.post(client, {"Authorization": "Bearer made-up"}).status_code == 401
-    assert stranger.read_bytes == 0
+    _, reader = sessions.create_personal_token(
+        small.services, small.admin, name="reader", ttl_s=60, scopes=[Scope.READ]
+    )
+    for token, status in (("made-up", 401), (reader, 403)):
+        stranger = Body(512 * KB)
+        headers = {"Authorization": f"Bearer {token}"}
+        assert stranger.post(client, headers).status_code == status
+        assert stranger.read_bytes == 0
 
 
 # --- the form without a script --------------------------------------------------------------------
@@ -343,8 +392,65 @@ def test_form_takes_the_good_files_and_says_of_each_what_came_of_it(
     all_bad = send(client, headers, (PNG, "picture.pdf"), (b"", "empty.txt"))
     assert all_bad.status_code == 415
     assert "0 of 2 stored, 2 failed" in " ".join(all_bad.text.split())
+    # What the form says of its files filters no list.
+    wished = {"file": (io.BytesIO(PNG), "picture.pdf"), "domain": "law"}
+    assert 'class="document-row"' in client.post("/documents", headers=headers, data=wished).text
     few = send(client, headers, (b"1", "1.txt"), (b"2", "2.txt"))
     assert (few.status_code, few.location) == (303, "/documents")
+
+
+def test_list_that_refreshes_of_itself_makes_no_entry_in_the_history(
+    client: FlaskClient, portal: Portal
+) -> None:
+    headers = portal.headers() | {"HX-Request": "true", "HX-Target": "document-results"}
+    filtered = client.get("/documents?q=a&status=", headers=headers)
+    assert filtered.headers["HX-Push-Url"] == "/documents?q=a"
+    refreshed = client.get("/documents?q=a", headers=headers | {"X-Refresh": "true"})
+    assert "HX-Push-Url" not in refreshed.headers
+
+
+def test_form_stops_at_a_full_disk_and_says_what_was_stored(
+    client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_upload, tried = uploads.store_upload, []
+
+    def store(*given: Any, **named: Any) -> Any:
+        tried.append(named["file_name"])
+        if len(tried) == 2:
+            raise OSError(errno.ENOSPC, "no space left")
+        return store_upload(*given, **named)
+
+    monkeypatch.setattr(uploads, "store_upload", store)
+    files = [(b"%d" % number, f"{number}.txt") for number in range(4)]
+    answer = send(client, portal.headers(), *files)
+    assert answer.status_code == 200
+    assert "1 of 4 stored, 3 failed" in " ".join(answer.text.split())
+    assert tried == ["0.txt", "1.txt"]
+
+
+def test_form_stores_nothing_for_whom_it_does_not_know(client: FlaskClient, portal: Portal) -> None:
+    for more in ({}, {"HX-Request": "true"}):
+        data = {"file": [(io.BytesIO(b"text"), "a.txt")], "visibility": "secret"}
+        headers = portal.headers() | more
+        assert client.post("/documents", headers=headers, data=data).status_code == 422
+    assert rows_of(portal, "documents") == 0
+
+
+def test_form_says_that_what_is_wished_private_is_shared(
+    client: FlaskClient, portal: Portal
+) -> None:
+    portal.add(b"known", name="known.txt")
+    data = {"file": [(io.BytesIO(b"known"), "known.txt")], "visibility": "private"}
+    headers = portal.headers() | {"HX-Request": "true"}
+    answer = client.post("/documents", headers=headers, data=data)
+    assert "everyone here sees it" in answer.text
+
+
+def test_long_titles_fit_into_the_note(client: FlaskClient, portal: Portal) -> None:
+    names = [f"{number}{'长' * 250}.txt" for number in range(5)]
+    answer = send(client, portal.headers(), *((name.encode(), name) for name in names))
+    assert answer.status_code == 303
+    assert max(map(len, answer.headers.getlist("Set-Cookie"))) < 4000
 
 
 def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal: Portal) -> None:
@@ -386,3 +492,7 @@ def test_idempotency_key_is_a_persons_own_and_lives_a_day(
                 {"age": age},
             )
         assert post(client, mine | key, (b"another", "b.txt")).status_code == status
+    # Housekeeping drops the other's, which is a day old; mine was taken anew.
+    assert post(client, mine | key, (b"mine", "a.txt")).status_code == 422
+    idempotency.forget_old(portal.services)
+    assert rows_of(portal, "idempotency_keys") == 1

@@ -50,7 +50,7 @@ class StoredFileRow(Base):
     __tablename__ = "stored_files"
 
     id: Mapped[UuidKey]
-    sha256: Mapped[str] = mapped_column(Text)
+    sha256: Mapped[str] = mapped_column(Text, index=True)
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     # Unknown of files that older code stored: they are called as their document is.
     file_name: Mapped[str | None] = mapped_column(Text)
@@ -117,7 +117,9 @@ class DocumentRevisionRow(Base):
     id: Mapped[UuidKey]
     document_id: Mapped[UUID] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
     revision_number: Mapped[int]
-    file_id: Mapped[UUID | None] = mapped_column(ForeignKey("stored_files.id", ondelete="SET NULL"))
+    file_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("stored_files.id", ondelete="SET NULL"), index=True
+    )
     # The column keeps the contract's name; the attribute must not hide SQLAlchemy's text().
     body: Mapped[str] = mapped_column("text", Text)
     sha256: Mapped[str] = mapped_column(Text)
@@ -144,9 +146,11 @@ class JobRow(Base):
     document_id: Mapped[UUID] = mapped_column(
         ForeignKey("documents.id", ondelete="CASCADE"), index=True
     )
-    file_id: Mapped[UUID | None] = mapped_column(ForeignKey("stored_files.id", ondelete="SET NULL"))
+    file_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("stored_files.id", ondelete="SET NULL"), index=True
+    )
     revision_id: Mapped[UUID | None] = mapped_column(
-        ForeignKey("document_revisions.id", ondelete="SET NULL")
+        ForeignKey("document_revisions.id", ondelete="SET NULL"), index=True
     )
     status: Mapped[str] = mapped_column(Text, server_default=text("'queued'"))
     stage: Mapped[str | None] = mapped_column(Text)

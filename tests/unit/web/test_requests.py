@@ -69,7 +69,7 @@ def test_a_searchs_address_is_its_shortest(app):
     ("text", "number"), [(None, 1), ("", 1), ("0", 1), ("-3", 1), ("7", 7), ("²", 1), ("9" * 9, 1)]
 )
 def test_a_part_of_a_document_is_a_sane_number(text, number):
-    assert reading._positive(text) == number
+    assert reading.positive(text) == number
 
 
 @pytest.mark.parametrize(

@@ -68,12 +68,6 @@ def room_for(services: Services, size_bytes: int) -> Iterator[None]:
         room.close()
 
 
-def expect_room_for(services: Services, size_bytes: int) -> None:
-    """As `room_for`, of this moment only."""
-    with room_for(services, size_bytes):
-        pass
-
-
 def expect_room_to_work(services: Services) -> None:
     """Raises StorageFull when half of the reserve is gone: the other half is for what was taken in
     before that, whose texts and passages want room too."""

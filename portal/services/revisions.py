@@ -60,8 +60,8 @@ def add_version(
     with services.database.begin() as session:
         editable(session, person, document_id, deleted=False)
     file = uploads.check(services, upload)
-    disk_space.expect_room_for(services, file.size_bytes)
-    with services.database.begin() as session:
+    room = disk_space.room_for(services, file.size_bytes)
+    with room, services.database.begin() as session:
         document = editable(session, person, document_id, deleted=False)
         taken = _take(services, session, person, document, file)
         summary = library.seen(session, person, document_id)

@@ -29,6 +29,7 @@ class Counting(HashingEmbedder):
 
     error: Exception | None = None
     passages: list[str] = field(default_factory=list)
+    is_asked: threading.Event = field(default_factory=threading.Event)
     gate: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -37,6 +38,7 @@ class Counting(HashingEmbedder):
 
     def embed_passages(self, texts: Any) -> Vector:
         self.passages += list(texts)
+        self.is_asked.set()
         assert self.gate.wait(30)
         if self.error is not None:
             raise self.error
@@ -110,11 +112,16 @@ def test_provider_that_fails_leaves_nothing_stored_and_is_told_of(
 def test_two_at_once_do_no_work_twice(lacking: Portal) -> None:
     embedder = Counting()
     embedder.gate.clear()
-    services = replace(lacking.services, embedder=embedder)
+    app, headers = create_app(replace(lacking.services, embedder=embedder)), lacking.headers()
+
+    def ask() -> Any:
+        return app.test_client().post(PATH, headers=headers, json={"batch_size": 4}).json
+
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(embed, services, lacking, batch_size=4) for _ in range(2)]
+        both = [pool.submit(ask) for _ in range(2)]
+        assert embedder.is_asked.wait(30)
         embedder.gate.set()
-        answers = [one.result(60).json for one in both]
+        answers = [one.result(60) for one in both]
     assert sorted(one["embedded"] for one in answers) == [3, 4]
     assert min(one["remaining"] for one in answers) == 0
     assert len(embedder.passages) == len(set(embedder.passages)) == 7

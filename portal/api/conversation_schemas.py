@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import CleanText, PageLabel, RequestModel, ResponseModel
 from portal.domain.conversations import (
     MAX_MESSAGE_CHARACTERS,
     MAX_TITLE_CHARACTERS,
@@ -69,9 +69,7 @@ class CitationModel(ResponseModel):
     )
     char_end: int
     page: int | None
-    page_label: str | None = Field(
-        description="what is printed on the page, where that is not its number", examples=["iv"]
-    )
+    page_label: PageLabel
     heading: str | None
     score: float
     vector_score: float | None

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import CleanText, PageLabel, RequestModel, ResponseModel
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchMode
 from portal.services.backfilling import DEFAULT_BATCH
 from portal.services.single_answer import AnswerStatus
@@ -73,9 +73,7 @@ class DocumentHitModel(ResponseModel):
     excerpt: str = Field(description="of that passage")
     highlights: list[list[int]] = Field(description="[start, end] in characters of the excerpt")
     page: int | None
-    page_label: str | None = Field(
-        description="what is printed on the page, where that is not its number", examples=["iv"]
-    )
+    page_label: PageLabel
     heading: str | None
     confidence: float = Field(description="calibrated chance that the passage is relevant")
     low_confidence: bool

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import PageQuery, ResponseModel
 from portal.domain.documents import Failure
 from portal.domain.jobs import Job, JobStage, JobStatus, ListedJob
 from portal.phrases import failure_message
@@ -78,11 +78,8 @@ class JobListResponse(ResponseModel):
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
-class JobQuery(RequestModel):
+class JobQuery(PageQuery):
     status: JobStatus | None = Field(None, description="only jobs in this state")
-    cursor: CleanText | None = Field(
-        None, max_length=300, description="`next_cursor` of the page before"
-    )
     limit: int = Field(50, ge=1, le=200, description="jobs a page")
 
 

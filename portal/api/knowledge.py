@@ -215,11 +215,16 @@ def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
     )
 
 
-def describe_upload(spec: dict[str, Any]) -> None:
-    """Add the multipart body, which is read as a stream and has no model, to the document."""
-    operation = spec["paths"]["/api/knowledge/documents"]["post"]
-    operation["requestBody"] = UPLOAD_BODY
+def describe_files(spec: dict[str, Any], path: str, body: dict[str, Any]) -> None:
+    """Add a multipart body, which is read as a stream and has no model, to the document, and the
+    key under which it may be sent again."""
+    operation = spec["paths"][path]["post"]
+    operation["requestBody"] = body
     operation.setdefault("parameters", []).append(IDEMPOTENCY_HEADER)
+
+
+def describe_upload(spec: dict[str, Any]) -> None:
+    describe_files(spec, "/api/knowledge/documents", UPLOAD_BODY)
 
 
 @blueprint.post("/documents")

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from portal.api.job_schemas import FailureModel, JobModel
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import CleanText, PageLabel, PageQuery, RequestModel, ResponseModel
 from portal.domain.documents import DocumentStatus, MediaType, Visibility
 from portal.domain.explaining import Absence
 from portal.domain.search import (
@@ -63,9 +63,7 @@ class ResultModel(ResponseModel):
         description="[start, end] in characters of the excerpt", examples=[[[0, 2]]]
     )
     page: int | None
-    page_label: str | None = Field(
-        description="what is printed on the page, where that is not its number", examples=["iv"]
-    )
+    page_label: PageLabel
     heading: str | None
     score: float = Field(description="orders the results; its scale is the fusion's")
     vector_score: float | None = Field(description="cosine similarity")
@@ -197,16 +195,13 @@ class DocumentListResponse(ResponseModel):
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
-class DocumentQuery(RequestModel):
+class DocumentQuery(PageQuery):
     status: DocumentStatus | None = Field(None, description="only documents in this state")
     type: Annotated[Literal["pdf", "txt", "md", "html", "docx"], BeforeValidator(_lower)] | None = (
         Field(None, description="only documents of this format")
     )
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
-    cursor: CleanText | None = Field(
-        None, max_length=300, description="`next_cursor` of the page before"
-    )
     limit: int = Field(50, ge=1, le=200, description="documents a page")
 
 

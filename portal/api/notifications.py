@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from portal import context
 from portal.api.job_schemas import FailureModel
 from portal.api.knowledge import TAG
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import PageQuery, RequestModel, ResponseModel
 from portal.domain.notifications import MOST_UNREAD_COUNTED, Beside, Notification, NotificationKind
 from portal.phrases import translated
 from portal.services import notifications
@@ -20,11 +20,8 @@ _MOST_IDS = 1000
 blueprint = APIBlueprint("notifications_api", __name__, url_prefix="/api/notifications", tag=TAG)
 
 
-class NotificationQuery(RequestModel):
+class NotificationQuery(PageQuery):
     unread: bool = Field(False, description="true: only what was not read yet")
-    cursor: CleanText | None = Field(
-        None, max_length=300, description="`next_cursor` of the page before"
-    )
     limit: int = Field(50, ge=1, le=200, description="notifications a page")
 
 

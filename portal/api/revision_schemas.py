@@ -6,8 +6,9 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import PageQuery, RequestModel, ResponseModel
 from portal.domain.documents import MediaType
+from portal.domain.revisions import MOST_NUMBER
 from portal.text.stretches import StretchKind
 
 _NUMBER = "of the revision, from 1; numbers of texts that were searched are never used again"
@@ -41,10 +42,7 @@ class RevisionListResponse(ResponseModel):
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
-class RevisionQuery(RequestModel):
-    cursor: CleanText | None = Field(
-        None, max_length=300, description="`next_cursor` of the page before"
-    )
+class RevisionQuery(PageQuery):
     limit: int = Field(50, ge=1, le=200, description="revisions a page")
 
 
@@ -57,7 +55,10 @@ class RevisionContentResponse(ResponseModel):
 
 class DifferencesQuery(RequestModel):
     against: int | None = Field(
-        None, ge=1, le=2**31 - 1, description="number of the other revision; unset: the one before"
+        None,
+        ge=1,
+        le=MOST_NUMBER,
+        description="number of the other revision; unset: the one before",
     )
     part: int = Field(1, ge=1, le=1_000_000, description="which part of long differences")
 

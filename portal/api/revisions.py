@@ -10,8 +10,8 @@ from apiflask import APIBlueprint
 from flask import Response, request
 
 from portal import context
-from portal.api.knowledge import TAG, file_response, uploaded_model
-from portal.api.knowledge_schemas import IDEMPOTENCY_HEADER, UploadedModel
+from portal.api.knowledge import TAG, describe_files, file_response, uploaded_model
+from portal.api.knowledge_schemas import UploadedModel
 from portal.api.revision_schemas import (
     VERSION_BODY,
     DifferencesQuery,
@@ -35,10 +35,7 @@ blueprint = APIBlueprint("revisions_api", __name__, url_prefix="/api/knowledge",
 
 
 def describe_upload(spec: dict[str, Any]) -> None:
-    """Add the multipart body, which is read as a stream and has no model, to the document."""
-    operation = spec["paths"]["/api/knowledge/documents/{document_id}/revisions"]["post"]
-    operation["requestBody"] = VERSION_BODY
-    operation.setdefault("parameters", []).append(IDEMPOTENCY_HEADER)
+    describe_files(spec, "/api/knowledge/documents/{document_id}/revisions", VERSION_BODY)
 
 
 @blueprint.post(_PATH)

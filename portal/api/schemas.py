@@ -70,6 +70,20 @@ def _storable(value: Any) -> Any:
 CleanText = Annotated[str, BeforeValidator(_storable)]
 
 
+class PageQuery(RequestModel):
+    """Where in a list to go on; how much of it is each list's own to say."""
+
+    cursor: CleanText | None = Field(
+        None, max_length=300, description="`next_cursor` of the page before"
+    )
+
+
+PageLabel = Annotated[
+    str | None,
+    Field(description="what is printed on the page, where that is not its number", examples=["iv"]),
+]
+
+
 class ErrorDetail(ResponseModel):
     """What happened, in the reader's language."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -91,6 +92,15 @@ class Failure:
 
     code: str
     params: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def stored(cls, error: Mapping[str, Any] | None) -> Failure | None:
+        """What a column for errors says, as it was written: `{code, params}`, or nothing."""
+        return cls(error["code"], error.get("params", {})) if error else None
+
+    def as_json(self) -> dict[str, Any]:
+        """As `stored` reads it."""
+        return {"code": self.code, "params": self.params}
 
 
 @dataclass(frozen=True, slots=True)

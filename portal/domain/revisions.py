@@ -9,6 +9,9 @@ from uuid import UUID
 from portal.domain.documents import MediaType
 from portal.domain.jobs import JobStatus
 
+MOST_NUMBER = 2**31 - 1
+"""As far as an integer of PostgreSQL goes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:

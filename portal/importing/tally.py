@@ -10,7 +10,13 @@ from pathlib import Path
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Visibility
-from portal.services.importing import MOST_FOLLOWED, ImportedFile, Outcome, failure_words
+from portal.services.importing import (
+    MOST_FOLLOWED,
+    ImportedFile,
+    Outcome,
+    failure_words,
+    shown_name,
+)
 from portal.store.importing import Progress
 
 _WINDOW_S = 30.0
@@ -114,5 +120,5 @@ class Tally:
 
 def shown(path: Path) -> str:
     """A path on one line, whatever its bytes: nothing in it commands a terminal."""
-    name = str(path).encode(errors="surrogateescape").decode(errors="replace")
+    name = shown_name(str(path))
     return "".join(character if character.isprintable() else "\ufffd" for character in name)

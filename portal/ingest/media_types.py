@@ -18,8 +18,8 @@ _ZIP_ENTRY = b"PK\x01\x02"
 _MOST_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; more than that is no document.
 
 _PDF_HEADER_WITHIN = 1024  # Readers accept a header this far in; some tools put rubbish before it.
-_MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
-_HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
+HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 _MOST_CONTROL_SHARE = 0.02
 _MOST_NUL_SHARE_ONE_SIDE = 0.05
 
@@ -103,9 +103,9 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
         raise UnsupportedFormat(name=file_name, detected=detected)
     if suffix == ".pdf":
         raise UnsupportedFormat(name=file_name, detected="plain text that is called PDF")
-    if suffix in _HTML_SUFFIXES or _HTML.match(_plain(head)):
+    if suffix in HTML_SUFFIXES or _HTML.match(_plain(head)):
         return MediaType.HTML
-    return MediaType.MARKDOWN if suffix in _MARKDOWN_SUFFIXES else MediaType.TEXT
+    return MediaType.MARKDOWN if suffix in MARKDOWN_SUFFIXES else MediaType.TEXT
 
 
 def _zip_names(stream: IO[bytes]) -> bytes:

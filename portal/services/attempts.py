@@ -191,7 +191,7 @@ def _in_hand(session: Session, job_id: UUID, number: int | None) -> JobRow | Non
 
 
 def _try_later(session: Session, job: JobRow, failure: Failure, *, wait_s: float) -> None:
-    job.error = job_store.as_json(failure)
+    job.error = failure.as_json()
     session.flush()
     queue.enqueue(session, job.id, wait_s=wait_s, goes_on=True)
     document = document_store.get_document(session, job.document_id)

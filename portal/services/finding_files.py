@@ -6,10 +6,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from portal.ingest.media_types import HTML_SUFFIXES, MARKDOWN_SUFFIXES
+
 # In a folder, only what the portal reads is taken; a file that is named outright is always tried.
 _KNOWN_SUFFIXES = {
-    *(".pdf", ".txt", ".text", ".md", ".markdown", ".mdown", ".mkd"),
-    *(".docx", ".docm", ".html", ".htm", ".xhtml"),
+    *(".pdf", ".txt", ".text", ".docx", ".docm"),
+    *MARKDOWN_SUFFIXES,
+    *HTML_SUFFIXES,
 }
 
 

@@ -263,11 +263,16 @@ def _refuse_twice(session: Session, document: DocumentRow) -> None:
     """What is searched of it, or would be, and what is still to be read. Raises UploadedAgain."""
     if document.status == DocumentStatus.FAILED:
         return
-    pending = job_store.find_unfinished(session, document.id)
-    original = file_store.find_original_of_job(session, pending.id) if pending else None
-    again = _find_elsewhere(session, document, {document.sha256, (original or document).sha256})
+    pending = find_pending(session, document.id)
+    again = _find_elsewhere(session, document, {document.sha256, (pending or document).sha256})
     if again is not None:
         raise UploadedAgain(title=again.title)
+
+
+def find_pending(session: Session, document_id: UUID) -> Original | None:
+    """The file that waits or is being read."""
+    job = job_store.find_unfinished(session, document_id)
+    return file_store.find_original_of_job(session, job.id) if job else None
 
 
 def refuse_elsewhere(session: Session, document: DocumentRow, sha256: str) -> None:

@@ -13,12 +13,12 @@ from portal.services import (
     disk_space,
     idempotency,
     model_builds,
+    notifications,
     reanalysis,
     setup,
     trash,
 )
 from portal.store import jobs as job_store
-from portal.store import notifications as notification_store
 from portal.store import queue
 from portal.store import tokens as token_store
 
@@ -26,8 +26,6 @@ log = structlog.get_logger(__name__)
 
 # An ended token is remembered this long, so that a copied refresh token is still recognised.
 _TOKEN_MEMORY = timedelta(days=30)
-# More than anybody reads, and room for what a large import brings.
-_MOST_NOTIFICATIONS = 2000
 # A share of the time between two rounds: searches and ingestion come first.
 _REANALYSIS_S = 10.0
 _PURGE_S = 5.0
@@ -45,11 +43,7 @@ def run(services: Services) -> None:
     with services.database.begin() as session:
         token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)
     idempotency.forget_old(services)
-    kept = timedelta(days=services.settings.notification_days)
-    with services.database.begin() as session:
-        notification_store.delete_old(
-            session, before=datetime.now(UTC) - kept, most_a_person=_MOST_NOTIFICATIONS
-        )
+    notifications.forget_old(services)
     disk_space.clear_left_behind(services.settings)
     calibrating.fit_if_due(services)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.notifications import Notification, NotificationPage, NotificationState
@@ -11,6 +11,9 @@ from portal.domain.people import Person
 from portal.errors import NotFound
 from portal.services import Services
 from portal.store import notifications as notification_store
+
+# More than anybody reads, and room for what a large import brings.
+_MOST_A_PERSON = 2000
 
 
 def state(services: Services, person: Person) -> NotificationState:
@@ -62,3 +65,10 @@ def mark_read(
     they looked they have not seen. Ids of others' change nothing."""
     with services.database.begin() as session:
         notification_store.mark_read(session, person, ids, until=until)
+
+
+def forget_old(services: Services) -> None:
+    """Drop what has been kept for PORTAL_NOTIFICATION_DAYS."""
+    before = datetime.now(UTC) - timedelta(days=services.settings.notification_days)
+    with services.database.begin() as session:
+        notification_store.delete_old(session, before=before, most_a_person=_MOST_A_PERSON)

@@ -21,7 +21,6 @@ from portal.services.comparisons import expect_short
 from portal.services.library import StoredFile, editable, refuse_elsewhere
 from portal.services.uploads import CheckedFile, Upload, UploadReceipt
 from portal.store import documents as document_store
-from portal.store import files as file_store
 from portal.store import jobs as job_store
 from portal.store import revisions as revision_store
 from portal.store.models import DocumentRow
@@ -72,9 +71,8 @@ def _take(
     services: Services, session: Session, person: Person, document: DocumentRow, file: CheckedFile
 ) -> Taken:
     """Store and queue a file of a locked document, unless it has these bytes already."""
-    pending = job_store.find_unfinished(session, document.id)
-    original = file_store.find_original_of_job(session, pending.id) if pending else None
-    if original is not None and original.sha256 == file.sha256:
+    pending = library.find_pending(session, document.id)
+    if pending is not None and pending.sha256 == file.sha256:
         return Taken.UNDER_WAY
     if document.current_job_id is not None and document.sha256 == file.sha256:
         # Back to what is searched now: what was on its way is not wanted any more.
@@ -98,17 +96,10 @@ def _store(
     owner_id = document.owner_id or person.id
     size_bytes = file.size_bytes
     with quotas.room_for(services, session, owner_id, name=file.file_name, size_bytes=size_bytes):
-        file_id, _, _ = file_store.add_file(
-            session,
-            file.stream,
-            file_name=file.file_name,
-            media_type=file.media_type,
-            uploaded_by=person.id,
-        )
         return job_store.add_job(
             session,
             document_id=document.id,
-            file_id=file_id,
+            file_id=uploads.keep_original(session, person, file),
             config={"uploaded_by": str(person.id)},
         )
 
@@ -168,12 +159,12 @@ def read_text(
     number: int,
     *,
     start: int = 0,
-    length: int | None = None,
+    end: int | None = None,
 ) -> tuple[Revision, str]:
-    """A revision and its text, or `length` characters of it from `start` on. Raises NotFound."""
+    """A revision and its text, or characters `start` to `end` of it. Raises NotFound."""
     with services.database.begin() as session:
         revision = _revision(session, person, document_id, number)
-        return revision, _body(session, revision, start=start, length=length)
+        return revision, _body(session, revision, start=start, end=end)
 
 
 def open_file(services: Services, person: Person, document_id: UUID, number: int) -> StoredFile:
@@ -218,11 +209,9 @@ def _texts(services: Services, old: Revision, new: Revision) -> tuple[str, str]:
         return _body(session, old), _body(session, new)
 
 
-def _body(
-    session: Session, revision: Revision, *, start: int = 0, length: int | None = None
-) -> str:
+def _body(session: Session, revision: Revision, *, start: int = 0, end: int | None = None) -> str:
     """Raises NotFound where it was purged since it was seen."""
-    body = revision_store.read_body(session, revision.id, start=start, length=length)
+    body = revision_store.read_body(session, revision.id, start=start, end=end)
     if body is None:
         raise NotFound
     return body

@@ -14,11 +14,11 @@ from uuid import UUID, uuid4
 
 from portal.domain.documents import DocumentSummary, MediaType, Visibility
 from portal.domain.people import Person
-from portal.errors import EmptyFile, EncryptedPdf, NotFound, TooLarge
+from portal.errors import EmptyFile, EncryptedPdf, TooLarge
 from portal.ingest.formats.pdf import is_encrypted_pdf, mentions_encryption
 from portal.ingest.media_types import sniff_file
 from portal.services import Services, disk_space, quotas
-from portal.services.library import MOST_TITLE_CHARACTERS, check_domain, check_title
+from portal.services.library import MOST_TITLE_CHARACTERS, check_domain, check_title, seen
 from portal.store import documents as document_store
 from portal.store import files as file_store
 from portal.store import jobs as job_store
@@ -138,19 +138,13 @@ def _store(
 ) -> UploadReceipt:
     present = document_store.find_duplicate(session, owner_id=person.id, sha256=file.sha256)
     if present is not None:
-        return UploadReceipt(_summary(session, person, present), is_duplicate=True)
+        return UploadReceipt(seen(session, person, present), is_duplicate=True)
     document_id = uuid4()
     room = quotas.room_for(
         services, session, person.id, name=file.file_name, size_bytes=file.size_bytes
     )
     with room:
-        file_id, sha256, size_bytes = file_store.add_file(
-            session,
-            file.stream,
-            file_name=file.file_name,
-            media_type=file.media_type,
-            uploaded_by=person.id,
-        )
+        file_id = keep_original(session, person, file)
         document_store.add_document(
             session,
             document_id=document_id,
@@ -158,26 +152,31 @@ def _store(
             title=file.title,
             file_name=file.file_name,
             media_type=file.media_type,
-            size_bytes=size_bytes,
-            sha256=sha256,
+            size_bytes=file.size_bytes,
+            sha256=file.sha256,
             domain=domain,
             visibility=visibility,
         )
         job_store.add_job(session, document_id=document_id, file_id=file_id)
-    return UploadReceipt(_summary(session, person, document_id), is_duplicate=False)
+    return UploadReceipt(seen(session, person, document_id), is_duplicate=False)
+
+
+def keep_original(session: Session, person: Person, file: CheckedFile) -> UUID:
+    """Store a file that can be taken; gives its id."""
+    file_id, _, _ = file_store.add_file(
+        session,
+        file.stream,
+        file_name=file.file_name,
+        media_type=file.media_type,
+        uploaded_by=person.id,
+    )
+    return file_id
 
 
 def digest_of(streams: Sequence[IO[bytes]], values: Sequence[str | None]) -> str:
     """A hash of all that an upload request says, to tell a repeat from another request."""
     parts = [_sha256(stream) for stream in streams]
     return hashlib.sha256(repr((parts, list(values))).encode()).hexdigest()
-
-
-def _summary(session: Session, person: Person, document_id: UUID) -> DocumentSummary:
-    summary = document_store.find_summary(session, person, document_id)
-    if summary is None:
-        raise NotFound
-    return summary
 
 
 def title_of(file_name: str) -> str:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import ExtractedText, Passage, StoredPassage
 from portal.domain.embedding import Vector
+from portal.domain.revisions import MOST_NUMBER
 from portal.store.models import (
     ChunkEmbeddingRow,
     DocumentChunkRow,
@@ -168,18 +169,23 @@ def _one(session: Session, statement: Select[DocumentChunkRow, str | None]) -> S
     return _to_stored(*row) if row else None
 
 
+def stretch_of_body(start: int = 0, end: int | None = None) -> ColumnElement[str]:
+    """The text of a revision, or characters `start` to `end` of it."""
+    body: ColumnElement[str] = DocumentRevisionRow.body.expression
+    if not start and end is None:
+        return body
+    # substr counts from 1, and in characters, as our ranges do.
+    length = MOST_NUMBER - start if end is None else max(0, end - start)
+    return func.substr(body, start + 1, length)
+
+
 def read_text(
     session: Session, document_id: UUID, *, start: int, end: int | None
 ) -> tuple[UUID, str] | None:
     """The searchable text of a document, or characters `start` to `end` of it, with the id of
     its revision."""
-    body: ColumnElement[str] = DocumentRevisionRow.body.expression
-    if start or end is not None:
-        # substr counts from 1, and in characters, as our ranges do.
-        length = 2**31 - 1 - start if end is None else max(0, end - start)
-        body = func.substr(body, start + 1, length)
     row = session.execute(
-        select(DocumentRevisionRow.id, body)
+        select(DocumentRevisionRow.id, stretch_of_body(start, end))
         .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
         .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
         .where(DocumentRow.id == document_id)

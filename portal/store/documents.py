@@ -128,7 +128,7 @@ def _to_summary(row: Any, person: Person) -> DocumentSummary:
         owner_id=document.owner_id,
         owner_name=owner_name or "",
         created_at=document.created_at,
-        failure=Failure(error["code"], error.get("params", {})) if error else None,
+        failure=Failure.stored(error),
         job_id=job_id,
         chunk_count=chunk_count,
         deleted_at=document.deleted_at,
@@ -325,7 +325,7 @@ def lock_for_purge(session: Session, document_id: UUID) -> None:
 def set_status(
     session: Session, document_id: UUID, status: DocumentStatus, failure: Failure | None = None
 ) -> None:
-    error = {"code": failure.code, "params": failure.params} if failure else None
+    error = failure.as_json() if failure else None
     session.execute(
         update(DocumentRow)
         .where(DocumentRow.id == document_id)

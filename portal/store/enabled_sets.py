@@ -85,9 +85,6 @@ def _named(enabled: EnabledSet) -> set[str]:
     return set((enabled.ids or "").strip("{}").split(","))
 
 
-DOCUMENTS_VERSION = text("SELECT documents_version FROM collections WHERE id = :collection_id")
-
-
 class EnabledSets:
     """A process's memory of enabled sets, least recently used go first, and of the words of small
     ones. Safe between threads."""

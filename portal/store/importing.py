@@ -86,7 +86,7 @@ def read_progress(
         Progress(
             document_id=id_,
             status=DocumentStatus(status),
-            failure=Failure(error["code"], error.get("params", {})) if error else None,
+            failure=Failure.stored(error),
             passages=done if stage == JobStage.EMBEDDING else 0,
         )
         for id_, status, error, stage, done in rows

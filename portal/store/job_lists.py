@@ -148,7 +148,7 @@ def _to_job(row: JobRow) -> Job:
         done=row.done_count,
         total=row.total_count,
         attempts=row.attempts,
-        failure=Failure(row.error["code"], row.error.get("params", {})) if row.error else None,
+        failure=Failure.stored(row.error),
         queued_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,

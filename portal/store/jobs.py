@@ -109,7 +109,10 @@ def finish(
 ) -> None:
     session.execute(
         _this(job_id).values(
-            status=status.value, error=as_json(failure), finished_at=func.now(), retry_at=None
+            status=status.value,
+            error=failure.as_json() if failure else None,
+            finished_at=func.now(),
+            retry_at=None,
         )
     )
 
@@ -121,10 +124,6 @@ def begin_again(session: Session, row: JobRow) -> None:
     row.failed_attempts = row.deaths = 0
     session.flush()
     queue.enqueue(session, row.id)
-
-
-def as_json(failure: Failure | None) -> dict[str, object] | None:
-    return {"code": failure.code, "params": failure.params} if failure else None
 
 
 def _this(job_id: UUID) -> Update:

@@ -185,7 +185,7 @@ def note_progress(
             stage=stage,
             done_count=done,
             total_count=total,
-            error={"code": failure.code, "params": failure.params} if failure else None,
+            error=failure.as_json() if failure else None,
             noted_at=func.now(),
         )
     )
@@ -197,7 +197,7 @@ def note_comparison(session: Session, model: RegisteredModel, comparison: dict[s
 
 def read_build(session: Session, model: RegisteredModel) -> BuildState:
     row = session.get_one(EmbeddingModelRow, model.id, populate_existing=True)
-    failure = Failure(row.error["code"], row.error["params"]) if row.error else None
+    failure = Failure.stored(row.error)
     return BuildState(row.stage, row.done_count, row.total_count, failure, row.comparison)
 
 

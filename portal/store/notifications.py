@@ -235,14 +235,13 @@ def _is_shown(person: Person) -> ColumnElement[bool]:
 
 
 def _to_notification(row: Any) -> Notification:
-    error = row.payload.get("error")
     return Notification(
         id=row.id,
         kind=NotificationKind(row.kind),
         document_id=row.document_id,
         job_id=row.job_id,
         title=row.title,
-        failure=Failure(error["code"], error.get("params", {})) if error else None,
+        failure=Failure.stored(row.payload.get("error")),
         beside=Beside(beside) if (beside := row.payload.get("beside")) else None,
         warnings=tuple(row.payload.get("warnings", ())),
         created_at=row.created_at,

@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
 from portal.domain.jobs import ENDED_WITHOUT_TEXT, JobStatus
-from portal.domain.revisions import Revision, RevisionPage, UnreadVersion
+from portal.domain.revisions import MOST_NUMBER, Revision, RevisionPage, UnreadVersion
 from portal.errors import MalformedRequest
 from portal.store import files, vocabulary
+from portal.store.chunks import stretch_of_body
 from portal.store.documents import NEWEST_JOB
 from portal.store.files import Original
 from portal.store.models import (
@@ -24,8 +25,6 @@ from portal.store.models import (
     UserRow,
 )
 
-# As far as an integer of PostgreSQL goes.
-_MOST_NUMBER = 2**31 - 1
 _MOST_DIGITS = 10
 
 
@@ -98,14 +97,14 @@ def list_revisions(
 
 def _number(cursor: str) -> int:
     is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MOST_DIGITS
-    if not is_number or int(cursor) > _MOST_NUMBER:
+    if not is_number or int(cursor) > MOST_NUMBER:
         raise MalformedRequest(reason="the cursor is not one of ours")
     return int(cursor)
 
 
 def find_revision(session: Session, document_id: UUID, number: int) -> Revision | None:
     published = _published(document_id).subquery()
-    if number > _MOST_NUMBER:
+    if number > MOST_NUMBER:
         return None
     one = select(published).where(published.c.number == number)
     row = session.execute(one).mappings().one_or_none()
@@ -131,14 +130,10 @@ def find_current(session: Session, document_id: UUID) -> UUID | None:
 
 
 def read_body(
-    session: Session, revision_id: UUID, *, start: int = 0, length: int | None = None
+    session: Session, revision_id: UUID, *, start: int = 0, end: int | None = None
 ) -> str | None:
-    """The text of a revision, or `length` characters of it from `start` on; None of a purged
-    one."""
-    body = DocumentRevisionRow.body.expression
-    if start or length is not None:
-        # substr counts from 1, and in characters, as our ranges do.
-        body = func.substr(body, start + 1, _MOST_NUMBER - start if length is None else length)
+    """The text of a revision, or characters `start` to `end` of it; None of a purged one."""
+    body = stretch_of_body(start, end)
     return session.scalar(select(body).where(DocumentRevisionRow.id == revision_id))
 
 

@@ -22,7 +22,6 @@ from portal.settings import SearchSettings
 from portal.store import keyword_candidates
 from portal.store.embedding_models import RegisteredModel
 from portal.store.enabled_sets import (
-    DOCUMENTS_VERSION,
     EnabledSet,
     EnabledSets,
     Scope,
@@ -33,6 +32,7 @@ from portal.store.enabled_sets import (
 from portal.store.fusion import AS_SHOWN, FUSIONS, KEYWORD_ONLY, VECTOR_ONLY, VECTOR_PART
 from portal.store.keyword_candidates import KEYWORD_ARRAYS
 from portal.store.search_statement import (
+    DOCUMENTS_VERSION,
     KeywordLeg,
     KeywordPlan,
     Shape,
@@ -437,6 +437,7 @@ class PassageSearch:
             "collection_id": self._versions.collection_id,
             "enabled_ids": enabled.ids,
             "limit": limits.limit,
+            "leg_limit": limits.leg_limit,
             "threshold": limits.threshold,
             "text_floor": 0.0,
             "rrf_k": ranking.rrf_k,

@@ -24,9 +24,9 @@ from portal.store.selection import selection_sql
 
 # Ends in a unique key, so that the order of equals is the same each time.
 _BEST_FIRST = "fused DESC, cosine DESC NULLS LAST, chunk_id"
-_DOCUMENTS_VERSION = (
-    "(SELECT documents_version FROM collections WHERE id = :collection_id) AS documents_version"
-)
+_VERSION = "SELECT documents_version FROM collections WHERE id = :collection_id"
+_DOCUMENTS_VERSION = f"({_VERSION}) AS documents_version"
+DOCUMENTS_VERSION = text(_VERSION)
 
 
 class VectorPlan(StrEnum):
@@ -339,7 +339,7 @@ def bm25_statement(shape: Shape) -> TextClause:
                    c.terms <@> to_bm25query(:words, '{BM25_INDEX}') AS distance
             FROM document_chunks c {_counting("c", shape, chunks=False)}
             ORDER BY c.terms <@> to_bm25query(:words_again, '{BM25_INDEX}')
-            LIMIT {shape.keyword.limit if shape.keyword else 0}
+            LIMIT :leg_limit
         ) nearest
         WHERE distance < 0
     """)

@@ -104,7 +104,7 @@ def _text(document_id: UUID, number: int) -> str:
         document_id,
         number,
         start=(part - 1) * PART_CHARACTERS,
-        length=PART_CHARACTERS,
+        end=part * PART_CHARACTERS,
     )
     values = {"revision": revision, "text": text, "part": part, "part_count": part_count}
     return render_template("pages/revision.html", **_head(document_id), **values)

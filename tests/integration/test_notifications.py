@@ -300,7 +300,7 @@ def test_old_ones_go_and_those_of_a_person_who_does(
     change(portal, age + which, days=days, s=-60, title="note 1")
     maintenance.run(portal.services)
     assert [title for title, _ in kinds(portal, ada)] == ["note 1", "note 2"]
-    monkeypatch.setattr(maintenance, "_MOST_NOTIFICATIONS", 1)
+    monkeypatch.setattr(notifications, "_MOST_A_PERSON", 1)
     maintenance.run(portal.services)
     assert [title for title, _ in kinds(portal, ada)] == ["note 2"]
     assert len(listed(portal, eve)) == 1

@@ -13,10 +13,10 @@ from werkzeug.routing import Rule
 from portal import context
 from portal.api.openapi import components, errors
 from portal.api.openapi.examples import example_of, request_example
+from portal.domain.revisions import MOST_NUMBER
 
 _TEXTUAL = ("application/json", "multipart/form-data")
 _LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
-_MOST_NUMBER = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _complete_parameters(operation: dict[str, Any], route: Route) -> None:
             if parameter["name"] in route.uuid_arguments:
                 schema["format"] = "uuid"
             if schema.get("type") == "integer":
-                schema |= {"minimum": 1, "maximum": _MOST_NUMBER}
+                schema |= {"minimum": 1, "maximum": MOST_NUMBER}
                 parameter.setdefault("description", "which one, from 1")
             noun = parameter["name"].removesuffix("_id").replace("_", " ")
             parameter.setdefault("description", f"id of the {noun}")

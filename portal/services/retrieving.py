@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from typing import TypeVar
 from uuid import UUID
 
 from portal.answering import follow_up
@@ -26,8 +27,13 @@ from portal.store.selections import Snapshot
 from portal.store.sources import PastMessage, StoredSource
 from portal.text.language import detect_language
 
+_Looked = TypeVar("_Looked")
+
 # More than fits into any budget of a conversation.
 _PAST_MESSAGES = 40
+# So often a question is looked up where what was found is gone before it is read: a new version of
+# a document has other passages in its place.
+_MOST_LOOKS = 3
 # What stands in the place of an answer that rests on something that is switched off by now: turns
 # still alternate, and the model knows that there was one.
 _WITHHELD = {
@@ -84,7 +90,22 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
     """Search for the question as asked and, in a follow-up, as it reads on its own. Raises what
     `searching.search` raises."""
     query = _standalone(services, asked)
-    queries = dict.fromkeys((query, asked.question))
+    queries = tuple(dict.fromkeys((query, asked.question)))
+    return settled(lambda: _look(services, asked, queries))
+
+
+def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
+    """What a look gives that found all that it then read, or the last of a few that did not."""
+    for _ in range(_MOST_LOOKS):
+        looked, has_all = look()
+        if has_all:
+            break
+    return looked
+
+
+def _look(services: Services, asked: Asked, queries: Sequence[str]) -> tuple[Retrieved, bool]:
+    """What is found for the queries, the first of which is kept as what was searched for; and
+    whether all of it was still there to be read."""
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
     with services.database.begin() as session:
@@ -100,18 +121,19 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
         config = dynamic_config.read(session)
         model = embedding_models.find_active(session)
     method = outcomes[0].search_method
-    return Retrieved(
+    retrieved = Retrieved(
         sources=sources_of(hits, stored, after=0),
         turns=_turns(past, asked.language),
         history_rests_on=_read_by(services.chat, past),
         snapshot=snapshot,
         token_budget=config.context_token_budget,
-        search_query=query,
+        search_query=queries[0],
         search_method=method.value,
         degraded=tuple(dict.fromkeys(chain.from_iterable(one.degraded for one in outcomes))),
         # A search that did without meaning asked no model.
         embedding_model=model.name if model and method is not SearchMode.KEYWORD else None,
     )
+    return retrieved, len(stored) == len(hits)
 
 
 def search_further(
@@ -119,19 +141,20 @@ def search_further(
 ) -> tuple[Source, ...]:
     """What another query finds beside the passages that are known, numbered on after them; best
     first, those that are known under the numbers they have."""
-    outcome = _search(services, asked, query[:MAX_QUERY_CHARACTERS])
     numbers = {source.chunk_id: source for source in known}
-    hits = [hit for hit in outcome.hits if hit.chunk_id not in numbers]
-    with services.database.begin() as session:
-        stored = source_store.read_sources(
-            session, asked.person, asked.conversation_id, [hit.chunk_id for hit in hits]
-        )
-    new = {one.chunk_id: one for one in sources_of(hits, stored, after=len(known))}
-    return tuple(
-        source
-        for hit in outcome.hits
-        if (source := numbers.get(hit.chunk_id) or new.get(hit.chunk_id)) is not None
-    )
+
+    def look() -> tuple[tuple[Source, ...], bool]:
+        outcome = _search(services, asked, query[:MAX_QUERY_CHARACTERS])
+        hits = [hit for hit in outcome.hits if hit.chunk_id not in numbers]
+        with services.database.begin() as session:
+            stored = source_store.read_sources(
+                session, asked.person, asked.conversation_id, [hit.chunk_id for hit in hits]
+            )
+        new = {one.chunk_id: one for one in sources_of(hits, stored, after=len(known))}
+        sources = (numbers.get(hit.chunk_id) or new.get(hit.chunk_id) for hit in outcome.hits)
+        return tuple(filter(None, sources)), len(stored) == len(hits)
+
+    return settled(look)
 
 
 def _standalone(services: Services, asked: Asked) -> str:

@@ -20,7 +20,7 @@ from portal.errors import ChatUnavailable
 from portal.services import Services, document_search, dynamic_config
 from portal.services.answer_stream import chat_events
 from portal.services.document_search import DocumentHit, DocumentsFound
-from portal.services.retrieving import sources_of
+from portal.services.retrieving import settled, sources_of
 from portal.store import sources as source_store
 from portal.text.language import detect_language
 
@@ -67,10 +67,14 @@ def answer(
     TooManyOwnAnswers, and what `document_search.search` raises.
     """
     slot = services.answer_slots.take(person.id, services.settings.chat)
-    try:
+
+    def look() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
         found = document_search.search(services, person, query, limit=k, weights=weights)
-        request, built = _request(services, person, found, language)
-        return _answered(services, found, request, built)
+        request, built, has_all = _request(services, person, found, language)
+        return (found, request, built), has_all
+
+    try:
+        return _answered(services, *settled(look))
     finally:
         slot.release()
 
@@ -90,8 +94,9 @@ def _answered(
 
 def _request(
     services: Services, person: Person, found: DocumentsFound, language: str
-) -> tuple[ChatRequest, Prompt]:
-    """What to ask the chat model: whole passages, as far as they count at this moment."""
+) -> tuple[ChatRequest, Prompt, bool]:
+    """What to ask the chat model: whole passages, as far as they count at this moment; and whether
+    all of them do."""
     detected = detect_language(found.query)
     language = language if detected == "other" else detected
     passages = [hit.passage for hit in found.hits]
@@ -109,7 +114,7 @@ def _request(
         language=language,
         sources=built.sources,
     )
-    return request, built
+    return request, built, len(stored) == len(passages)
 
 
 def _written(services: Services, request: ChatRequest, built: Prompt) -> _Written:

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from portal.domain.conversations import SourceState
 from portal.domain.documents import DocumentStatus, Visibility
 from portal.domain.people import Person
-from portal.domain.search import SearchMode, SearchRequest
+from portal.domain.search import SearchMode, SearchOutcome, SearchRequest, Weights
 from portal.errors import (
     AlreadyElsewhere,
     Conflict,
@@ -37,8 +37,10 @@ from portal.services import (
     revision_changes,
     revisions,
     searching,
+    single_answer,
     trash,
 )
+from portal.services.retrieving import ask_in, retrieve, search_further
 from portal.services.uploads import Upload, UploadReceipt
 from portal.store import documents as document_store
 from portal.store.enabled_sets import EnabledSet
@@ -277,6 +279,37 @@ def test_search_in_the_very_moment_of_the_swap_finds_the_document(
         assert "twenty" in hits[0].excerpt
         send(portal, document.id, FIRST)
         read(portal, document.id)
+
+
+def test_answers_look_again_where_a_document_is_swapped_before_its_text_is_read(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = portal.add(FIRST)
+    search, coming = searching.search, [SECOND]
+
+    def then_swapped(*asked: Any) -> SearchOutcome:
+        outcome = search(*asked)
+        if coming:
+            send(portal, document.id, coming.pop())
+            read(portal, document.id)
+        return outcome
+
+    monkeypatch.setattr(searching, "search", then_swapped)
+    question = "How many days of annual leave are there?"
+    place = conversations.create(portal.services, portal.admin).id
+    asked = ask_in(portal.services, portal.admin, place, question, None)
+    (source,) = retrieve(portal.services, asked).sources
+    assert "twenty" in source.text
+    coming.append(THIRD)
+    (source,) = search_further(portal.services, asked, "annual leave", ())
+    assert "thirty" in source.text
+    coming.append(FIRST)
+    weights = Weights(0.7, 0.3)
+    answer = single_answer.answer(
+        portal.services, portal.admin, question, k=3, weights=weights, language="en"
+    )
+    assert "fifteen" in answer.text
+    assert answer.citations == (document.id,)
 
 
 def test_searches_see_the_old_text_or_the_new_one_and_never_both_or_neither(

@@ -13,6 +13,6 @@ class ExtractionLimits:
     max_pages: int = 5_000
     max_characters: int = 10_000_000
     timeout_s: float = 120
-    memory_mb: int = 1_024
+    memory_mb: int = 768
     ocr_timeout_s: float = 1_800
     ocr_memory_mb: int = 4_096

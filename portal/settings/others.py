@@ -16,7 +16,7 @@ class IngestSettings(Section):
     max_pages: int = Field(5000, ge=1, description="pages a PDF may have")
     max_characters: int = Field(20_000_000, ge=1000, description="characters a document may have")
     extraction_timeout_s: int = Field(300, ge=1, le=3600, description="time to read one file")
-    extraction_memory_mb: int = Field(1024, ge=256, description="memory to read one file")
+    extraction_memory_mb: int = Field(768, ge=256, description="memory to read one file")
     ocr_timeout_s: int = Field(
         1800, ge=1, le=86400, description="time to recognise the text of one scanned file"
     )

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 Event = tuple[str, Any]
 
@@ -87,7 +87,12 @@ def read(path: str, *, characters: int, events: int) -> Iterator[dict[str, Any]]
     """The records; ends with an error when there are more than so many `characters` of text, or
     more than so many `events`, of which tags without any text make as many."""
     html, is_flattened = flattened(Path(path).read_text(encoding="utf-8"))
-    tree = LexborHTMLParser(html)
+    try:
+        tree = LexborHTMLParser(html)
+    except SelectolaxError:
+        # Whatever stands in it is a page: only memory can be wanting.
+        yield {"error": "memory"}
+        return
     title = tree.css_first("title")
     yield {"title": title.text() if title is not None else "", "is_flattened": is_flattened}
     record: list[Event] = []

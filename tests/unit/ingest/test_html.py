@@ -154,6 +154,11 @@ def test_tags_without_text_are_counted_too(tmp_path: Path, monkeypatch: pytest.M
         read(tmp_path, "<p>" * 60 + "word")
 
 
+def test_page_that_needs_more_memory_than_there_is_is_not_called_damaged(tmp_path: Path) -> None:
+    with pytest.raises(ExtractionTooLarge, match="256 MB"):
+        read(tmp_path, "<p>x" * 2_000_000, memory_mb=256)
+
+
 def test_large_table_is_written_at_once() -> None:
     events: list[tuple[str, object]] = [("table", None)]
     for number in range(20_000):

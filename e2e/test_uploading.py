@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -237,3 +238,46 @@ def test_answer_of_somebody_between_is_no_upload(open_portal: OpenPortal, tmp_pa
     page.get_by_test_id("retry-upload").press("Enter")
     expect(failed).to_have_count(0)
     expect(portal.row("captive 00")).to_be_visible()
+
+
+def drop(page: Page, path: Path) -> None:
+    """As a person drags it from the desktop onto the form."""
+    box = page.locator("form[data-upload]").bounding_box()
+    assert box is not None
+    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    data = {"items": [], "files": [str(path)], "dragOperationsMask": 1}
+    devtools = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        devtools.send("Input.dispatchDragEvent", {"type": kind, "data": data} | place)
+    devtools.detach()
+
+
+def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
+    portal = open_portal()
+    portal.sign_in("admin", PASSWORD)
+    page = portal.page
+    folder = tmp_path / "dropped"
+    # More than the browser gives of a folder at once, and a folder in it.
+    (folder / "inner").mkdir(parents=True)
+    write_texts(folder, "outer", 103)
+    write_texts(folder / "inner", "inner", 2)
+    (folder / ".hidden.txt").write_text("Hidden.")
+    (folder / "program.exe").write_bytes(b"MZ")
+    page.route(
+        "**/documents", lambda route: route.fulfill(status=429, headers={"Retry-After": "1"})
+    )
+    drop(page, folder)
+    expect(page.locator("#upload-said")).to_contain_text("2 files were left out")
+    page.on("dialog", lambda dialog: dialog.dismiss())
+    away = page.get_by_role("navigation").get_by_role("link", name="Search").first
+    with page.expect_event("dialog") as asked:
+        away.click(no_wait_after=True)
+    assert asked.value.type == "beforeunload"
+    page.unroute("**/documents")
+    words = page.get_by_test_id("upload-summary").locator("p")
+    expect(words).to_have_text("105 of 105 stored", timeout=60_000)
+    # With nothing on its way any more, leaving is left to whoever leaves.
+    away.click()
+    expect(page).to_have_url(re.compile("/search"))

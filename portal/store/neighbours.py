@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, bindparam, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from psycopg.rows import namedtuple_row
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from portal.store.tuning import fetch
 from portal.text.joining import Fragment
 
 
@@ -22,8 +24,7 @@ class Neighbours:
 
 
 # Passages under another heading are about something else, and one that a program added has nothing
-# around it. The unique key (job_id, chunk_index)
-# finds each neighbour.
+# around it. The unique key (job_id, chunk_index) finds each neighbour.
 _NEIGHBOURS = text(
     """
     SELECT c.id, n.chunk_index < c.chunk_index AS is_before, n.content, n.char_start, n.char_end
@@ -32,16 +33,18 @@ _NEIGHBOURS = text(
       ON n.job_id = c.job_id AND n.chunk_index IN (c.chunk_index - 1, c.chunk_index + 1)
      AND n.heading IS NOT DISTINCT FROM c.heading
      AND n.char_start IS NOT NULL AND c.char_start IS NOT NULL
-    WHERE c.id = ANY(:chunk_ids)
+    WHERE c.id = ANY(CAST(:chunk_ids AS uuid[]))
     """
-).bindparams(bindparam("chunk_ids", type_=ARRAY(Uuid)))
+)
 
 
 def neighbours(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbours]:
-    """For each passage those before and after it under the same heading, in one statement."""
+    """For each passage those before and after it under the same heading, in one statement. The
+    session is one of `Database.read`."""
     before: dict[UUID, Fragment] = {}
     after: dict[UUID, Fragment] = {}
-    for row in session.execute(_NEIGHBOURS, {"chunk_ids": list(chunk_ids)}):
+    row: Any
+    for row in fetch(session, _NEIGHBOURS, {"chunk_ids": list(chunk_ids)}, namedtuple_row):
         side = before if row.is_before else after
         side[row.id] = Fragment(row.content, row.char_start, row.char_end)
     return {

@@ -11,7 +11,7 @@ from portal.text.analyser import Token
 from portal.text.finding import find_terms
 from portal.text.highlight import merge_spans
 from portal.text.scripts import HAN
-from portal.text.sentences import sentence_spans, trim
+from portal.text.sentences import each_sentence, trim
 
 _HAN_START = HAN[0]
 
@@ -59,7 +59,11 @@ def _densest(hits: list[Token], max_chars: int) -> tuple[int, int]:
 
 def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]:
     """Range of at most `max_chars` that holds `first` to `last` and begins and ends well."""
-    sentences = sentence_spans(text)
+    sentences: list[tuple[int, int]] = []
+    for sentence in each_sentence(text):
+        if sentences and sentence[0] > first + max_chars:
+            break  # Beyond whatever is shown.
+        sentences.append(sentence)
     if not sentences:
         return 0, 0
     starts = [start for start, _ in sentences]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 
 from portal.text.analyser import Token, analyse, folded_terms
 from portal.text.folding import fold
-from portal.text.normalise import NormalisedText
 from portal.text.scripts import HAN
 
 _HAN_ONLY = re.compile(f"[{HAN}]+")
@@ -35,47 +35,67 @@ def find_terms(text: str, terms: Collection[str]) -> list[Token]:
     wanted = frozenset(terms)
     if not wanted:
         return []
-    if not all(_HAN_ONLY.fullmatch(term) or _PLAIN.fullmatch(term) for term in wanted):
+    sought = _sought(wanted)
+    if sought is None:
         return [token for token in analyse(text) if token.term in wanted]
     prepared = fold(text)
     found = [
         Token(term, *prepared.original_span(start, end))
-        for term, start, end in (*_han(prepared, wanted), *_others(prepared, wanted))
+        for term, start, end in (*_han(prepared.text, sought), *_others(prepared.text, sought))
     ]
     found.sort(key=itemgetter(1, 2))
     return found
 
 
-def _han(prepared: NormalisedText, wanted: Collection[str]) -> Iterator[tuple[str, int, int]]:
-    single = {term for term in wanted if len(term) == 1}
-    for term in wanted:
-        if term in single or not _HAN_ONLY.fullmatch(term):
-            continue
-        start = prepared.text.find(term)
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """What to look for: Chinese words, single characters, the terms of other words and where words
+    that have one of these may begin."""
+
+    han_words: tuple[str, ...]
+    han_characters: frozenset[str]
+    plain: frozenset[str]
+    beginnings: re.Pattern[str] | None
+
+
+@lru_cache(maxsize=512)
+def _sought(terms: frozenset[str]) -> _Sought | None:
+    """None where there is a term that is neither Chinese nor plain letters and digits."""
+    han = {term for term in terms if _HAN_ONLY.fullmatch(term)}
+    plain = frozenset(term for term in terms if _PLAIN.fullmatch(term))
+    if len(han) + len(plain) < len(terms):
+        return None
+    characters = frozenset(term for term in han if len(term) == 1)
+    return _Sought(tuple(sorted(han - characters)), characters, plain, _beginnings(plain))
+
+
+def _han(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
+    for word in sought.han_words:
+        start = text.find(word)
         while start >= 0:
-            yield term, start, start + len(term)
-            start = prepared.text.find(term, start + len(term))
+            yield word, start, start + len(word)
+            start = text.find(word, start + len(word))
     # A single character is part of many words that mean something else: here the cut decides.
-    for run in _HAN_ONLY.finditer(prepared.text) if single else ():
-        if single.isdisjoint(run.group()):
+    characters = sought.han_characters
+    for run in _HAN_ONLY.finditer(text) if characters else ():
+        if characters.isdisjoint(run.group()):
             continue
         for term, start, end in folded_terms(run.group()):
-            if term in single:
+            if term in characters:
                 yield term, run.start() + start, run.start() + end
 
 
-def _others(prepared: NormalisedText, wanted: frozenset[str]) -> Iterator[tuple[str, int, int]]:
-    beginnings = _beginnings(frozenset(term for term in wanted if _PLAIN.fullmatch(term)))
-    if beginnings is None:
+def _others(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
+    if sought.beginnings is None:
         return
-    text, done = prepared.text, 0
-    for match in beginnings.finditer(text):
+    done = 0
+    for match in sought.beginnings.finditer(text):
         if match.start() < done:
             continue
         start, done = _run(text, match.start(), least=done)
         run = text[start:done]
         for term, first, last in _terms_of(run):
-            if term in wanted:
+            if term in sought.plain:
                 yield term, start + first, start + last
 
 
@@ -93,7 +113,6 @@ def _run(text: str, place: int, *, least: int) -> tuple[int, int]:
     return start, min(end.start() if end else len(text), place + _LONGEST_RUN)
 
 
-@lru_cache(maxsize=512)
 def _beginnings(terms: frozenset[str]) -> re.Pattern[str] | None:
     """Where a word may begin that has one of these terms. Stemming may change a word's last
     letter (happy, happi), so the term's last does not count."""

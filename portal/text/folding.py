@@ -14,6 +14,9 @@ from portal.text.scripts import HAN
 
 _HAS_HAN = re.compile(f"[{HAN}]")
 _simplifier = opencc.OpenCC("t2s")
+# Characters met so far that are their own fold.
+_met_folded: set[str] = set()
+_MOST_MET = 65536
 
 
 def fold(text: str) -> NormalisedText:
@@ -23,7 +26,11 @@ def fold(text: str) -> NormalisedText:
     if not lowered.isascii():
         if len(lowered) != len(normalised.text):  # İ alone becomes two characters.
             lowered = normalised.text.replace("İ", "i").lower()
-        folds = {ord(c): folded for c in set(lowered) if (folded := _fold_character(c)) != c}
+        unknown = set(lowered) - _met_folded
+        folds = {ord(c): folded for c in unknown if (folded := _fold_character(c)) != c}
+        if len(_met_folded) > _MOST_MET:
+            _met_folded.clear()
+        _met_folded.update(c for c in unknown if ord(c) not in folds)
         if folds:
             lowered = lowered.translate(folds)
         if _HAS_HAN.search(lowered):

@@ -20,6 +20,9 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
     "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
 )
+# Characters met so far that stay as they are.
+_met_stable: set[str] = set()
+_MOST_MET = 65536
 _ZERO_WIDTH_SPACE = "\u200b"  # Marks a word boundary, so it becomes a space.
 
 
@@ -62,17 +65,25 @@ def normalise(text: str) -> NormalisedText:
     """NFKC without NUL, lone surrogates and invisible characters. Linear in len(text)."""
     if text.isascii() and "\0" not in text:
         return NormalisedText(text)
-    characters = set(text)
+    odd = _unstable(set(text))
     same_length = {
-        ord(c): changed
-        for c in characters
-        if _kind(c) == _CHANGES and len(changed := _changed(c)) == 1
+        ord(c): changed for c in odd if _kind(c) == _CHANGES and len(changed := _changed(c)) == 1
     }
     if same_length:
         text = text.translate(same_length)
-        characters = {same_length.get(ord(c), c) for c in characters}
-    pattern = _odd_places(frozenset(c for c in characters if _kind(c) != _STABLE))
+        odd = _unstable({same_length.get(ord(c), c) for c in odd})
+    pattern = _odd_places(frozenset(odd)) if odd else None
     return _rewrite(text, pattern) if pattern else NormalisedText(text)
+
+
+def _unstable(characters: set[str]) -> set[str]:
+    """Those that may not stay as they are. Most are met again and again."""
+    unknown = characters - _met_stable
+    odd = {c for c in unknown if _kind(c) != _STABLE}
+    if len(_met_stable) > _MOST_MET:
+        _met_stable.clear()
+    _met_stable.update(unknown - odd)
+    return odd
 
 
 def clean(text: str) -> str:

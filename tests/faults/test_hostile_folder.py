@@ -21,6 +21,8 @@ _ENDS_WITHIN_S = 600.0
 _LONG_ENDS_WITHIN_S = 1800.0
 _MOST_MEMORY_KB = 1 << 20
 _BOUNDARY = "a-boundary-of-our-own"
+# Where text recognition is installed these take it a minute; it has tests of its own.
+_WITHOUT_TEXT = {"scan.pdf", "partly.pdf", "loop.pdf"}
 _REFUSED_BOMB = "broken_pdf|extraction_too_large|extraction_timed_out|no_text_in_pdf"
 
 
@@ -103,7 +105,8 @@ def world(run_dir: Path) -> Iterator[World]:
 
 @pytest.mark.slow
 def test_hostile_folder_holds_nothing_up(world: World, tmp_path: Path, is_long: bool) -> None:
-    hostile = [*hostile_files(), *(heavy_files() if is_long else ())]
+    hostile = [file for file in hostile_files() if is_long or file.name not in _WITHOUT_TEXT]
+    hostile += heavy_files() if is_long else ()
     ended: dict[str, tuple[Hostile, str]] = {}
     sent: dict[str, Hostile] = {}
     with Watch(world) as watch:

@@ -13,9 +13,9 @@ import pytest
 from tests.conftest import Portal
 from tests.faults.world import World, undisturbed, wait
 
-# (documents, kills of workers, of the web, of the database, workers)
-SHORT = (8, 3, 1, 1, 1)
-LONG = (100, 50, 20, 10, 2)
+# (documents, kills of workers, of the web, of the database, of both a worker and that, workers)
+SHORT = (8, 2, 1, 1, 1, 1)
+LONG = (100, 50, 20, 10, 5, 2)
 # What a worker held when it died is given back after twenty silent seconds.
 _READY_WITHIN_S = 120.0
 # Those that no worker had begun must be read as well, with all else that the machine has to do.
@@ -49,7 +49,7 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost_or_differs(
     files = {f"{n:03}.txt": content_of(n, rng.randrange(4, 24)) for n in range(documents)}
     kinds = [
         kind
-        for kind, count in zip(("worker", "web", "database"), counts, strict=True)
+        for kind, count in zip(("worker", "web", "database", "both"), counts, strict=True)
         for _ in range(count)
     ]
     rng.shuffle(kinds)
@@ -107,6 +107,7 @@ def _import(
                 "worker": lambda: world.kill_worker(rng.randrange(len(world.workers))),
                 "web": world.kill_web,
                 "database": world.kill_database,
+                "both": lambda: world.kill_worker_and_database(rng.randrange(len(world.workers))),
             }[kind]()
             due += (len(files) - ahead) / len(kinds)
             while due >= 1:

@@ -117,6 +117,11 @@ class World:
         wait(lambda: not self.server.is_running(), 30, "the database server did not die")
         self.server.start()
 
+    def kill_worker_and_database(self, number: int) -> None:
+        _kill(self.workers[number])
+        self.kill_database()
+        self.workers[number] = self._start_worker()
+
     def stop(self) -> None:
         for process in (self.web, *self.workers):
             _kill(process)

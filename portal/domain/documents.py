@@ -73,8 +73,9 @@ class ExtractedText:
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A piece of a text that search returns as one; `content` is `text[char_start:char_end]`.
-    What a program added stands nowhere in the text. `page_label` is what is printed on the page,
-    where that is not its number."""
+    What a program added stands nowhere in the text. `page` and `heading` are those of its first
+    character; `page_label` is what is printed on the page, where that is not its number; `ends_on`
+    the page of its last character, where it was asked for."""
 
     index: int
     content: str
@@ -83,6 +84,7 @@ class Passage:
     page: int | None = None
     heading: str | None = None
     page_label: str | None = None
+    ends_on: Page | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from portal.domain.documents import ExtractedText, Heading, Passage
+from portal.domain.documents import ExtractedText, Passage
+from portal.text.outlines import heading_paths
 from portal.text.sentences import sentence_spans, trim
 from portal.text.tokens import token_weight
 
@@ -22,8 +23,6 @@ _FULL_ENOUGH = 0.6
 # A rest smaller than this joins the passage before it, which may grow to the cap for it.
 _SMALL_REST = 0.25
 HARD_CAP = 1.3  # times the target; 300 tokens stay far under the 512 that embedders read.
-_HEADING_SEPARATOR = " › "
-_LONGEST_HEADING_PATH = 300
 _LONGEST_PIECE = 2_000  # Characters weighed at once while a text without any space is cut.
 
 
@@ -48,7 +47,7 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
     pages = [page for page in extracted.pages if page.end > page.start]
     page_starts = [page.start for page in pages]
     headings = sorted(extracted.headings, key=lambda heading: heading.start)
-    paths = _heading_paths(headings)
+    paths = heading_paths(headings)
     heading_starts = [heading.start for heading in headings]
     passages = []
     for index, (start, end) in enumerate(_ranges(text, heading_starts, target_tokens)):
@@ -66,19 +65,6 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
             )
         )
     return passages
-
-
-def _heading_paths(headings: Sequence[Heading]) -> list[str]:
-    """For each heading the titles above it and its own: "Guide › Install › Linux"."""
-    paths = []
-    above: list[Heading] = []
-    for heading in headings:
-        while above and above[-1].level >= heading.level:
-            above.pop()
-        above.append(heading)
-        path = _HEADING_SEPARATOR.join(" ".join(h.title.split()) for h in above)
-        paths.append(path[:_LONGEST_HEADING_PATH])
-    return paths
 
 
 def _ranges(text: str, heading_starts: Sequence[int], target: int) -> Iterator[tuple[int, int]]:

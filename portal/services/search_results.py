@@ -25,6 +25,7 @@ from portal.services import Services
 from portal.services.dynamic_config import DynamicConfig
 from portal.services.reranking import as_they_were, rerank
 from portal.store.neighbours import Neighbours, neighbours
+from portal.store.outlines import outlines
 from portal.store.search import (
     Candidate,
     KeywordQuery,
@@ -37,6 +38,7 @@ from portal.text.excerpt import best_excerpt
 from portal.text.highlight import highlight_spans
 from portal.text.joining import Fragment, join_neighbours
 from portal.text.near_duplicates import group_near_duplicates
+from portal.text.outlines import Outline, Place
 from portal.text.query_syntax import ParsedQuery
 
 EXCERPT_CHARACTERS = 320
@@ -104,7 +106,16 @@ def outcome(services: Services, ran: Ran, found: Found) -> SearchOutcome:
         results, without = _results(services, ran, found)
         shown = [one for one in results if one.candidate.score >= threshold][: ran.limit]
         around = _neighbours(services, [one.candidate for one in shown])
-        hits = tuple(_hit(ran, one, around.get(one.candidate.chunk_id)) for one in shown)
+        touched = _outlines(services, [one.candidate for one in shown])
+        hits = tuple(
+            _hit(
+                ran,
+                one,
+                around.get(one.candidate.chunk_id),
+                touched.get(one.candidate.chunk_id, Outline()),
+            )
+            for one in shown
+        )
     return SearchOutcome(
         query=ran.request.query,
         hits=hits,
@@ -175,7 +186,16 @@ def _neighbours(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID,
         return neighbours(session, short)
 
 
-def _hit(ran: Ran, result: _Result, around: Neighbours | None) -> SearchHit:
+def _outlines(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID, Outline]:
+    """The pages and headings of passages that have any."""
+    having = [one.chunk_id for one in shown if one.page is not None or one.heading is not None]
+    if not having:
+        return {}
+    with services.database.read() as session:
+        return outlines(session, having)
+
+
+def _hit(ran: Ran, result: _Result, around: Neighbours | None, touched: Outline) -> SearchHit:
     candidate = result.candidate
     # What a program added stands nowhere in the text, and has no neighbours.
     passage = Fragment(candidate.content, candidate.char_start or 0, candidate.char_end or 0)
@@ -184,15 +204,21 @@ def _hit(ran: Ran, result: _Result, around: Neighbours | None) -> SearchHit:
             passage, around.before, around.after, wanted_chars=EXCERPT_CHARACTERS
         )
     excerpt = best_excerpt(passage.text, ran.terms, EXCERPT_CHARACTERS)
+    begins = passage.start + excerpt.start
+    place = touched.best_place(
+        [(begins + start, begins + end) for start, end in excerpt.spans],
+        begins,
+        Place(candidate.page, candidate.page_label, candidate.heading),
+    )
     return SearchHit(
         document_id=candidate.document_id,
         chunk_id=candidate.chunk_id,
         title=candidate.title,
         excerpt=excerpt.text,
         highlights=tuple(Span(start, end) for start, end in excerpt.spans),
-        page=candidate.page,
-        page_label=candidate.page_label,
-        heading=candidate.heading,
+        page=place.page,
+        page_label=place.page_label,
+        heading=place.heading,
         score=candidate.score,
         vector_score=candidate.cosine,
         text_score=candidate.text_score,

@@ -19,7 +19,9 @@ from portal.store.models import (
     DocumentRow,
     JobRow,
 )
+from portal.store.outlines import outlines
 from portal.store.page_labels import label_of_chunk
+from portal.text.outlines import Outline
 
 
 def add_revision(
@@ -97,7 +99,9 @@ def add_embeddings(
     )
 
 
-def _to_stored(row: DocumentChunkRow, label: str | None) -> StoredPassage:
+def _to_stored(
+    row: DocumentChunkRow, label: str | None, touched: Outline | None = None
+) -> StoredPassage:
     return StoredPassage(
         id=row.id,
         passage=Passage(
@@ -108,6 +112,7 @@ def _to_stored(row: DocumentChunkRow, label: str | None) -> StoredPassage:
             page=row.page,
             heading=row.heading,
             page_label=label,
+            ends_on=touched.last_page(row.char_end) if touched and row.char_end else None,
         ),
     )
 
@@ -132,13 +137,15 @@ def _searchable(document_id: UUID) -> Select[DocumentChunkRow, str | None]:
 def list_passages(
     session: Session, document_id: UUID, *, limit: int, offset: int
 ) -> tuple[tuple[StoredPassage, ...], int]:
-    """Passages of a document's searchable text in reading order, and how many there are."""
+    """Passages of a document's searchable text in reading order, with the pages on which they end,
+    and how many there are."""
     of_document = _searchable(document_id)
     total = session.scalar(_count(of_document)) or 0
     rows = session.execute(
         of_document.order_by(DocumentChunkRow.chunk_index).limit(limit).offset(offset)
-    )
-    return tuple(_to_stored(*row) for row in rows), total
+    ).all()
+    touched = outlines(session, [row.id for row, _ in rows if row.page is not None])
+    return tuple(_to_stored(*row, touched.get(row[0].id)) for row in rows), total
 
 
 def find_passage(session: Session, document_id: UUID, chunk_id: UUID) -> StoredPassage | None:

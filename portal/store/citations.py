@@ -24,8 +24,10 @@ from portal.store.models import (
     JobRow,
     MessageRow,
 )
+from portal.store.outlines import outlines
 from portal.store.page_labels import page_label
 from portal.store.selection import visible_to
+from portal.text.outlines import Outline, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,21 @@ def replace_citations(
     """Keep what an answer rests on, instead of what was kept before. Of a document that is not
     `alive`, no word is kept."""
     session.execute(delete(CitationRow).where(CitationRow.message_id == message_id))
-    session.add_all(_to_row(message_id, one, alive) for one in cited)
+    touched = outlines(session, [one.source.chunk_id for one in cited])
+    session.add_all(
+        _to_row(message_id, one, alive, touched.get(one.source.chunk_id, Outline()))
+        for one in cited
+    )
     session.flush()
 
 
-def _to_row(message_id: UUID, cited: CitedSource, alive: Mapping[UUID, bool]) -> CitationRow:
+def _to_row(
+    message_id: UUID, cited: CitedSource, alive: Mapping[UUID, bool], touched: Outline
+) -> CitationRow:
     source = cited.source
+    # Of the very words: their passage may have begun pages and sections before.
+    beginning = Place(source.page, source.page_label, source.heading)
+    place = touched.place(source.char_start + cited.start, beginning)
     has_text = alive.get(source.document_id, False)
     return CitationRow(
         # The same as long as the answer is written, whatever number it comes to have.
@@ -87,8 +98,8 @@ def _to_row(message_id: UUID, cited: CitedSource, alive: Mapping[UUID, bool]) ->
         char_end=source.char_start + cited.end,
         quote=cited.quote if has_text else "",
         quote_sha256=sha256_of(cited.quote),
-        page=source.page,
-        heading=source.heading if has_text else None,
+        page=place.page,
+        heading=place.heading if has_text else None,
         scores={
             "score": source.score,
             "vector_score": source.vector_score,

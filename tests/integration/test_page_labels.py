@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from flask.testing import FlaskClient
 
 from portal import create_app
 from portal.integrations.mcp import documents as mcp_documents
@@ -39,7 +43,8 @@ def test_labels_stand_for_numbers_wherever_a_page_is_named(
     assert {label for (document, _), label in pages.items() if document != str(book.id)} == {None}
     assert "<span>Page i</span>" in client.get(f"/search?q={question}", headers=headers).text
     text = client.get(f"/documents/{book.id}", headers=headers).text
-    marks = [text.index(f"<span>Page {label}</span>") for label in ("i", "ii", "1")]
+    named = ("Page i<", "Page ii<", "Pages ii to 1<")
+    marks = [text.index(f"<span>{name}") for name in named]
     assert marks == sorted(marks)
 
     services = saying(services, "Everybody [1].")
@@ -60,3 +65,54 @@ def test_labels_stand_for_numbers_wherever_a_page_is_named(
     chunks = client.get(f"/api/v1/jobs/{book.job_id}/chunks", headers=headers).json["data"]
     known = {"source_file": "book.pdf", "page_number": 2, "page_label": "ii"}
     assert known in [chunk["metadata"] for chunk in chunks["chunks"]]
+
+
+MANUAL = """# Manual
+
+## Holidays
+
+Thirty days a year.
+
+## Parking
+
+Gate C is open at night.
+
+## Canteen
+
+Soup is served from eleven.
+"""
+
+
+def test_page_and_heading_are_those_of_what_was_found_within_a_passage(
+    portal: Portal, client: FlaskClient, tmp_path: Path
+) -> None:
+    path = files.labelled_pdf(tmp_path / "book.pdf", [PREFACE[:1], CONTENTS[:1], BODY[:1]])
+    book = portal.add(path.read_bytes(), name="book.pdf")
+    manual = portal.add(MANUAL, name="manual.md")
+    headers = portal.headers()
+
+    def found(query: str, document_id: UUID) -> Any:
+        answer = client.post("/api/knowledge/search", json={"query": query}, headers=headers)
+        results = answer.json["results"]
+        (hit,) = [one for one in results if one["document_id"] == str(document_id)]
+        return hit
+
+    for query, page, label in (
+        ("Who lent a telescope?", 1, "i"),
+        ("every village of the valley", 2, "ii"),
+        ("counted without a lamp", 3, "1"),
+    ):
+        hit = found(query, book.id)
+        assert (hit["page"], hit["page_label"]) == (page, label), query
+    for query, heading in (
+        ("thirty days", "Manual › Holidays"),
+        ("which gate", "Manual › Parking"),
+        ("soup from eleven", "Manual › Canteen"),
+    ):
+        assert found(query, manual.id)["heading"] == heading
+    assert "<span>Pages i to 1</span>" in client.get(f"/documents/{book.id}", headers=headers).text
+    # A citation says where the very words stand.
+    talk = conversations.create(portal.services, portal.admin)
+    cited = ask(portal.services, portal.admin, talk.id, "Is a lamp used when comets are counted?")
+    (citation,) = [one for one in cited.citations if "lamp" in one.excerpt]
+    assert (citation.page, citation.page_label) == (3, "1")

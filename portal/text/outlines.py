@@ -1,0 +1,80 @@
+"""Where a place in a text stands: on which page, under which headings."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from portal.domain.documents import Heading, Page
+
+_SEPARATOR = " › "
+_LONGEST_PATH = 300
+_START = attrgetter("start")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`page_label` is what is printed on the page, where that is not its number; `heading` the
+    titles above, None where nothing is known."""
+
+    page: int | None = None
+    page_label: str | None = None
+    heading: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The pages that a passage touches, in order, and the headings of its text up to its end, in
+    order; either is empty where it tells no more than the passage's beginning does."""
+
+    pages: tuple[Page, ...] = ()
+    headings: tuple[Heading, ...] = ()
+
+    def place(self, position: int, beginning: Place) -> Place:
+        """Where character `position` of the text stands; `beginning` is where the passage begins,
+        and what is said where this outline knows nothing."""
+        return self._place(*self._spot(position), beginning)
+
+    def best_place(self, spans: Iterable[tuple[int, int]], start: int, beginning: Place) -> Place:
+        """Where most characters of `spans` stand, of equals the first; where there are none, where
+        `start` does."""
+        marked: Counter[tuple[int, int]] = Counter()
+        for first, end in spans:
+            marked[self._spot(first)] += end - first
+        spot = max(marked, key=marked.__getitem__) if marked else self._spot(start)
+        return self._place(*spot, beginning)
+
+    def last_page(self, end: int) -> Page | None:
+        """The page of the last character before `end`."""
+        place = self._spot(end - 1)[0]
+        return self.pages[place] if place >= 0 else None
+
+    def _spot(self, position: int) -> tuple[int, int]:
+        """Places of the page and of the heading above in their lists, -1 where there is none."""
+        page = bisect_right(self.pages, position, key=_START) - 1
+        section = bisect_right(self.headings, position, key=_START) - 1
+        return max(page, 0) if self.pages else -1, section
+
+    def _place(self, page: int, section: int, beginning: Place) -> Place:
+        heading = beginning.heading
+        if self.headings:
+            heading = heading_paths(self.headings[: section + 1])[-1] if section >= 0 else None
+        if page < 0:
+            return Place(beginning.page, beginning.page_label, heading)
+        return Place(self.pages[page].number, self.pages[page].label, heading)
+
+
+def heading_paths(headings: Sequence[Heading]) -> list[str]:
+    """For each heading the titles above it and its own: "Guide › Install › Linux"."""
+    paths = []
+    above: list[Heading] = []
+    for heading in headings:
+        while above and above[-1].level >= heading.level:
+            above.pop()
+        above.append(heading)
+        path = _SEPARATOR.join(" ".join(one.title.split()) for one in above)
+        paths.append(path[:_LONGEST_PATH])
+    return paths

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,11 @@ _LONGEST_TOKEN_S = 10 * 365 * 86400
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+_INTERRUPTED = 128 + signal.SIGINT  # As shells say it.
+
+
 class OneLineErrors(click.Group):
-    """Every failure ends as one line on stderr and exit status 1."""
+    """Every failure ends as one line on stderr and exit status 1, Ctrl-C as one and 130."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -36,6 +40,9 @@ class OneLineErrors(click.Group):
             ctx.exit(1)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:
+            click.echo("portal: stopped", err=True)
+            ctx.exit(_INTERRUPTED)
         except Exception as error:
             if os.environ.get("PORTAL_LOG_LEVEL", "").lower() == "debug":
                 raise
@@ -237,6 +244,7 @@ def _duration_s(words: str) -> int:
 @click.option("--domain", help="The domain they belong to.")
 @click.option("--private", is_flag=True, help="Only for the owner and administrators.")
 @click.option("--wait", is_flag=True, help="Stay until all of them are ready or failed.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="As `portal serve` was given it.")
 @click.pass_context
 def import_documents(
     ctx: click.Context,
@@ -245,6 +253,7 @@ def import_documents(
     domain: str | None,
     private: bool,
     wait: bool,
+    data_dir: Path | None,
 ) -> None:
     """Take in files and folders. Safe to stop and to repeat: what is there already is not stored
     twice, and what failed is tried again.
@@ -253,6 +262,8 @@ def import_documents(
     from portal.domain.documents import Visibility
     from portal.importing import import_and_wait
 
+    if data_dir is not None:
+        ctx.obj["data_dir"] = data_dir.resolve()
     visibility = Visibility.PRIVATE if private else Visibility.SHARED
     status = import_and_wait(
         _services(ctx), paths, owner=owner, domain=domain, visibility=visibility, wait=wait

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import NoReturn
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from portal import cli
 from portal.cli import main
 from portal.domain.documents import DocumentStatus
 from portal.services import importing, jobs, library, sessions, tokens, uploads
@@ -202,6 +205,18 @@ def test_migrate_is_safe_to_repeat(run) -> None:
 )
 def test_wrong_usage_exits_2_and_failure_1(run, arguments: list[str], status: int) -> None:
     assert run(*arguments).exit_code == status
+
+
+def test_import_goes_where_it_is_told_and_ctrl_c_before_it_begins_is_130(
+    run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(ctx: click.Context) -> NoReturn:
+        assert ctx.obj["data_dir"] == tmp_path / "elsewhere"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_services", interrupted)
+    done = run("import", str(tmp_path), "--data-dir", str(tmp_path / "elsewhere"))
+    assert (done.exit_code, done.stderr) == (128 + signal.SIGINT, "portal: stopped\n")
 
 
 @pytest.mark.parametrize("url", ["postgresql://u@127.0.0.1:1/x", "garbage", "mysql://x/y"])

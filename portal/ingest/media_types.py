@@ -57,6 +57,8 @@ _SIGNATURES = (
     (b"AT&TFORM", "a DjVu document"),
     (b"\0asm", "a program"),
 )
+# Words begin like these too ("ID3 is an algorithm"): they count where the rest is no text.
+_ALSO_WORDS = (b"GIF8", b"BM", b"RIFF", b"ID3", b"OggS", b"BZh", b"AT&TFORM")
 _ZIP_KINDS = (
     (b"xl/", "an Excel workbook (XLSX)"),
     (b"ppt/", "a PowerPoint presentation (PPTX)"),
@@ -140,11 +142,11 @@ def _plain(head: bytes) -> bytes:
 
 
 def _other_format(head: bytes) -> str | None:
+    is_text = _is_text(head)
     for signature, name in _SIGNATURES:
-        # "BM" alone also begins texts; the image's header goes on with binary numbers.
-        if head.startswith(signature) and (signature != b"BM" or b"\0" in head[:26]):
+        if head.startswith(signature) and not (is_text and signature in _ALSO_WORDS):
             return "an Office document with a password" if _PROTECTED_OFFICE in head else name
-    return None if _is_text(head) else "binary data"
+    return None if is_text else "binary data"
 
 
 def _zip_kind(seen: bytes, suffix: str) -> str:

@@ -100,7 +100,15 @@ def test_archive_that_is_cut_off_is_no_document(tmp_path: Path, keep: int) -> No
 
 def test_text_about_other_formats_stays_text() -> None:
     assert sniff(b"A PDF begins with %PDF-1.7", "a.txt") is MediaType.TEXT
-    assert sniff(b"BMW builds cars", "a.txt") is MediaType.TEXT
+    for words in (
+        b"BMW builds cars",
+        b"ID3 is a decision tree",
+        b"BZhou wrote the duty handbook",
+        b"RIFF files are containers",
+        b"OggS is a capture pattern",
+        b"GIF89a came later",
+    ):
+        assert sniff(words, "a.txt") is MediaType.TEXT
     assert sniff(b"# HTML\n\n<html> is a tag", "a.md") is MediaType.MARKDOWN
 
 

@@ -1,13 +1,15 @@
 // The rows of files on their way, and the line above them. A thousand files do not make a thousand
 // rows: what waits beyond the first is a number, what is done goes after a while, and only what has
 // failed stays until it is dismissed.
+import { failedBefore, rememberFailed } from "./upload-memory.js";
 import { SpokenLine } from "./upload-speech.js";
 
 const MOST_ROWS = 40;
 const FOLDS_AFTER_MS = { ready: 8000, gone: 8000, known: 30000, stored: 120000 };
 
 export class UploadRows {
-  constructor({ onRetry }) {
+  constructor({ person, onRetry }) {
+    this.person = person;
     this.onRetry = onRetry;
     this.template = document.getElementById("upload-item");
     this.list = document.getElementById("upload-queue");
@@ -24,6 +26,8 @@ export class UploadRows {
     this.progress.querySelector("[data-dismiss-all]").addEventListener("click", () => {
       this.#dismiss(this.#failed());
     });
+    const before = failedBefore(person);
+    if (before.length) this.add(before);
   }
 
   // Whether the page has files that are still to be sent, or may be sent again.
@@ -76,6 +80,7 @@ export class UploadRows {
       this.#fold();
       this.#fill();
       this.#summarise();
+      rememberFailed(this.person, this.#failed());
     });
   }
 
@@ -188,7 +193,7 @@ export class UploadRows {
     bar.value = bytes ? sent / bytes : 0;
     this.progress.querySelector("[data-retry-all]").hidden = !failed.some((one) => one.canRetry);
     this.progress.querySelector("[data-dismiss-all]").hidden = !failed.length;
-    if (!items.length) return;
+    if (items.every((item) => item.isOld)) return;
     if (underway) this.speech.sayNowAndThen(words);
     else this.speech.sayOnce(`${words} ${this.words("finished")}`);
   }

@@ -35,7 +35,10 @@ class Uploads {
     this.form = form;
     this.accepted = acceptedSuffixes(form.querySelector("input[name=file]"));
     this.byDocument = new Map();
-    this.rows = new UploadRows({ onRetry: (items) => this.#sendAgain(items) });
+    this.rows = new UploadRows({
+      person: form.dataset.person,
+      onRetry: (items) => this.#sendAgain(items),
+    });
     this.queue = new UploadQueue(
       form.action,
       (item) => this.#change(item),

@@ -81,7 +81,8 @@ def retry(document_id: UUID) -> DocumentModel:
 @blueprint.output(RetriedResponse, status_code=202)
 @blueprint.doc(
     summary="Try all one's failed documents again",
-    description="Administrators: everybody's. Those whose file is another document of their owner "
+    description="Administrators: everybody's. New versions and files read again that failed are "
+    "among them, what was cancelled is not; those whose file is another document of their owner "
     "by now stay as they are.",
 )
 def retry_failed() -> RetriedResponse:

@@ -60,7 +60,7 @@ def queue_state(services: Services, person: Person) -> QueueState:
 
 
 def count_failed(services: Services, person: Person, *, own: bool = False) -> int:
-    """How many failed documents a person may try again."""
+    """How many documents a person may try again whose last job failed."""
     with services.database.begin() as session:
         return job_lists.count_failed(session, person, own=own)
 
@@ -82,8 +82,9 @@ def retry(services: Services, person: Person, document_id: UUID) -> None:
 
 
 def retry_failed(services: Services, person: Person, *, own: bool = False) -> int:
-    """Queue again all failed documents that a person may change, or with `own` their own ones, in
-    the order of their upload; gives how many. Those that `retry` refuses stay as they are."""
+    """Queue again all documents that a person may change, or with `own` their own ones, whose last
+    job failed, in the order of their upload; gives how many. What was cancelled, and those that
+    `retry` refuses, stay as they are."""
     with services.database.begin() as session:
         failed = job_lists.failed_documents(session, person, own=own)
     # A transaction each: one that locked the content of many would wait in another order for it

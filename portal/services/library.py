@@ -89,10 +89,20 @@ def list_domains(services: Services, person: Person) -> list[str]:
         return document_store.list_domains(session, person)
 
 
-def list_trash(services: Services, person: Person) -> tuple[DocumentSummary, ...]:
-    """What a person may restore, latest first."""
+def list_trash(
+    services: Services,
+    person: Person,
+    *,
+    filters: DocumentFilter | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> DocumentPage:
+    """What a person may restore, the last deleted first. Raises MalformedRequest on a bad
+    cursor."""
     with services.database.begin() as session:
-        return document_store.list_trash(session, person)
+        return document_store.list_trash(
+            session, person, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
+        )
 
 
 def get_trashed(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
@@ -306,7 +316,9 @@ def purge_document(services: Services, person: Person, document_id: UUID) -> Non
         in_trash = document_store.find_summary(session, person, document_id, deleted=True)
         document_store.lock_for_purge(session, document_id)
         editable(session, person, document_id, deleted=in_trash is not None)
-        document_store.set_deleted(session, document_id, deleted=True)
+        if in_trash is None:
+            # What is there already keeps the day on which it was deleted.
+            document_store.set_deleted(session, document_id, deleted=True)
         erase(session, document_id)
 
 

@@ -100,7 +100,6 @@ def _store(
             session,
             document_id=document.id,
             file_id=uploads.keep_original(session, person, file),
-            config={"uploaded_by": str(person.id)},
         )
 
 

@@ -42,7 +42,7 @@ def read_cursor(cursor: str, parse: Callable[[str], Key]) -> tuple[Key, UUID]:
 def latest_first(
     session: Session,
     statement: Select[Any],
-    at: InstrumentedAttribute[datetime],
+    at: InstrumentedAttribute[datetime] | InstrumentedAttribute[datetime | None],
     row_id: InstrumentedAttribute[UUID],
     *,
     cursor: str | None,

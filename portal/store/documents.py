@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Select, delete, func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from portal.domain.documents import (
     DocumentDetail,
@@ -147,16 +147,29 @@ def list_documents(
 ) -> DocumentPage:
     """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
     statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_(None))
+    return _page(session, person, statement, DocumentRow.created_at, cursor=cursor, limit=limit)
+
+
+def _page(
+    session: Session,
+    person: Person,
+    statement: Select[Any],
+    at: InstrumentedAttribute[datetime] | InstrumentedAttribute[datetime | None],
+    *,
+    cursor: str | None,
+    limit: int,
+) -> DocumentPage:
+    """A page of summaries by `at`, a column that a summary has under its name."""
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     items, next_cursor = latest_first(
         session,
         statement,
-        DocumentRow.created_at,
+        at,
         DocumentRow.id,
         cursor=cursor,
         limit=limit,
         to_item=lambda row: _to_summary(row, person),
-        place=lambda one: (one.created_at, one.id),
+        place=lambda one: (getattr(one, at.key), one.id),
     )
     return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
 
@@ -193,13 +206,20 @@ def list_domains(session: Session, person: Person) -> list[str]:
     )
 
 
-def list_trash(session: Session, person: Person) -> tuple[DocumentSummary, ...]:
-    """Deleted documents that a person may restore, latest first."""
-    statement = _summaries(person).where(DocumentRow.deleted_at.is_not(None))
+def list_trash(
+    session: Session,
+    person: Person,
+    *,
+    filters: DocumentFilter,
+    cursor: str | None,
+    limit: int,
+) -> DocumentPage:
+    """Deleted documents that a person may restore, the last deleted first. Raises
+    MalformedRequest on a bad cursor."""
+    statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_not(None))
     if not person.is_admin:
         statement = statement.where(DocumentRow.owner_id == person.id)
-    rows = session.execute(statement.order_by(DocumentRow.deleted_at.desc(), DocumentRow.id))
-    return tuple(_to_summary(row, person) for row in rows)
+    return _page(session, person, statement, DocumentRow.deleted_at, cursor=cursor, limit=limit)
 
 
 def find_summary(

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Select, and_, func, select
 from sqlalchemy.orm import Session
 
-from portal.domain.documents import DocumentStatus, Failure
+from portal.domain.documents import Failure
 from portal.domain.jobs import (
     ENDED_WITHOUT_TEXT,
     UNFINISHED,
@@ -101,25 +101,30 @@ def queue_state(session: Session, person: Person) -> QueueState:
 
 
 def count_failed(session: Session, person: Person, *, own: bool) -> int:
-    """How many failed documents a person may try again."""
+    """How many documents a person may try again whose last job failed."""
     return session.scalar(_failed(person, own=own, columns=[func.count()])) or 0
 
 
 def failed_documents(session: Session, person: Person, *, own: bool) -> list[UUID]:
-    """Failed documents that a person may change, in the order of their upload."""
+    """Documents that a person may change whose last job failed, in the order of their upload."""
     statement = _failed(person, own=own, columns=[DocumentRow.id])
     return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 
 
 def _failed(person: Person, *, own: bool, columns: list[Any]) -> Select[Any]:
+    """By the job rather than the document, which stays ready when a job fails beside its text, and
+    is "failed" when somebody cancelled what was to be its first: that was their wish."""
     statement = (
         select(*columns)
-        .select_from(DocumentRow)
+        .select_from(JobRow)
+        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .where(
             CollectionRow.name == PORTAL_COLLECTION,
             DocumentRow.deleted_at.is_(None),
-            DocumentRow.status == DocumentStatus.FAILED.value,
+            JobRow.status == JobStatus.FAILED.value,
+            JobRow.file_id.is_not(None),
+            JobRow.id == NEWEST_JOB,
         )
     )
     if own or not person.is_admin:

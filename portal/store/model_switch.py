@@ -8,20 +8,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlalchemy import func, select, text, update
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable
 from portal.store.documents import PORTAL_COLLECTION
 from portal.store.embedding_models import RegisteredModel, list_models
 from portal.store.models import CollectionRow, EmbeddingModelRow
-from portal.store.session import Database
+from portal.store.session import Database, is_lock_timeout
 from portal.store.vector_index import StandingIndex, standing_indexes
 
 _LOCK_TIMEOUT_MS = 500
 _LOCK_ATTEMPTS = 30
 _LOCK_PAUSE_S = 0.2
-_LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE, PostgreSQL manual, appendix A.
 
 Result = TypeVar("Result")
 
@@ -43,18 +41,16 @@ class Coverage:
 
 def patiently(database: Database, action: Callable[[Session], Result]) -> Result:
     """Do in one transaction what needs tables for itself for a moment. A lock that does not come
-    at once is given up and asked for again: one that waits holds up every search behind it."""
+    at once is given up and asked for again: one that waits holds up every search behind it. Raises
+    DatabaseUnavailable when it never comes."""
     for attempt in range(1, _LOCK_ATTEMPTS + 1):
         try:
             with database.begin() as session:
                 session.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_MS}ms'"))
                 return action(session)
-        except OperationalError as error:
-            state = getattr(error.orig, "sqlstate", None)
-            if state != _LOCK_NOT_AVAILABLE:
+        except DatabaseUnavailable as error:
+            if attempt == _LOCK_ATTEMPTS or not is_lock_timeout(error):
                 raise
-            if attempt == _LOCK_ATTEMPTS:
-                raise DatabaseUnavailable from error
             time.sleep(_LOCK_PAUSE_S)
     raise AssertionError("the last attempt returns or raises")
 

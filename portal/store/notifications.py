@@ -14,14 +14,11 @@ from uuid import UUID
 from sqlalchemy import (
     ColumnElement,
     Select,
-    Text,
     and_,
     case,
-    cast,
     delete,
     func,
     literal,
-    or_,
     select,
     update,
 )
@@ -48,12 +45,10 @@ from portal.store.models import (
     DocumentRow,
     JobRow,
     NotificationRow,
+    StoredFileRow,
     UserRow,
 )
 from portal.store.selection import visible_to
-
-UPLOADED_BY = "uploaded_by"
-"""Where a job's `config` names the person who uploaded its file, if the document is another's."""
 
 # People take turns: whoever has something in work has it among the next of all (store.queue).
 _JOBS_LOOKED_AT = 500
@@ -87,13 +82,8 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
         .select_from(JobRow)
         .join(DocumentRow, DocumentRow.id == JobRow.document_id)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .join(
-            UserRow,
-            or_(
-                UserRow.id == DocumentRow.owner_id,
-                cast(UserRow.id, Text) == JobRow.config[UPLOADED_BY].astext,
-            ),
-        )
+        .outerjoin(StoredFileRow, StoredFileRow.id == JobRow.file_id)
+        .join(UserRow, UserRow.id.in_([DocumentRow.owner_id, StoredFileRow.uploaded_by]))
         .outerjoin(DocumentRevisionRow, DocumentRevisionRow.id == JobRow.revision_id)
         .outerjoin(current, and_(current.id == DocumentRow.current_job_id, current.id != JobRow.id))
         .where(
@@ -110,19 +100,19 @@ def state(session: Session, person: Person) -> NotificationState:
     """What there is to show, in one statement that reads a few rows."""
     unread = _of(person, literal(1)).where(NotificationRow.read_at.is_(None))
     untold = _of(person, NotificationRow.created_at).where(NotificationRow.delivered_at.is_(None))
+    # What lies in the trash waits there with the turn that it had, before all who come later.
     nearest = (
-        select(JobRow.document_id)
-        .where(JobRow.status.in_([status.value for status in UNFINISHED]))
+        select(DocumentRow.owner_id)
+        .join(JobRow, JobRow.document_id == DocumentRow.id)
+        .where(
+            JobRow.status.in_([status.value for status in UNFINISHED]),
+            DocumentRow.deleted_at.is_(None),
+        )
         .order_by(JobRow.turn)
         .limit(_JOBS_LOOKED_AT)
         .subquery()
     )
-    in_work = (
-        select(literal(1))
-        .select_from(nearest)
-        .join(DocumentRow, DocumentRow.id == nearest.c.document_id)
-        .where(DocumentRow.owner_id == person.id, DocumentRow.deleted_at.is_(None))
-    )
+    in_work = select(literal(1)).select_from(nearest).where(nearest.c.owner_id == person.id)
     oldest = untold.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
     row = session.execute(
         select(

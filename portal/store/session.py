@@ -22,7 +22,7 @@ from portal.errors import DatabaseUnavailable, StorageFull
 from portal.store.probing import Prober
 from portal.store.vector_index import send_vectors
 
-__all__ = ["Database", "Session", "is_connection_lost", "normalise_url"]
+__all__ = ["Database", "Session", "is_connection_lost", "is_lock_timeout", "normalise_url"]
 
 T = TypeVar("T")
 
@@ -31,6 +31,9 @@ _DISK_FULL = "53100"
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 _NO_RESOURCES = "53"
 _QUERY_CANCELED = "57014"
+# What others did at the same time was in the way: a deadlock, a conflict, a lock that did not come.
+_ROLLED_BACK = "40"
+_LOCK_NOT_AVAILABLE = "55P03"
 _CONNECTION_LOST = ("08", "57P")
 # A server that vanished without a word is noticed within a minute.
 _CONNECTING = {
@@ -102,8 +105,8 @@ class Database:
     def begin(self) -> Iterator[Session]:
         """A session in one transaction: committed at the end, rolled back on any error.
 
-        Raises DatabaseUnavailable when there is no server or no free connection, StorageFull
-        when its disk is full.
+        Raises DatabaseUnavailable when there is no server or no free connection, and where the
+        same may succeed in a moment; StorageFull when its disk is full.
         """
         with _portal_errors(), self._sessions.begin() as session:
             yield session
@@ -169,11 +172,24 @@ def _portal_errors() -> Iterator[None]:
             raise StorageFull from error
         if not isinstance(error, (OperationalError, psycopg.OperationalError)):
             raise
-        # Of too little memory or too many connections the server says that it passes.
-        is_short = state.startswith(_NO_RESOURCES)
-        if state == _QUERY_CANCELED or is_short or is_connection_lost(error):
+        if _passes(state) or is_connection_lost(error):
             raise DatabaseUnavailable from error
         raise
+
+
+def _passes(state: str) -> bool:
+    """Whether the server says of an error that the same may succeed in a moment. Of too little
+    memory and too many connections it does."""
+    return state in (_QUERY_CANCELED, _LOCK_NOT_AVAILABLE) or state.startswith(
+        (_ROLLED_BACK, _NO_RESOURCES)
+    )
+
+
+def is_lock_timeout(error: DatabaseUnavailable) -> bool:
+    """Whether a session ended so because a lock did not come within its `lock_timeout`."""
+    cause = error.__cause__
+    driver = _of_driver(cause) if isinstance(cause, (DBAPIError, psycopg.Error)) else None
+    return isinstance(driver, psycopg.Error) and driver.sqlstate == _LOCK_NOT_AVAILABLE
 
 
 def _is_out_of_room(cause: BaseException | None) -> bool:

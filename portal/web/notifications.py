@@ -111,7 +111,7 @@ def _until() -> datetime | None:
     """When the newest came that the person saw; None where their page does not say."""
     try:
         return datetime.fromisoformat(request.form.get("until", "")).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):  # The latter of a moment that UTC puts before year 1.
         return None
 
 

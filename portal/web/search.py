@@ -152,12 +152,12 @@ def _titled(title: str) -> tuple[DocumentSummary, ...]:
     """Documents with these words in their title, those with just this title alone first; what
     lies in the trash is among them where the person may restore it."""
     services, person = context.services(), context.person()
-    page = library.list_documents(
-        services, person, filters=DocumentFilter(title_contains=title), limit=MOST_TITLES
+    filters, wanted = DocumentFilter(title_contains=title), title.casefold()
+    found = tuple(
+        document
+        for listed in (library.list_documents, library.list_trash)
+        for document in listed(services, person, filters=filters, limit=MOST_TITLES).items
     )
-    wanted = title.casefold()
-    trashed = [d for d in library.list_trash(services, person) if wanted in d.title.casefold()]
-    found = (*page.items, *trashed)
     exact = tuple(document for document in found if document.title.casefold() == wanted)
     return exact if len(exact) == 1 else found[:MOST_TITLES]
 

@@ -15,6 +15,8 @@ from portal.web.documents import list_values
 from portal.web.layout import fragments, gone, remember, toast, wants_fragment
 from portal.web.security import local_path
 
+PAGE_SIZE = 50
+
 blueprint = APIBlueprint("trash", __name__, enable_openapi=False, url_prefix="/trash")
 
 Answer = Response | str
@@ -23,14 +25,19 @@ Answer = Response | str
 @blueprint.get("")
 def show() -> Answer:
     services = context.services()
-    documents = library.list_trash(services, context.person())
+    page = library.list_trash(
+        services,
+        context.person(),
+        cursor=request.args.get("cursor") or None,
+        limit=PAGE_SIZE,
+    )
+    purges = {
+        one.id: trash.purged_at(services, one.deleted_at) for one in page.items if one.deleted_at
+    }
+    if wants_fragment("load-more"):
+        return render_template("fragments/trash/_rows.html", page=page, purges=purges)
     return render_template(
-        "pages/trash.html",
-        documents=documents,
-        purges={
-            one.id: trash.purged_at(services, one.deleted_at) for one in documents if one.deleted_at
-        },
-        trash_days=services.settings.trash_days,
+        "pages/trash.html", page=page, purges=purges, trash_days=services.settings.trash_days
     )
 
 

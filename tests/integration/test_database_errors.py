@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable, StorageFull
 from portal.services import searching
+from portal.store import model_switch
 from portal.store import search as search_store
 from portal.store import session as session_store
 from portal.store.session import Database
@@ -44,6 +45,10 @@ QUOTA_OF_THE_SYSTEM = (
     "DO $$ BEGIN RAISE 'could not extend file \"base/1/2\": Disk quota exceeded' "
     "USING ERRCODE = 'internal_error'; END $$"
 )
+OTHERS_IN_THE_WAY = [
+    f"DO $$ BEGIN RAISE 'of others' USING ERRCODE = '{code}'; END $$"
+    for code in ("deadlock_detected", "serialization_failure", "lock_not_available")
+]
 DISK_FULL = "DO $$ BEGIN RAISE 'no space left on device' USING ERRCODE = 'disk_full'; END $$"
 
 
@@ -99,12 +104,48 @@ def test_statement_that_takes_too_long_is_no_answer(database: Database, send: Se
 
 
 @pytest.mark.parametrize("send", WAYS)
-def test_server_without_room_or_memory_says_so(database: Database, send: Send) -> None:
+def test_server_that_is_full_or_short_or_held_up_says_so(database: Database, send: Send) -> None:
     for full in (DISK_FULL, QUOTA_OF_THE_SYSTEM):
         with pytest.raises(StorageFull), database.read() as session:
             send(session, full)
-    with pytest.raises(DatabaseUnavailable), database.read() as session:
-        send(session, OUT_OF_MEMORY)
+    for passing in (OUT_OF_MEMORY, *OTHERS_IN_THE_WAY):
+        with pytest.raises(DatabaseUnavailable), database.read() as session:
+            send(session, passing)
+
+
+def test_lock_that_does_not_come_is_asked_for_again_and_nothing_else_is(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_switch, "_LOCK_TIMEOUT_MS", 20)
+    monkeypatch.setattr(model_switch, "_LOCK_PAUSE_S", 0.01)
+    monkeypatch.setattr(model_switch, "_LOCK_ATTEMPTS", 3)
+    asked = 0
+
+    def lock(session: Session) -> str:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            holder.rollback()
+        session.execute(text("LOCK TABLE users"))
+        return "done"
+
+    with database.begin() as holder:
+        holder.execute(text("LOCK TABLE users"))
+        assert model_switch.patiently(database, lock) == "done"
+    with database.begin() as holder:
+        holder.execute(text("LOCK TABLE users"))
+        with pytest.raises(DatabaseUnavailable):
+            model_switch.patiently(database, lock)
+    assert asked == 6
+
+    def deadlock(session: Session) -> None:
+        nonlocal asked
+        asked += 1
+        session.execute(text(OTHERS_IN_THE_WAY[0]))
+
+    with pytest.raises(DatabaseUnavailable):
+        model_switch.patiently(database, deadlock)
+    assert asked == 7
 
 
 @pytest.mark.parametrize("send", [by_driver, in_pipeline])

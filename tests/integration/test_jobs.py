@@ -217,6 +217,23 @@ def test_error_that_may_pass_is_tried_three_times_with_longer_waits(
     assert rows(portal, "SELECT id FROM document_revisions") == text_id
 
 
+def test_job_that_met_another_ones_lock_is_tried_again(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store(portal, "Budget words.")
+    with monkeypatch.context() as patch:
+
+        def deadlock(session: Session, *_rest: object, **_named: object) -> None:
+            session.execute(text("DO $$ BEGIN RAISE 'x' USING ERRCODE = '40P01'; END $$"))
+
+        patch.setattr(job_store, "finish", deadlock)
+        indexing.index_document(portal.services, document.job_id)
+    job = job_of(portal, document)
+    assert (job.status, job.attempts) == (JobStatus.QUEUED, 1)
+    indexing.index_document(portal.services, document.job_id)
+    assert status_of(portal, document) is DocumentStatus.READY
+
+
 def test_worker_that_seemed_dead_changes_nothing_any_more(portal: Portal) -> None:
     document = store(portal)
     calls = iter(range(100))
@@ -337,9 +354,10 @@ def test_cancelled_job_stops_says_so_and_goes_on_when_tried_again(
     assert client.post(f"{address}/retry", headers=headers).status_code == 202
     assert client.post(f"{address}/retry", headers=headers).status_code == 409
     assert client.post(f"{address}/cancel", headers=headers).status_code == 200  # While it waits.
-    assert client.post("/api/knowledge/documents/retry-failed", headers=headers).json == {
-        "count": 1
-    }
+    # Tried again with all that failed it is not: somebody did not want it.
+    again = client.post("/api/knowledge/documents/retry-failed", headers=headers)
+    assert again.json == {"count": 0}
+    assert client.post(f"{address}/retry", headers=headers).status_code == 202
     run_apart(worker.work_until_empty, portal.services)
     assert status_of(portal, document) is DocumentStatus.READY
     job = client.get(f"/api/knowledge/jobs/{document.job_id}", headers=headers).json
@@ -379,6 +397,14 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
         return client.get("/admin/jobs", headers=headers).text.count('data-testid="retry-job"')
 
     assert retry_buttons() == 1
+    assert "Try the failed document again" in client.get("/admin/jobs", headers=headers).text
+    assert jobs.retry_failed(portal.services, portal.admin) == 1
+    assert job_of(portal, document).status is JobStatus.READY
+    assert status_of(portal, document) is DocumentStatus.READY
+    assert retry_buttons() == jobs.count_failed(portal.services, portal.admin) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(indexing, "split", refuse)
+        indexing.index_document(portal.services, job_id)
     rereading.reread(portal.services, portal.admin, document.id)
     assert retry_buttons() == 0
     with pytest.raises(Conflict):
@@ -529,7 +555,12 @@ def test_pages_show_how_far_documents_are_and_what_can_be_done(
     path = f"/documents/{document.id}"
     row = client.post(f"{path}/cancel", headers=headers | {"HX-Request": "true"})
     assert 'data-status="failed"' in row.get_data(as_text=True)
-    assert 'data-testid="retry-failed"' in row.get_data(as_text=True)
+    assert 'data-testid="retry-failed"' not in row.get_data(as_text=True)
+    jobs.retry(portal.services, portal.admin, document.id)
+    attempt = attempts.begin(portal.services, document.job_id)
+    attempts.fail(portal.services, document.job_id, NotFound(), number=attempt.number)
+    page = client.get("/documents", headers=headers).get_data(as_text=True)
+    assert 'data-testid="retry-failed"' in page
     answer = client.post("/admin/jobs/retry-failed", headers=headers, data={"status": "failed"})
     assert answer.headers["Location"] == "/admin/jobs?status=failed"
     assert "1 document is queued again." in client.get("/admin/jobs", headers=headers).text
@@ -539,5 +570,6 @@ def test_pages_show_how_far_documents_are_and_what_can_be_done(
     answer = client.post(f"{path}/cancel", headers=headers, data={"next": path})
     assert answer.headers["Location"] == path
     answer = client.post("/documents/retry-failed", headers=headers)
+    assert "No document" in client.get("/documents", headers=headers).text
     assert answer.headers["Location"] == "/documents"
-    assert status_of(portal, document) is DocumentStatus.QUEUED
+    assert status_of(portal, document) is DocumentStatus.FAILED  # Cancelled it stays.

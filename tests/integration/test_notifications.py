@@ -180,14 +180,18 @@ def test_nobody_is_told_of_what_was_cancelled_or_deleted_or_is_a_programs(portal
 def test_owner_and_uploader_are_told_and_nobody_else(portal: Portal, client: FlaskClient) -> None:
     ada, eve = portal.person("ada"), portal.person("eve")
     document = store(portal, "shared", ada)
-    change(
-        portal,
-        "UPDATE jobs SET config = jsonb_build_object('uploaded_by', CAST(:id AS text))",
-        id=portal.admin.id,
-    )
     read(portal, document)
-    assert kinds(portal, ada) == kinds(portal) == [("shared", READY)]
+    newer = Upload(upload("Other words."), "shared.txt")
+    version = revisions.add_version(portal.services, portal.admin, document.id, newer)
+    read(portal, version.document)
+    # Whoever has the file read once more, it is the uploader's.
+    rereading.reread(portal.services, ada, document.id)
+    read(portal, library.get_summary(portal.services, ada, document.id))
+    assert kinds(portal, ada) == [("shared", READY)] * 3
+    assert kinds(portal) == [("shared", READY)] * 2
     assert kinds(portal, eve) == []
+    latest = "(SELECT max(created_at) FROM notifications)"
+    change(portal, f"DELETE FROM notifications WHERE created_at < {latest}")
 
     # Its title is the one that it has; a document that is not to be seen is not told of.
     library.change_document(portal.services, ada, document.id, title="Renamed")
@@ -251,11 +255,20 @@ def test_two_pages_at_once_tell_each_thing_once(portal: Portal, client: FlaskCli
     assert 'hx-post="/notifications/tell"' in bell.get_data(as_text=True)
 
 
-def test_list_is_paged_filtered_and_read(portal: Portal, client: FlaskClient) -> None:
+def test_list_is_paged_filtered_and_read(
+    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ada = portal.person("ada")
     headers = portal.headers(ada)
+    # Queued they lie in the trash, before whatever comes later.
+    for name in ("thrown away", "this one too"):
+        library.delete_document(portal.services, portal.admin, store(portal, name).id)
+    monkeypatch.setattr(notification_store, "_JOBS_LOOKED_AT", 1)
     for number in range(3):
-        read(portal, store(portal, f"note {number}", ada, "\n" if number == 1 else None))
+        document = store(portal, f"note {number}", ada, "\n" if number == 1 else None)
+        change(portal, "UPDATE jobs SET turn = 7 WHERE id = :id", id=document.job_id)
+        assert notifications.state(portal.services, ada).in_work == 1
+        read(portal, document)
     path = "/api/notifications"
     first = client.get(f"{path}?limit=2", headers=headers).get_json()
     rest = client.get(f"{path}?limit=2&cursor={first['next_cursor']}", headers=headers).get_json()
@@ -280,7 +293,10 @@ def test_list_is_paged_filtered_and_read(portal: Portal, client: FlaskClient) ->
     page = client.get("/notifications", headers=headers).get_data(as_text=True)
     assert page.count('data-testid="notification"\n      data-document-id') == 3
     assert page.count("is-unread") == 1
-    assert client.post("/notifications/read", headers=headers).status_code == 303
+    # A moment that is out of time in UTC is none, as any other that nobody can read.
+    for crafted in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "x"):
+        form = {"until": crafted}
+        assert client.post("/notifications/read", data=form, headers=headers).status_code == 303
     assert notifications.state(portal.services, ada).unread == 0
     # What was read is not told.
     assert notifications.take(portal.services, ada) == ()

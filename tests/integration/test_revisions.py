@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -46,6 +47,7 @@ from portal.store import documents as document_store
 from portal.store.enabled_sets import EnabledSet
 from portal.store.search import PassageSearch
 from portal.store.session import Session
+from portal.web import trash as trash_pages
 from tests.conftest import Portal
 from tests.factories import upload
 from tests.factories_answers import ask, saying
@@ -346,27 +348,50 @@ def test_searches_see_the_old_text_or_the_new_one_and_never_both_or_neither(
 
 
 def test_trash_is_purged_after_its_days_and_says_when(
-    make_services: Callable[..., Services], portal: Portal, client: FlaskClient
+    make_services: Callable[..., Services],
+    portal: Portal,
+    client: FlaskClient,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     services, headers = portal.services, portal.headers() | {"Accept-Language": "en"}
     old, young, kept = (
         portal.add(f"Text {name}.", title=name) for name in ("old", "young", "kept")
     )
-    for document in (old, young):
-        library.delete_document(services, portal.admin, document.id)
-    with services.database.begin() as session:
-        session.execute(
-            text(
-                "UPDATE documents SET deleted_at = deleted_at - interval '29 days' WHERE id = :id"
-            ),
-            {"id": old.id},
-        )
+
+    def delete(document_id: UUID, *, days_ago: int) -> None:
+        library.delete_document(services, portal.admin, document_id)
+        earlier = "UPDATE documents SET deleted_at = deleted_at - make_interval(days => :days)"
+        with services.database.begin() as session:
+            values = {"id": document_id, "days": days_ago}
+            session.execute(text(f"{earlier} WHERE id = :id"), values)
+
+    def tombstone(document_id: UUID) -> tuple[str, bool]:
+        lay_there = "SELECT title, purged_at - deleted_at > interval '1 day' FROM documents"
+        with services.database.begin() as session:
+            row = session.execute(text(f"{lay_there} WHERE id = :id"), {"id": document_id}).one()
+        return row[0], row[1]
+
+    delete(old.id, days_ago=29)
+    delete(young.id, days_ago=0)
     page = client.get("/trash", headers=headers).text
     assert "After 30 days here a document is deleted forever." in page
     assert page.count('data-testid="purged-on"') == 2
+    assert "Show more" not in page
+    # What was deleted last comes first, in steps.
+    monkeypatch.setattr(trash_pages, "PAGE_SIZE", 1)
+    first = client.get("/trash", headers=headers).text
+    assert (f'id="trash-{young.id}"' in first, f'id="trash-{old.id}"' in first) == (True, False)
+    more = re.search(r'href="(/trash\?cursor=[^"]+)"', first)
+    assert more
+    htmx = headers | {"HX-Request": "true", "HX-Target": "load-more"}
+    for step in (client.get(more[1], headers=one).text for one in (headers, htmx)):
+        assert (f'id="trash-{young.id}"' in step, f'id="trash-{old.id}"' in step) == (False, True)
+        assert "load-more" not in step
+    assert step.lstrip().startswith("<li")
+    assert client.get("/trash?cursor=x", headers=headers).status_code == 400
 
     def left() -> list[str]:
-        return [one.title for one in library.list_trash(services, portal.admin)]
+        return [one.title for one in library.list_trash(services, portal.admin).items]
 
     now = datetime.now(UTC)
     maintenance.run(services)
@@ -377,20 +402,16 @@ def test_trash_is_purged_after_its_days_and_says_when(
     assert left() == ["young"]
     with pytest.raises(NotFound):
         library.restore_document(services, portal.admin, old.id)
-    with services.database.begin() as session:
-        tombstone = session.execute(
-            text(
-                "SELECT title, purged_at - deleted_at > interval '1 day' "
-                "FROM documents WHERE id = :id"
-            ),
-            {"id": old.id},
-        ).one()
-    assert tuple(tombstone) == ("old", True)
+    assert tombstone(old.id) == ("old", True)
     assert rows(portal, "document_revisions") == rows(portal, "stored_files") == 2
     # However little time there is, something is done in each round.
     assert trash.purge_forgotten(services, seconds=0, now=now + timedelta(days=31)) == 1
     assert left() == []
     assert library.get_summary(services, portal.admin, kept.id).status is DocumentStatus.READY
+    # By hand as well it was deleted when it was put there.
+    delete(kept.id, days_ago=2)
+    library.purge_document(services, portal.admin, kept.id)
+    assert tombstone(kept.id) == ("kept", True)
 
 
 def test_restoring_what_was_uploaded_again_is_refused_in_words(
@@ -578,7 +599,7 @@ def test_document_that_cannot_be_purged_keeps_no_other_from_it(
     with monkeypatch.context() as patch:
         patch.setattr(trash, "erase", erase)
         assert trash.purge_forgotten(services, seconds=60, now=later) == 1
-    left = library.list_trash(services, portal.admin)
+    left = library.list_trash(services, portal.admin).items
     assert [one.title for one in left] == ["stuck"]
     assert trash.purge_forgotten(services, seconds=60, now=later) == 1
 

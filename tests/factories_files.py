@@ -205,7 +205,7 @@ def pdf_with_javascript(path: Path) -> Path:
 
 def pdf_whose_pages_go_round(path: Path) -> Path:
     """The tree of pages has itself as its branch."""
-    return _raw_pdf(
+    return raw_pdf(
         path,
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>",
@@ -214,7 +214,7 @@ def pdf_whose_pages_go_round(path: Path) -> Path:
 
 def pdf_with_stream(path: Path, stream: bytes, entries: str) -> Path:
     """One page that is drawn by this stream, with such entries in its dictionary."""
-    return _raw_pdf(
+    return raw_pdf(
         path,
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -223,7 +223,7 @@ def pdf_with_stream(path: Path, stream: bytes, entries: str) -> Path:
     )
 
 
-def _raw_pdf(path: Path, *objects: bytes) -> Path:
+def raw_pdf(path: Path, *objects: bytes) -> Path:
     """A PDF of these objects, numbered from 1; the first is its catalogue."""
     data, places = b"%PDF-1.7\n", []
     for number, body in enumerate(objects, 1):

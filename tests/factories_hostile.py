@@ -173,6 +173,7 @@ def _names() -> Iterator[Hostile]:
         "..": "unnamed",
         "e\u0301te\u0301.txt": "été.txt",
         "gnp.\u202etxt": "gnp.txt",
+        "می\u200cخواهم 👩\u200d👩\u200d👧.txt": "می\u200cخواهم 👩\u200d👩\u200d👧.txt",
         "CON.txt": "CON.txt",
         "<script>alert(1)<script>.txt": "<script>alert(1)<script>.txt",
         '"; DROP TABLE files; --.txt': '"; DROP TABLE files; --.txt',
@@ -191,4 +192,26 @@ def pdf_bomb(path: Path, unpacked_bytes: int = 1 << 30) -> Path:
     packed = b"".join(once.compress(block) for _ in range(unpacked_bytes >> 20)) + once.flush()
     return files.pdf_with_stream(
         path, zlib.compress(packed, 9), "/Filter [/FlateDecode /FlateDecode]"
+    )
+
+
+def pdf_of_short_lines(path: Path, page_count: int = 1_700, line_count: int = 2_000) -> Path:
+    """Pages that share one drawing, of as many lines with one character each: some kilobytes, and
+    millions of lines."""
+    drawing = zlib.compress(b"BT /F1 1 Tf 1 TL 0 2900 Td " + b"(a) Tj T* " * line_count + b"ET")
+    first = 5
+    pages = " ".join(f"{first + number} 0 R" for number in range(page_count))
+    page = (
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 3000] /Contents 4 0 R"
+        b" /Resources << /Font << /F1 3 0 R >> >> >>"
+    )
+    return files.raw_pdf(
+        path,
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{pages}] /Count {page_count} >>".encode(),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        f"<< /Length {len(drawing)} /Filter /FlateDecode >>\nstream\n".encode()
+        + drawing
+        + b"\nendstream",
+        *[page] * page_count,
     )

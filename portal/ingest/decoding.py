@@ -67,14 +67,20 @@ _LEAST_SCORE = (
 )
 _DRAW = 0.03  # Vendors' variants differ in a sign or two, which is no reason to prefer them.
 _SCORED_CHARACTERS = 100_000
+# A stray NUL damages a text; where more of its characters are NULs, the encoding is a wrong one
+# (every second of English UTF-16 read as anything else) or the file is no text.
+_MOST_NUL_SHARE = 0.01
 
 _simplifier = opencc.OpenCC("t2s")
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
+    """`text` with U+FFFD for each NUL, which `warnings` count."""
+
     text: str
     encoding: str
+    warnings: tuple[str, ...] = ()
 
 
 def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> DecodedText:
@@ -82,17 +88,18 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
 
     charset-normalizer takes short Chinese texts for others of its guesses (Big5 for GB18030 and
     the reverse), so East Asian encodings are told apart by how common the characters are that
-    come out. Raises UndecodableText.
+    come out. Raises UndecodableText, also where much of what comes out is NUL.
     """
     if encoding is not None:
         return _decode_as(encoding, data, file_name)
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode_as(name, data, file_name)
-    text = _try("utf-8", data)
-    if text is not None and "\0" not in text:
-        return DecodedText(text, "utf-8")
-    return _recognised(data) or _by_charset_normalizer(data, file_name)
+    # What is UTF-8 throughout is never that by chance, though a NUL or two got into it.
+    for read in (_utf_8, _recognised, _by_charset_normalizer):
+        if decoded := read(data):
+            return decoded
+    raise UndecodableText(name=file_name)
 
 
 def known_encoding(name: str) -> str | None:
@@ -108,11 +115,26 @@ def known_encoding(name: str) -> str | None:
     return name if name in ENCODINGS else None
 
 
-def _decode_as(encoding: str, data: bytes, file_name: str) -> DecodedText:
+def full_of_nul(nul_count: int, character_count: int) -> bool:
+    """Whether a text with so many NULs was read in a wrong encoding, or is none."""
+    return nul_count > _MOST_NUL_SHARE * character_count
+
+
+def strictly(encoding: str, data: bytes) -> DecodedText | None:
+    """All of the text, None where some byte is no character or NULs are many."""
     text = _try(encoding, data)
-    if text is None:
+    return None if text is None else _decoded(text.removeprefix("\ufeff"), encoding)
+
+
+def _decode_as(encoding: str, data: bytes, file_name: str) -> DecodedText:
+    decoded = strictly(encoding, data)
+    if decoded is None:
         raise UndecodableText(name=file_name)
-    return DecodedText(text.removeprefix("\ufeff"), codecs.lookup(encoding).name)
+    return decoded
+
+
+def _utf_8(data: bytes) -> DecodedText | None:
+    return strictly("utf-8", data)
 
 
 def _try(encoding: str, data: bytes) -> str | None:
@@ -122,29 +144,39 @@ def _try(encoding: str, data: bytes) -> str | None:
         return None
 
 
+def _decoded(text: str, encoding: str) -> DecodedText | None:
+    """The text as PostgreSQL can store it, which has no NUL; None where it is full of them."""
+    nul_count = text.count("\0")
+    if full_of_nul(nul_count, len(text)):
+        return None
+    warnings = (f"NUL characters, which stand as “�” in the text: {nul_count}",)
+    name = codecs.lookup(encoding).name
+    return DecodedText(text.replace("\0", "\ufffd"), name, warnings if nul_count else ())
+
+
 def _recognised(data: bytes) -> DecodedText | None:
-    best, best_score = None, _LEAST_SCORE
+    best: DecodedText | None = None
+    best_score = _LEAST_SCORE
     for encoding in _EAST_ASIAN:
         text = _try(encoding, data)
-        if text is None:
+        decoded = None if text is None else _decoded(text, encoding)
+        if text is None or decoded is None:
             continue
         score = _plausibility(text, encoding)
         if score > best_score + (_DRAW if best else 0):
-            best, best_score = DecodedText(text, codecs.lookup(encoding).name), score
+            best, best_score = decoded, score
     return best
 
 
-def _by_charset_normalizer(data: bytes, file_name: str) -> DecodedText:
+def _by_charset_normalizer(data: bytes) -> DecodedText | None:
     guess = charset_normalizer.from_bytes(data, cp_isolation=[*_EUROPEAN, *_EAST_ASIAN]).best()
     if guess is None:
-        raise UndecodableText(name=file_name)
+        return None
     encoding = guess.encoding
     if encoding in {"cp1250", "cp1254"} and not _EAST_EUROPEAN_LETTERS & set(str(guess)):
         encoding = "cp1252"  # They share most letters, and it is by far the most frequent.
     text = _try(encoding, data)
-    if text is None or _binary(text):
-        raise UndecodableText(name=file_name)
-    return DecodedText(text, codecs.lookup(encoding).name)
+    return None if text is None or _binary(text) else _decoded(text, encoding)
 
 
 def _binary(text: str) -> bool:

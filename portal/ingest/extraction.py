@@ -20,7 +20,8 @@ def extract(
     limits: ExtractionLimits | None = None,
     encoding: str | None = None,
 ) -> ExtractedText:
-    """Text, pages and headings of a file; never empty, within `limits`.
+    """Text, pages and headings of a file; never empty, within `limits`. Parts of it may lie
+    beside it, in the folder of `path`, while it is read.
 
     `encoding` overrides what is recognised in text files. Raises EmptyFile, UndecodableText,
     EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge.

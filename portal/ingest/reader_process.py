@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -91,6 +93,27 @@ def read_records(
         raise ExtractionTimedOut(name=file_name, seconds=_shown(limits.timeout_s))
     if process.returncode != 0 or is_empty:
         raise broken(name=file_name)
+
+
+def read_text_records(
+    reader: str,
+    text: str,
+    *,
+    folder: Path,
+    file_name: str,
+    limits: ExtractionLimits,
+    options: Mapping[str, Any],
+) -> Generator[dict[str, Any], None, None]:
+    """What a reader yields for a text, which meanwhile lies in a file of its own in `folder`.
+
+    Raises as `read_records` does.
+    """
+    with tempfile.TemporaryDirectory(prefix="portal-", dir=folder) as directory:
+        path = Path(directory) / "text"
+        path.write_text(text, encoding="utf-8", newline="\n")
+        records = read_records(reader, path, file_name=file_name, limits=limits, options=options)
+        with closing(records):
+            yield from records
 
 
 def _lines(output: IO[bytes] | None, longest: int) -> Iterator[bytes]:

@@ -14,6 +14,8 @@ portal's database instead of Chroma's directory.
 from __future__ import annotations
 
 import hashlib
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from typing import Any
 import structlog
 from langchain_core.embeddings import Embeddings
 
+from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import PortalError
 from portal.ingest.chunking import TARGET_TOKENS, split
 from portal.ingest.extraction import ExtractionLimits, extract
@@ -172,8 +175,7 @@ class VectorStoreManager(_Connected):
         try:
             with path.open("rb") as file:
                 media_type = sniff(file.read(HEAD_BYTES), path.name)
-            limits = ExtractionLimits()
-            text = extract(path, file_name=path.name, media_type=media_type, limits=limits)
+            text = _extracted(path, media_type)
         except (OSError, PortalError) as error:
             log.warning("file was passed over", file=path.name, reason=type(error).__name__)
             return
@@ -184,6 +186,13 @@ class VectorStoreManager(_Connected):
             [common | {"chunk_index": passage.index} for passage in passages],
             [f"{resource_hash}-{passage.index}" for passage in passages],
         )
+
+
+def _extracted(path: Path, media_type: MediaType) -> ExtractedText:
+    """Of a copy: readers leave files beside theirs for a while, and the folder is not ours."""
+    with tempfile.TemporaryDirectory(prefix="portal-") as directory:
+        copy = Path(shutil.copyfile(path, Path(directory) / "original"))
+        return extract(copy, file_name=path.name, media_type=media_type, limits=ExtractionLimits())
 
 
 def _sha256(path: Path) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
+from itertools import chain
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus
 from portal.domain.people import Person
 from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs
-from portal.ingest.decoding import ENCODINGS, known_encoding
+from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.services import Services
 from portal.services.library import as_file, editable, refuse_elsewhere, seen
 from portal.store import documents as document_store
@@ -26,8 +28,8 @@ def reread(
 
     `encoding` is one of ENCODINGS by any of its names, for files that are text; None: as it is
     recognised. Raises NotFound, Forbidden, InvalidInput, UndecodableAs when some bytes are none of
-    that encoding, Conflict while the document is being prepared, and AlreadyElsewhere where its
-    file is another document by now.
+    that encoding or much of what comes out is NUL, Conflict while the document is being prepared,
+    and AlreadyElsewhere where its file is another document by now.
     """
     name = None if encoding is None else _checked(services, person, document_id, encoding)
     with services.database.begin() as session:
@@ -62,11 +64,21 @@ def _checked(services: Services, person: Person, document_id: UUID, encoding: st
     file = as_file(services, original)
     if not file.media_type.has_encoding:
         raise InvalidInput(reason="only text files and web pages have an encoding to choose")
-    decoder = codecs.getincrementaldecoder(name)()
-    try:
-        for part in file.parts:
-            decoder.decode(part)
-        decoder.decode(b"", final=True)
-    except UnicodeError as error:
-        raise UndecodableAs(name=file.file_name, encoding=name.upper()) from error
+    if not _reads_as(name, file.parts):
+        raise UndecodableAs(name=file.file_name, encoding=name.upper())
     return name
+
+
+def _reads_as(encoding: str, parts: Iterable[bytes]) -> bool:
+    """Whether all of the bytes are characters there, by the rule that reading goes by; a part of
+    the file is in memory at a time."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    nul_count = character_count = 0
+    try:
+        for part in chain(parts, [b""]):
+            text = decoder.decode(part, final=not part)
+            nul_count += text.count("\0")
+            character_count += len(text)
+    except UnicodeError:
+        return False
+    return not full_of_nul(nul_count, character_count)

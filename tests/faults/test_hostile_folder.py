@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests import factories_files as files
-from tests.factories_hostile import READY, Hostile, hostile_files, pdf_bomb
+from tests.factories_hostile import READY, Hostile, hostile_files, pdf_bomb, pdf_of_short_lines
 from tests.faults.world import World, wait
 
 _ENDS_WITHIN_S = 600.0
@@ -23,6 +23,7 @@ _MOST_MEMORY_KB = 1 << 20
 _BOUNDARY = "a-boundary-of-our-own"
 # Where text recognition is installed these take it a minute; it has tests of its own.
 _WITHOUT_TEXT = {"scan.pdf", "partly.pdf", "loop.pdf"}
+_TOO_MUCH = "extraction_too_large|extraction_timed_out"
 _REFUSED_BOMB = "broken_pdf|extraction_too_large|extraction_timed_out|no_text_in_pdf"
 
 
@@ -33,6 +34,9 @@ def heavy_files() -> Iterator[Hostile]:
     yield Hostile("pages.pdf", _two_thousand_pages, says="Page 1999 of many.")
     yield Hostile("deep-1m.html", b"<div><i>" * 500_000 + b"deep words", says="deep words")
     yield Hostile("tags-2m.html", b"<p>x" * 700_000, "extraction_too_large")
+    yield Hostile("items-4m.md", b"- a\n" * 1_000_000, _TOO_MUCH)
+    yield Hostile("front-20m.md", b"---\n" + b"\n" * 20_000_000 + b"words", _TOO_MUCH)
+    yield Hostile("lines-3m.pdf", pdf_of_short_lines, _TOO_MUCH)
 
 
 def _two_thousand_pages(path: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from uuid import UUID
 
@@ -11,9 +12,11 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal import create_app
-from portal.domain.documents import DocumentStatus
+from portal.domain.documents import DocumentStatus, MediaType
 from portal.ingest.formats import page_recognition
 from portal.services import indexing, library, rereading
+from portal.services.finding_files import KNOWN_SUFFIXES
+from portal.services.library import MOST_DOMAIN_CHARACTERS, MOST_TITLE_CHARACTERS
 from tests import factories_files as files
 from tests.conftest import Portal
 
@@ -44,6 +47,18 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
     for unknown in ("zip", "base64", "no-such-thing", "utf\0", "x" * 41, 5):
         assert again(unknown)[0] in {400, 422}, unknown
     assert client.get(address, headers=headers).json["status"] == "ready"
+    wide = portal.add("Words in two bytes each.".encode("utf-16-le"), name="wide.txt")
+    for wrong in ("cp1252", "gb18030"):  # Each byte is a character there, and each second one NUL.
+        answer = client.post(f"/api/knowledge/documents/{wide.id}/reindex",
+                             json={"encoding": wrong}, headers=headers)  # fmt: skip
+        assert (answer.status_code, answer.json["error"]["code"]) == (422, "undecodable_as"), wrong
+    # NULs that came in where a file is not looked at before it is taken.
+    damaged = portal.add(b"Words of a report. " * 4_000 + b"twi\0ce", name="damaged.txt")
+    told = client.get(f"/api/knowledge/documents/{damaged.id}", headers=headers).json
+    assert told["encoding"] == "utf-8"
+    assert told["warnings"] == ["NUL characters, which stand as “�” in the text: 1"]
+    shown = client.get(f"/documents/{damaged.id}", headers=headers | {"Accept-Language": "en"}).text
+    assert told["warnings"][0] in shown
     # What can is read anew, and the text that is there stays until then.
     assert again("windows-1251") == (202, "")
     assert again("windows-1251") == (409, "conflict")
@@ -69,8 +84,10 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
     # Each reading is a revision: what cites an earlier one still has its words.
     with portal.services.database.begin() as session:
         revisions = session.scalars(
-            text("SELECT encoding FROM document_revisions ORDER BY revision_number")
-        )
+            text("SELECT encoding FROM document_revisions WHERE document_id = :id "
+                 "ORDER BY revision_number"),
+            {"id": document.id},
+        )  # fmt: skip
         assert list(revisions) == [recognised, "cp1251", recognised]
 
 
@@ -122,9 +139,24 @@ def test_web_pages_and_word_documents_are_never_shown_as_ours(
     assert [document["type"] for document in listed["documents"]] == ["HTML"]
 
 
-def test_upload_form_offers_what_is_taken(portal: Portal, client: FlaskClient) -> None:
-    page = client.get("/documents", headers=portal.headers()).text
-    assert 'accept=".pdf,.docx,.html' in page
+def _longest(name: str, page: str) -> int:
+    """How many characters a page lets be typed into its field of this name."""
+    (field,) = re.findall(rf'<input\b[^>]*?\bname="{name}"[^>]*>', page)
+    return int(re.findall(r'maxlength="(\d+)"', field)[0])
+
+
+def test_forms_let_through_what_is_taken(portal: Portal, client: FlaskClient) -> None:
+    document = portal.add("有标题的文字".encode(), name="a.txt")
+    for address in ("/documents", f"/documents/{document.id}"):
+        page = client.get(address, headers=portal.headers()).text
+        (accept,) = re.findall(r'accept="([^"]+)"', page)
+        assert set(accept.split(",")) == {*KNOWN_SUFFIXES, *MediaType}
+        assert _longest("domain", page) == MOST_DOMAIN_CHARACTERS
+    assert _longest("title", page) == MOST_TITLE_CHARACTERS
+    longest = {"title": "题" * MOST_TITLE_CHARACTERS, "domain": "域" * MOST_DOMAIN_CHARACTERS}
+    edited = client.post(f"/documents/{document.id}/edit", headers=portal.headers(),
+                         data={**longest, "visibility": "shared"})  # fmt: skip
+    assert edited.status_code == 303
     taken = client.post(
         "/api/knowledge/documents",
         data={"file": (io.BytesIO(files.WEB_PAGE.encode()), "notes.txt")},

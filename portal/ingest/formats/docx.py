@@ -35,6 +35,6 @@ def extract(
         limits=limits,
         options={"characters": limits.max_characters},
     )
-    extracted = read_html(record["html"], file_name=file_name, limits=limits)
+    extracted = read_html(record["html"], folder=path.parent, file_name=file_name, limits=limits)
     left_out = [words for name, words in _LEFT_OUT.items() if record[name]]
     return replace(extracted, extractor=EXTRACTOR, warnings=(*extracted.warnings, *left_out))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from portal.domain.documents import ExtractedText
 from portal.errors import EmptyFile
-from portal.ingest.decoding import DecodedText, decode, known_encoding
+from portal.ingest.decoding import DecodedText, decode, known_encoding, strictly
 from portal.ingest.formats.html_text import HtmlText
-from portal.ingest.formats.plain_text import storable
+from portal.ingest.formats.plain_text import with_line_feeds
 from portal.ingest.formats.readable_text import one_line
 from portal.ingest.limits import ExtractionLimits
-from portal.ingest.reader_process import read_records
+from portal.ingest.reader_process import read_text_records
 
 EXTRACTOR = "selectolax"
 
@@ -50,35 +49,38 @@ def extract(
     """
     data = path.read_bytes()
     decoded = _decoded(data, file_name, encoding)
-    read = read_html(decoded.text, file_name=file_name, limits=limits)
+    read = read_html(decoded.text, folder=path.parent, file_name=file_name, limits=limits)
     return ExtractedText(
         text=read.text,
         extractor=EXTRACTOR,
         headings=read.headings,
         encoding=decoded.encoding,
         title=read.title,
-        warnings=read.warnings,
+        warnings=(*decoded.warnings, *read.warnings),
     )
 
 
-def read_html(html: str, *, file_name: str, limits: ExtractionLimits) -> ExtractedText:
-    """The text of a page that is characters already. Raises as `extract` does."""
-    with tempfile.TemporaryDirectory(prefix="portal-") as directory:
-        page = Path(directory) / "page.html"
-        page.write_text(storable(html), encoding="utf-8", newline="\n")
-        page_title, is_flattened = "", False
-        events: list[tuple[str, Any]] = []
-        for record in read_records(
-            "html_reader",
-            page,
-            file_name=file_name,
-            limits=limits,
-            options={"characters": limits.max_characters, "events": _MOST_EVENTS},
-        ):
-            page_title = record.get("title", page_title)
-            is_flattened = record.get("is_flattened", is_flattened)
-            # There are a score of kinds, and millions of events: each kind is held once.
-            events += ((sys.intern(kind), value) for kind, value in record.get("events", ()))
+def read_html(
+    html: str, *, folder: Path, file_name: str, limits: ExtractionLimits
+) -> ExtractedText:
+    """The text of a page that is characters already; it lies in `folder` while it is read.
+
+    Raises as `extract` does.
+    """
+    page_title, is_flattened = "", False
+    events: list[tuple[str, Any]] = []
+    for record in read_text_records(
+        "html_reader",
+        with_line_feeds(html),
+        folder=folder,
+        file_name=file_name,
+        limits=limits,
+        options={"characters": limits.max_characters, "events": _MOST_EVENTS},
+    ):
+        page_title = record.get("title", page_title)
+        is_flattened = record.get("is_flattened", is_flattened)
+        # There are a score of kinds, and millions of events: each kind is held once.
+        events += ((sys.intern(kind), value) for kind, value in record.get("events", ()))
     writer = HtmlText()
     writer.add_events(events)
     text = writer.readable.text()
@@ -97,12 +99,9 @@ def read_html(html: str, *, file_name: str, limits: ExtractionLimits) -> Extract
 
 def _decoded(data: bytes, file_name: str, encoding: str | None) -> DecodedText:
     declared = None if encoding else _declared(data)
-    if declared is not None:
-        try:
-            return DecodedText(data.decode(declared), codecs.lookup(declared).name)
-        except UnicodeError:
-            pass  # A page that says what it is not: its bytes know better.
-    return decode(data, file_name=file_name, encoding=encoding)
+    decoded = strictly(declared, data) if declared else None
+    # Of a page that says what it is not, its bytes know better.
+    return decoded or decode(data, file_name=file_name, encoding=encoding)
 
 
 def _declared(data: bytes) -> str | None:

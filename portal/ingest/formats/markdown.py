@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import re
-import time
+from collections.abc import Iterator
 from pathlib import Path
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import Any
 
 from portal.domain.documents import ExtractedText
-from portal.errors import ExtractionTimedOut
-from portal.ingest.formats.markdown_text import write_tokens
+from portal.ingest.formats.markdown_text import write_events
 from portal.ingest.formats.plain_text import read_text
 from portal.ingest.formats.readable_text import ReadableText
 from portal.ingest.limits import ExtractionLimits
+from portal.ingest.reader_process import read_text_records
+from portal.ingest.readers import markdown_reader
 
 EXTRACTOR = "markdown-it-py"
 
-# Deeper blocks are dropped by the parser; a text that has any is taken as it stands.
-_DEEPEST_NESTING = 60
-_LONGEST_INLINE = 50_000  # No written paragraph is as long; hostile ones take 0.1 ms a character.
+# Characters that are parsed in the worker: the worst of them take it 4 s and 64 MB.
+_SHORT = 16_000
 
-_FRONT_MATTER = re.compile(
-    r"\A---[ \t]*\n(?P<body>(?:(?!---|\.\.\.).*\n)*)(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
-)
+_FRONT_BEGIN = re.compile(r"---[ \t]*\n")
+_FRONT_END = re.compile(r"^(?:---|\.\.\.)(?P<rest>.*)(?:\n|\Z)", re.MULTILINE)
 _FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*$", re.MULTILINE)
 
 
@@ -38,20 +35,19 @@ def extract(
     """Readable text: front matter and code as written, tables and lists by line, links with
     their address. The title is the first heading, else the front matter's.
 
-    Raises EmptyFile, UndecodableText and ExtractionTimedOut.
+    Raises EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge.
     """
-    source, used = read_text(path, file_name=file_name, encoding=encoding)
-    front = _FRONT_MATTER.match(source)
-    front_matter = front["body"].strip() if front else ""
-    body = source[front.end() :] if front else source
-    tokens = _parse(body, file_name, limits.timeout_s)
+    read = read_text(path, file_name=file_name, encoding=encoding)
+    source = read.text
+    front_matter, body = _parted(source)
     readable = ReadableText()
     if front_matter:
         readable.add_block(front_matter)
-    if max((token.level for token in tokens), default=0) >= _DEEPEST_NESTING - 1:
-        readable.add_block(body.strip("\n"))
-    else:
-        write_tokens(readable, tokens)
+    for record in _records(body, folder=path.parent, file_name=file_name, limits=limits):
+        if "is_nested" in record:
+            readable.add_block(body.strip("\n"))
+        else:
+            write_events(readable, record["events"])
     headings = tuple(readable.headings)
     text = readable.text()
     if not text.strip():  # Nothing but comments or link definitions: better those than nothing.
@@ -60,32 +56,35 @@ def extract(
         text=text,
         extractor=EXTRACTOR,
         headings=headings,
-        encoding=used,
+        encoding=read.encoding,
         title=headings[0].title if headings else _front_title(front_matter),
+        warnings=read.warnings,
     )
 
 
-def _parse(source: str, file_name: str, seconds: float) -> list[Token]:
-    """Block tokens, each `inline` one with its children; monstrous paragraphs stay raw."""
-    deadline = time.monotonic() + seconds
-    # One parser a call: it is cheap to make and keeps state while it works.
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST_NESTING})
-    parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
-    environment: dict[str, object] = {}
-    tokens = parser.parse(source, environment)
-    for token in tokens:
-        if token.type != "inline":
-            continue
-        if time.monotonic() > deadline:
-            raise ExtractionTimedOut(name=file_name, seconds=seconds)
-        if len(token.content) > _LONGEST_INLINE:
-            raw = Token("text", "", 0)
-            raw.content = token.content
-            token.children = [raw]
-        else:
-            token.children = []
-            parser.inline.parse(token.content, parser, environment, token.children)
-    return tokens
+def _records(
+    source: str, *, folder: Path, file_name: str, limits: ExtractionLimits
+) -> Iterator[dict[str, Any]]:
+    """What `readers.markdown_reader` tells of it; notes are many, and not worth a process each."""
+    if len(source) <= _SHORT:
+        return markdown_reader.records(source)
+    return read_text_records(
+        "markdown_reader",
+        source,
+        folder=folder,
+        file_name=file_name,
+        limits=limits,
+        options={"characters": limits.max_characters},
+    )
+
+
+def _parted(source: str) -> tuple[str, str]:
+    """Front matter, empty where there is none, and what follows it."""
+    begin = _FRONT_BEGIN.match(source)
+    end = _FRONT_END.search(source, begin.end()) if begin else None
+    if begin is None or end is None or end["rest"].strip(" \t"):
+        return "", source
+    return source[begin.end() : end.start()].strip(), source[end.end() :]
 
 
 def _front_title(front_matter: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -31,6 +31,7 @@ _TELLING_COUNT = 4
 _PARAGRAPH_LEADING = 1.35  # times the usual distance of lines
 _SIZE_CHANGE = 0.12
 _SHORT_LINE = 0.6  # of the width of the text
+_LONGEST_WORD = 500
 
 
 class Line(NamedTuple):
@@ -91,23 +92,37 @@ def _pattern(line: Line) -> str:
 
 def paragraphs(lines: Sequence[Line]) -> list[Paragraph]:
     """Lines joined to paragraphs: Chinese without spaces, words with, hyphens at line ends gone."""
-    result: list[Paragraph] = []
+    groups = _lines_of_paragraphs(lines)
+    return [Paragraph(_joined(group), group[0].size, len(group)) for group in groups]
+
+
+def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
     leading = _usual_leading(lines)
     left = min((line.left for line in lines), default=0.0)
     width = max((line.right for line in lines), default=0.0) - left
-    previous: Line | None = None
+    group: list[Line] = []
     for line in lines:
-        if not line.text.strip():
-            previous = None
-            continue
-        if previous is None or _begins_paragraph(previous, line, leading, left, width):
-            result.append(Paragraph(line.text.strip(), line.size, 1))
-        else:
-            last = result[-1]
-            text = join_lines(last.text, line.text.strip())
-            result[-1] = Paragraph(text, last.size, last.line_count + 1)
-        previous = line
-    return [Paragraph(p.text.replace(LINE_END_HYPHEN, "-"), p.size, p.line_count) for p in result]
+        is_blank = not line.text.strip()
+        if group and (is_blank or _begins_paragraph(group[-1], line, leading, left, width)):
+            yield group
+            group = []
+        if not is_blank:
+            group.append(line)
+    if group:
+        yield group
+
+
+def _joined(lines: Iterable[Line]) -> str:
+    """The text of a paragraph. How a line is joined depends on the last word before it: what is
+    further back is put aside, or a hundred thousand lines would be copied as often."""
+    aside: list[str] = []
+    end = ""
+    for line in lines:
+        end = join_lines(end, line.text.strip()) if end else line.text.strip()
+        if len(end) > 2 * _LONGEST_WORD:
+            aside.append(end[:-_LONGEST_WORD])
+            end = end[-_LONGEST_WORD:]
+    return "".join((*aside, end)).replace(LINE_END_HYPHEN, "-")
 
 
 def join_lines(before: str, after: str) -> str:

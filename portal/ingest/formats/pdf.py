@@ -12,6 +12,7 @@ from typing import Any
 
 from portal.domain.documents import ExtractedText, Heading, Page
 from portal.errors import BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
+from portal.ingest import page_progress
 from portal.ingest.formats import page_recognition
 from portal.ingest.formats.page_layout import (
     Line,
@@ -26,10 +27,13 @@ from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "pypdfium2"
 
+# Of what the worker holds of a file at once; 5,000 full pages have a third of them.
+_MOST_LINES = 1_000_000
 _HEADING_SIZE = 1.15  # times the size of most of the text
 _LONGEST_HEADING = 80
 _HEADING_LEVELS = 3
 _LONGEST_LABEL = 30
+_SEARCHED = 20_000  # Characters of a page, more than any has, in which a title is looked for.
 _OPEN_LIMITS = ExtractionLimits(timeout_s=10)
 # Titles that programs fill in by themselves.
 _NO_TITLE = re.compile(
@@ -52,20 +56,34 @@ def extract(
 
     Raises EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge.
     """
-    _, *page_records, document = read_records(
+    lines: list[list[Line]] = []
+    written_labels: list[str] = []
+    document: dict[str, Any] = {}
+    for record in read_records(
         "pdf_reader",
         path,
         file_name=file_name,
         limits=limits,
-        options={"pages": limits.max_pages, "characters": limits.max_characters},
+        options={
+            "pages": limits.max_pages,
+            "characters": limits.max_characters,
+            "lines": _MOST_LINES,
+        },
         broken=BrokenPdf,
-    )
-    lines = [_page_lines(record["lines"]) for record in page_records]
+    ):
+        if "lines" in record:
+            lines.append(_page_lines(record["lines"]))
+            written_labels.append(record["label"])
+        elif "outline" in record:
+            document = record
     recognised = page_recognition.read_pages(path, _without_text(lines), limits=limits)
     for number, recognised_lines in recognised.lines.items():
         lines[number - 1] = _page_lines(recognised_lines)
     pages = without_running_lines(lines)
-    paragraphs_by_page = [paragraphs(lines) for lines in pages]
+    paragraphs_by_page = []
+    for page in pages:
+        page_progress.tell(len(pages), len(pages))  # All are read, but who waits may want no more.
+        paragraphs_by_page.append(paragraphs(page))
     empty = _without_text(pages)
     if not any(paragraphs_by_page):
         raise NoTextInPdf(
@@ -74,7 +92,7 @@ def extract(
             advice=page_recognition.advice(recognised),
         )
     text, ranges = _joined(paragraphs_by_page)
-    labels = [_label(record["label"], number) for number, record in enumerate(page_records, 1)]
+    labels = [_label(label, number) for number, label in enumerate(written_labels, 1)]
     headings = _outlined_headings(document["outline"], text, ranges)
     return ExtractedText(
         text=text,
@@ -97,7 +115,7 @@ def is_encrypted_pdf(path: Path) -> bool:
     with path.open("rb") as file:
         if not mentions_encryption(iter(lambda: file.read(1 << 20), b"")):
             return False
-    options = {"pages": sys.maxsize, "characters": 0}
+    options = {"pages": sys.maxsize, "characters": 0, "lines": 0}
     records = read_records(
         "pdf_reader", path, file_name=path.name, limits=_OPEN_LIMITS, options=options
     )
@@ -183,7 +201,8 @@ def _outlined_headings(
             continue
         start, end = ranges[page]
         # Titles follow each other; the same words further up are a table of contents.
-        place = _find_words(text, title, max(start, found_until), end)
+        first = max(start, found_until)
+        place = _find_words(text, title, first, min(end, first + _SEARCHED))
         if place is None:
             place = max(start, min(found_until, end))
         found_until = place

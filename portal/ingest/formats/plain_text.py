@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from portal.domain.documents import ExtractedText
 from portal.errors import EmptyFile
-from portal.ingest.decoding import decode
+from portal.ingest.decoding import DecodedText, decode
 from portal.ingest.limits import ExtractionLimits
 
 EXTRACTOR = "text"
@@ -26,19 +27,21 @@ def extract(
 
     Raises EmptyFile and UndecodableText.
     """
-    text, used = read_text(path, file_name=file_name, encoding=encoding)
-    return ExtractedText(text=text, extractor=EXTRACTOR, encoding=used)
+    read = read_text(path, file_name=file_name, encoding=encoding)
+    return ExtractedText(
+        text=read.text, extractor=EXTRACTOR, encoding=read.encoding, warnings=read.warnings
+    )
 
 
-def read_text(path: Path, *, file_name: str, encoding: str | None) -> tuple[str, str]:
-    """The text, as `storable` has it, and its encoding. Raises EmptyFile and UndecodableText."""
+def read_text(path: Path, *, file_name: str, encoding: str | None) -> DecodedText:
+    """The text with line feeds as line ends. Raises EmptyFile and UndecodableText."""
     decoded = decode(path.read_bytes(), file_name=file_name, encoding=encoding)
-    text = storable(decoded.text)
+    text = with_line_feeds(decoded.text)
     if not text.strip():
         raise EmptyFile(name=file_name)
-    return text, decoded.encoding
+    return replace(decoded, text=text)
 
 
-def storable(text: str) -> str:
-    """Text with line feeds as line ends, without NUL, which PostgreSQL cannot store."""
-    return _LINE_ENDS.sub("\n", text).replace("\0", "")
+def with_line_feeds(text: str) -> str:
+    """The text with line feeds as line ends, whatever ended its lines."""
+    return _LINE_ENDS.sub("\n", text)

@@ -18,13 +18,15 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 MOST_OUTLINE_ITEMS = 5_000
+_LONGEST_TITLE = 500
 # PDFium's sign for a hyphen at which it joined two lines ends a line too.
 _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
 
 
-def read(path: str, *, pages: int, characters: int) -> Iterator[dict[str, Any]]:
-    """The records; ends with an error where a limit of `pages` or `characters` is passed."""
+def read(path: str, *, pages: int, characters: int, lines: int) -> Iterator[dict[str, Any]]:
+    """The records; ends with an error where a limit of `pages`, `characters` or `lines` is passed:
+    of lines that are short, whoever collects them needs a hundred times what their text takes."""
     try:
         document = pypdfium2.PdfDocument(path)
         page_count = len(document)
@@ -42,8 +44,9 @@ def read(path: str, *, pages: int, characters: int) -> Iterator[dict[str, Any]]:
     for index in range(page_count):
         page = _read_page(document, index)
         characters -= sum(len(line[0]) for line in page["lines"])
-        if characters < 0:
-            yield {"error": "characters"}
+        lines -= len(page["lines"])
+        if characters < 0 or lines < 0:
+            yield {"error": "characters" if characters < 0 else "memory"}
             return
         yield page
     yield {"title": _title(document), "outline": list(_outline(document))}
@@ -90,7 +93,7 @@ def _place(text_page: Any, index: int) -> tuple[float, float, float]:
 
 
 def _title(document: pypdfium2.PdfDocument) -> str:
-    return str(document.get_metadata_value("Title") or "").strip()
+    return str(document.get_metadata_value("Title") or "").strip()[:_LONGEST_TITLE]
 
 
 def _outline(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, str, int]]:
@@ -101,6 +104,6 @@ def _outline(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, str, int]]:
             destination = item.get_dest()
             index = destination.get_index() if destination else None
             if index is not None:
-                yield item.level + 1, item.get_title(), index
+                yield item.level + 1, item.get_title()[:_LONGEST_TITLE], index
     except pypdfium2.PdfiumError:
         return  # A broken outline takes nothing from the text.

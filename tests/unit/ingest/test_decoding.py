@@ -88,3 +88,27 @@ def test_any_bytes_decode_whole_or_are_refused(data: bytes) -> None:
         return
     strictly = data.decode(decoded.encoding)
     assert decoded.text in {strictly, strictly.removeprefix("\ufeff")}
+
+
+def test_a_few_nuls_leave_utf_8_what_it_is_and_are_counted() -> None:
+    sentences = b"A plain sentence of an English report stands here. " * 2_400
+    data = sentences[:100_000] + b"\0" + sentences[100_000:110_000] + b"\0" + sentences[110_000:]
+    decoded = decode(data, file_name="a.txt")
+    assert decoded.encoding == "utf-8"
+    assert decoded.text == data.decode().replace("\0", "\ufffd")
+    assert decoded.warnings == ("NUL characters, which stand as “�” in the text: 2",)
+    assert decode(sentences, file_name="a.txt").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        ("Words in two bytes each.".encode("utf-16-le"), "cp1252"),
+        ("Words in two bytes each.".encode("utf-16-le"), "utf-8"),
+        (b"\xef\xbb\xbfone\0two\0", None),
+        (b"words and then " * 5_000 + bytes(5_000), None),
+    ],
+)
+def test_text_full_of_nuls_is_refused(data: bytes, encoding: str | None) -> None:
+    with pytest.raises(UndecodableText):
+        decode(data, file_name="a.txt", encoding=encoding)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,15 @@ def test_tags_without_text_are_counted_too(tmp_path: Path, monkeypatch: pytest.M
     assert read(tmp_path, "<p>" * 40 + "word").text == "word"
     with pytest.raises(ExtractionTooLarge, match="data"):
         read(tmp_path, "<p>" * 60 + "word")
+
+
+def test_page_lies_in_the_folder_of_its_file_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is on the disk of the data directory: `/tmp` may be memory, and nobody clears it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    assert read(tmp_path, "<p>words").text == "words"
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_page_that_needs_more_memory_than_there_is_is_not_called_damaged(tmp_path: Path) -> None:

@@ -24,10 +24,19 @@ from portal.errors import (
 from portal.ingest import reader_process
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.formats import page_recognition
-from portal.ingest.formats.page_layout import Line, join_lines, readable, without_running_lines
+from portal.ingest.formats import pdf as pdf_format
+from portal.ingest.formats.page_layout import (
+    Line,
+    join_lines,
+    paragraphs,
+    readable,
+    without_running_lines,
+)
 from portal.ingest.formats.page_recognition import in_words
-from portal.ingest.formats.pdf import is_encrypted_pdf
+from portal.ingest.formats.pdf import _outlined_headings, is_encrypted_pdf
+from portal.ingest.page_progress import followed_by
 from tests import factories_files as files
+from tests.factories_hostile import pdf_of_short_lines
 
 
 @pytest.fixture(autouse=True)
@@ -247,6 +256,37 @@ def test_truncated_pdf_is_broken(tmp_path: Path) -> None:
 def test_limits_name_what_was_too_much(tmp_path: Path, limits: dict[str, int], what: str) -> None:
     with pytest.raises(ExtractionTooLarge, match=what):
         read(files.chinese_pdf(tmp_path / "a.pdf"), **limits)
+
+
+def test_lines_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three million of one character each would be more than a gigabyte in the worker."""
+    path = pdf_of_short_lines(tmp_path / "a.pdf", page_count=3, line_count=10)
+    monkeypatch.setattr(pdf_format, "_MOST_LINES", 30)
+    assert read(path).text.split() == ["a"] * 3 * 8  # Without the first and last of each page.
+    monkeypatch.setattr(pdf_format, "_MOST_LINES", 29)
+    with pytest.raises(ExtractionTooLarge, match="data"):
+        read(path)
+
+
+def test_paragraph_of_many_lines_is_joined_once() -> None:
+    lines = [Line("ab-", 0, 300, -12 * number, 11) for number in range(80_000)]
+    started = time.process_time()
+    (paragraph,) = paragraphs(lines)
+    assert time.process_time() - started < 6  # Copied for each line it takes 17 s.
+    assert (len(paragraph.text), paragraph.line_count) == (80_000 * 2 + 1, 80_000)
+
+
+def test_title_is_looked_for_where_a_page_begins() -> None:
+    text = "title " + "x" * 30_000 + " late"
+    headings = _outlined_headings([(1, "Title", 0), (1, "late", 0)], text, [(0, len(text))])
+    assert [heading.start for heading in headings] == [0, 0]
+
+
+def test_reading_can_be_ended_when_all_pages_are_read(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    with followed_by(lambda done, total: told.append((done, total))):
+        read(files.chinese_pdf(tmp_path / "a.pdf"))
+    assert told == [(1, 2), (2, 2), (2, 2), (2, 2)]
 
 
 def test_slow_reader_is_stopped(tmp_path: Path) -> None:

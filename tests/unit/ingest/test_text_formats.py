@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.errors import EmptyFile, ExtractionTooLarge, UndecodableText
+from portal.errors import EmptyFile, ExtractionTimedOut, ExtractionTooLarge, UndecodableText
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.formats import EXTRACTORS
+from portal.ingest.formats import markdown as markdown_format
 from tests import factories_files as files
 
 
@@ -15,9 +17,14 @@ def read_text(path: Path, **options: str) -> ExtractedText:
     return extract(path, file_name=path.name, media_type=MediaType.TEXT, **options)  # type: ignore[arg-type]
 
 
-def read_markdown(tmp_path: Path, source: str) -> ExtractedText:
+def read_markdown(tmp_path: Path, source: str, **limits: float) -> ExtractedText:
     path = files.write_text(tmp_path / "a.md", source)
-    return extract(path, file_name="a.md", media_type=MediaType.MARKDOWN)
+    return extract(
+        path,
+        file_name="a.md",
+        media_type=MediaType.MARKDOWN,
+        limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
+    )
 
 
 def test_every_media_type_has_an_extractor() -> None:
@@ -37,10 +44,20 @@ def test_text_comes_whole_with_its_encoding(tmp_path: Path, make, encoding: str,
     assert (extracted.text, extracted.encoding) == (text, encoding)
 
 
-def test_line_ends_become_one_kind_and_nul_goes(tmp_path: Path) -> None:
+def test_line_ends_become_one_kind(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_bytes("一\r\n二\r三\0\n".encode())
-    assert read_text(path, encoding="utf-8").text == "一\n二\n三\n"
+    path.write_bytes("一\r\n二\r三\u2028四\n".encode())
+    assert read_text(path, encoding="utf-8").text == "一\n二\n三\n四\n"
+
+
+@pytest.mark.parametrize("media_type", [MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML])
+def test_nul_is_seen_in_the_text_and_counted(tmp_path: Path, media_type: MediaType) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"<p>" + b"Words of the report. " * 20 + b"dam\0aged, twi\0ce</p>")
+    extracted = extract(path, file_name="a", media_type=media_type)
+    assert extracted.text.endswith(("dam\ufffdaged, twi\ufffdce", "twi\ufffdce</p>"))
+    assert extracted.encoding == "utf-8"
+    assert extracted.warnings == ("NUL characters, which stand as “�” in the text: 2",)
 
 
 def test_encoding_can_be_chosen(tmp_path: Path) -> None:
@@ -129,3 +146,51 @@ def test_front_matter_gives_the_title_when_there_is_no_heading(tmp_path: Path) -
 )
 def test_hostile_markdown_loses_nothing_in_bounded_time(tmp_path: Path, source: str) -> None:
     assert "deep" in read_markdown(tmp_path, source).text
+
+
+@pytest.mark.parametrize(
+    "source", [files.ENGLISH_MARKDOWN, "> " * 300 + "deep", "---\n---\n<!-- x"]
+)
+def test_long_markdown_is_read_as_short_is_in_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    short = read_markdown(tmp_path, source)
+    monkeypatch.setattr(markdown_format, "_SHORT", 0)
+    assert read_markdown(tmp_path, source) == short
+    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "words"),
+    [
+        ({"memory_mb": 64}, ExtractionTooLarge, "64 MB"),
+        ({"max_characters": 20_000}, ExtractionTooLarge, "characters"),
+        ({"timeout_s": 0.2}, ExtractionTimedOut, "0.2"),
+    ],
+)
+def test_long_markdown_keeps_to_the_limits_while_it_is_parsed(
+    tmp_path: Path, limits: dict[str, float], error: type[Exception], words: str
+) -> None:
+    items = 10_000 if "max_characters" in limits else 50_000
+    with pytest.raises(error, match=words):
+        read_markdown(tmp_path, "- a\n" * items, **limits)
+
+
+def test_front_matter_without_an_end_is_searched_once(tmp_path: Path) -> None:
+    """A pattern that goes back over its lines would take a hundred bytes for each."""
+    source = "---\n" + "\n" * 2_000_000 + "words"
+    tracemalloc.start()
+    try:
+        assert markdown_format._parted(source) == ("", source)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_no_element_of_html_is_text(tmp_path: Path) -> None:
+    for source, text in (
+        ("Use vector<int> or Map<String, List<T>>, not </T>.",) * 2,
+        ("A <b>bold</b> word, a <my-box x='1'>box</my-box>.", "A bold word, a box."),
+        ("<div>\nKept <name> here\n</div>", "Kept <name> here"),
+    ):
+        assert read_markdown(tmp_path, source).text == text

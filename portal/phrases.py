@@ -64,6 +64,11 @@ TEMPLATES = (
     N_("no new version of this document has failed or was cancelled"),
     N_("send the new version as multipart form data, in `file`"),
     N_("a version is a single file"),
+    N_("a title goes with a single file"),
+    N_("visibility is shared or private"),
+    N_("send the document as multipart form data, in `file`"),
+    N_("Idempotency-Key has 1 to %(most)s characters"),
+    N_("the language is zh-CN or en"),
     N_("only a failed document can be tried again"),
     N_("the document is being prepared already"),
     N_("this encoding is not known; the documentation lists them"),
@@ -77,6 +82,7 @@ TEMPLATES = (
     N_("metadata holds a number that is not finite"),
     N_("metadata is nested at most %(most)s deep"),
     N_("a metadata filter has at most %(most)s conditions"),
+    N_("a metadata filter has at most %(most)s values"),
     N_("a condition of a metadata filter has field, operator and value"),
     N_("the field of a metadata filter is a name, or a list of names"),
     N_("a metadata filter is an object, or a list of conditions"),
@@ -159,6 +165,34 @@ TEMPLATES = (
         "the bundled model “%(name)s” does not load (%(error)s). Install the locked requirements "
         "again, or choose another PORTAL_EMBEDDING__PROVIDER"
     ),
+    N_(
+        "no bundled model is called “%(name)s”. Set PORTAL_EMBEDDING__MODEL to one of "
+        "%(names)s, or leave it out"
+    ),
+    N_(
+        "this process was forked after the model had been used. Start processes first and "
+        "embed in each (for gunicorn: without --preload)"
+    ),
+    N_(
+        "the package sentence-transformers is not installed. Run `./run setup --local`, or "
+        "set PORTAL_RERANK__PROVIDER=off"
+    ),
+    N_(
+        "the model “%(name)s” is neither a directory with a cross-encoder, nor in the cache, "
+        "nor can it be downloaded. Copy one to this machine and set PORTAL_RERANK__MODEL to "
+        "its directory (%(error)s)"
+    ),
+    N_(
+        "the model “%(name)s” is no reranker: %(what)s. Set PORTAL_RERANK__MODEL to a "
+        "cross-encoder with a single score"
+    ),
+    N_("it took more than %(seconds)s seconds"),
+    N_("it failed (%(error)s)"),
+    N_("it still works on an earlier question"),
+    N_("it is busy with other questions"),
+    N_("asked for %(count)s scores, got %(got)s"),
+    N_("some of its scores are not finite"),
+    N_("its scores are not numbers"),
     # Why a chat model gives no answer.
     N_(
         "its endpoint answered %(status)s: %(said)s. "
@@ -181,6 +215,8 @@ TEMPLATES = (
     N_("its endpoint wrote nothing"),
     N_("it was shut down"),
     # What is wrong with a vector.
+    N_("expected %(count)s × %(dimensions)s numbers, got %(got)s"),
+    N_("it is not a list of equally long lists of numbers"),
     N_("“%(name)s”: expected %(count)s × %(dimensions)s numbers, got %(got)s"),
     N_("“%(name)s”: some of its numbers are not finite"),
     N_(
@@ -227,6 +263,7 @@ TEMPLATES = (
         "no text on pages %(numbers)s (pictures?). "
         "Text recognition stumbled over the file and broke off."
     ),
+    N_("NUL characters, which stand as “�” in the text: %(count)s"),
     N_("formulas are not read: the text lacks them"),
     N_("headers and footers are not read: the text lacks them"),
     N_("nested too deeply: what stands deepest is read without headings, lists and tables"),

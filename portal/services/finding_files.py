@@ -8,12 +8,13 @@ from pathlib import Path
 
 from portal.ingest.media_types import HTML_SUFFIXES, MARKDOWN_SUFFIXES
 
-# In a folder, only what the portal reads is taken; a file that is named outright is always tried.
-_KNOWN_SUFFIXES = {
-    *(".pdf", ".txt", ".text", ".docx", ".docm"),
-    *MARKDOWN_SUFFIXES,
-    *HTML_SUFFIXES,
-}
+# In a folder, only what the portal reads is taken, and browsers offer that; a file that is named
+# outright is always tried.
+KNOWN_SUFFIXES = (
+    *(".pdf", ".docx", ".docm", ".txt", ".text"),
+    *sorted(MARKDOWN_SUFFIXES),
+    *sorted(HTML_SUFFIXES),
+)
 
 
 def _leave_out(_path: Path, _error: OSError) -> None:
@@ -51,7 +52,7 @@ def _below(folder: Path, cannot_read: Callable[[Path, OSError], None]) -> Iterat
 
 
 def _is_known(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in _KNOWN_SUFFIXES  # noqa: PTH122 - a name, no path
+    return os.path.splitext(name)[1].lower() in KNOWN_SUFFIXES  # noqa: PTH122 - a name, no path
 
 
 def _entries(

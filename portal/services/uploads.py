@@ -23,6 +23,7 @@ from portal.store import documents as document_store
 from portal.store import files as file_store
 from portal.store import jobs as job_store
 from portal.store.session import Session
+from portal.text.scripts import has_visible_text, is_invisible
 
 _COPY_BYTES = 1024 * 1024
 _MOST_NAME_CHARACTERS = 255
@@ -37,14 +38,15 @@ class UploadReceipt:
 
 
 def clean_file_name(file_name: str) -> str:
-    """The last part of a name, in NFC, without invisible characters, of a length to show."""
+    """The last part of a name, in NFC, without controls and marks of direction, of a length to
+    show. Joiners stay, which are written inside words and emoji, and so does private use."""
     name = unicodedata.normalize("NFC", file_name.replace("\\", "/"))
     name = PurePosixPath(name).name
-    name = "".join(c for c in name if not unicodedata.category(c).startswith("C")).strip()
+    name = "".join(c for c in name if not is_invisible(c)).strip()
     if len(name) > _MOST_NAME_CHARACTERS:
         suffix = PurePosixPath(name).suffix[:20]
         name = name[: _MOST_NAME_CHARACTERS - len(suffix)] + suffix
-    return name if name.strip(".") else "unnamed"
+    return name if has_visible_text(name.strip(".")) else "unnamed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,8 @@ def digest_of(streams: Sequence[IO[bytes]], values: Sequence[str | None]) -> str
 
 def title_of(file_name: str) -> str:
     """What a document is called that nobody gave a title."""
-    return (PurePosixPath(file_name).stem.strip() or file_name)[:MOST_TITLE_CHARACTERS]
+    stem = PurePosixPath(file_name).stem.strip()
+    return (stem if has_visible_text(stem) else file_name)[:MOST_TITLE_CHARACTERS]
 
 
 def _check_file(services: Services, stream: IO[bytes], file_name: str) -> MediaType:

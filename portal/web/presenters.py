@@ -14,9 +14,12 @@ from lucide.jinja import lucide
 from markupsafe import Markup
 
 from portal import phrases
+from portal.domain.documents import MediaType
 from portal.domain.search import Span
 from portal.errors import N_
 from portal.phrases import failure_message
+from portal.services.finding_files import KNOWN_SUFFIXES
+from portal.services.library import MOST_DOMAIN_CHARACTERS, MOST_TITLE_CHARACTERS
 
 HIGH_CONFIDENCE = 0.75
 MEDIUM_CONFIDENCE = 0.5
@@ -125,4 +128,8 @@ def _globals() -> dict[str, Any]:
         "status_icon": STATUS_ICONS.__getitem__,
         "source_word": lambda source: gettext(SOURCE_WORDS[source]),
         "confidence_word": lambda level: gettext(CONFIDENCE_WORDS[level]),
+        # What forms let through is what the services take.
+        "accepted_files": ",".join([*KNOWN_SUFFIXES, *MediaType]),
+        "most_title_characters": MOST_TITLE_CHARACTERS,
+        "most_domain_characters": MOST_DOMAIN_CHARACTERS,
     }

@@ -17,6 +17,7 @@ from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import (
     N_,
     InvalidInput,
+    NotFound,
     PortalError,
     StorageFull,
     Unavailable,
@@ -142,12 +143,20 @@ def _rows(files: list[FileStorage]) -> str:
         ),
         action=store,
     )
-    parts: list[Fragment] = []
-    for stored in answer["documents"]:
-        document = library.get_summary(context.services(), context.person(), UUID(stored["id"]))
-        parts += [] if stored["is_duplicate"] else [row(document), progress_line()]
-        parts.append(_state(document, is_known=stored["is_duplicate"], wished=visibility))
+    parts = [part for one in answer["documents"] for part in _stored(one, visibility)]
     return fragments(*parts, total())
+
+
+def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
+    """The parts of a page for one document of `_rows`; it may be gone when they are asked for
+    again."""
+    document_id, is_known = UUID(stored["id"]), bool(stored["is_duplicate"])
+    try:
+        document = library.get_summary(context.services(), context.person(), document_id)
+    except NotFound:
+        return [_gone(document_id)]
+    listed = [] if is_known else [row(document), progress_line()]
+    return [*listed, _state(document, is_known=is_known, wished=wished)]
 
 
 def _outcomes(files: list[FileStorage]) -> list[Outcome]:

@@ -476,6 +476,12 @@ def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal:
         answer = client.get(f"/documents/uploads?id={asked}&id=x", headers=portal.headers(ada))
         assert 'data-status="gone"' in answer.text
         assert "good" not in answer.text
+    library.delete_document(portal.services, portal.admin, UUID(found[0]))
+    repeated = send(client, headers, (b"good", "good.txt"))
+    assert repeated.status_code == 200
+    assert f'data-document-id="{found[0]}"\n          data-status="gone"' in repeated.text
+    assert 'class="document-row"' not in repeated.text
+    assert rows_of(portal, "documents") == 1
 
 
 def test_idempotency_key_is_a_persons_own_and_lives_a_day(

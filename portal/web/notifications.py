@@ -133,14 +133,15 @@ def _notes(
     ended = [item for item in taken if item.kind is kind]
     if len(ended) <= _MOST_NOTES_AT_ONCE:
         return [_note(item) for item in ended]
-    count, link = len(ended), url_for("notifications.index")
+    count = len(ended)
+    where = {"link": url_for("notifications.index"), "link_words": gettext("All notifications")}
     if kind is NotificationKind.READY:
         words = ngettext("%(num)s document is ready.", "%(num)s documents are ready.", count)
-        return [toast(words, kind="success", link=link)]
+        return [toast(words, kind="success", **where)]
     words = ngettext(
         "%(num)s file could not be prepared.", "%(num)s files could not be prepared.", count
     )
-    return [toast(words, kind="error", link=link)]
+    return [toast(words, kind="error", **where)]
 
 
 def _note(item: Notification) -> tuple[str, dict[str, Any]]:

@@ -237,6 +237,7 @@ def test_two_pages_at_once_tell_each_thing_once(portal: Portal, client: FlaskCli
     answer = client.post("/notifications/tell", headers=headers | HTMX)
     many, failed = messages(answer)
     assert many == "4 documents are ready."
+    assert 'href="/notifications">All notifications</a>' in answer.get_data(as_text=True)
     assert failed.startswith("“bl&lt;a&gt;nk” has failed. ")
     again = client.post("/notifications/tell", headers=headers | HTMX)
     assert (again.status_code, again.get_data()) == (204, b"")

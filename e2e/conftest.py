@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
 
 from e2e.pages.portal import PortalPages
 
 PASSWORD = "correct horse battery"
 _START_TIMEOUT_S = 90
+# The first search of a new process loads what it needs, on a machine that does other tests beside.
+expect.set_options(timeout=20_000)
 _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # What axe calls best practice beyond WCAG is advice, not a promise of ours.
 _WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}

@@ -43,11 +43,15 @@ def test_words_one_edit_apart_share_a_key(one: str, other: str) -> None:
 
 
 @given(han, han)
-def test_chinese_words_share_a_key_just_when_one_is_a_slip_of_the_other(
-    word: str, typed: str
-) -> None:
-    is_slip = edits(word, typed, 1) <= 1 and len(typed) in {len(word), len(word) - 1}
-    assert bool(set(stored_keys(word)) & set(lookup_keys(typed))) is is_slip
+def test_chinese_words_share_a_key_when_one_is_a_slip_of_the_other(word: str, typed: str) -> None:
+    may_be = len(typed) in {len(word), len(word) - 1}
+    shares = bool(set(stored_keys(word)) & set(lookup_keys(typed)))
+    if may_be and edits(word, typed, 1) <= 1:
+        assert shares
+    elif shares:
+        # Two characters exchanged and one missing: 价习 for 习习价. Counting edits drops it later.
+        assert len(typed) == len(word) - 1
+        assert edits(word, typed, 2) == 2
 
 
 def test_words_are_found_folded_as_written_and_with_their_terms() -> None:

@@ -45,16 +45,14 @@ class Postings:
     @classmethod
     def count(cls, texts: Sequence[str]) -> Postings:
         """From texts as their terms between single spaces."""
-        terms: dict[str, int] = {}
-        numbers = [
-            np.fromiter((terms.setdefault(term, len(terms)) for term in text.split()), np.int64)
-            for text in texts
-        ]
-        lengths = np.array([len(each) for each in numbers], np.int64)
+        # All texts in one go: whoever has just switched something waits for this.
+        held_terms = " ".join(texts).split()
+        terms = {term: number for number, term in enumerate(dict.fromkeys(held_terms))}
+        numbers = np.fromiter(map(terms.__getitem__, held_terms), np.int64, len(held_terms))
+        lengths = np.array([text.count(" ") + 1 if text else 0 for text in texts], np.int64)
         holders = np.repeat(np.arange(len(texts)), lengths)
-        together = np.concatenate([*numbers, np.empty(0, np.int64)])
         # Sorted by term, then by text; what stands twice in a text is counted.
-        keys, counts = np.unique(together * max(1, len(texts)) + holders, return_counts=True)
+        keys, counts = np.unique(numbers * max(1, len(texts)) + holders, return_counts=True)
         held, places = np.divmod(keys, max(1, len(texts)))
         return cls(
             lengths=np.array([indexed_length(int(length)) for length in lengths], np.float64),

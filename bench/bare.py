@@ -42,7 +42,11 @@ def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
         ef_search = services.settings.search.hnsw.ef_search
         connection.execute(f"SET hnsw.ef_search = {max(ef_search, limit)}".encode())
         connection.execute("SET plan_cache_mode = force_custom_plan")
-        nearest = _nearest_statement(connection, model.partition, limit)
+        # By what the index of the partition is really built on.
+        order = model.order_expression("e", "asked").replace(":asked", "%s")
+        nearest = f"""
+            SELECT chunk_id FROM {model.partition} e ORDER BY {order} LIMIT {limit}
+        """.encode()
 
         def scan_vectors(question: Question) -> int:
             return len(connection.execute(nearest, [vectors[question.text]]).fetchall())
@@ -52,25 +56,3 @@ def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
             return len(connection.execute(best, [asked, asked]).fetchall())
 
         yield {VECTOR_SCAN: Contender(scan_vectors), BM25_SCAN: Contender(scan_words)}
-
-
-def _nearest_statement(connection: psycopg.Connection, partition: str, limit: int) -> bytes:
-    """By what the index of the partition is really built on."""
-    row = connection.execute(
-        """
-        SELECT pg_get_indexdef(i.indexrelid, 1, true), format_type(a.atttypid, a.atttypmod)
-          FROM pg_index i
-          JOIN pg_class c ON c.oid = i.indexrelid
-          JOIN pg_am m ON m.oid = c.relam AND m.amname IN ('hnsw', 'ivfflat')
-          JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = 1
-         WHERE i.indrelid = %s::regclass
-        """,
-        [partition],
-    ).fetchone()
-    if row is None:
-        raise LookupError(f"{partition} has no vector index")
-    expression, kind = row
-    return f"""
-        SELECT chunk_id FROM {partition}
-        ORDER BY {expression} <=> CAST(%s AS {kind}) LIMIT {limit}
-    """.encode()

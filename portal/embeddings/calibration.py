@@ -47,11 +47,6 @@ WIDTH_IN_DEVIATIONS = 15.0
 # language, nor one in other words.
 TEXT_FLOOR = 0.45
 
-# How far the vectors that an index is asked with lie off the corrected one, each towards one
-# language: see `QueryStatistics.scan_vectors`. Recall@10 of the leg at 10,000 passages of two
-# languages: .83 without, .996 and .997 with .2 and .4.
-TOWARDS_LANGUAGE = 0.3
-
 _SMALLEST_NORM = 1e-4
 
 
@@ -62,10 +57,6 @@ class QueryStatistics:
     `vector` is the plain question, `search_vector` the corrected one, both of unit length; a
     passage's cosine x to the latter becomes the vector part of the fused score as
     (x - v_lo) / v_width. `rivals` are the best corrected cosines of the background.
-
-    `scan_vectors` are what to ask an index of near vectors with. The corrected vector lies between
-    the languages, whose passages are two islands to a graph that was built on plain vectors: a walk
-    that starts on one rarely finds the other. Two walks, each from a little nearer to one, do.
     """
 
     language: str
@@ -73,7 +64,6 @@ class QueryStatistics:
     search_vector: Vector
     v_lo: float
     v_width: float
-    scan_vectors: tuple[Vector, ...]
     rivals: tuple[float, ...]
 
 
@@ -112,6 +102,12 @@ class Calibration:
     def ready(self) -> bool:
         """Whether the model's background is known."""
         return self._background is not None
+
+    @property
+    def language_axis(self) -> Vector | None:
+        """The direction from English to Chinese (dim,), of unit length; None where it is not known,
+        or the model does not tell them apart."""
+        return self._axis if self._background is not None and self._axis.any() else None
 
     @property
     def source(self) -> Source:
@@ -170,10 +166,6 @@ class Calibration:
             search_vector=search_vector,
             v_lo=float(against.mean()),
             v_width=self._width / norm,
-            scan_vectors=tuple(
-                cast(Vector, (search_vector + side * TOWARDS_LANGUAGE * self._axis))
-                for side in (1, -1)
-            ),
             rivals=tuple(float(value) for value in np.sort(against)[::-1][:NEAREST_COMPARED]),
         )
 
@@ -254,6 +246,5 @@ def uncorrected(query_vector: Vector, query: str) -> QueryStatistics:
         search_vector=query_vector,
         v_lo=0.0,
         v_width=1.0,
-        scan_vectors=(query_vector,),
         rivals=(),
     )

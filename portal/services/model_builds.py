@@ -76,7 +76,11 @@ def build(
             yield from _fill(services, model, batch_size, should_stop)
             yield Progress("indexing", *_note(services, model, "indexing"))
             build_store.bring_index_up_to_date(
-                services.database, connection, model, services.settings.search
+                services.database,
+                connection,
+                model,
+                services.settings.search,
+                axis=models.language_axis(services, model),
             )
             yield Progress("comparing", *_note(services, model, "comparing"))
             model_comparison.compare_with_serving(services, model)
@@ -112,18 +116,20 @@ def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool
 
 def requeue_lost(services: Services) -> None:
     """Queue builds that began and that nothing goes on with: their worker or their queue entry
-    is gone. So too the index of the model that serves, where somebody dropped it."""
+    is gone. So too the index of the model that serves, where somebody dropped it, or where it was
+    made before the model's direction of language was known."""
     with services.database.begin() as session:
         for model in build_store.unfinished_without_queue_entry(session):
             log.warning("model_build_requeued", model=model.name)
             build_store.enqueue_build(session, model)
         serving = embedding_models.find_active(session)
-        if (
-            serving is not None
-            and build_store.lacks_index(session, serving)
-            and not build_store.is_queued(session, serving)
-        ):
+        if serving is None or build_store.is_queued(session, serving):
+            return
+        if build_store.lacks_index(session, serving):
             log.warning("vector index is gone; making it anew", model=serving.name)
+            build_store.enqueue_build(session, serving)
+        elif serving.shape.axis is None and models.language_axis(services, serving) is not None:
+            log.info("vector_index_across_languages_queued", model=serving.name)
             build_store.enqueue_build(session, serving)
 
 

@@ -46,6 +46,14 @@ def loaded(services: Services, registered: RegisteredModel) -> LoadedModel:
     return found
 
 
+def language_axis(services: Services, registered: RegisteredModel) -> Vector | None:
+    """The model's direction of language (dimensions,), None while that is not known."""
+    try:
+        return loaded(services, registered).calibration.language_axis
+    except EmbedderUnavailable:
+        return None
+
+
 def source_of(
     settings: EmbeddingSettings, embedder: Embedder, *, dimensions: int | None = None
 ) -> ModelSource:
@@ -147,7 +155,8 @@ def _adopt(session: Session, services: Services, source: ModelSource) -> Registe
     active = embedding_models.find_active(session)
     if active is not None and _gives_way(session, services, active):
         model_switch.drop_model(session, active)
-    embedding_models.ensure_model(session, source, services.settings.search)
+    axis = services.calibration.language_axis
+    embedding_models.ensure_model(session, source, services.settings.search, axis=axis)
     serving = embedding_models.find_active(session)
     if serving is None:
         # Registered before, to be built, when nothing served.

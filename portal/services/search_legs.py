@@ -115,7 +115,6 @@ def _vector_query(prepared: Prepared) -> VectorQuery | None:
     return VectorQuery(
         model=prepared.model,
         search_vector=corrected if is_hybrid else plain,
-        scan_vectors=statistics.scan_vectors if is_hybrid else [plain],
         plain_vector=plain,
         corrected_vector=corrected,
         is_corrected=is_hybrid,

@@ -12,8 +12,9 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
 from portal.domain import locks
-from portal.domain.embedding import ModelSource
+from portal.domain.embedding import ModelSource, Vector
 from portal.settings import SearchSettings
+from portal.store import language_axis
 from portal.store.documents import PORTAL_COLLECTION
 from portal.store.models import CollectionRow, EmbeddingModelRow
 from portal.store.vector_index import IndexShape, create_statement, shape_for
@@ -82,15 +83,18 @@ def lock_registry(session: Session, *, shared: bool = False) -> None:
     )
 
 
-def ensure_model(session: Session, source: ModelSource, search: SearchSettings) -> RegisteredModel:
-    """The model's registration, made with its partition and index where it was missing.
+def ensure_model(
+    session: Session, source: ModelSource, search: SearchSettings, *, axis: Vector | None = None
+) -> RegisteredModel:
+    """The model's registration, made with its partition and index where it was missing; `axis`
+    (dimensions,) is its direction of language, if that is known.
 
     Raises ValueError when the name is registered with other dimensions.
     """
     lock_registry(session)
     row = session.scalar(select(EmbeddingModelRow).where(EmbeddingModelRow.name == source.name))
     if row is None:
-        row = _add(session, source, search)
+        row = _add(session, source, search, axis)
     elif row.dimensions != source.dimensions:
         raise ValueError(f"{source.name} is registered with {row.dimensions} dimensions")
     elif dict(row.options) != source.options or row.provider != source.provider:
@@ -100,7 +104,9 @@ def ensure_model(session: Session, source: ModelSource, search: SearchSettings) 
     return registered(row)
 
 
-def _add(session: Session, source: ModelSource, search: SearchSettings) -> EmbeddingModelRow:
+def _add(
+    session: Session, source: ModelSource, search: SearchSettings, axis: Vector | None
+) -> EmbeddingModelRow:
     shape = shape_for(search, source.dimensions)
     row = EmbeddingModelRow(
         name=source.name,
@@ -117,15 +123,21 @@ def _add(session: Session, source: ModelSource, search: SearchSettings) -> Embed
     if row.status == "active" and shape.method == "hnsw":
         # It serves from the first vector on. Other models get theirs when their rows are there,
         # which is several times faster; IVFFlat needs rows to find its centres.
+        if axis is not None:
+            row.index_axis = language_axis.ensure(session, row.id, axis)
+            session.flush()
         model = registered(row)
-        session.execute(text(create_statement(model.partition, shape, model.dimensions, search)))
+        session.execute(
+            text(create_statement(model.partition, model.shape, model.dimensions, search))
+        )
     return row
 
 
 # What `registered` reads, for a SELECT list in which the registry is m. Named one by one: a
 # statement that was prepared for all columns fails once a migration adds another.
 REGISTERED_COLUMNS = """m.id, m.name, m.dimensions, m.provider, m.options, m.index_method,
-    m.vector_type, m.status, m.is_complete, m.activated_at, m.retired_at, m.calibration"""
+    m.vector_type, m.index_axis, m.status, m.is_complete, m.activated_at, m.retired_at,
+    m.calibration"""
 
 
 def registered(row: Any) -> RegisteredModel:
@@ -136,7 +148,7 @@ def registered(row: Any) -> RegisteredModel:
         dimensions=row.dimensions,
         provider=row.provider,
         options=dict(row.options),
-        shape=IndexShape.of(row.index_method, row.vector_type),
+        shape=IndexShape.of(row.index_method, row.vector_type, row.index_axis),
         status=cast("Status", row.status),
         is_complete=row.is_complete,
         activated_at=row.activated_at,

@@ -19,6 +19,7 @@ from portal.domain.documents import Failure
 from portal.domain.embedding import Vector
 from portal.settings import SearchSettings
 from portal.store import chunks as chunk_store
+from portal.store import language_axis
 from portal.store.documents import PORTAL_COLLECTION
 from portal.store.embedding_models import RegisteredModel, list_models, lock_registry
 from portal.store.model_switch import IS_MISSING, PORTAL_CHUNKS, patiently, read_size
@@ -128,15 +129,25 @@ def building(engine: Engine, model: RegisteredModel) -> Iterator[Connection | No
 
 
 def bring_index_up_to_date(
-    database: Database, connection: Connection, model: RegisteredModel, search: SearchSettings
+    database: Database,
+    connection: Connection,
+    model: RegisteredModel,
+    search: SearchSettings,
+    *,
+    axis: Vector | None = None,
 ) -> None:
-    """See that the partition's index is as the settings want it; a new one is built aside, while
+    """See that the partition's index is as the settings want it and, where the model's direction of
+    language is known, shortened along this `axis` (dimensions,); a new one is built aside, while
     others read and write, and takes the place of the old one in one transaction.
 
     `connection` has no transactions.
     """
-    shape = shape_for(search, model.dimensions)
     with database.begin() as session:
+        lock_registry(session)
+        name = model.shape.axis
+        if axis is not None:
+            name = language_axis.ensure(session, model.id, axis, standing=name)
+        shape = shape_for(search, model.dimensions, name)
         size = read_size(session, model)
     if (
         shape == model.shape
@@ -153,7 +164,9 @@ def bring_index_up_to_date(
         replace(session, model.partition, name, shape.method)
         # Searches read this to know what to order by: it changes with the index.
         session.execute(
-            _this(model).values(index_method=shape.method, vector_type=shape.vector_type)
+            _this(model).values(
+                index_method=shape.method, vector_type=shape.vector_type, index_axis=shape.axis
+            )
         )
 
     patiently(database, put_in_place)

@@ -11,6 +11,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable
+from portal.store import language_axis
 from portal.store.documents import PORTAL_COLLECTION
 from portal.store.embedding_models import RegisteredModel, list_models
 from portal.store.models import CollectionRow, EmbeddingModelRow
@@ -119,6 +120,7 @@ def drop_model(session: Session, model: RegisteredModel) -> None:
         .values(embedding_model_id=None)
     )
     session.execute(text(f"DROP TABLE {model.partition}"))
+    language_axis.drop(session, model.id)
     session.delete(session.get_one(EmbeddingModelRow, model.id))
     session.flush()
 

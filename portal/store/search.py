@@ -48,11 +48,9 @@ from portal.store.term_postings import Bm25Shape, TermPostings
 from portal.store.tuning import Planner, Statements, under
 from portal.store.vector_index import VectorParameter, scan_settings
 
-# Of the passages that the vector leg offers, what each of two walks through the index brings.
-_SHARE_OF_A_SCAN = 0.75
-# Such a walk starts far from where it ends and needs a broader front. Recall@10 of the leg at
-# 50,000 passages of two languages: .982 with a front of 100, .994 with 160; one walk found .73.
-_FRONT_OF_A_SCAN = 2
+# A corrected question is not like the passages that the graph was made of, and needs a broader
+# front. Recall@10 of 100 rows at 50,000 passages: .979 with a front of 100, .994 with 150.
+_FRONT_OF_A_SCAN = 1.5
 # So often a search looks again where documents change while it runs.
 _MOST_LOOKS = 3
 # Of fewer passages than these all are compared, where that is not forbidden.
@@ -65,15 +63,14 @@ class StatementFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """What the vector leg looks for. `search_vector` orders the leg, an index is asked with each of
-    `scan_vectors`, `plain_vector` gives the cosine that is shown, `corrected_vector` the likeness
-    that fusion and confidence use; low and width put likeness on the scale of this question. With
-    `is_corrected` likeness orders even without a keyword leg, as in hybrid search that had to do
-    without one. Below a cosine of `least_similarity` nothing counts as found by the leg."""
+    """What the vector leg looks for. `search_vector` orders the leg, `plain_vector` gives the
+    cosine that is shown, `corrected_vector` the likeness that fusion and confidence use; low and
+    width put likeness on the scale of this question. With `is_corrected` likeness orders even
+    without a keyword leg, as in hybrid search that had to do without one. Below a cosine of
+    `least_similarity` nothing counts as found by the leg."""
 
     model: RegisteredModel
     search_vector: Vector
-    scan_vectors: Sequence[Vector]
     plain_vector: Vector
     corrected_vector: Vector
     is_corrected: bool
@@ -390,9 +387,7 @@ class PassageSearch:
             vector = VectorLeg.of(
                 self._vector.model,
                 self.trace.vector_plan,
-                scans=len(self._vector.scan_vectors),
                 limit=self.limits.leg_limit,
-                scan_limit=self._scan_limit(),
                 of_chunks=enabled.of_chunks,
             )
         if self._keywords is not None and self.trace.keyword_plan is not None:
@@ -458,22 +453,13 @@ class PassageSearch:
         """How many near vectors a walk of the index keeps in view. With passages switched off it is
         as many more as bring enough that count at once: a walk that has to go on does most of its
         work anew."""
-        wanted, enabled = self._scan_limit(), self.trace.enabled
+        wanted, enabled = self.limits.leg_limit, self.trace.enabled
         factor = self._vector.model.candidate_factor if self._vector else 1
-        front = wanted * factor * (_FRONT_OF_A_SCAN if self._is_walked_twice else 1)
+        is_broad = self._vector is not None and self._vector.is_corrected
+        front = math.ceil(wanted * factor * (_FRONT_OF_A_SCAN if is_broad else 1))
         share = enabled.chunk_count / max(1, self.trace.total_chunks) if enabled else 1.0
         spread = math.sqrt(wanted * max(0.0, 1.0 - share))
         return max(front, math.ceil((wanted + 2 * spread) / max(share, _LEAST_SHARE)))
-
-    def _scan_limit(self) -> int:
-        """How much each walk of the index is to bring: of two, more than its half of the leg, for
-        the languages of the corpus may be unequal."""
-        share = _SHARE_OF_A_SCAN if self._is_walked_twice else 1.0
-        return math.ceil(self.limits.leg_limit * share)
-
-    @property
-    def _is_walked_twice(self) -> bool:
-        return self._vector is not None and len(self._vector.scan_vectors) > 1
 
     def _range(self) -> float:
         """How far apart scores can lie, on the scale of whatever orders."""
@@ -503,11 +489,7 @@ class PassageSearch:
 
 
 def _vector_binds(vector: VectorQuery) -> dict[str, Any]:
-    scans: dict[str, Any] = {
-        f"scan_vector_{number}": VectorParameter(each)
-        for number, each in enumerate(vector.scan_vectors)
-    }
-    return scans | {
+    return {
         "search_vector": VectorParameter(vector.search_vector),
         "plain_vector": VectorParameter(vector.plain_vector),
         "corrected_vector": VectorParameter(vector.corrected_vector),

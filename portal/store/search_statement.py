@@ -47,42 +47,32 @@ class KeywordPlan(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """`scans` are what the index is asked to order by, once each, for `scan_limit` passages;
-    `order` is the index's distance and `distance` the exact one to what the leg looks for, which
-    offers `limit` passages. `of_chunks` tells what the enabled set of an exact plan names."""
+    """`order` is what the index is asked to order by, `distance` the exact one to what the leg
+    looks for, which offers `limit` passages. `of_chunks` tells what the enabled set of an exact
+    plan names."""
 
     partition: str
-    scans: tuple[str, ...]
     order: str
     distance: str
     candidate_factor: int
     plan: VectorPlan
     limit: int
-    scan_limit: int
     of_chunks: bool = False
 
     @classmethod
     def of(
-        cls,
-        model: RegisteredModel,
-        plan: VectorPlan,
-        *,
-        scans: int,
-        limit: int,
-        scan_limit: int,
-        of_chunks: bool,
+        cls, model: RegisteredModel, plan: VectorPlan, *, limit: int, of_chunks: bool
     ) -> VectorLeg:
+        # An index of plain vectors finds little between the languages: until it is made anew, it
+        # is asked for what is near the plain question.
+        asked = "search_vector" if model.shape.axis else "plain_vector"
         return cls(
             partition=model.partition,
-            scans=tuple(
-                model.order_expression("e", f"scan_vector_{number}") for number in range(scans)
-            ),
-            order=model.order_expression("e", "search_vector"),
+            order=model.order_expression("e", asked),
             distance=model.exact_distance("e", "search_vector"),
             candidate_factor=model.candidate_factor,
             plan=plan,
             limit=limit,
-            scan_limit=scan_limit,
             of_chunks=of_chunks,
         )
 
@@ -278,28 +268,17 @@ def _vector_leg(leg: VectorLeg, shape: Shape) -> str:
 
 
 def _by_index(leg: VectorLeg, shape: Shape) -> str:
-    """What the walks through the index bring together, nearest first."""
-    counting = _counting("e", shape, chunks=bool(shape.chunks))
-    # An index over signs alone orders so roughly that the full vectors have to.
-    distance = leg.distance if leg.candidate_factor > 1 else leg.order
-    walks = [
-        f"""
-        (SELECT e.chunk_id, e.document_id, {distance} AS distance
-         FROM {leg.partition} e {counting}
-         ORDER BY {scan}
-         LIMIT {leg.scan_limit * leg.candidate_factor})
-        """
-        for scan in leg.scans
-    ]
-    if len(walks) == 1 and leg.candidate_factor == 1:
-        return walks[0]
-    return f"""
-        SELECT chunk_id, (array_agg(document_id))[1] AS document_id, min(distance) AS distance
-        FROM ({" UNION ALL ".join(walks)}) walks
-        GROUP BY chunk_id
-        ORDER BY distance
-        LIMIT {leg.limit}
+    """What a walk through the index brings. Its order is rough, that of signs alone most of all:
+    full vectors tell the distance."""
+    walk = f"""
+        SELECT e.chunk_id, e.document_id, {leg.distance} AS distance
+        FROM {leg.partition} e {_counting("e", shape, chunks=bool(shape.chunks))}
+        ORDER BY {leg.order}
+        LIMIT {leg.limit * leg.candidate_factor}
     """
+    if leg.candidate_factor == 1:
+        return walk
+    return f"SELECT * FROM ({walk}) walk ORDER BY distance LIMIT {leg.limit}"
 
 
 def _keyword_leg(leg: KeywordLeg, shape: Shape) -> str:

@@ -22,6 +22,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session
 
 from portal.settings import SearchSettings
+from portal.store import language_axis
 
 Method = Literal["hnsw", "ivfflat"]
 VectorType = Literal["halfvec", "vector", "bit"]
@@ -43,17 +44,22 @@ _MOST_LISTS = 32768
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """How an index over vectors is built: its kind, what it keeps of each vector, and what it
-    orders by. Signs alone tell angles, whatever the metric."""
+    """How an index over vectors is built: its kind, what it keeps of each vector, what it orders
+    by, and the name of the `language_axis` along which its vectors are shortened, if they are.
+    Signs alone tell angles, whatever the metric."""
 
     method: Method = "hnsw"
     vector_type: VectorType = "halfvec"
     metric: Metric = "cosine"
+    axis: str | None = None
 
     @classmethod
-    def of(cls, method: str, vector_type: str) -> IndexShape:
-        """The shape that the registry's two words name; the table lets no others in."""
-        return cls(cast("Method", method), cast("VectorType", vector_type))
+    def of(cls, method: str, vector_type: str, axis: str | None = None) -> IndexShape:
+        """The shape of an index over unit vectors that the registry's words name; the table lets
+        no others in."""
+        # Shortened vectors are of no common length: it is their inner product that tells.
+        metric: Metric = "ip" if axis else "cosine"
+        return cls(cast("Method", method), cast("VectorType", vector_type), metric, axis)
 
     @property
     def operator_class(self) -> str:
@@ -67,6 +73,11 @@ class IndexShape:
 
     def indexed(self, vector: str, dimensions: int) -> str:
         """The expression that the index is built on, of an SQL expression for a full vector."""
+        if self.axis:
+            vector = language_axis.shortened(self.axis, vector)
+        return self._kept(vector, dimensions)
+
+    def _kept(self, vector: str, dimensions: int) -> str:
         if self.vector_type == "bit":
             return f"CAST(binary_quantize({vector}) AS bit({dimensions}))"
         return f"CAST({vector} AS {self.vector_type}({dimensions}))"
@@ -74,19 +85,23 @@ class IndexShape:
     def distance(self, vector: str, question: str, dimensions: int) -> str:
         """The distance that the index orders by, between an SQL expression for a full vector and
         a bind that holds a VectorParameter."""
-        asked = self.indexed(f"CAST({question} AS vector)", dimensions)
+        asked = f"CAST({question} AS vector)"
+        if self.axis:
+            asked = language_axis.stretched(self.axis, asked)
+        asked = self._kept(asked, dimensions)
         operator = "<~>" if self.vector_type == "bit" else _OPERATORS[self.metric]
         return f"({self.indexed(vector, dimensions)} {operator} {asked})"
 
 
-def shape_for(search: SearchSettings, dimensions: int) -> IndexShape:
-    """The shape that the settings ask for, or the nearest that vectors of this length can have."""
+def shape_for(search: SearchSettings, dimensions: int, axis: str | None = None) -> IndexShape:
+    """The shape that the settings ask for, or the nearest that vectors of this length can have,
+    with the vectors shortened along an axis."""
     vector_type: VectorType = search.vector_type
     if vector_type == "vector" and dimensions > MAX_VECTOR_DIMENSIONS:
         vector_type = "halfvec"
     if vector_type == "halfvec" and dimensions > MAX_HALFVEC_DIMENSIONS:
         vector_type = "bit"
-    return IndexShape(search.index, vector_type)
+    return IndexShape.of(search.index, vector_type, axis)
 
 
 def index_name(partition: str, method: str) -> str:

@@ -55,7 +55,6 @@ def find(
             else VectorQuery(
                 model=model,
                 search_vector=vector,
-                scan_vectors=[vector],
                 plain_vector=vector,
                 corrected_vector=vector,
                 is_corrected=False,

@@ -13,7 +13,6 @@ from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services, model_builds, model_switch, models, searching
 from portal.store import embedding_models, vector_index
 from portal.store.embedding_models import RegisteredModel
-from portal.store.vector_index import IndexShape
 from tests.conftest import Portal
 
 WORDS = ("coral", "tea", "bread", "lamp", "train", "heron", "violin", "granite", "cedar", "kiln")
@@ -65,7 +64,8 @@ def test_index_is_built_used_and_right(
     (index,) = indexes(portal)
     assert (index.method, index.is_valid) == (method, True)
     model = serving(portal)
-    assert model.shape == IndexShape.of(method, vector_type)
+    assert (model.shape.method, model.shape.vector_type) == (method, vector_type)
+    assert model.shape.axis is not None
     assert f"Index Scan using {index.name}" in plan(portal, model)
     for word in WORDS:
         request = SearchRequest(word, mode=SearchMode.VECTOR)

@@ -107,6 +107,8 @@ class EmbeddingModelRow(Base):
     # How the partition's index stands: searches order by the very expression it is built on.
     index_method: Mapped[str] = mapped_column(Text, server_default=text("'hnsw'"))
     vector_type: Mapped[str] = mapped_column(Text, server_default=text("'halfvec'"))
+    # Names the functions of `language_axis` that stand in the index's expression.
+    index_axis: Mapped[str | None] = mapped_column(Text)
     status: Mapped[str] = mapped_column(Text, server_default=text("'building'"))
     # Whether every passage surely has a vector; else that must be counted.
     is_complete: Mapped[bool] = mapped_column(server_default=text("false"))
@@ -130,6 +132,8 @@ class EmbeddingModelRow(Base):
         ),
         CheckConstraint("index_method IN ('hnsw', 'ivfflat')", name="index_method_known"),
         CheckConstraint("vector_type IN ('halfvec', 'vector', 'bit')", name="vector_type_known"),
+        # It stands in statements.
+        CheckConstraint("index_axis ~ '^m[0-9]+_[0-9a-f]{12}$'", name="index_axis_plain"),
         CheckConstraint(
             "stage IN ('queued', 'embedding', 'indexing', 'comparing', 'failed')",
             name="stage_known",

@@ -271,6 +271,40 @@ def import_documents(
     ctx.exit(status)
 
 
+OTHER_DATA_DIR = click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="As `portal serve` was given it."
+)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace FILE, when the new backup is whole.")
+@OTHER_DATA_DIR
+@click.pass_context
+def backup(ctx: click.Context, file: Path, force: bool, data_dir: Path | None) -> None:
+    """Write all that the portal keeps into FILE, which must not exist. The portal may serve
+    meanwhile. Whoever has the file has everything: keep it as safe as the portal."""
+    from portal import backups
+
+    backups.take(_settings(ctx, data_dir=data_dir and data_dir.resolve()), file, force=force)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Also where the portal has documents: they are lost.")
+@OTHER_DATA_DIR
+@click.pass_context
+def restore(ctx: click.Context, file: Path, replace: bool, data_dir: Path | None) -> None:
+    """Make the portal what it was when the backup FILE was taken. The portal must be stopped. What
+    fails or is interrupted leaves it as it was.
+
+    FILE must come from somebody whom you trust like the portal itself."""
+    from portal import backups
+
+    settings = _settings(ctx, data_dir=data_dir and data_dir.resolve())
+    backups.put_back(settings, file, replace=replace)
+
+
 @main.command("import-chroma")
 @click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")

@@ -22,7 +22,7 @@
     │     ChatUnavailable, TooManyAnswers, VectorStoreDisabled, DatabaseUnavailable,
     │     IssuerUnavailable
     ├── StorageFull 507
-    └── ServerSetup (command line only)
+    └── ServerSetup, BackupRefused (command line only)
 
 A message says what happened, why, and what to do. It is an English template with ``%(name)s``
 places; each surface (page, JSON, command line) translates the template and then fills it in,
@@ -442,6 +442,13 @@ class ServerSetup(PortalError):
     """The machine or its database is not fit to serve; told on the command line."""
 
     code = "server_setup"
+    message = "%(reason)s"
+
+
+class BackupRefused(PortalError):
+    """A backup cannot be taken or restored as things are; told on the command line."""
+
+    code = "backup_refused"
     message = "%(reason)s"
 
 

@@ -29,6 +29,7 @@ from portal.domain import locks
 
 INDEX = "ix_document_chunks_bm25"
 TABLE = "document_chunks"
+STATE_TABLE = "bm25_index_state"
 
 # What the index may lag behind the table by while others write.
 _COUNT_TOLERANCE = 0.05

@@ -69,8 +69,7 @@ def _await_turn(connection: Connection) -> None:
 
 def _leads_back(current: str | None, revision: str) -> bool:
     """Whether `revision` lies before the `current` one."""
-    # From the first to the newest.
-    known = [script.revision for script in _scripts().walk_revisions()][::-1]
+    known = known_revisions()
     if current is not None and current not in known:
         raise ServerSetup(
             reason=f"The database's schema ({current}) was made by a newer portal; this one knows "
@@ -91,6 +90,11 @@ def current_revision(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
+def known_revisions() -> list[str]:
+    """All that this code knows, from the first to the newest."""
+    return [script.revision for script in _scripts().walk_revisions()][::-1]
+
+
 def newest_revision() -> str | None:
     """The revision this code wants."""
     return _scripts().get_current_head()
@@ -98,6 +102,12 @@ def newest_revision() -> str | None:
 
 def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(_config())
+
+
+def is_portal_relation(name: str) -> bool:
+    """Whether a table or a type is the portal's or its job queue's."""
+    ours = ("procrastinate_", "chunk_embeddings_")
+    return name in metadata.tables or name == "alembic_version" or name.startswith(ours)
 
 
 def is_ours(name: str | None, kind: str) -> bool:

@@ -17,7 +17,7 @@ _IN_ENGLISH = {
     "services/collection_checks.py",
     "services/vector_collections.py",
 }
-_ENGLISH_ERRORS = {"ServerSetup", "warning"}
+_ENGLISH_ERRORS = {"BackupRefused", "ServerSetup", "warning"}
 _NAMES_OF_FIELDS = re.compile(r"\w+(, \w+)*")
 
 

@@ -1,0 +1,84 @@
+"""What a backup says of itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from portal.errors import BackupRefused
+
+FORMAT = "knowledge-portal-backup"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A part of a backup."""
+
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything that a restore looks at before it touches anything. `rows` counts each table's at
+    the moment that the backup shows; `members` are all parts but the manifest itself, by name."""
+
+    portal_version: str
+    schema_revision: str
+    schema: str
+    postgresql_version: str
+    pg_dump_version: str
+    taken_at: str
+    rows: dict[str, int]
+    members: dict[str, Member]
+
+    def to_json(self) -> bytes:
+        told = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self)
+        return (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Manifest:
+        """Raises BackupRefused for what is none, or one of a newer portal."""
+        try:
+            told = json.loads(text)
+            if told["format"] != FORMAT:
+                raise ValueError(told["format"])
+            version = _number(told["format_version"])
+            if version > FORMAT_VERSION:
+                raise BackupRefused(
+                    reason=f"The backup has format {version}, made by portal "
+                    f"{told.get('portal_version')}; this portal reads up to {FORMAT_VERSION}. "
+                    "Restore it with that portal or a newer one."
+                )
+            return cls._of(told)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise BackupRefused(reason="The backup's manifest cannot be read.") from error
+
+    @classmethod
+    def _of(cls, told: dict[str, Any]) -> Manifest:
+        words = ("portal_version", "schema_revision", "schema", "postgresql_version",
+                 "pg_dump_version", "taken_at")  # fmt: skip
+        members = {
+            _word(name): Member(_number(one["size_bytes"]), _word(one["sha256"]))
+            for name, one in told["members"].items()
+        }
+        return cls(
+            **{name: _word(told[name]) for name in words},
+            rows={_word(name): _number(count) for name, count in told["rows"].items()},
+            members=members,
+        )
+
+
+def _word(value: object) -> str:
+    """Printable, as it may be shown to a terminal."""
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError(value)
+    return value
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(value)
+    return value

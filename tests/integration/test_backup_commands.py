@@ -1,0 +1,64 @@
+"""The commands as an operator gives them, on embedded databases: one that serves, and a new one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from portal.bootstrap import build_services
+from portal.database.embedded import EmbeddedPostgres, borrowed
+from portal.database.lock import DataDirLock
+from portal.domain.search import SearchMode, SearchRequest
+from portal.services import accounts, library, searching, sessions, setup, tokens
+from tests.conftest import PASSWORD, SERVER, make_settings
+
+LETTER = "灯塔的预算在第七章。The budget of the lighthouse is in section 7.\n" * 40
+
+
+def portal(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("portal")), *map(str, arguments)]
+    environment = {"PORTAL_EMBEDDING__PROVIDER": "hashing", "PORTAL_ADMIN_PASSWORD": PASSWORD}
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+@pytest.mark.slow
+def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path: Path) -> None:
+    old, new, file = tmp_path / "old", tmp_path / "new", tmp_path / "portal.tar"
+    (tmp_path / "letter.txt").write_text(LETTER, encoding="utf-8")
+    assert portal("import", tmp_path / "letter.txt", "--wait", "--data-dir", old).returncode == 0
+
+    server = EmbeddedPostgres(old, extra_settings=SERVER)
+    with DataDirLock(old) as lock:
+        lock.announce("http://127.0.0.1:8000")
+        services = build_services(make_settings(old, server.start(), secret_key=None))
+        token = sessions.token_for(services, accounts.find_person(services, "admin"), ttl_s=600)
+        services.database.dispose()
+        taken = portal("backup", file, "--data-dir", old)
+        refused = portal("restore", file, "--replace", "--data-dir", old)
+        assert server.is_running()
+        server.stop()
+    assert (taken.returncode, taken.stderr) == (0, "")
+    assert (refused.returncode, "A portal already runs" in refused.stderr) == (1, True)
+
+    restored = portal("restore", file, "--data-dir", new)
+    assert restored.returncode == 0, restored.stderr
+    assert "restored 1 documents" in restored.stdout
+    assert not list(tmp_path.glob(".*"))
+    with borrowed(new, extra_settings=SERVER) as url:
+        services = build_services(make_settings(new, url, secret_key=None))
+        setup.heal_keyword_index(services)  # As each start does.
+        assert sessions.sign_in(services, name="admin", password=PASSWORD)
+        admin = accounts.find_person(services, "admin")
+        assert tokens.authenticate(services, token).person == admin
+        (letter,) = library.list_documents(services, admin).items
+        assert b"".join(library.open_file(services, admin, letter.id).parts) == LETTER.encode()
+        for mode in SearchMode:
+            found = searching.search(services, admin, SearchRequest(query="灯塔", mode=mode))
+            assert {hit.document_id for hit in found.hits} == {letter.id}, mode
+        services.database.dispose()

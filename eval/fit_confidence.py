@@ -6,9 +6,10 @@ A model's vectors are kept in var/eval; embedding five sets for the first time t
 hour. ``--one-set`` also fits on each set alone and tests on all others; ``--write`` replaces the
 constants of the portal and the diagrams in docs/.
 
-The direction comes from a logistic regression. Where it crosses one half is set apart from that:
-where as many right first results are flagged as questions without an answer are not, for the flag
-is there to tell these two apart. The slope comes from the likeliest one.
+The direction comes from a logistic regression. Where it crosses one half is set apart from that, by
+the share of questions without an answer that are to be flagged (`CUTS`), for results in the
+question's language and for those in another: the flag is there to keep these questions out, and how
+many right results that costs follows.
 """
 
 from __future__ import annotations
@@ -32,20 +33,27 @@ from eval.remembered import Remembered
 from eval.samples import Judged, prepare, samples
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
-from portal.embeddings.confidence import CONSTANTS, FEATURES, Weighing, Weighings
+from portal.embeddings.confidence import ACROSS, CONSTANTS, FEATURES, Weighing, Weighings
 from portal.settings import EmbeddingSettings
 
 # The best result is what people act on; the rest keep the fit from being about rank alone.
 REST_WEIGHT = 0.1
 RIDGE = 1e-4
-# Share of right first results flagged, over the share of questions without an answer that are not.
-# A little below one: a right answer that is doubted is the worse mistake.
-TRADE = 0.85
-# Of the likeliest slope. A steeper one has less calibration error on sets that were not fitted to,
-# where fewer results than here are among the doubtful ones.
-SHARPNESS = 1.4
-# Slopes that are tried, relative to the regression's.
-_SLOPES = np.geomspace(0.3, 4, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a model crosses one half: `flagged` is the share of first results of questions without
+    an answer that lie below. `steeper` is its slope, relative to the regression's."""
+
+    flagged: float
+    steeper: float
+
+
+# By whether question and passage are in different languages. More are flagged than the nine tenths
+# that are asked for, since on sets that were not fitted to it is one to four points fewer. Across
+# languages meaning tells more than the regression knows, most of whose rows are within one.
+CUTS = {False: Cut(flagged=0.955, steeper=1.2), True: Cut(flagged=0.935, steeper=1.8)}
 
 
 def fit(judged: Sequence[Judged]) -> Weighings:
@@ -55,31 +63,31 @@ def fit(judged: Sequence[Judged]) -> Weighings:
     return Weighings(
         models={
             # Meaning alone has to judge results in any language, words only those in their own.
-            kind: _fit_one(judged if kind == "vector" else same, names)
-            for kind, names in FEATURES.items()
+            kind: _fit_one(judged if kind in {"vector", ACROSS} else same, kind)
+            for kind in FEATURES
         },
         source="fitted",
     )
 
 
-def _fit_one(judged: Sequence[Judged], names: Sequence[str]) -> Weighing:
+def _fit_one(judged: Sequence[Judged], kind: str) -> Weighing:
+    names = FEATURES[kind]
     features = np.array([[one.features[name] for name in names] for one in judged])
     relevant = np.array([one.relevant for one in judged])
-    answerable = np.array([one.answerable for one in judged])
-    weights = balanced(judged, rest=REST_WEIGHT)
-    solved = logistic(features, relevant.astype(float), weights)
-    score = features @ solved[:-1]
-    firsts = balanced(judged, rest=0.0)
-    right = relevant & (firsts > 0)
-    wrong = ~answerable & (firsts > 0)
-    zero = _equal_error((score[right], firsts[right]), (score[wrong], firsts[wrong]))
-    slope = SHARPNESS * _likeliest_slope(score - zero, relevant, weights)
+    solved = logistic(features, relevant.astype(float), balanced(judged, rest=REST_WEIGHT))
+    wrong = [place for place, one in enumerate(judged) if one.first and not one.answerable]
+    is_across = kind == ACROSS
+    # Sets in one language have no result in another: there those in their own have to do.
+    wrong = [place for place in wrong if judged[place].same_language is not is_across] or wrong
+    cut = CUTS[is_across]
+    weights = balanced([judged[place] for place in wrong], rest=0.0)
+    zero = weighted_quantile(features[wrong] @ solved[:-1], weights, cut.flagged)
     return Weighing(
         weights={
-            name: round(float(weight * slope), 3)
+            name: round(float(weight * cut.steeper), 3)
             for name, weight in zip(names, solved, strict=False)
         },
-        constant=round(float(-zero * slope), 3),
+        constant=round(float(-zero * cut.steeper), 3),
     )
 
 
@@ -117,29 +125,12 @@ def logistic(features: Floats, outcomes: Floats, weights: Floats, steps: int = 4
     return found
 
 
-def _equal_error(right: tuple[Floats, Floats], wrong: tuple[Floats, Floats]) -> float:
-    """The score below which the share of `right` is `TRADE` times that of `wrong` above it, both
-    as (scores, weights)."""
-    scores = np.concatenate([right[0], wrong[0]])
-    places = np.quantile(scores, np.linspace(0.005, 0.995, 399))
-
-    def below(sample: tuple[Floats, Floats]) -> Floats:
-        order = np.argsort(sample[0])
-        summed = np.append(0.0, np.cumsum(sample[1][order]) / sample[1].sum())
-        found: Floats = summed[np.searchsorted(sample[0][order], places)]
-        return found
-
-    missed, passed = below(right), 1 - below(wrong)
-    return float(places[np.argmin(np.abs(missed - TRADE * passed))])
-
-
-def _likeliest_slope(score: Floats, relevant: Floats, weights: Floats) -> float:
-    signs = np.where(relevant, -1.0, 1.0)
-    losses = [
-        float(weights @ np.logaddexp(0, np.clip(signs * slope * score, -50, 50)))
-        for slope in _SLOPES
-    ]
-    return float(_SLOPES[int(np.argmin(losses))])
+def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
+    """The value that `share` of all weight is at or below."""
+    order = np.argsort(values)
+    summed = np.cumsum(weights[order])
+    place = int(np.searchsorted(summed, share * summed[-1]))
+    return float(values[order[min(place, len(order) - 1)]])
 
 
 @dataclass(frozen=True, slots=True)

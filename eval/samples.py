@@ -98,7 +98,8 @@ def prepare(embedder: Embedder, calibration: Calibration, directory: Path) -> Ma
     return Material(
         names=names,
         vectors=vectors,
-        terms=[index_terms(p.text).split() for _, p in passages],
+        # As the engine indexes them: with the title.
+        terms=[index_terms(f"{p.title}\n{p.text}").split() for _, p in passages],
         languages=[detect_language(p.text) for _, p in passages],
         titles=np.array([titles.setdefault(p.title or p.id, len(titles)) for _, p in passages]),
         set_of_passage=np.array([place for place, _ in passages]),

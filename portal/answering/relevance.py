@@ -20,7 +20,7 @@ from portal.text.scripts import HAN
 from portal.text.sentences import sentence_spans
 
 # Weights of what `Evidence` holds.
-_CONFIDENCE, _SENTENCE, _AHEAD, _CONSTANT = 0.48, 6.65, 6.97, -3.51
+_CONFIDENCE, _SENTENCE, _AHEAD, _CONSTANT = 0.6, 4.11, 7.8, -3.12
 # Across languages there are no words to go by. Even odds of search become the least chance with
 # which an answer is given, see `extractive.LEAST_CHANCE`.
 _ACROSS = math.log(0.2 / 0.8)

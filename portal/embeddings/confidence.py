@@ -1,6 +1,7 @@
 """The chance that a passage answers the question, from evidence that fusion does not decide.
 
-Small logistic models, by what there is to go on: words and meaning, meaning alone, words alone.
+Small logistic models, by what there is to go on: words and meaning, meaning alone, words alone, and
+meaning where question and passage are in different languages.
 Their features are in units that carry over from one language and one corpus to another;
 `eval/fit_confidence.py` fits the constants and reports how well they hold where they were not
 fitted.
@@ -25,13 +26,16 @@ from portal.domain.search import NEAREST_COMPARED
 # right answer are near, too; the background makes the mean mean something from one passage on.
 FIELD_RANKS = (11, NEAREST_COMPARED)
 
-# The models and what each needs to know, the best first.
+ACROSS = "across"
+# The models and what each needs to know, the best first. The last is for passages in another
+# language than the question's, whatever is known.
 FEATURES: dict[str, tuple[str, ...]] = {
     "both": ("lead", "behind", "words", "coverage"),
     "covered": ("lead", "behind", "coverage"),
     "vector": ("lead", "behind"),
     "text": ("words", "coverage", "words_behind"),
     "coverage": ("coverage",),
+    ACROSS: ("lead", "behind"),
 }
 
 CONSTANTS = Path(__file__).parent / "constants.json"
@@ -104,12 +108,13 @@ class Weighings:
     def confidence(self, features: Features, *, same_language: bool = True) -> float:
         """Chance in [0, 1] that a passage with these features is relevant; 0 without any."""
         features = self.scale.applied(features)
-        best = self._chance(features, self.models)
         if same_language or "lead" not in features:
-            return best
+            return self._chance(features, self.models)
+        across = self.models[ACROSS].chance(features)
         # Across languages shared words are rare, so their absence says nothing; a code or a name
         # that both have still counts.
-        return max(best, self.models["vector"].chance(features))
+        has_words = "coverage" in features
+        return max(across, self._chance(features, self.models)) if has_words else across
 
     @staticmethod
     def _chance(features: Features, models: Mapping[str, Weighing]) -> float:

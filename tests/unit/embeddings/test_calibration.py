@@ -176,6 +176,17 @@ def test_more_evidence_never_lowers_confidence():
                 assert weighings.confidence(kept) > weighings.confidence(before), (kind, name)
 
 
+def test_across_languages_missing_words_cost_nothing_and_common_ones_count():
+    weighings = load_weighings(E5)
+    meaning = {"lead": 2.0, "behind": 0.0}
+    alone = weighings.confidence(meaning, same_language=False)
+    without = meaning | {"words": 0.0, "coverage": 0.0}
+    assert weighings.confidence(without, same_language=False) == alone
+    shared = meaning | {"words": 1.0, "coverage": 1.0}
+    assert weighings.confidence(shared, same_language=False) > alone
+    assert weighings.confidence(without) < weighings.confidence(without, same_language=False)
+
+
 def test_level_of_the_field_needs_no_corpus_and_leaves_out_what_is_nearest():
     background = [0.1] * 31
     assert field_level([], background) == pytest.approx(0.1)

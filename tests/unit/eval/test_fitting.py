@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eval.fit_confidence import assess, balanced, fit, logistic
+from eval.fit_confidence import CUTS, assess, balanced, fit, logistic, weighted_quantile
 from eval.samples import Judged
 from portal.embeddings.confidence import FEATURES
 
 NAMES = sorted({name for names in FEATURES.values() for name in names})
 
 
-def judged(count=400, seed=0):
+def judged(count=400, seed=0, *, same_language=True):
     """Results whose features tell answers from the rest, with some overlap."""
     rng = np.random.default_rng(seed)
     found = []
@@ -34,7 +34,7 @@ def judged(count=400, seed=0):
                     features=features | {"behind": behind, "words_behind": behind / 10},
                     relevant=answerable and rank == 0,
                     first=rank == 0,
-                    same_language=True,
+                    same_language=same_language,
                 )
             )
     return found
@@ -66,11 +66,28 @@ def test_fit_on_some_questions_holds_on_others():
     assert row.off_topic_flagged > 0.85
 
 
-def test_fit_flags_as_many_right_results_as_it_passes_wrong_ones():
-    results = judged(2000)
-    row = assess(results, "zh", "whole", fit(results))
+@pytest.mark.parametrize("same_language", [True, False], ids=["one language", "across"])
+def test_fit_flags_the_share_of_questions_without_an_answer_that_is_asked_for(same_language):
+    results = judged(2000, same_language=same_language)
+    # Results in the questions' own language are there as well, and must not move the others' cut.
+    others = judged(2000, seed=1, same_language=not same_language)
+    row = assess(results, "zh", "whole", fit([*results, *others]))
     assert row is not None
-    assert row.relevant_flagged == pytest.approx(1 - row.off_topic_flagged, abs=0.05)
+    flagged = CUTS[not same_language].flagged
+    assert row.off_topic_flagged == pytest.approx(flagged, abs=0.015)
+
+
+def test_fit_to_one_language_still_judges_results_in_another():
+    row = assess(judged(seed=1, same_language=False), "zh", "whole", fit(judged(seed=0)))
+    assert row is not None
+    assert row.off_topic_flagged > 0.85
+
+
+def test_weighted_quantile_counts_weights():
+    values, weights = np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 8.0])
+    assert weighted_quantile(values, weights, 0.05) == 1
+    assert weighted_quantile(values, weights, 0.5) == 2
+    assert weighted_quantile(values, weights, 1.0) == 3
 
 
 def test_nothing_to_tell_apart_is_no_row():

@@ -26,6 +26,7 @@ from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings import background as backgrounds
 from portal.embeddings.background import Background
 from portal.embeddings.confidence import (
+    MOST_WITHOUT_CODE,
     Evidence,
     Features,
     LeadScale,
@@ -203,9 +204,13 @@ class Calibration:
         """Chance of each passage; see `features`."""
         language = statistics.language if statistics else None
         features = self.features(statistics, evidence, text_scale, nearest)
-        return [
+        chances = [
             self.confidence(one_features, same_language=language in {None, one.language})
             for one, one_features in zip(evidence, features, strict=True)
+        ]
+        return [
+            min(chance, MOST_WITHOUT_CODE) if one.lacks_code else chance
+            for one, chance in zip(evidence, chances, strict=True)
         ]
 
     def _corrected(self, query_vector: Vector, language: str) -> Vector:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,14 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ACROSS: ("lead", "behind"),
 }
 
+# The most that is said of a passage without the code that the question names.
+MOST_WITHOUT_CODE = 0.3
+# As `portal.text.analyser` writes them: a letter first, then digits, parts joined by zz.
+_JOINT = "zz"
+# The 70s and the 10th are none, and a negative number or an emoji begins with zz.
+_CODE = re.compile(r"(?!zz[mu][0-9])[^\W\d_][^\W_]*[0-9][^\W_]*")
+_NUMBER = re.compile(r"[0-9]+(?:zz[0-9]+)*")
+
 CONSTANTS = Path(__file__).parent / "constants.json"
 
 Features = Mapping[str, float]
@@ -49,8 +58,8 @@ Source = Literal["fitted", "corpus", "borrowed"]
 class Evidence:
     """What search found out about one passage. `corrected` is the cosine to the search vector,
     `keyword` the BM25 score, 0 where that leg did not find it, `coverage` the share of the
-    question's words that the passage has; None is unknown. Passages of one `document` do not
-    compete with each other.
+    question's words that the passage has; None is unknown. `lacks_code` when the question names
+    one that the passage has not. Passages of one `document` do not compete with each other.
     """
 
     document: Hashable
@@ -59,6 +68,7 @@ class Evidence:
     corrected: float | None = None
     keyword: float | None = None
     coverage: float | None = None
+    lacks_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,23 @@ def coverage(terms: Sequence[str], passage_terms: str) -> float:
     # Looked for in the text itself: cutting it into hundreds of words costs many times more.
     padded = f" {passage_terms} "
     return sum(f" {term} " in padded for term in terms) / len(terms)
+
+
+def lacks_code(terms: Sequence[str], passage_terms: str) -> bool:
+    """Whether a question names codes (`PO-4711`, `v0.8`, `B12`) and a passage, given as it is
+    indexed, has none of them, neither whole nor its number: those beside it in a list are near in
+    every other way."""
+    codes = [term for term in terms if _CODE.fullmatch(term)]
+    if not codes:
+        return False
+    parts = {part for code in codes if _JOINT in code for part in code.split(_JOINT)}
+    codes = [code for code in codes if code not in parts]
+    padded = f" {passage_terms} "
+    return not any(
+        f" {piece} " in padded
+        for code in codes
+        for piece in (code, max(_NUMBER.findall(code), key=len))
+    )
 
 
 def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[dict[str, float]]:

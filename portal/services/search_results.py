@@ -19,7 +19,7 @@ from portal.domain.search import (
     Unit,
 )
 from portal.embeddings.calibration import QueryStatistics
-from portal.embeddings.confidence import Evidence, coverage
+from portal.embeddings.confidence import Evidence, coverage, lacks_code
 from portal.embeddings.loaded import LoadedModel
 from portal.services import Services
 from portal.services.dynamic_config import DynamicConfig
@@ -165,6 +165,7 @@ def _confidences(services: Services, ran: Ran, candidates: Sequence[Candidate]) 
             corrected=candidate.likeness,
             keyword=candidate.bm25 if has_bm25 else None,
             coverage=coverage(ran.terms, candidate.terms) if ran.keywords else None,
+            lacks_code=lacks_code(ran.terms, candidate.terms),
         )
         for candidate in candidates
     ]

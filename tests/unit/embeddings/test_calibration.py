@@ -8,13 +8,16 @@ from portal.embeddings.bundled import E5, BundledEmbedder
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.confidence import (
     FEATURES,
+    MOST_WITHOUT_CODE,
     Evidence,
     coverage,
     field_level,
+    lacks_code,
     load_weighings,
 )
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
+from portal.text.analyser import index_terms, query_terms
 
 ANSWER_EN = "The library closes at nine in the evening and stays shut on Sundays."
 ANSWER_ZH = "图书馆晚上九点关门，星期天全天不开放。"
@@ -212,6 +215,39 @@ def test_confidence_does_not_depend_on_how_many_results_are_returned():
 def test_share_of_words():
     assert coverage(["a", "b", "c", "d"], "d a x") == pytest.approx(0.5)
     assert coverage([], "a") == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "lacks"),
+    [
+        ("PO-4713", "Order PO-4712: forty chairs", True),
+        ("Who signed PO-4711?", "Order PO-4712: forty chairs", True),
+        ("订单 PO-4711 到了吗", "订单PO4711已经收货", False),
+        ("PO-4711", "po 4711", False),
+        ("release v0.8", "What is new in v0.9", True),
+        ("release v0.8", "What is new in 0.8", False),
+        ("v0.8 or v0.9", "What is new in v0.9", False),
+        ("CVE-2021-44228", "log4j and CVE-2021-45046", True),
+        ("vitamin B12", "B12 is in fish", False),
+        ("plays of the 70s", "plays of 1974", False),
+        ("the 10th series", "the tenth series", False),
+        ("-5 degrees", "five below zero", False),
+        ("🎉 party", "celebrations", False),
+        ("forty chairs", "chairs", False),
+    ],
+)
+def test_codes_of_a_question_that_a_passage_lacks(question: str, passage: str, lacks: bool) -> None:
+    assert lacks_code(query_terms(question), index_terms(passage)) is lacks
+
+
+def test_a_passage_without_the_code_is_no_confident_result() -> None:
+    calibration = Calibration(background=None, weighings=load_weighings("any"))
+    both = [
+        Evidence("a", "en", keyword=9.0, coverage=1.0),
+        Evidence("b", "en", keyword=9.0, coverage=1.0, lacks_code=True),
+    ]
+    with_code, without = calibration.confidences(None, both, text_scale=9.0)
+    assert with_code > 0.5 > MOST_WITHOUT_CODE >= without
 
 
 def test_no_evidence_is_no_confidence():

@@ -22,7 +22,10 @@ from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
 
 _SPACE = "[\\s\u00a0\u3000]"
 _UNSPACED = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}{HANGUL}]")
-_LATIN = re.compile("[A-Za-z0-9\u00c0-\u024f]")
+_LATIN = re.compile("[A-Za-z0-9\u00c0-\u024f\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+# The hyphen stands last: anywhere else it would mean a range.
+_TITLE_GAP = "[\\s\u00a0\u3000_.\uff3f\uff0e\u2010-\u2015\uff0d-]"
+_TITLE_GAPS = re.compile(f"{_TITLE_GAP}+")
 # What a program said of its passage counts before what the file is.
 CONTENT_TYPE = "COALESCE(c.metadata ->> 'content_type', d.media_type)"
 _NOT_AFTER, _NOT_BEFORE = f"(?<!{_LATIN.pattern})", f"(?!{_LATIN.pattern})"
@@ -65,7 +68,7 @@ def narrowing(
         binds["f_types"] = [media_type.value for media_type in parsed.media_types]
     for number, title in enumerate(parsed.titles):
         documents.append(f"AND d.title ~ :f_title_{number}")
-        binds[f"f_title_{number}"] = pattern(title, whole_words=False)
+        binds[f"f_title_{number}"] = title_pattern(title)
     chunks = [
         f"AND {_holds(phrase, f'f_phrase_{number}', binds)}"
         for number, phrase in enumerate(parsed.phrases)
@@ -102,24 +105,30 @@ def _mentions(words: str, name: str, binds: dict[str, Any]) -> str:
 
 
 @lru_cache(maxsize=256)
-def pattern(text: str, *, whole_words: bool = True) -> str:
-    """A regular expression, for PostgreSQL and Python, that finds a text in either Chinese script,
-    any case and width, with any white space between its words, and line breaks between characters
-    of scripts that write no spaces."""
+def title_pattern(text: str) -> str:
+    """A regular expression, for PostgreSQL and Python, that finds a text anywhere in a title. Many
+    titles are names of files: hyphens, underscores, full stops and spaces are all one."""
+    words = [word for word in _TITLE_GAPS.split(text) if word] or text.split()
+    return f"{_TITLE_GAP}+".join(_word_pattern(word, gap=_TITLE_GAP) for word in words)
+
+
+@lru_cache(maxsize=256)
+def pattern(text: str) -> str:
+    """A regular expression, for PostgreSQL and Python, that finds whole words in either Chinese
+    script, any case and width, with any white space between them, and line breaks between
+    characters of scripts that write no spaces."""
     words = text.split()
     found = f"{_SPACE}+".join(_word_pattern(word) for word in words)
-    if not whole_words:
-        return found
     before = _NOT_AFTER if _LATIN.match(words[0][0]) else ""
     after = _NOT_BEFORE if _LATIN.match(words[-1][-1]) else ""
     return f"{before}{found}{after}"
 
 
-def _word_pattern(word: str) -> str:
+def _word_pattern(word: str, gap: str = _SPACE) -> str:
     parts: list[str] = []
     for place, character in enumerate(word):
         if place and _UNSPACED.match(character) and _UNSPACED.match(word[place - 1]):
-            parts.append(f"{_SPACE}*")
+            parts.append(f"{gap}*")
         parts.append(_class(spellings(character)))
     return "".join(parts)
 

@@ -14,6 +14,8 @@ LIBRARY = {
     "機器學習入門.md": "# 導論\n\n機器學習是人工智慧的一支，乾淨的資料很重要。",
     "handbook.md": "# Front Desk\n\nThe office closes at six. Guests sign in at the\nfront desk.",
     "Ordering parts.txt": "Order PO-4711 needs ＡＢＣ version v0: a well-known café’s 5% off_now.",
+    "new-desk_v2.en.html": "<p>Nothing</p>",
+    "规则-草稿.html": "<p>Nothing at all</p>",
     "drafts.txt": "A first draft of learning goals. The draft was first written by machine.",
 }
 
@@ -36,6 +38,7 @@ def found(portal: Portal, question: str, domain: str | None = None) -> set[str]:
 
 
 ALL = {"年假规定", "機器學習入門", "handbook", "Ordering", "drafts"}
+ALL |= {"new-desk_v2.en", "规则-草稿"}
 
 
 CASES = {
@@ -79,8 +82,18 @@ CASES = {
     "title:% x": ALL,  # A sign alone is no title.
     "title:hand title:book": {"handbook"},
     "title:hand title:parts": set(),
+    # Titles are names of files: what parts their words is all one.
+    'title:"new desk"': {"new-desk_v2.en"},
+    "title:new_desk": {"new-desk_v2.en"},
+    "title:NEW－DESK.V2": {"new-desk_v2.en"},
+    "title:desk-v2-en": {"new-desk_v2.en"},
+    "title:newdesk x": set(),
+    "title:规则草稿": {"规则-草稿"},
+    'title:"規則 草稿"': {"规则-草稿"},
+    '"a" x': {"Ordering", "drafts"},
+    '"bc"': set(),
     "type:txt": {"年假规定", "Ordering", "drafts"},
-    "type:txt type:md": ALL,
+    "type:txt type:md type:html": ALL,
     "type:pdf": set(),
     "type:md title:hand -draft “front”": {"handbook"},
 }

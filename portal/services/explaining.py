@@ -17,13 +17,14 @@ from portal.domain.search import (
 )
 from portal.errors import NotFound
 from portal.services import Services, searching
+from portal.services.prepared_search import parsed_as
 from portal.store import conversations as conversation_store
 from portal.store import embedding_models
 from portal.store import explaining as explaining_store
 from portal.store.explaining import DocumentState
 from portal.store.query_filters import narrowing
 from portal.text.near_duplicates import group_near_duplicates
-from portal.text.query_syntax import ParsedQuery, parse_query
+from portal.text.query_syntax import ParsedQuery
 
 # How far the real rank of a document is counted; beyond, no one asks for the place any more.
 FARTHEST_RANK = 1000
@@ -97,7 +98,8 @@ def _failed_filter(
     services: Services, state: DocumentState, request: SearchRequest, shown: SearchOutcome
 ) -> FailedFilter | None:
     """The first condition of the search that no passage of the document meets."""
-    parsed = parse_query(request.query)
+    applied = shown.correction if shown.correction and shown.correction.is_applied else None
+    parsed = parsed_as(request, applied.query if applied else request.query)
     if searching.PHRASE_NOT_FOUND in shown.degraded:
         parsed = replace(parsed, phrases=())  # The search itself went on without them.
     document_id = state.summary.id

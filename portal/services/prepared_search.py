@@ -15,6 +15,7 @@ from portal.embeddings.loaded import LoadedModel
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.services import Services, dynamic_config, models, query_vectors, spelling
 from portal.services.dynamic_config import DynamicConfig
+from portal.services.spelling import Seen
 from portal.store.embedding_models import RegisteredModel
 from portal.store.enabled_sets import Scope, Versions
 from portal.store.keyword_index import KeywordState
@@ -23,7 +24,7 @@ from portal.store.search import Limits, Ranking, timed
 from portal.store.search_context import SearchContext
 from portal.store.session import Session
 from portal.text.analyser import query_terms
-from portal.text.query_syntax import ParsedQuery, respell
+from portal.text.query_syntax import ParsedQuery, parse_query, respell
 
 log = structlog.get_logger(__name__)
 
@@ -117,6 +118,8 @@ def prepare(
     """Fill in what is in force; `milliseconds` are kept with it, and added to. Raises
     InvalidQueryVector, when meaning alone was asked for EmbedderUnavailable, InvalidEmbedding."""
     correction = _correct(services, person, request, parsed)
+    if correction is not None:
+        parsed = parsed_as(request, correction.query)
     prepared = Prepared(
         request=request,
         person=person,
@@ -127,7 +130,7 @@ def prepare(
         versions=context.versions,
         corpus_version=context.corpus_version,
         correction=correction,
-        terms=correction.terms if correction else query_terms(parsed.text),
+        terms=query_terms(parsed.text),
         milliseconds=milliseconds,
     )
     with timed(milliseconds, "embedding"):
@@ -146,11 +149,33 @@ def _correct(
 
 
 def respelt(
-    session: Session, person: Person, request: SearchRequest, parsed: ParsedQuery
+    session: Session,
+    person: Person,
+    request: SearchRequest,
+    parsed: ParsedQuery,
+    seen: Seen = Seen(),  # noqa: B008 - it never changes
 ) -> Correction | None:
-    """The whole question in another spelling, its operators as they were."""
-    found = spelling.correct(session, person, request.conversation_id, parsed.text)
-    return replace(found, query=respell(request.query, found.replaced)) if found else None
+    """The whole question in another spelling; None where that is the one it has. Words that were
+    `seen` are not looked up."""
+    conversation_id = request.conversation_id
+    # Words of titles are looked up in titles.
+    plain = "" if parsed.is_of_titles else parsed.text
+    text = spelling.correct(session, person, conversation_id, plain, seen)
+    titles = spelling.correct_titles(session, person, conversation_id, parsed.titles)
+    in_text, in_titles = (found.replaced if found else () for found in (text, titles))
+    if request.operators:
+        query = respell(request.query, in_text, in_titles)
+    else:
+        query = text.query if text else request.query
+    if query == request.query:
+        return None
+    terms = query_terms(parsed_as(request, query).text)
+    return Correction(query, terms, tuple(dict.fromkeys((*in_text, *in_titles))))
+
+
+def parsed_as(request: SearchRequest, query: str) -> ParsedQuery:
+    """What is asked with these words, read as the request wants it read."""
+    return parse_query(query) if request.operators else ParsedQuery(query)
 
 
 def _embed(services: Services, prepared: Prepared) -> Prepared:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 import structlog
 
 from portal.domain.deadlines import Deadline
-from portal.domain.search import Correction, KeywordBackend, SearchMode, SearchOutcome
+from portal.domain.search import KeywordBackend, SearchMode, SearchOutcome
 from portal.errors import Unavailable
-from portal.services import Services, search_results
+from portal.services import Services, search_results, spelling
 from portal.services.prepared_search import SPARE_RESULTS, Prepared, respelt
 from portal.services.search_results import Found, Ran
+from portal.services.spelling import Seen
 from portal.store import embedding_models
 from portal.store.embedding_models import RegisteredModel
 from portal.store.search import (
@@ -167,9 +168,7 @@ def _outcome(
         trace=trace,
     )
     outcome = search_results.outcome(services, ran, found)
-    if outcome.correction is None and _may_be_misspelt(attempt, found.candidates, outcome):
-        outcome = replace(outcome, correction=_suggestion(services, prepared))
-    return outcome
+    return _with_suggestion(services, prepared, outcome, found.candidates)
 
 
 def _find(
@@ -219,16 +218,24 @@ def _find_once(
         return passages, passages.run(explain=prepared.request.explain)
 
 
-def _may_be_misspelt(
-    attempt: _Attempt, candidates: Sequence[Candidate], outcome: SearchOutcome
-) -> bool:
-    """Whether no word of the question was found at all, and by meaning nothing that is sure."""
-    if attempt.keywords is None or (candidates and candidates[0].text_count):
-        return False
-    return all(hit.low_confidence for hit in outcome.hits)
-
-
-def _suggestion(services: Services, prepared: Prepared) -> Correction | None:
-    """Another spelling to offer."""
-    with services.database.begin() as session:
-        return respelt(session, prepared.person, prepared.request, prepared.parsed)
+def _with_suggestion(
+    services: Services,
+    prepared: Prepared,
+    outcome: SearchOutcome,
+    candidates: Sequence[Candidate],
+) -> SearchOutcome:
+    """With another spelling to offer, where words of the question stand in no passage."""
+    request, parsed = prepared.request, prepared.parsed
+    if request.fuzzy or request.mode is SearchMode.VECTOR:
+        return outcome
+    seen = Seen(
+        words=[word for hit in outcome.hits for word in (*hit.matched_words, hit.title)],
+        texts=[candidate.content for candidate in candidates],
+    )
+    # Looking for spellings takes longer than many a search: mostly all words are among the hits.
+    has_titles = bool(outcome.hits or not parsed.titles)
+    if has_titles and (parsed.is_of_titles or not spelling.is_doubtful(parsed.text, seen)):
+        return outcome
+    with services.database.read() as session:
+        suggestion = respelt(session, prepared.person, request, parsed, seen)
+    return replace(outcome, correction=suggestion)

@@ -23,7 +23,7 @@ from portal.services.search_legs import (
 from portal.store import conversations as conversation_store
 from portal.store.search import timed
 from portal.store.search_context import SearchContext, read_context
-from portal.text.query_syntax import ParsedQuery, parse_query
+from portal.text.query_syntax import ParsedQuery
 from portal.text.scripts import has_visible_text
 
 __all__ = ["KEYWORD_UNAVAILABLE", "PHRASE_NOT_FOUND", "VECTOR_UNAVAILABLE", "search"]
@@ -50,7 +50,7 @@ def _search(
 ) -> SearchOutcome:
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
-    parsed = parse_query(request.query) if request.operators else ParsedQuery(request.query)
+    parsed = prepared_search.parsed_as(request, request.query)
     if request.query_vector is None and not has_visible_text(parsed.text):
         return _ask_nothing(services, person, request)
     try:

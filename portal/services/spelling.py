@@ -8,15 +8,16 @@ off, is neither taken for known nor proposed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from portal.domain.people import Person
 from portal.domain.search import Correction
 from portal.store import vocabulary
-from portal.store.query_filters import pattern
+from portal.store.query_filters import pattern, title_pattern
 from portal.store.session import Session
-from portal.store.word_counts import Evidence, visible_matches
+from portal.store.word_counts import Evidence, visible_matches, visible_titles
 from portal.text.analyser import query_terms, tsquery_and, tsquery_or
 from portal.text.folding import fold, in_script_of
 from portal.text.spelling import (
@@ -27,6 +28,7 @@ from portal.text.spelling import (
     in_the_manner_of,
     lookup_keys,
     most_edits,
+    not_seen,
     suspects_of,
 )
 
@@ -40,14 +42,63 @@ _MOST_TRIED = 8
 _MOST_COUNTED = 30
 _MOST_IN_CONTEXT = 80
 
+# A doubtful word, and words that one look into the passages is to find in its place.
+_Tried = tuple[Suspect, tuple[Word, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a search has found already: words of the question as they stand there, and texts."""
+
+    words: Iterable[str] = ()
+    texts: Iterable[str] = ()
+
+
+def is_doubtful(parsed_text: str, seen: Seen) -> bool:
+    """Whether a question has words that nothing found holds. Asks no database."""
+    return bool(_doubtful(parsed_text, seen))
+
+
+def _doubtful(parsed_text: str, seen: Seen) -> list[Suspect]:
+    suspects = suspects_of(parsed_text)
+    if not suspects:
+        return []
+    suspects = not_seen(suspects, query_terms(" ".join(seen.words)), "")
+    # Texts may be long: most questions are done by now.
+    return not_seen(suspects, (), "\n".join(seen.texts).lower()) if suspects else []
+
 
 def correct(
-    session: Session, person: Person, conversation_id: UUID | None, parsed_text: str
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    parsed_text: str,
+    seen: Seen = Seen(),  # noqa: B008 - it never changes
 ) -> Correction | None:
     """The question with unknown words replaced by the nearest known ones; None where there is
-    nothing to replace. The keyword index is not needed."""
-    suspects = suspects_of(parsed_text)[:_MOST_SUSPECTS]
-    suspects = _unknown(session, person, conversation_id, suspects)
+    nothing to replace. The keyword index is not needed. Words that were `seen` are known."""
+    suspects = _doubtful(parsed_text, seen)
+    return _corrected(session, person, conversation_id, parsed_text, suspects)
+
+
+def correct_titles(
+    session: Session, person: Person, conversation_id: UUID | None, titles: Iterable[str]
+) -> Correction | None:
+    """Titles that a question names, a line each, with words that no title holds replaced by the
+    nearest that one does hold; None where there is nothing to replace."""
+    lines = "\n".join(titles)
+    suspects = [suspect._replace(in_title=True) for suspect in suspects_of(lines)]
+    return _corrected(session, person, conversation_id, lines, suspects)
+
+
+def _corrected(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    parsed_text: str,
+    suspects: Sequence[Suspect],
+) -> Correction | None:
+    suspects = _unknown(session, person, conversation_id, suspects[:_MOST_SUSPECTS])
     candidates = _candidates(session, suspects)
     chosen = _chosen(session, person, conversation_id, candidates)
     if not chosen:
@@ -68,9 +119,13 @@ def correct(
 def _unknown(
     session: Session, person: Person, conversation_id: UUID | None, suspects: Sequence[Suspect]
 ) -> list[Suspect]:
-    """Those that no passage of this person's holds."""
-    wanted = {suspect: _standing(suspect) for suspect in suspects}
-    seen = visible_matches(session, person, conversation_id, wanted)
+    """Those that no passage, or no title, of this person's holds."""
+    wanted = {suspect: _standing(suspect) for suspect in suspects if not suspect.in_title}
+    titles = {
+        suspect: title_pattern(suspect.word) for suspect in suspects if suspect.in_title
+    }
+    seen = visible_matches(session, person, conversation_id, wanted).keys()
+    seen |= visible_titles(session, person, conversation_id, titles).keys()
     return [suspect for suspect in suspects if suspect not in seen]
 
 
@@ -118,7 +173,7 @@ def _chosen(
 ) -> dict[Suspect, Word]:
     """For each the best candidate that this person's passages bear out: the nearest, and of
     those the one that most passages have."""
-    wanted: dict[tuple[Suspect, tuple[Word, ...]], Evidence] = {}
+    wanted: dict[_Tried, Evidence] = {}
     for suspect, words in candidates.items():
         if suspect.is_han and words:
             if _is_guesswork(suspect, words):
@@ -130,7 +185,7 @@ def _chosen(
             wanted[suspect, (word,)] = Evidence(
                 tsquery_and(word.term.split()), pattern(word.surface)
             )
-    found = visible_matches(session, person, conversation_id, wanted, most=_MOST_COUNTED)
+    found = _borne_out(session, person, conversation_id, wanted)
     choices: dict[Suspect, list[tuple[int, bool, int, Word]]] = defaultdict(list)
     for (suspect, tried), strings in found.items():
         counted = Counter("".join(fold(string).text.split()) for string in strings)
@@ -140,6 +195,24 @@ def _chosen(
                 distance = edits(suspect.word, word.word, most_edits(suspect.word))
                 choices[suspect].append((distance, begins_otherwise, -count, word))
     return {suspect: min(options)[-1] for suspect, options in choices.items()}
+
+
+def _borne_out(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    wanted: Mapping[_Tried, Evidence],
+) -> dict[_Tried, list[str]]:
+    """What stands in passages for each, or in titles where a title is to hold it."""
+    passages = {tried: evidence for tried, evidence in wanted.items() if not tried[0].in_title}
+    titles = {
+        tried: evidence.pattern
+        for tried, evidence in wanted.items()
+        if tried[0].in_title and evidence.pattern
+    }
+    most = _MOST_COUNTED
+    found = visible_matches(session, person, conversation_id, passages, most=most)
+    return found | visible_titles(session, person, conversation_id, titles, most=most)
 
 
 def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:

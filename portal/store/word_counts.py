@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import text
@@ -51,6 +51,21 @@ _MATCHES = f"""
     ) few
 """
 
+_TITLES = f"""
+    SELECT wanted.number, few.found
+    FROM unnest(CAST(:patterns AS text[])) WITH ORDINALITY AS wanted (pattern, number)
+    CROSS JOIN LATERAL (
+        SELECT substring(d.title FROM wanted.pattern) AS found
+        FROM documents d
+        {SELECTION_JOINS}
+        WHERE d.title ~ wanted.pattern
+          AND d.current_job_id IS NOT NULL
+          AND d.collection_id = (SELECT id FROM collections WHERE name = :collection)
+          AND {SELECTION_WHERE}
+        LIMIT :most
+    ) few
+"""
+
 
 def visible_matches(
     session: Session,
@@ -71,7 +86,31 @@ def visible_matches(
         "patterns": [each.pattern for each in evidence],
         "most": most,
     }
+    return _by_key(keys, session.execute(text(_MATCHES), binds))
+
+
+def visible_titles(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    wanted: Mapping[Key, str],
+    *,
+    most: int = 1,
+) -> dict[Key, list[str]]:
+    """What matches each regular expression in the titles of documents that count for this person,
+    one string a document, of `most` documents at most; nothing for what no title holds."""
+    if not wanted:
+        return {}
+    binds = selection_binds(person, conversation_id) | {
+        "collection": PORTAL_COLLECTION,
+        "patterns": list(wanted.values()),
+        "most": most,
+    }
+    return _by_key(list(wanted), session.execute(text(_TITLES), binds))
+
+
+def _by_key(keys: Sequence[Key], rows: Iterable[Any]) -> dict[Key, list[str]]:
     found: dict[Key, list[str]] = {}
-    for number, string in session.execute(text(_MATCHES), binds):
+    for number, string in rows:
         found.setdefault(keys[number - 1], []).append(string)
     return found

@@ -93,6 +93,11 @@ class ParsedQuery:
         """Whether it narrows what may be found."""
         return bool(self.phrases or self.excluded or self.titles or self.media_types)
 
+    @property
+    def is_of_titles(self) -> bool:
+        """Whether it names only titles, which then are its text."""
+        return bool(self.titles) and self.text == " ".join(self.titles)
+
 
 def parse_query(query: str) -> ParsedQuery:
     """Read a question. Never fails: what is no operator is text, and text without operators is
@@ -105,7 +110,7 @@ def parse_query(query: str) -> ParsedQuery:
         found[operator.kind].append(operator.operand)
     text = _without(query, operators)
     if not text.strip(_PUNCTUATION):
-        text = " ".join(found["title"])
+        text = " ".join(_each_once(found["title"]))
     return ParsedQuery(
         text=text,
         phrases=_each_once(found["phrase"]),
@@ -115,18 +120,21 @@ def parse_query(query: str) -> ParsedQuery:
     )
 
 
-def respell(query: str, replaced: Iterable[tuple[str, str]]) -> str:
-    """The question as it was written, with words of its text (those of phrases too) replaced;
-    what else operators ask for is left alone."""
-    by_word = dict(replaced)
-    if not by_word:
-        return query
+def respell(
+    query: str, in_text: Iterable[tuple[str, str]], in_titles: Iterable[tuple[str, str]] = ()
+) -> str:
+    """The question as it was written, with words of its text (those of phrases too) and words of
+    the titles that it names replaced; what else operators ask for is left alone."""
+    by_word, by_title_word = dict(in_text), dict(in_titles)
     parts: list[str] = []
     done = 0
     for operator in _operators(query):
         if operator.kind != "phrase":
-            parts.append(_replace(query[done : operator.start], by_word))
-            parts.append(query[operator.start : operator.end])
+            written = query[operator.start : operator.end]
+            if operator.kind == "title":
+                name, colon, operand = re.split("([:：])", written, maxsplit=1)
+                written = f"{name}{colon}{_replace(operand, by_title_word)}"
+            parts += (_replace(query[done : operator.start], by_word), written)
             done = operator.end
     return "".join((*parts, _replace(query[done:], by_word)))
 
@@ -159,6 +167,8 @@ def _each_once(operands: Iterable[str]) -> tuple[str, ...]:
 
 
 def _replace(text: str, by_word: Mapping[str, str]) -> str:
+    if not by_word:
+        return text
     words = "|".join(re.escape(word) for word in sorted(by_word, key=len, reverse=True))
     # Latin words are replaced whole; Chinese ones stand between others without a sign.
     pattern = f"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
@@ -47,7 +47,8 @@ class Word(NamedTuple):
 
 class Suspect(NamedTuple):
     """Characters `start` to `end` of a question that may be mistyped; `word` is what they say,
-    folded. Of Chinese, `before` and `after` are the characters around them."""
+    folded. Of Chinese, `before` and `after` are the characters around them. With `in_title` a title
+    is to hold the word."""
 
     word: str
     term: str
@@ -56,6 +57,7 @@ class Suspect(NamedTuple):
     is_han: bool
     before: str = ""
     after: str = ""
+    in_title: bool = False
 
 
 def words_of(text: str) -> dict[str, Word]:
@@ -134,6 +136,31 @@ def _han_suspects(run: str, offset: int) -> Iterator[Suspect]:
             after = _telling(run[end : end + _CONTEXT])
             span = offset + start, offset + end
             yield Suspect(word, one_lexeme(word), *span, True, before, after)
+
+
+def not_seen(suspects: Sequence[Suspect], forms: Collection[str], texts: str) -> list[Suspect]:
+    """Those that do not stand in `texts`, nor, as terms, among `forms`. It is quick, and content
+    with little: of Chinese each character has to stand beside one of its neighbours."""
+    return [suspect for suspect in suspects if not _is_seen(suspect, forms, texts)]
+
+
+def _is_seen(suspect: Suspect, forms: Collection[str], texts: str) -> bool:
+    if not suspect.is_han:
+        return suspect.term in forms or _stands_whole(suspect.word, texts)
+    around = suspect.before + suspect.word + suspect.after
+    seen = [around[place : place + 2] in texts for place in range(len(around) - 1)]
+    first, last = len(suspect.before), len(suspect.before) + len(suspect.word)
+    return all(any(seen[max(0, place - 1) : place + 1]) for place in range(first, last))
+
+
+def _stands_whole(word: str, texts: str) -> bool:
+    place = texts.find(word)
+    while place >= 0:
+        end = place + len(word)
+        if not (texts[place - 1 : place].isalnum() or texts[end : end + 1].isalnum()):
+            return True
+        place = texts.find(word, end)
+    return False
 
 
 def _telling(neighbours: str) -> str:

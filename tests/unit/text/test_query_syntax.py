@@ -109,6 +109,14 @@ def test_a_question_without_operators_has_none_left(question: str) -> None:
         assert parsed.text == question
 
 
+def test_respelling_reaches_titles_by_their_own_words() -> None:
+    question = 'machne title:"machne title" 标题：机器血习 -machne'
+    assert respell(question, [], [("machne", "machine"), ("血习", "学习")]) == (
+        'machne title:"machine title" 标题：机器学习 -machne'
+    )
+    assert respell("title:titel", [], [("titel", "title")]) == "title:title"
+
+
 def test_respelling_leaves_operators_alone() -> None:
     question = 'machne "lerning rate" title:machne -lerning machnes 机器血习吗'
     replaced = [("machne", "machine"), ("lerning", "learning"), ("血习", "学习")]

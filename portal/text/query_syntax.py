@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from portal.domain.documents import MediaType
-from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
+from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, SYMBOLS
 
 # What is longer, or comes after so many, is text that somebody pasted, not an operator.
 LONGEST_OPERAND = 200
@@ -55,18 +55,22 @@ def _quoted(prefix: str) -> str:
 
 
 _WORD = f"\\S{{1,{LONGEST_OPERAND}}}(?!\\S)"
+# Not a currency: -€5 is an amount.
+_EMOJI = f"(?![\\u00a3\\u00a5\\u20a0-\\u20cf])[{SYMBOLS}]"
 _OPERATORS = re.compile(
     "(?:"
     # These begin where a word does, after white space.
     r"(?<!\S)(?:"
     f'(?:{_TITLE_NAMES})[:：](?:{_quoted("title")}{_AFTER_QUOTE}|(?P<title>(?!["“「『＂]){_WORD}))'
     f"|(?:{_TYPE_NAMES})[:：](?P<type>{'|'.join(_TYPES)})(?!\\S)"
-    f"|[-－](?:{_quoted('not')}{_AFTER_QUOTE}|(?P<not>(?=[^\\W\\d_]){_WORD}))"
+    f"|[-－](?:{_quoted('not')}{_AFTER_QUOTE}|(?P<not>(?=[^\\W\\d_]|{_EMOJI}){_WORD}))"
     ")"
     f"|{_BEFORE_QUOTE}{_quoted('phrase')}{_AFTER_QUOTE}"
     ")",
     re.IGNORECASE,
 )
+# Emoji and the like are looked up as words are.
+_SAYS_SOMETHING = re.compile(f"[^\\W_]|[{SYMBOLS}]")
 _PUNCTUATION = ".,;:!?，。；：！？、"
 
 
@@ -148,7 +152,7 @@ def _operators(query: str) -> Iterator[_Operator]:
         operand = match[name].strip()
         if name == kind:
             operand = operand.rstrip(_PUNCTUATION)
-        if any(character.isalnum() for character in operand):
+        if _SAYS_SOMETHING.search(operand):
             yield _Operator(kind, operand, *match.span())
 
 

@@ -16,7 +16,7 @@ LIBRARY = {
     "Ordering parts.txt": "Order PO-4711 needs ＡＢＣ version v0: a well-known café’s 5% off_now.",
     "new-desk_v2.en.html": "<p>Nothing</p>",
     "规则-草稿.html": "<p>Nothing at all</p>",
-    "drafts.txt": "A first draft of learning goals. The draft was first written by machine.",
+    "drafts.txt": "A first draft of learning goals. The draft was first written by machine. 🍜",
 }
 
 
@@ -62,6 +62,9 @@ CASES = {
     '"O-4711"': set(),
     '"5% off_now"': {"Ordering"},
     '"front" "sign in"': {"handbook"},
+    '"🍜"': {"drafts"},
+    '"🍣"': set(),
+    "x -🍜": ALL - {"drafts"},
     '"front" "draft"': set(),
     # What is excluded counts in every form, in headings and titles too.
     "x -office": ALL - {"handbook"},

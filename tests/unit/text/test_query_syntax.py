@@ -20,6 +20,7 @@ ORDINARY = [
     "e-mail and well-known things",
     "人工智能-医疗",
     "-5 degrees",
+    "-€5 a day",
     "rm -- now",
     "--",
     "'; DROP TABLE documents; --",
@@ -75,6 +76,9 @@ def test_ordinary_question_is_left_as_it_is(question: str) -> None:
         ("標題:「年度 報告」 預算", ParsedQuery("預算", titles=("年度 報告",))),
         ('Title:"annual report" x', ParsedQuery("x", titles=("annual report",))),
         ("title:budget", ParsedQuery("budget", titles=("budget",))),
+        ('"🍜"', ParsedQuery("🍜", ("🍜",))),
+        ("-🍜 lunch", ParsedQuery("lunch", excluded=("🍜",))),
+        ('lunch -"🍜 🍣" title:🍱', ParsedQuery("lunch", excluded=("🍜 🍣",), titles=("🍱",))),
         ("TYPE:PDF 年假", ParsedQuery("年假", media_types=(MediaType.PDF,))),
         (
             "类型：txt a 類型:markdown",

@@ -328,6 +328,14 @@ ABSENCES = {
         "“%(title)s” is switched off in this conversation. Switch it on there to search it."
     ),
     Absence.OFF_BY_DEFAULT: N_("You have switched “%(title)s” off. Switch it on to search it."),
+    Absence.NO_WORDS: N_(
+        "Nothing was searched, “%(title)s” neither: the question has no word to look for, only "
+        "conditions. Add a word to look for."
+    ),
+    Absence.KEYWORD_UNAVAILABLE: N_(
+        "“%(title)s” was not searched: search by words is not available on this server. Search by "
+        "meaning too."
+    ),
     Absence.NO_EMBEDDING_YET: N_(
         "“%(title)s” has no vectors of the current embedding model yet. They are made in the "
         "background; until then it is found by its words alone."

@@ -16,6 +16,9 @@ class Absence(StrEnum):
     NOT_READY = "not_ready"
     OFF_IN_CONVERSATION = "off_in_conversation"
     OFF_BY_DEFAULT = "off_by_default"
+    # Nothing was searched: there was nothing to look for, or nothing to look with.
+    NO_WORDS = "no_words"
+    KEYWORD_UNAVAILABLE = "keyword_unavailable"
     EXCLUDED_BY_FILTER = "excluded_by_filter"
     NO_EMBEDDING_YET = "no_embedding_yet"
     BELOW_THRESHOLD = "below_threshold"

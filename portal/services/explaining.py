@@ -54,6 +54,8 @@ def why_not(
     shown = searching.search(services, person, replace(request, explain=False))
     if (place := _place_of(document_id, shown)) is not None:
         return _ranked(state, place, shown, reason=Absence.IN_RESULTS)
+    if (unasked := _unasked(shown)) is not None:
+        return _because(state, unasked)
     if (failed := _failed_filter(services, state, request, shown)) is not None:
         return replace(_because(state, Absence.EXCLUDED_BY_FILTER), failed_filter=failed)
     if not _is_embedded(services, state, request):
@@ -91,6 +93,16 @@ def _kept_out(state: DocumentState) -> WhyNot | None:
         return _because(state, Absence.OFF_IN_CONVERSATION)
     if state.on_in_conversation is None and state.on_by_default is False:
         return _because(state, Absence.OFF_BY_DEFAULT)
+    return None
+
+
+def _unasked(shown: SearchOutcome) -> Absence | None:
+    """Why nothing at all was searched."""
+    if searching.NO_WORDS in shown.degraded:
+        return Absence.NO_WORDS
+    is_by_words = shown.search_method is SearchMode.KEYWORD
+    if is_by_words and searching.KEYWORD_UNAVAILABLE in shown.degraded:
+        return Absence.KEYWORD_UNAVAILABLE
     return None
 
 

@@ -39,6 +39,7 @@ _SHARE_OF_TIME = 0.5
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
 VECTOR_UNAVAILABLE = "vector_unavailable"
 PHRASE_NOT_FOUND = "phrase_not_found"
+NO_WORDS = "no_words"
 
 
 class ModelGone(Exception):

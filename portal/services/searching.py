@@ -16,6 +16,7 @@ from portal.errors import NotFound, VectorStoreDisabled
 from portal.services import Services, kept_results, prepared_search, search_legs, search_results
 from portal.services.search_legs import (
     KEYWORD_UNAVAILABLE,
+    NO_WORDS,
     PHRASE_NOT_FOUND,
     VECTOR_UNAVAILABLE,
     ModelGone,
@@ -26,7 +27,13 @@ from portal.store.search_context import SearchContext, read_context
 from portal.text.query_syntax import ParsedQuery
 from portal.text.scripts import has_visible_text
 
-__all__ = ["KEYWORD_UNAVAILABLE", "PHRASE_NOT_FOUND", "VECTOR_UNAVAILABLE", "search"]
+__all__ = [
+    "KEYWORD_UNAVAILABLE",
+    "NO_WORDS",
+    "PHRASE_NOT_FOUND",
+    "VECTOR_UNAVAILABLE",
+    "search",
+]
 
 
 def search(
@@ -52,7 +59,7 @@ def _search(
         raise VectorStoreDisabled
     parsed = prepared_search.parsed_as(request, request.query)
     if request.query_vector is None and not has_visible_text(parsed.text):
-        return _ask_nothing(services, person, request)
+        return _ask_nothing(services, person, request, parsed)
     try:
         return _find_or_remember(services, person, request, parsed, deadline)
     except ModelGone:
@@ -82,13 +89,15 @@ def _find_or_remember(
     return kept_results.remembered(services, person, request, context, find)
 
 
-def _ask_nothing(services: Services, person: Person, request: SearchRequest) -> SearchOutcome:
-    """A question without a visible character, or of nothing but exclusions."""
+def _ask_nothing(
+    services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
+) -> SearchOutcome:
+    """A question without a visible character, or of nothing but conditions, which says so."""
     if request.conversation_id is not None:
         with services.database.begin() as session:
             if not conversation_store.belongs_to(session, request.conversation_id, person.id):
                 raise NotFound
-    return search_results.nothing(request, ())
+    return search_results.nothing(request, (NO_WORDS,) if parsed.has_filters else ())
 
 
 def _read_context(services: Services, person: Person, request: SearchRequest) -> SearchContext:

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask_babel import format_decimal, gettext
 
-from portal.domain.search import Fusion
+from portal.domain.search import Fusion, SearchMode, SearchOutcome
 from portal.errors import N_
 
 DEGRADED_WORDS = {
@@ -38,11 +38,19 @@ DEGRADED_WORDS = {
         "No passage holds the words in quotation marks in just this order. These results were "
         "found without that condition."
     ),
+    "no_words": N_(
+        "This question only narrows what may be found. Add a word to look for, such as “leave "
+        "type:pdf”."
+    ),
     "reranker_unavailable": N_(
         "The model that checks the order of the results did not answer in time. They stand in the "
         "order of the search itself."
     ),
 }
+_NOTHING_BY_WORDS = N_(
+    "Search by words is not available on this server, so nothing was searched. Search by meaning "
+    "too."
+)
 _OTHER_DEGRADED = N_(
     "The search had to do without a part of itself (%(code)s). The results may be worse than usual."
 )
@@ -68,6 +76,7 @@ _WORDS = {
     "statement": N_("Searching"),
     "results": N_("Preparing the results"),
     "embedding_model": N_("Embedding model"),
+    "confidence_constants": N_("Calibration of confidence"),
     "keyword_backend": N_("Ranking of words"),
     "reranker": N_("Re-ranking"),
     "domain_boost": N_("Boost of the preferred domain"),
@@ -81,6 +90,9 @@ _VALUES = {
     "calibrated": N_("by what unrelated text scores"),
     "minmax": N_("by the least and the greatest candidate"),
     "raw": N_("as they are"),
+    "fitted": N_("fitted for this model"),
+    "corpus": N_("made from the stored passages"),
+    "borrowed": N_("those of another model"),
     "tsvector": N_("cover density (tsvector)"),
     "pg_textsearch": "BM25 (pg_textsearch)",
 }
@@ -116,15 +128,25 @@ class Blend:
     text_share: int | None = None
 
 
-def degraded_notices(codes: Sequence[str]) -> list[str]:
-    """A sentence for each thing that a search did without, no sentence twice."""
+def degraded_notices(codes: Sequence[str], method: str | None = None) -> list[str]:
+    """A sentence for each thing that a search did without, no sentence twice; `method` is how it
+    searched."""
+    known = dict(DEGRADED_WORDS)
+    if method == SearchMode.KEYWORD:
+        known["keyword_unavailable"] = _NOTHING_BY_WORDS
     words = [
-        gettext(DEGRADED_WORDS[code])
-        if code in DEGRADED_WORDS
-        else gettext(_OTHER_DEGRADED, code=code)
+        gettext(known[code]) if code in known else gettext(_OTHER_DEGRADED, code=code)
         for code in codes
     ]
     return list(dict.fromkeys(words))
+
+
+def was_searched(outcome: SearchOutcome) -> bool:
+    """Whether anything was looked for, so that nothing found means that there is nothing."""
+    lacks_words = outcome.search_method == SearchMode.KEYWORD and (
+        "keyword_unavailable" in outcome.degraded
+    )
+    return not lacks_words and "no_words" not in outcome.degraded
 
 
 def blend(explanation: Mapping[str, Any] | None) -> Blend | None:

@@ -98,7 +98,8 @@ def show() -> Answer:
             error, status = error_message(problem), problem.status
     values = {**_values(question), "outcome": outcome, "error": error}
     if outcome is not None:
-        values["notices"] = explanations.degraded_notices(outcome.degraded)
+        values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)
+        values["was_searched"] = explanations.was_searched(outcome)
         values["blend"] = explanations.blend(outcome.explanation)
         values["explanation_tables"] = explanations.tables(outcome.explanation or {})
     if not wants_fragment("search-results"):

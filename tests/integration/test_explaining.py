@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,7 +15,7 @@ from portal.domain.explaining import Absence, FailedFilter, WhyNot
 from portal.domain.people import Person
 from portal.domain.search import SearchMode, SearchRequest
 from portal.errors import NotFound
-from portal.services import explaining, library, searching
+from portal.services import Services, explaining, library, searching
 from tests.conftest import Portal
 
 WHY = "/api/knowledge/search/why"
@@ -190,6 +192,25 @@ def test_document_without_any_word_of_a_search_by_words_says_so(
 ) -> None:
     answer = why(portal, "年假", office, mode=SearchMode.KEYWORD)
     assert answer.reason is Absence.NO_WORD_IN_COMMON
+
+
+@pytest.mark.parametrize("query", ["type:txt", "-draft", "type:pdf", "-office"])
+def test_question_of_conditions_alone_was_not_searched(
+    portal: Portal, office: UUID, query: str
+) -> None:
+    found = searching.search(portal.services, portal.admin, SearchRequest(query))
+    assert (found.hits, found.degraded) == ((), ("no_words",))
+    assert why(portal, query, office).reason is Absence.NO_WORDS
+
+
+def test_search_by_words_alone_without_their_index_found_no_one_wanting(
+    portal: Portal, office: UUID, make_services: Callable[..., Services]
+) -> None:
+    services = make_services(search={"keyword_backend": "off"})
+    without = replace(portal, services=services)
+    answer = why(without, "office", office, mode=SearchMode.KEYWORD)
+    assert answer.reason is Absence.KEYWORD_UNAVAILABLE
+    assert why(without, "office", office).reason is Absence.IN_RESULTS
 
 
 @pytest.mark.parametrize("mode", list(SearchMode))

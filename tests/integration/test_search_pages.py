@@ -12,10 +12,11 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from portal import create_app
 from portal.domain.documents import Visibility
 from portal.domain.people import Person
 from portal.domain.search import Correction, SearchOutcome
-from portal.services import accounts, dynamic_config, library, searching
+from portal.services import Services, accounts, dynamic_config, library, searching
 from tests.conftest import Portal
 
 OFFICE = "The office closes at six. Visitors must sign in at the front desk."
@@ -45,6 +46,32 @@ def test_result_says_why_it_is_there(client: FlaskClient, portal: Portal, office
         assert said in words
     assert "weighted scores" in words
     assert "How this search ran" in words
+    assert "Calibration of confidence" in words
+    assert "confidence constants" not in words
+
+
+def test_question_of_conditions_alone_is_told_to_need_a_word(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
+    for question in ("type:md", "-draft"):
+        words = text_of(client.get(f"/search?q={question}", headers=headers(portal)))
+        assert "a word to look for" in words
+        assert "Nothing found" not in words
+        assert "Try other words" not in words
+    asked = client.get("/search/why?q=type:md&title=handbook", headers=headers(portal))
+    assert "a word to look for" in text_of(asked)
+
+
+def test_search_by_words_alone_says_that_there_is_none(
+    portal: Portal, office: UUID, make_services: Callable[..., Services]
+) -> None:
+    client = create_app(make_services(search={"keyword_backend": "off"})).test_client()
+    words = text_of(client.get("/search?q=office&mode=keyword", headers=headers(portal)))
+    assert "Search by words is not available" in words
+    assert "Search by words and meaning together" in words
+    assert "by meaning only" not in words
+    assert "Nothing found" not in words
+    assert "by meaning only" in text_of(client.get("/search?q=office", headers=headers(portal)))
 
 
 def test_document_is_explained_by_its_title(

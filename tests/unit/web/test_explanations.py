@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from flask import Flask
 from flask_babel import force_locale
 
 from portal.domain.explaining import Absence, FailedFilter, OtherDocument, WhyNot
+from portal.domain.search import SearchMode
+from portal.embeddings.confidence import Source
 from portal.phrases import ABSENCES, FAILED_FILTERS, absence_message
 from portal.web import admin_search, explanations
 
@@ -61,6 +65,23 @@ def test_explanation_puts_the_legs_side_by_side(app: Flask) -> None:
         ("Time (ms)", "2.5", "–"),
     )
     assert steps.rows == (("Searching", "3.142"), ("a new step", "1"))
+
+
+def test_where_the_constants_of_confidence_come_from_is_told_in_words(app: Flask) -> None:
+    with app.test_request_context(), force_locale("en"):
+        for source in get_args(Source):
+            [table] = explanations.tables({"confidence_constants": source})
+            [(label, value)] = table.rows
+            assert label == "Calibration of confidence"
+            assert len(value.split()) > 1, source
+
+
+def test_search_by_words_alone_found_nothing_by_meaning(app: Flask) -> None:
+    with app.test_request_context(), force_locale("en"):
+        alone = explanations.degraded_notices(["keyword_unavailable"], SearchMode.KEYWORD)
+        both = explanations.degraded_notices(["keyword_unavailable"], SearchMode.HYBRID)
+    assert "by meaning only" in both[0]
+    assert "by meaning only" not in alone[0]
 
 
 @pytest.mark.parametrize("locale", ["en", "zh_Hans_CN"])

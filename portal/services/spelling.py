@@ -73,7 +73,7 @@ def correct(
     person: Person,
     conversation_id: UUID | None,
     parsed_text: str,
-    seen: Seen = Seen(),  # noqa: B008 - it never changes
+    seen: Seen = Seen(),
 ) -> Correction | None:
     """The question with unknown words replaced by the nearest known ones; None where there is
     nothing to replace. The keyword index is not needed. Words that were `seen` are known."""
@@ -121,11 +121,9 @@ def _unknown(
 ) -> list[Suspect]:
     """Those that no passage, or no title, of this person's holds."""
     wanted = {suspect: _standing(suspect) for suspect in suspects if not suspect.in_title}
-    titles = {
-        suspect: title_pattern(suspect.word) for suspect in suspects if suspect.in_title
-    }
-    seen = visible_matches(session, person, conversation_id, wanted).keys()
-    seen |= visible_titles(session, person, conversation_id, titles).keys()
+    titles = {suspect: title_pattern(suspect.word) for suspect in suspects if suspect.in_title}
+    seen = set(visible_matches(session, person, conversation_id, wanted))
+    seen.update(visible_titles(session, person, conversation_id, titles))
     return [suspect for suspect in suspects if suspect not in seen]
 
 

@@ -153,7 +153,7 @@ def respelt(
     person: Person,
     request: SearchRequest,
     parsed: ParsedQuery,
-    seen: Seen = Seen(),
+    seen: Seen = Seen(),  # noqa: B008 - it never changes
 ) -> Correction | None:
     """The whole question in another spelling; None where that is the one it has. Words that were
     `seen` are not looked up."""

@@ -65,6 +65,8 @@ TEMPLATES = (
     N_("send the new version as multipart form data, in `file`"),
     N_("a version is a single file"),
     N_("a title goes with a single file"),
+    N_("query has nothing but white space; write a question"),
+    N_("weights are both 0; one is to be more than 0"),
     N_("visibility is shared or private"),
     N_("send the document as multipart form data, in `file`"),
     N_("Idempotency-Key has 1 to %(most)s characters"),
@@ -348,8 +350,8 @@ ABSENCES = {
         "“%(title)s” says the same as “%(other)s”, which stands for both as result %(rank)s."
     ),
     Absence.RANKED: N_(
-        "“%(title)s” was searched. Its best passage comes at place %(rank)s, and the first "
-        "%(shown)s are shown. Show more, or ask more exactly."
+        "“%(title)s” was searched. Its best passage comes at place %(rank)s; results shown: "
+        "%(shown)s. Show more, or ask more exactly."
     ),
     Absence.NO_WORD_IN_COMMON: N_(
         "“%(title)s” holds none of the words of the question. Use other words, or search by "

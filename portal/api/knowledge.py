@@ -75,10 +75,10 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 @context.reads
 def search(json_data: SearchBody) -> SearchResponse:
     if not json_data.query.strip():
-        raise InvalidInput(reason="query")
+        raise InvalidInput(reason="query has nothing but white space; write a question")
     weights = json_data.weights
     if weights is not None and weights.vector + weights.text <= 0:
-        raise InvalidInput(reason="weights")
+        raise InvalidInput(reason="weights are both 0; one is to be more than 0")
     outcome = searching.search(
         context.services(),
         context.person(),
@@ -146,7 +146,7 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
 )
 def why_not(query_data: WhyQuery) -> WhyResponse:
     if not query_data.query.strip():
-        raise InvalidInput(reason="query")
+        raise InvalidInput(reason="query has nothing but white space; write a question")
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(
         context.services(), context.person(), SearchRequest(**wishes), query_data.document_id

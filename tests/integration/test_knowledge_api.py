@@ -233,6 +233,18 @@ def test_list_pages_by_cursor_and_filters(client: FlaskClient, portal: Portal) -
     assert [document["title"] for document in by_title["documents"]] == ["note 3"]
 
 
+def test_refusal_says_what_is_not_right(client: FlaskClient, portal: Portal) -> None:
+    bodies = {
+        '{"query": "  "}': "query has nothing but white space",
+        '{"query": "a", "weights": {"vector": 0, "text": 0}}': "weights are both 0",
+    }
+    headers = portal.headers() | {"Content-Type": "application/json", "Accept-Language": "en"}
+    for body, said in bodies.items():
+        answer = client.post(SEARCH, headers=headers, data=body)
+        assert answer.status_code == 422
+        assert said in answer.json["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

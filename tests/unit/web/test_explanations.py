@@ -109,6 +109,8 @@ def test_every_reason_has_its_words(app: Flask, locale: str) -> None:
             )
             for kind in FAILED_FILTERS
         }
+        first = WhyNot(DOCUMENT, "x", Absence.RANKED, rank=2, shown_count=1)
+        assert "1 are" not in absence_message(first)
         beyond = absence_message(WhyNot(DOCUMENT, "合同", Absence.RANKED, ranked_beyond=1000))
     assert "1000" in beyond
     assert len(messages) == len(Absence) + len(FAILED_FILTERS)

@@ -59,7 +59,9 @@ class VectorStoreBody(ResponseModel):
     )
     keyword_backend: Literal["pg_textsearch", "tsvector", "off"] | None = None
     keyword_index: dict[str, Any] | None = Field(
-        None, description="state of the BM25 index, when it was rebuilt, its rows"
+        None,
+        description="state of the BM25 index (ready, rebuilding, stale, absent), when it was "
+        "rebuilt, about how many passages it holds; null where the settings want none",
     )
     vector_index: Literal["ok", "missing"] | None = None
     embedding_model: str | None = None

@@ -193,10 +193,10 @@ def read_state(connection: Connection) -> Bm25State:
     if version is None or not _is_usable(connection):
         return Bm25State("absent")
     spelled = ".".join(str(part) for part in version)
-    if version >= FIRST_DURABLE_PG_TEXTSEARCH:
-        return Bm25State("ready", spelled)
     query = "SELECT state, rebuilt_at, row_count FROM bm25_index_state WHERE index_name = :name"
     row = connection.execute(text(query), {"name": INDEX}).one_or_none()
+    if version >= FIRST_DURABLE_PG_TEXTSEARCH:
+        return Bm25State("ready", spelled, row.rebuilt_at if row else None)
     if row is None:
         return Bm25State("stale", spelled, needs_guard=True)
     state: State = row.state if row.state in ("rebuilding", "stale") else "ready"

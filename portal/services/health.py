@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from portal.database import bm25
+from portal.domain.search import KeywordBackend
 from portal.embeddings.cached import has_failed
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
@@ -17,6 +19,8 @@ from portal.store.session import Session
 # Whoever asks has been told to wait for a second (a load balancer, a container's health check).
 _PATIENCE_S = 0.5
 _COUNTING_PATIENCE_S = 0.35
+# What of the settings ranks words by the BM25 index, where the server has it.
+_BM25 = frozenset({"auto", KeywordBackend.PG_TEXTSEARCH})
 
 
 def check(services: Services) -> dict[str, Any]:
@@ -57,13 +61,10 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
     except DatabaseUnavailable:
         return {"status": "unavailable", "reason": "the database does not answer"}
     counts = count(services)
-    enabled, model_failed = services.settings.vector_store_enabled, has_failed(services.embedder)
-    is_whole = state.has_vector_index and not model_failed
-    return {
-        "status": _status(
-            enabled=enabled, is_whole=is_whole and not (counts and counts["missing_embeddings"])
-        ),
-        "enabled": enabled,
+    model_failed = has_failed(services.embedder)
+    found = {
+        "status": "ok",
+        "enabled": services.settings.vector_store_enabled,
         "extensions": state.extensions,
         "keyword_backend": state.keywords.backend.value,
         "keyword_index": state.keyword_index,
@@ -74,6 +75,17 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         "models": state.models,
         "counts": counts,
     }
+    return found | {"status": _status(found, wanted)}
+
+
+def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
+    """Whether, by what `check_vector_store` gave, search by meaning has all that it needs."""
+    return (
+        bool(vector_store.get("enabled"))
+        and vector_store["embedder"] == "ok"
+        and vector_store["vector_index"] == "ok"
+        and not (vector_store["counts"] or {}).get("missing_embeddings")
+    )
 
 
 def count(services: Services) -> dict[str, int] | None:
@@ -95,19 +107,32 @@ class _IndexState:
 
 def _read_index_state(session: Session, wanted: str) -> _IndexState:
     serving = embedding_models.find_active(session)
+    keywords = keyword_index.read_state(session, wanted=wanted)
     return _IndexState(
         extensions=health_store.read_extensions(session),
-        keywords=keyword_index.read_state(session, wanted=wanted),
-        keyword_index=health_store.read_bm25_state(session),
+        keywords=keywords,
+        keyword_index=_read_keyword_index(session, keywords) if wanted in _BM25 else None,
         models=health_store.read_models(session),
         has_vector_index=serving is None or not model_builds.lacks_index(session, serving),
     )
 
 
-def _status(*, enabled: bool, is_whole: bool) -> str:
-    if not enabled:
+def _read_keyword_index(session: Session, keywords: KeywordState) -> dict[str, Any]:
+    """How the BM25 index stands now, whatever its guard saw last, and about how many passages it
+    holds: all that are stored."""
+    state = bm25.read_state(session.connection())
+    return {
+        "state": state.state,
+        "rebuilt_at": state.rebuilt_at.isoformat() if state.rebuilt_at else None,
+        "row_count": None if state.state == "absent" else keywords.chunk_count,
+    }
+
+
+def _status(found: dict[str, Any], wanted: str) -> str:
+    if not found["enabled"]:
         return "disabled"
-    return "ok" if is_whole else "degraded"
+    finds_words = wanted == KeywordBackend.OFF or found["keyword_backend"] != KeywordBackend.OFF
+    return "ok" if finds_words and finds_by_meaning(found) else "degraded"
 
 
 def _serving(models: list[dict[str, Any]]) -> str | None:

@@ -69,25 +69,6 @@ def read_models(session: Session) -> list[dict[str, Any]]:
     return [dict(row) for row in rows]
 
 
-def read_bm25_state(session: Session) -> dict[str, Any] | None:
-    """What the guard of the BM25 index last saw; None where there is no such index."""
-    row = (
-        session.execute(
-            text("SELECT state, rebuilt_at, row_count FROM bm25_index_state ORDER BY index_name")
-        )
-        .mappings()
-        .first()
-    )
-    if row is None:
-        return None
-    rebuilt_at = row["rebuilt_at"]
-    return {
-        "state": row["state"],
-        "rebuilt_at": rebuilt_at.isoformat() if rebuilt_at else None,
-        "row_count": row["row_count"],
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """`jobs` by queue and status, `documents` by status, and how long the oldest upload that

@@ -46,12 +46,14 @@ def set_disabled(user_id: UUID) -> Answer:
 
 def _page(**more: Any) -> str:
     person = context.person()
+    vector_store = health.check_vector_store(context.services())
     values = {
         "accounts": accounts.list_accounts(context.services(), person),
         "used_bytes": quotas.use_by_owner(context.services(), person),
         "person": person,
         "health": health.check(context.services()),
-        "vector_store": health.check_vector_store(context.services()),
+        "vector_store": vector_store,
+        "finds_by_meaning": health.finds_by_meaning(vector_store),
         "open_invitations": invitations.list_invitations(context.services(), person),
         "invitation": None,
         "invitation_link": None,

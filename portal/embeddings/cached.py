@@ -10,10 +10,12 @@ from cachetools import LRUCache
 
 from portal import metrics
 from portal.domain.embedding import Embedder, Vector
+from portal.domain.sightings import Seen
 from portal.embeddings.shared import SharedVectors
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
+_LOOK = "?"
 
 
 class CachedQueries:
@@ -31,12 +33,18 @@ class CachedQueries:
         self._shared = shared
         self._vectors: LRUCache[str, Vector] = LRUCache(maxsize=max_queries)
         self._lock = threading.Lock()
-        self._has_failed = False
+        self._seen: Seen | None = None
 
     @property
-    def has_failed(self) -> bool:
-        """Whether the model gave no usable vector when it was last asked for one."""
-        return self._has_failed
+    def seen(self) -> Seen | None:
+        """Whether the model gave usable vectors when it was last asked for some, and when that
+        was; None when it was not asked yet. What is remembered says nothing of it."""
+        return self._seen
+
+    def look(self) -> None:
+        """Ask the model itself, past what is remembered. Raises EmbedderUnavailable,
+        InvalidEmbedding."""
+        self._embed(_LOOK)
 
     @property
     def name(self) -> str:
@@ -80,11 +88,6 @@ class CachedQueries:
         try:
             yield
         except (EmbedderUnavailable, InvalidEmbedding):
-            self._has_failed = True
+            self._seen = Seen(is_well=False)
             raise
-        self._has_failed = False
-
-
-def has_failed(embedder: Embedder) -> bool:
-    """Whether the model gave no usable vector when this process last asked it for one."""
-    return isinstance(embedder, CachedQueries) and embedder.has_failed
+        self._seen = Seen(is_well=True)

@@ -51,13 +51,18 @@ class LoadedModels:
         """The model that the settings name, whose questions go to `cache`; the first time takes
         seconds, until its calibration is there or known to come later. Raises EmbedderUnavailable
         when there is none."""
-        # The text of the settings shows no secret, and tells apart all that changes vectors.
-        slot = self._slot(f"{settings!r} {cache_dir}")
+        slot = self._slot(_key(settings, cache_dir))
         with slot.lock:
             if slot.model is None:
                 embedder = create_embedder(settings, cache)
                 slot.model = LoadedModel(embedder, EventualCalibration(embedder, cache_dir))
             return slot.model
+
+    def peek(self, settings: EmbeddingSettings, cache_dir: Path) -> LoadedModel | None:
+        """What `get` would give at once; None where it would have to be made."""
+        with self._lock:
+            slot = self._slots.get(_key(settings, cache_dir))
+        return slot.model if slot is not None else None
 
     def _slot(self, key: str) -> _Slot:
         with self._lock:
@@ -65,3 +70,8 @@ class LoadedModels:
             if slot is None:
                 slot = self._slots[key] = _Slot()
             return slot
+
+
+def _key(settings: EmbeddingSettings, cache_dir: Path) -> str:
+    # The text of the settings shows no secret, and tells apart all that changes vectors.
+    return f"{settings!r} {cache_dir}"

@@ -7,11 +7,12 @@ from typing import Any
 
 from portal.database import bm25
 from portal.domain.search import KeywordBackend
-from portal.embeddings.cached import has_failed
+from portal.domain.sightings import Seen, Watched
 from portal.errors import DatabaseUnavailable
-from portal.services import Services
+from portal.services import Services, models
 from portal.store import embedding_models, keyword_index, model_builds
 from portal.store import health as health_store
+from portal.store.embedding_models import RegisteredModel
 from portal.store.keyword_index import KeywordState
 from portal.store.migrations import newest_revision
 from portal.store.session import Session
@@ -60,8 +61,9 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         )
     except DatabaseUnavailable:
         return {"status": "unavailable", "reason": "the database does not answer"}
+    # Before the counting, which gives a look that is due some time to come to its end.
+    _embedder_answers(services, state.serving)
     counts = count(services)
-    model_failed = has_failed(services.embedder)
     found = {
         "status": "ok",
         "enabled": services.settings.vector_store_enabled,
@@ -69,8 +71,8 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         "keyword_backend": state.keywords.backend.value,
         "keyword_index": state.keyword_index,
         "vector_index": "ok" if state.has_vector_index else "missing",
-        "embedding_model": _serving(state.models) or services.embedder.name,
-        "embedder": "unavailable" if model_failed else "ok",
+        "embedding_model": state.serving.name if state.serving else services.embedder.name,
+        "embedder": "ok" if _embedder_answers(services, state.serving) else "unavailable",
         "reranker": services.reranker.name if services.reranker else None,
         "models": state.models,
         "counts": counts,
@@ -102,6 +104,7 @@ class _IndexState:
     keywords: KeywordState
     keyword_index: dict[str, Any] | None
     models: list[dict[str, Any]]
+    serving: RegisteredModel | None
     has_vector_index: bool
 
 
@@ -113,6 +116,7 @@ def _read_index_state(session: Session, wanted: str) -> _IndexState:
         keywords=keywords,
         keyword_index=_read_keyword_index(session, keywords) if wanted in _BM25 else None,
         models=health_store.read_models(session),
+        serving=serving,
         has_vector_index=serving is None or not model_builds.lacks_index(session, serving),
     )
 
@@ -135,5 +139,29 @@ def _status(found: dict[str, Any], wanted: str) -> str:
     return "ok" if finds_words and finds_by_meaning(found) else "degraded"
 
 
-def _serving(models: list[dict[str, Any]]) -> str | None:
-    return next((model["name"] for model in models if model["status"] == "active"), None)
+def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bool:
+    """Whether the model that searches ask, which need not be the one that is configured, gave
+    vectors when it was last asked; where that is long ago it is asked again aside."""
+    if not services.settings.vector_store_enabled:
+        return True
+    name = serving.name if serving is not None else services.embedder.name
+    known = models.peek(services, serving) if serving is not None else services.embedder
+    return services.embedder_watch.is_well(
+        name, _seen(known), lambda: _ask_embedder(services, serving)
+    )
+
+
+def _ask_embedder(services: Services, serving: RegisteredModel | None) -> None:
+    embedder = services.embedder
+    if serving is not None:
+        embedder = models.loaded(services, serving).embedder
+    _look_at(embedder)
+
+
+def _seen(thing: object) -> Seen | None:
+    return thing.seen if isinstance(thing, Watched) else None
+
+
+def _look_at(thing: object) -> None:
+    if isinstance(thing, Watched):
+        thing.look()

@@ -46,6 +46,16 @@ def loaded(services: Services, registered: RegisteredModel) -> LoadedModel:
     return found
 
 
+def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
+    """The model behind a registration if this process has it already: nothing is loaded and nobody
+    waits."""
+    if registered.name == services.embedder.name:
+        return services.embedder
+    settings = settings_for(services, registered.source)
+    found = _LOADED.peek(settings, services.settings.data_dir / "cache")
+    return found.embedder if found is not None else None
+
+
 def language_axis(services: Services, registered: RegisteredModel) -> Vector | None:
     """The model's direction of language (dimensions,), None while that is not known."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,19 @@ from portal import create_app
 from portal.database import bm25
 from portal.database.cluster_files import pg_textsearch_prefix
 from portal.domain.search import SearchOutcome, SearchRequest
-from portal.services import Services, health, searching, setup
+from portal.services import (
+    Services,
+    accounts,
+    health,
+    model_builds,
+    model_switch,
+    models,
+    searching,
+    setup,
+    watch,
+)
 from tests.conftest import Portal
+from tests.factories_endpoint import fake_endpoint, wait_until
 
 needs_bm25 = pytest.mark.skipif(
     pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
@@ -95,3 +107,84 @@ def test_page_tells_words_from_meaning_when_one_is_lost(portal: Portal) -> None:
     state = health.check_vector_store(portal.services)
     assert health.finds_by_meaning(state)
     assert state["keyword_backend"] == "off"
+
+
+# --- the embedding model ------------------------------------------------------------------------
+
+DIMENSIONS = 64
+
+
+def embedder(services: Services) -> str:
+    return str(look(services)["embedder"])
+
+
+def switch_to_endpoint(portal: Portal, url: str) -> None:
+    """Let a model behind this endpoint serve, while another one stays configured."""
+    spec = f"openai:fake-emb@{DIMENSIONS}"
+    services = replace(
+        portal.services,
+        settings=portal.services.settings.model_copy(
+            update={
+                "embedding": portal.services.settings.embedding.model_copy(update={"api_base": url})
+            }
+        ),
+    )
+    model = models.register(services, spec)
+    list(model_builds.build(services, model.name))
+    model_switch.switch(services, model.name)
+
+
+def test_dead_endpoint_of_the_model_that_serves_is_told_though_another_is_configured(
+    portal: Portal,
+) -> None:
+    portal.add("The office closes at six.")
+    with fake_endpoint(dimensions=DIMENSIONS) as endpoint:
+        switch_to_endpoint(portal, endpoint.url)
+        assert not ask(portal, "office hours").degraded
+        body = look(portal.services)
+        assert body["embedding_model"] == f"fake-emb@{DIMENSIONS}"
+        assert (body["status"], body["embedder"]) == ("ok", "ok")
+    assert "embedder_unavailable" in ask(portal, "closing time of the office").degraded
+    body = look(portal.services)
+    assert (body["status"], body["embedder"]) == ("degraded", "unavailable")
+
+
+def test_dead_endpoint_is_told_by_a_process_in_which_nobody_has_searched(
+    portal: Portal, make_services: Callable[..., Services]
+) -> None:
+    portal.add("The office closes at six.")
+    with fake_endpoint(dimensions=DIMENSIONS) as endpoint:
+        switch_to_endpoint(portal, endpoint.url)
+    # Its own address for endpoints tells this process's models from those of the one before.
+    other = make_services(embedding={"provider": "hashing", "timeout_s": 1.5})
+    wait_until(
+        lambda: embedder(other) == "unavailable", within_s=20, complaint="nobody looked at it"
+    )
+
+
+def test_endpoint_that_came_back_is_told_without_a_search(
+    make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake_endpoint(dimensions=DIMENSIONS) as endpoint:
+        services = make_services(
+            embedding={
+                "provider": "openai",
+                "model": "some-model",
+                "api_base": endpoint.url,
+                "dimensions": DIMENSIONS,
+            }
+        )
+        accounts.ensure_first_administrator(services)
+        portal = Portal(services, accounts.find_person(services, "admin"))
+        portal.add("The office closes at six.")
+        port = endpoint.port
+    assert "embedder_unavailable" in ask(portal, "office").degraded
+    assert embedder(services) == "unavailable"
+    monkeypatch.setattr(watch, "FAILED_FOR_S", 0.2)
+    with fake_endpoint(port=port, dimensions=DIMENSIONS) as endpoint:
+        wait_until(lambda: embedder(services) == "ok", within_s=30, complaint="it stayed away")
+        assert look(services)["status"] == "ok"
+        asked = len(endpoint.requests)
+        for _ in range(20):
+            assert embedder(services) == "ok"
+        assert len(endpoint.requests) == asked, "an endpoint that answers is left in peace"

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from portal.embeddings.cached import CachedQueries, has_failed
+from portal.embeddings.cached import CachedQueries
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 
@@ -58,14 +58,23 @@ def test_it_is_known_whether_the_model_answered_when_last_asked():
 
     model = Moody()
     cached = CachedQueries(model)
-    assert not has_failed(cached)
+    assert cached.seen is None
     cached.embed_query("a")
+    assert cached.seen.is_well
     model.error = EmbedderUnavailable(reason="down")
     with pytest.raises(EmbedderUnavailable):
         cached.embed_query("b")
-    assert has_failed(cached)
+    assert not cached.seen.is_well
     cached.embed_query("a")
-    assert has_failed(cached), "a remembered vector says nothing of the model"
+    assert not cached.seen.is_well, "a remembered vector says nothing of the model"
     model.error = None
     cached.embed_query("b")
-    assert not has_failed(cached)
+    assert cached.seen.is_well
+
+
+def test_a_look_asks_the_model_past_what_is_remembered():
+    model = Counting()
+    cached = CachedQueries(model)
+    cached.look()
+    cached.look()
+    assert model.asked == 2

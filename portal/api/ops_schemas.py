@@ -66,6 +66,9 @@ class VectorStoreBody(ResponseModel):
     vector_index: Literal["ok", "missing"] | None = None
     embedding_model: str | None = None
     embedder: Literal["ok", "unavailable"] | None = None
-    reranker: str | None = None
+    reranker: str | None = Field(None, description="name of the re-ranking model, if there is one")
+    reranking: Literal["ok", "unavailable"] | None = Field(
+        None, description="unavailable: results stay in the order of fusion"
+    )
     models: list[StoredModel] | None = None
     counts: StoreCounts | None = Field(None, description="null where counting takes too long")

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from portal.domain.reranking import Reranker
+from portal.domain.sightings import Seen
 from portal.errors import RerankerUnavailable
 
 # A model that is late for every question would add its whole timeout to every search.
 MOST_FAILURES = 3
 REST_S = 30.0
+_LOOK_S = 5.0
 
 
 class _Call(threading.Thread):
@@ -49,6 +51,18 @@ class TimeBoxed:
         self._running: _Call | None = None
         self._failures = 0
         self._rests_until = 0.0
+        self._seen: Seen | None = None
+
+    @property
+    def seen(self) -> Seen | None:
+        """Whether the model gave scores in time when it was last asked for some."""
+        return self._seen
+
+    def look(self) -> None:
+        """Ask the model about one short passage, however long it takes to load. Raises
+        RerankerUnavailable."""
+        self._reranker.load()
+        self.scores("?", ["?"], deadline_s=_LOOK_S)
 
     @property
     def name(self) -> str:
@@ -58,6 +72,15 @@ class TimeBoxed:
         self._reranker.load()
 
     def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+        try:
+            found = self._scores(query, passages, deadline_s)
+        except RerankerUnavailable:
+            self._seen = Seen(is_well=False)
+            raise
+        self._seen = Seen(is_well=True)
+        return found
+
+    def _scores(self, query: str, passages: Sequence[str], deadline_s: float) -> list[float]:
         ends_at = self._clock() + deadline_s
         call = self._begin(query, passages, ends_at)
         if not call.finished.wait(max(0.0, ends_at - self._clock())):

@@ -44,6 +44,7 @@ class Services:
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)
     comparisons: Comparisons = field(default_factory=Comparisons, repr=False)
+    reranker_watch: Watch = field(default_factory=Watch, repr=False)
     embedder_watch: Watch = field(default_factory=Watch, repr=False)
     vector_store_looks: SingleFlight[dict[str, Any]] = field(
         default_factory=SingleFlight, repr=False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from portal.database import bm25
@@ -61,8 +62,9 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         )
     except DatabaseUnavailable:
         return {"status": "unavailable", "reason": "the database does not answer"}
-    # Before the counting, which gives a look that is due some time to come to its end.
+    # Before the counting, which gives looks that are due some time to come to their end.
     _embedder_answers(services, state.serving)
+    _reranking(services)
     counts = count(services)
     found = {
         "status": "ok",
@@ -73,7 +75,8 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         "vector_index": "ok" if state.has_vector_index else "missing",
         "embedding_model": state.serving.name if state.serving else services.embedder.name,
         "embedder": "ok" if _embedder_answers(services, state.serving) else "unavailable",
-        "reranker": services.reranker.name if services.reranker else None,
+        "reranker": _shown(services.reranker.name) if services.reranker else None,
+        "reranking": _reranking(services),
         "models": state.models,
         "counts": counts,
     }
@@ -136,7 +139,8 @@ def _status(found: dict[str, Any], wanted: str) -> str:
     if not found["enabled"]:
         return "disabled"
     finds_words = wanted == KeywordBackend.OFF or found["keyword_backend"] != KeywordBackend.OFF
-    return "ok" if finds_words and finds_by_meaning(found) else "degraded"
+    is_whole = finds_words and finds_by_meaning(found) and found["reranking"] != "unavailable"
+    return "ok" if is_whole else "degraded"
 
 
 def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bool:
@@ -145,9 +149,13 @@ def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bo
     if not services.settings.vector_store_enabled:
         return True
     name = serving.name if serving is not None else services.embedder.name
+    provider = serving.provider if serving is not None else services.settings.embedding.provider
     known = models.peek(services, serving) if serving is not None else services.embedder
     return services.embedder_watch.is_well(
-        name, _seen(known), lambda: _ask_embedder(services, serving)
+        name,
+        _seen(known),
+        lambda: _ask_embedder(services, serving),
+        at_first=provider == "openai",
     )
 
 
@@ -156,6 +164,31 @@ def _ask_embedder(services: Services, serving: RegisteredModel | None) -> None:
     if serving is not None:
         embedder = models.loaded(services, serving).embedder
     _look_at(embedder)
+
+
+def _reranking(services: Services) -> str | None:
+    """Whether the re-ranking model gave scores when it was last asked, as for the embedder; None
+    where nothing is re-ranked. It is not loaded for that."""
+    reranker = services.reranker
+    if reranker is None:
+        return None
+    if _is_path(reranker.name) and not Path(reranker.name).expanduser().is_dir():
+        return "unavailable"
+    answers = services.reranker_watch.is_well(
+        reranker.name, _seen(reranker), lambda: _look_at(reranker)
+    )
+    return "ok" if answers else "unavailable"
+
+
+def _shown(model: str) -> str:
+    """A model's name for everybody: of a directory its last part, for the rest tells strangers how
+    this machine is laid out."""
+    return Path(model).name if _is_path(model) else model
+
+
+def _is_path(model: str) -> bool:
+    """Whether a directory is meant, there or not: names on the hub are ``owner/model``."""
+    return model.startswith((".", "~", "/")) or Path(model).is_dir()
 
 
 def _seen(thing: object) -> Seen | None:

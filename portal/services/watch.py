@@ -35,14 +35,19 @@ class Watch:
         self._own: dict[str, Seen] = {}
         self._look: Thread | None = None
 
-    def is_well(self, name: str, seen: Seen | None, look: Callable[[], None]) -> bool:
+    def is_well(
+        self, name: str, seen: Seen | None, look: Callable[[], None], *, at_first: bool = False
+    ) -> bool:
         """What was seen last of `name`, by others (`seen`) or by a look of this watch; well where
-        nothing was. Where that is old `look` is begun, and whoever asks next gets what came of it.
+        nothing was. Where that is old `look` is begun, and whoever asks next gets what came of it;
+        where nothing was seen only if `at_first` says so: loading a model for the first time keeps
+        the whole process busy.
         """
         with self._lock:
             both = [one for one in (seen, self._own.get(name)) if one is not None]
             newest = max(both, key=lambda one: one.at, default=None)
-            if self._is_old(newest) and not (self._look is not None and self._look.is_alive()):
+            is_due = at_first if newest is None else self._is_old(newest)
+            if is_due and not (self._look is not None and self._look.is_alive()):
                 # A daemon, so that a look that hangs does not keep the process alive.
                 self._look = Thread(
                     target=self._run, args=(name, look), name="model-look", daemon=True
@@ -50,9 +55,7 @@ class Watch:
                 self._look.start()
         return newest is None or newest.is_well
 
-    def _is_old(self, seen: Seen | None) -> bool:
-        if seen is None:
-            return True
+    def _is_old(self, seen: Seen) -> bool:
         return self._clock() - seen.at >= (WELL_FOR_S if seen.is_well else FAILED_FOR_S)
 
     def _run(self, name: str, look: Callable[[], None]) -> None:

@@ -43,8 +43,8 @@ DEGRADED_WORDS = {
         "type:pdf”."
     ),
     "reranker_unavailable": N_(
-        "The model that checks the order of the results did not answer in time. They stand in the "
-        "order of the search itself."
+        "The model that checks the order of the results could not be used, or not in time. They "
+        "stand in the order of the search itself."
     ),
 }
 _NOTHING_BY_WORDS = N_(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,8 @@ from portal import create_app
 from portal.database import bm25
 from portal.database.cluster_files import pg_textsearch_prefix
 from portal.domain.search import SearchOutcome, SearchRequest
+from portal.errors import RerankerUnavailable
+from portal.reranking.time_boxed import TimeBoxed
 from portal.services import (
     Services,
     accounts,
@@ -188,3 +190,54 @@ def test_endpoint_that_came_back_is_told_without_a_search(
         for _ in range(20):
             assert embedder(services) == "ok"
         assert len(endpoint.requests) == asked, "an endpoint that answers is left in peace"
+
+
+# --- the re-ranking model -----------------------------------------------------------------------
+
+
+def test_re_ranking_model_that_is_not_there_is_told_and_its_directory_is_not(
+    make_services: Callable[..., Services],
+) -> None:
+    rerank = {"provider": "sentence-transformers", "model": "/srv/secret-place/cross-encoder"}
+    body = look(make_services(rerank=rerank))
+    assert (body["status"], body["reranker"]) == ("degraded", "cross-encoder")
+    assert body["reranking"] == "unavailable"
+    assert "secret-place" not in str(body)
+
+
+class Failing:
+    """A re-ranking model that cannot be used while `is_broken`."""
+
+    name = "failing"
+    is_broken = True
+
+    def load(self) -> None:
+        if self.is_broken:
+            raise RerankerUnavailable(reason="there is none")
+
+    def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+        self.load()
+        return [0.0 for _ in passages]
+
+
+def test_re_ranking_model_that_failed_a_search_is_told_and_its_return_too(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portal.add("The office closes at six.")
+    model = Failing()
+    broken = Portal(replace(portal.services, reranker=TimeBoxed(model)), portal.admin)
+    assert look(broken.services)["reranking"] == "ok"
+    assert RerankerUnavailable.code in ask(broken, "office").degraded
+    body = look(broken.services)
+    assert (body["status"], body["reranking"]) == ("degraded", "unavailable")
+    model.is_broken = False
+    monkeypatch.setattr(watch, "FAILED_FOR_S", 0.2)
+    wait_until(
+        lambda: look(broken.services)["reranking"] == "ok", within_s=20, complaint="still away"
+    )
+    assert look(broken.services)["status"] == "ok"
+
+
+def test_without_re_ranking_there_is_none_to_miss(portal: Portal) -> None:
+    body = look(portal.services)
+    assert (body["status"], body["reranker"], body["reranking"]) == ("ok", None, None)

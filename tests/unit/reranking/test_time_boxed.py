@@ -115,6 +115,18 @@ def test_model_that_fails_again_and_again_rests_and_then_gets_another_chance(mod
     assert boxed.scores("q", ["a"], deadline_s=5) == [1]
 
 
+def test_it_is_known_whether_the_model_gave_scores_when_last_asked(model):
+    boxed = TimeBoxed(model)
+    assert boxed.seen is None
+    model.error = RerankerUnavailable(reason="there is none")
+    with pytest.raises(RerankerUnavailable):
+        boxed.scores("q", ["a"], deadline_s=5)
+    assert not boxed.seen.is_well
+    model.error = None
+    boxed.look()
+    assert boxed.seen.is_well
+
+
 def test_re_ranking_is_off_unless_it_is_asked_for():
     assert create_reranker(RerankSettings()) is None
 

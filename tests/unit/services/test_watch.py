@@ -63,7 +63,7 @@ def test_a_look_that_hangs_holds_up_nobody_and_stays_the_only_one() -> None:
     thing.gate.clear()
     started = time.monotonic()
     for number in range(50):
-        assert watch.is_well(f"model {number % 3}", None, thing.look)
+        assert watch.is_well(f"model {number % 3}", None, thing.look, at_first=True)
     assert time.monotonic() - started < 1
     assert thing.looks == 1
     thing.gate.set()
@@ -71,4 +71,10 @@ def test_a_look_that_hangs_holds_up_nobody_and_stays_the_only_one() -> None:
 
 def test_whatever_a_look_raises_means_that_it_cannot_be_used() -> None:
     watch, thing = Watch(), Thing(ZeroDivisionError())
-    settled(lambda: watch.is_well("m", None, thing.look), is_well=False)
+    settled(lambda: watch.is_well("m", None, thing.look, at_first=True), is_well=False)
+
+
+def test_nothing_is_loaded_for_the_first_time_unless_that_is_cheap() -> None:
+    watch, thing = Watch(), Thing()
+    assert watch.is_well("m", None, thing.look)
+    assert thing.looks == 0

@@ -17,6 +17,7 @@ from portal.services.comparisons import Comparisons
 from portal.services.issuer_keys import IssuerKeys
 from portal.services.search_cache import SearchCache
 from portal.services.single_flight import SingleFlight
+from portal.services.vector_rounds import VectorRounds
 from portal.services.watch import Watch
 from portal.settings import Settings
 from portal.store.enabled_sets import EnabledSets
@@ -44,6 +45,7 @@ class Services:
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)
     comparisons: Comparisons = field(default_factory=Comparisons, repr=False)
+    vector_rounds: VectorRounds = field(default_factory=VectorRounds, repr=False)
     reranker_watch: Watch = field(default_factory=Watch, repr=False)
     embedder_watch: Watch = field(default_factory=Watch, repr=False)
     vector_store_looks: SingleFlight[dict[str, Any]] = field(

@@ -32,11 +32,11 @@ _PURGE_S = 5.0
 
 
 def run(services: Services) -> None:
-    """Requeue jobs and builds that the queue lost, forget tokens that ended long ago, keys of
-    requests and old notifications, and see that the keyword index still answers: after a restart
-    of the server an early one falls silent. A model without constants of confidence gets them.
-    What an older analyser made of the passages is made anew bit by bit, and what lies in the trash
-    for long is purged."""
+    """Requeue jobs and builds that the queue lost, and have vectors made where they are gone;
+    forget tokens that ended long ago, keys of requests and old notifications, and see that the
+    keyword index still answers: after a restart of the server an early one falls silent. A model
+    without constants of confidence gets them. What an older analyser made of the passages is made
+    anew bit by bit, and what lies in the trash for long is purged."""
     setup.heal_keyword_index(services)
     model_builds.requeue_lost(services)
     _requeue_lost(services)

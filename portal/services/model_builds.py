@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 # A worker turns to what else waits after this long, and goes on later.
 SLICE_S = 20.0
+# What failed for a lasting reason, a wrong key for example, would fail again and again.
+FAILED_AGAIN_AFTER_S = 600.0
 
 Stage = Literal["embedding", "indexing", "comparing"]
 
@@ -116,8 +118,9 @@ def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool
 
 def requeue_lost(services: Services) -> None:
     """Queue builds that began and that nothing goes on with: their worker or their queue entry
-    is gone. So too the index of the model that serves, where somebody dropped it, or where it was
-    made before the model's direction of language was known."""
+    is gone. So too the model that serves, some minutes after its last build failed: where passages
+    lost their vectors, where somebody dropped its index, or where that was made before the model's
+    direction of language was known."""
     with services.database.begin() as session:
         for model in build_store.unfinished_without_queue_entry(session):
             log.warning("model_build_requeued", model=model.name)
@@ -125,7 +128,12 @@ def requeue_lost(services: Services) -> None:
         serving = embedding_models.find_active(session)
         if serving is None or build_store.is_queued(session, serving):
             return
-        if build_store.lacks_index(session, serving):
+        if build_store.has_failed_lately(session, serving, within_s=FAILED_AGAIN_AFTER_S):
+            return
+        if services.vector_rounds.find_missing(session, serving):
+            log.warning("passages have no vectors; making them", model=serving.name)
+            build_store.enqueue_build(session, serving)
+        elif build_store.lacks_index(session, serving):
             log.warning("vector index is gone; making it anew", model=serving.name)
             build_store.enqueue_build(session, serving)
         elif serving.shape.axis is None and models.language_axis(services, serving) is not None:

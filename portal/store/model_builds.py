@@ -180,6 +180,42 @@ def lacks_index(session: Session, model: RegisteredModel) -> bool:
     return bool(session.scalar(text(f"SELECT EXISTS (SELECT FROM {model.partition})")))
 
 
+@dataclass(frozen=True, slots=True)
+class MissingLook:
+    """Whether some of the passages that were looked at have no vector; `last` is the last one's
+    id, None when there are none behind it."""
+
+    is_some: bool
+    last: UUID | None
+
+
+def look_for_missing(
+    session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
+) -> MissingLook:
+    """Look whether the next `limit` passages, by id, all have a vector by a model."""
+    row = session.execute(
+        text(
+            f"""
+            SELECT count(*) AS looked_at, (array_agg(c.id ORDER BY c.id DESC))[1] AS last,
+                   COALESCE(bool_or(e.chunk_id IS NULL), FALSE) AS is_some
+            FROM (SELECT c.id FROM {PORTAL_CHUNKS} WHERE c.id > :after ORDER BY c.id LIMIT :limit) c
+            LEFT JOIN {model.partition} e ON e.chunk_id = c.id
+            """
+        ),
+        {"collection": PORTAL_COLLECTION, "after": after or _NIL, "limit": limit},
+    ).one()
+    return MissingLook(row.is_some, row.last if row.looked_at == limit else None)
+
+
+def has_failed_lately(session: Session, model: RegisteredModel, *, within_s: float) -> bool:
+    """Whether the last build of a model failed, and not long ago."""
+    query = (
+        "SELECT stage = 'failed' AND noted_at > now() - make_interval(secs => :within_s)"
+        " FROM embedding_models WHERE id = :id"
+    )
+    return bool(session.scalar(text(query), {"id": model.id, "within_s": within_s}))
+
+
 def set_status(session: Session, model: RegisteredModel, status: str) -> None:
     session.execute(_this(model).values(status=status))
 

@@ -1,0 +1,100 @@
+"""Vectors that are gone are noticed by the workers, and made anew without anybody asking for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.embedding import Vector
+from portal.embeddings.hashing import HashingEmbedder
+from portal.errors import EmbedderUnavailable
+from portal.services import health, maintenance, model_builds
+from portal.services.vector_rounds import VectorRounds
+from portal.store import embedding_models
+from tests.conftest import Portal
+
+MODEL = "hashing-384"
+
+
+def execute(portal: Portal, statement: str) -> list[object]:
+    with portal.services.database.begin() as session:
+        result = session.execute(text(statement))
+        return list(result.scalars()) if result.returns_rows else []
+
+
+def queued(portal: Portal) -> list[object]:
+    return execute(
+        portal,
+        "SELECT args->>'name' FROM procrastinate_jobs"
+        " WHERE task_name = 'build_model' AND status = 'todo'",
+    )
+
+
+def work(portal: Portal) -> None:
+    """Do as a worker does with what is queued."""
+    for name in queued(portal):
+        execute(portal, "DELETE FROM procrastinate_jobs WHERE task_name = 'build_model'")
+        model_builds.build_slice(portal.services, str(name), should_stop=lambda: False)
+
+
+def missing(portal: Portal) -> int:
+    counts = health.count(portal.services)
+    assert counts is not None
+    return counts["missing_embeddings"]
+
+
+@pytest.fixture
+def filled(portal: Portal) -> Portal:
+    for number in range(5):
+        portal.add(f"Note number {number}.", name=f"note-{number}.txt")
+    return portal
+
+
+def test_vectors_that_were_deleted_are_made_anew_by_housekeeping(filled: Portal) -> None:
+    maintenance.run(filled.services)
+    assert queued(filled) == []
+    execute(filled, "DELETE FROM chunk_embeddings")
+    assert missing(filled) == 5
+    maintenance.run(filled.services)
+    maintenance.run(filled.services)
+    assert queued(filled) == [MODEL]
+    work(filled)
+    assert missing(filled) == 0
+    maintenance.run(filled.services)
+    assert queued(filled) == []
+
+
+def test_one_lost_vector_is_found_within_a_few_rounds(filled: Portal) -> None:
+    portal = Portal(replace(filled.services, vector_rounds=VectorRounds(passages=2)), filled.admin)
+    [last] = execute(portal, "SELECT id FROM document_chunks ORDER BY id DESC LIMIT 1")
+    execute(portal, f"DELETE FROM chunk_embeddings WHERE chunk_id = '{last}'")
+    with portal.services.database.begin() as session:
+        model = embedding_models.find_active(session)
+        assert model is not None
+        rounds = portal.services.vector_rounds
+        found = [rounds.find_missing(session, model) for _ in range(6)]
+    assert found == [False, False, True, False, False, True]
+
+
+def test_a_build_that_failed_is_tried_again_after_a_while_and_not_at_once(
+    filled: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(filled, "DELETE FROM chunk_embeddings")
+
+    def refuse(self: HashingEmbedder, texts: list[str]) -> Vector:
+        raise EmbedderUnavailable(reason="the endpoint does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HashingEmbedder, "embed_passages", refuse)
+        model_builds.requeue_lost(filled.services)
+        work(filled)
+    for _ in range(3):
+        model_builds.requeue_lost(filled.services)
+    assert queued(filled) == []
+    execute(filled, "UPDATE embedding_models SET noted_at = now() - interval '11 minutes'")
+    model_builds.requeue_lost(filled.services)
+    assert queued(filled) == [MODEL]
+    work(filled)
+    assert missing(filled) == 0

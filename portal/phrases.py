@@ -125,7 +125,10 @@ TEMPLATES = (
     N_("line %(number)s of %(file)s is no question: %(error)s"),
     N_("“%(name)s” is no model that this page can build"),
     # Why an embedding model, or one that ranks again, gives nothing.
-    N_("its endpoint failed repeatedly and is left alone for %(seconds)s more seconds"),
+    N_(
+        "its endpoint failed repeatedly and is left alone for %(seconds)s more seconds; "
+        "the last time: %(reason)s"
+    ),
     N_("it failed repeatedly and is left alone for %(seconds)s more seconds"),
     N_("its endpoint took more than %(seconds)s seconds"),
     N_("it is still being loaded"),
@@ -277,7 +280,12 @@ def translated(text: str) -> str:
     for template, pattern in _patterns():
         if match := pattern.fullmatch(text):
             words = str(gettext(template))
-            return words % match.groupdict() if match.groupdict() else words
+            # A reason within a reason is one of these, too.
+            values = {
+                name: translated(value) if name == "reason" else value
+                for name, value in match.groupdict().items()
+            }
+            return words % values if values else words
     return text
 
 

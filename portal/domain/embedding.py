@@ -27,6 +27,14 @@ class ModelSource:
 
 
 @runtime_checkable
+class HeldToLength(Protocol):
+    """A model whose vectors must have the length that it is registered with."""
+
+    def hold_to(self, dimensions: int) -> None:
+        """Refuse vectors of any other length from now on, as InvalidEmbedding."""
+
+
+@runtime_checkable
 class Embedder(Protocol):
     """Turns text into vectors of unit length, so that a dot product is the cosine."""
 

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from cachetools import LRUCache
 
 from portal import metrics
-from portal.domain.embedding import Embedder, Vector
+from portal.domain.embedding import Embedder, HeldToLength, Vector
 from portal.domain.sightings import Seen
 from portal.embeddings.shared import SharedVectors
+from portal.embeddings.validation import require_shape
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
@@ -34,6 +35,7 @@ class CachedQueries:
         self._vectors: LRUCache[str, Vector] = LRUCache(maxsize=max_queries)
         self._lock = threading.Lock()
         self._seen: Seen | None = None
+        self._length: int | None = None
 
     @property
     def seen(self) -> Seen | None:
@@ -54,11 +56,20 @@ class CachedQueries:
     def dimensions(self) -> int:
         return self._embedder.dimensions
 
+    def hold_to(self, dimensions: int) -> None:
+        """Give vectors of the length that the model is registered with, and refuse others: an
+        endpoint may have another model behind the same name. Cheap when that is so already."""
+        if self._length == dimensions:
+            return
+        self._length = dimensions
+        if isinstance(self._embedder, HeldToLength):
+            self._embedder.hold_to(dimensions)
+
     def embed_query(self, text: str) -> Vector:
         with self._lock:
-            vector = self._vectors.get(text)
+            vector = self._fitting(self._vectors.get(text))
         if vector is None and self._shared is not None:
-            vector = self._keep(text, self._shared.get(text))
+            vector = self._keep(text, self._fitting(self._shared.get(text)))
         metrics.cache_asked("query_embeddings", hit=vector is not None)
         return self._embed(text) if vector is None else vector
 
@@ -67,6 +78,7 @@ class CachedQueries:
         # but no question waits for another one.
         with self._noting():
             vector = self._embedder.embed_query(text)
+            self._require_length(vector.reshape(1, -1), count=1)
         if self._shared is not None:
             self._shared.put(text, vector)
         self._keep(text, vector)
@@ -81,7 +93,19 @@ class CachedQueries:
 
     def embed_passages(self, texts: Sequence[str]) -> Vector:
         with self._noting():
-            return self._embedder.embed_passages(texts)
+            vectors = self._embedder.embed_passages(texts)
+            if len(texts):
+                self._require_length(vectors, count=len(texts))
+            return vectors
+
+    def _fitting(self, vector: Vector | None) -> Vector | None:
+        """None for one of another length: it was kept before the model was held to this one."""
+        is_other = vector is not None and self._length not in {None, len(vector)}
+        return None if is_other else vector
+
+    def _require_length(self, vectors: Vector, *, count: int) -> None:
+        if self._length is not None:
+            require_shape(vectors.shape, dimensions=self._length, count=count, of=self.name)
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -91,3 +115,9 @@ class CachedQueries:
             self._seen = Seen(is_well=False)
             raise
         self._seen = Seen(is_well=True)
+
+
+def hold_to(embedder: Embedder, dimensions: int) -> None:
+    """Have a model refuse vectors of any other length than the one that it is registered with."""
+    if isinstance(embedder, HeldToLength):
+        embedder.hold_to(dimensions)

@@ -104,6 +104,11 @@ class Calibration:
         """Whether the model's background is known."""
         return self._background is not None
 
+    def _knows_length(self, dimensions: int) -> bool:
+        """Whether the background is known, in vectors of this length: an endpoint may have given
+        others when it was embedded."""
+        return self._background is not None and len(self._axis) == dimensions
+
     @property
     def language_axis(self) -> Vector | None:
         """The direction from English to Chinese (dim,), of unit length; None where it is not known,
@@ -153,7 +158,7 @@ class Calibration:
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
         """Statistics of a question's vector (unit length); one product with 128 vectors."""
         language = detect_language(query)
-        if self._background is None:
+        if not self._knows_length(len(query_vector)):
             return uncorrected(query_vector, query)
         corrected = self._corrected(query_vector, language)
         norm = float(np.linalg.norm(corrected))

@@ -50,7 +50,10 @@ class EventualCalibration(Calibration):
             attempt.join(patience_s)
 
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
-        # The model has just embedded the question: if it was away, it is back.
+        # The model has just embedded the question: if it was away, it is back. If its background
+        # has another length, that was made before it was known which one is right.
+        if self.ready and not self._knows_length(len(query_vector)):
+            self._background = None
         self._try()
         return super().query_statistics(query_vector, query)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from portal import metrics
-from portal.domain.embedding import Embedder, Vector
+from portal.domain.embedding import Embedder, HeldToLength, Vector
 
 
 class MeasuredEmbedder:
@@ -22,6 +22,10 @@ class MeasuredEmbedder:
     @property
     def dimensions(self) -> int:
         return self._embedder.dimensions
+
+    def hold_to(self, dimensions: int) -> None:
+        if isinstance(self._embedder, HeldToLength):
+            self._embedder.hold_to(dimensions)
 
     def embed_query(self, text: str) -> Vector:
         with metrics.embedding(self._provider, texts=1, is_query=True):

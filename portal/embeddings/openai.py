@@ -68,6 +68,7 @@ class OpenAIEmbedder:
         self._timeout_s = timeout_s
         self._breaker = breaker or CircuitBreaker()
         self._sleep = sleep
+        self._failure = ""
         self._key = (api_key or "").strip()
         self._endpoint = Endpoint(api_base or DEFAULT_API_BASE, headers=_headers(self._key))
 
@@ -84,17 +85,24 @@ class OpenAIEmbedder:
         """
         return self._dimensions or len(self.embed_query("dimensions"))
 
+    def hold_to(self, dimensions: int) -> None:
+        """Expect this length, whatever an answer was like before. It is not asked for: many
+        endpoints refuse to be asked."""
+        self._dimensions = dimensions
+
     def embed_query(self, text: str) -> Vector:
         remaining_s = self._breaker.remaining_s()
         if remaining_s > 0:
             raise EmbedderUnavailable(
                 reason=f"its endpoint failed repeatedly and is left alone for {remaining_s:.0f} "
-                "more seconds"
+                f"more seconds; the last time: {self._failure}"
             )
         try:
             vectors = self._request([_capped(self._question, text)], self._timeout_s)
             vector: Vector = self._checked(vectors, 1)[0]
-        except (EmbedderUnavailable, InvalidEmbedding):
+        except (EmbedderUnavailable, InvalidEmbedding) as error:
+            # Whoever comes while it is left alone is told why.
+            self._failure = error.params["reason"]
             self._breaker.failed()
             raise
         self._breaker.succeeded()

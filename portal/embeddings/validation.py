@@ -25,9 +25,7 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
         ) from error
     if count == 0 and array.size == 0:
         return np.empty((0, dimensions), dtype=np.float32)
-    if array.shape != (count, dimensions):
-        got = " × ".join(map(str, array.shape)) or "a single number"
-        raise InvalidEmbedding(reason=f"expected {count} × {dimensions} numbers, got {got}")
+    require_shape(array.shape, dimensions=dimensions, count=count)
     if not np.isfinite(array).all():
         raise InvalidEmbedding(reason="some of its numbers are not finite")
     with np.errstate(over="ignore"):
@@ -38,3 +36,11 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
         raise InvalidEmbedding(reason="its length is zero, so it points nowhere")
     unit: Vector = (array / norms).astype(np.float32)
     return unit
+
+
+def require_shape(shape: tuple[int, ...], *, dimensions: int, count: int, of: str = "") -> None:
+    """Raises InvalidEmbedding when vectors are not (count, dimensions); `of` names their model."""
+    if shape != (count, dimensions):
+        got = " × ".join(map(str, shape)) or "a single number"
+        named = f"“{of}”: " if of else ""
+        raise InvalidEmbedding(reason=f"{named}expected {count} × {dimensions} numbers, got {got}")

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from portal.domain.embedding import Embedder, ModelSource, Vector
 from portal.embeddings import PROVIDERS, create_embedder
+from portal.embeddings.cached import hold_to
 from portal.embeddings.loaded import LoadedModel, LoadedModels
 from portal.errors import (
     Conflict,
@@ -37,11 +38,13 @@ def loaded(services: Services, registered: RegisteredModel) -> LoadedModel:
 
     Raises EmbedderUnavailable, with the remedy, when this machine cannot load it.
     """
-    if registered.name == services.embedder.name:
+    if _is_configured(services, registered):
         found = LoadedModel(services.embedder, services.calibration)
     else:
         settings = settings_for(services, registered.source)
         found = _LOADED.get(settings, services.settings.data_dir / "cache", services.redis)
+    # Before it is asked: an endpoint may give other vectors than when the model was built.
+    hold_to(found.embedder, registered.dimensions)
     found.calibration.adopt(registered.calibration)
     return found
 
@@ -49,19 +52,29 @@ def loaded(services: Services, registered: RegisteredModel) -> LoadedModel:
 def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
     """The model behind a registration if this process has it already: nothing is loaded and nobody
     waits."""
-    if registered.name == services.embedder.name:
+    if _is_configured(services, registered):
         return services.embedder
     settings = settings_for(services, registered.source)
     found = _LOADED.peek(settings, services.settings.data_dir / "cache")
     return found.embedder if found is not None else None
 
 
+def _is_configured(services: Services, registered: RegisteredModel) -> bool:
+    """Whether the settings name this very model, so that this process has it already."""
+    embedder, configured = services.embedder, services.settings.embedding
+    if registered.name != embedder.name:
+        return False
+    # The only provider that gives whatever length it is asked for under one name.
+    return configured.provider != "hashing" or embedder.dimensions == registered.dimensions
+
+
 def language_axis(services: Services, registered: RegisteredModel) -> Vector | None:
     """The model's direction of language (dimensions,), None while that is not known."""
     try:
-        return loaded(services, registered).calibration.language_axis
+        axis = loaded(services, registered).calibration.language_axis
     except EmbedderUnavailable:
         return None
+    return axis if axis is not None and len(axis) == registered.dimensions else None
 
 
 def source_of(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from portal.database import bm25, extensions
 from portal.database import health as server_health
-from portal.errors import EmbedderUnavailable, InvalidEmbedding, RerankerUnavailable
+from portal.embeddings.cached import hold_to
+from portal.errors import EmbedderUnavailable, InvalidEmbedding, NoSuchModel, RerankerUnavailable
 from portal.services import Services, models
 from portal.store import migrations as store_migrations
 from portal.store import vocabulary
@@ -86,6 +88,8 @@ def diagnose(services: Services) -> dict[str, Any]:
     with services.database.engine.connect() as connection:
         report = server_health.report(connection)
         revision = store_migrations.current_revision(connection)
+    if revision == store_migrations.newest_revision():
+        _hold_to_registered_length(services)
     settings = services.settings
     return {
         "fit": report.is_fit,
@@ -121,6 +125,11 @@ def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
             cost="results stay in the order of fusion",
             remedy=str(error.params["reason"]),
         )
+
+
+def _hold_to_registered_length(services: Services) -> None:
+    with suppress(NoSuchModel):
+        hold_to(services.embedder, models.find(services, services.embedder.name).dimensions)
 
 
 def report_lines(report: dict[str, Any]) -> Iterator[str]:

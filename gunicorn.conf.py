@@ -1,6 +1,7 @@
 """What `gunicorn wsgi:app` runs with, where nothing else is said on its command line."""
 
 from contextlib import suppress
+from typing import Any
 
 from portal import logs, metric_files
 from portal.errors import InvalidSetting
@@ -20,3 +21,10 @@ with suppress(InvalidSetting):
     threads = _settings.web_process_threads
     logs.configure_logs(_settings)
     metric_files.join(_settings.data_dir)
+
+
+def post_worker_init(worker: Any) -> None:
+    """In each worker, with --preload as well: a model that its parent had loaded would not live."""
+    from portal.services.loading_ahead import load_ahead
+
+    load_ahead(worker.wsgi.extensions["portal"])

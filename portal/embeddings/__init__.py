@@ -15,7 +15,9 @@ from portal.settings import EmbeddingSettings
 def _bundled(settings: EmbeddingSettings) -> Embedder:
     from portal.embeddings.bundled import BundledEmbedder
 
-    return BundledEmbedder(name=settings.model, threads=settings.threads)
+    return BundledEmbedder(
+        name=settings.model, threads=settings.threads, timeout_s=settings.timeout_s
+    )
 
 
 def _hashing(settings: EmbeddingSettings) -> Embedder:

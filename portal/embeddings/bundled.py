@@ -20,6 +20,7 @@ import numpy as np
 import structlog
 
 from portal.domain.embedding import Vector
+from portal.embeddings.loading import BackgroundLoad, question_patience_s
 from portal.embeddings.validation import validated
 from portal.errors import EmbedderUnavailable
 from portal.text.normalise import clean
@@ -123,9 +124,14 @@ MODELS: dict[str, tuple[int, Callable[[int], Model]]] = {
 
 
 class BundledEmbedder:
-    """A model from a package, loaded at first use. Safe for threads, and for forks before it."""
+    """A model from a package, loaded at first use. Safe for threads, and for forks before it.
 
-    def __init__(self, *, name: str | None = None, threads: int = 0) -> None:
+    Where people are served a question waits `timeout_s` seconds at most until it is loaded.
+    """
+
+    def __init__(
+        self, *, name: str | None = None, threads: int = 0, timeout_s: float = 2.0
+    ) -> None:
         self._name = name or default_model()
         if self._name not in MODELS:
             known = ", ".join(MODELS)
@@ -135,8 +141,9 @@ class BundledEmbedder:
             )
         self._dimensions, self._load = MODELS[self._name]
         self._threads = threads or min(4, os.cpu_count() or 1)
+        self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._model: Model | None = None
+        self._loading = BackgroundLoad(self._load_model)
         self._is_orphaned = False
         _renew_after_fork(self)
 
@@ -160,17 +167,18 @@ class BundledEmbedder:
 
         The parent's OpenMP threads are not in the child, whose library would wait for them for
         ever. A child of a parent that has not embedded yet loads its own model and is fine.
+        A load that is under way may have got as far as those threads.
         """
         self._lock = threading.Lock()
-        self._is_orphaned = self._model is not None
+        self._is_orphaned = self._is_orphaned or self._loading.has_begun
+        self._loading = BackgroundLoad(self._load_model)
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> Vector:
         most = MAX_QUESTION_CHARACTERS if question else MAX_CHARACTERS
         # Headers, licences and empty forms come many times in one document.
         cleaned = [capped(text, most) for text in texts]
         different = [*dict.fromkeys(cleaned)]
-        with self._lock:
-            model = self._loaded()
+        model = self._loaded(question_patience_s(self._timeout_s) if question else None)
         found = dict(zip(different, self._encode_all(model, different, question), strict=True))
         vectors = np.array([found[text] for text in cleaned])
         return validated(vectors, dimensions=self._dimensions, count=len(texts))
@@ -190,22 +198,23 @@ class BundledEmbedder:
         with self._lock:
             return model.encode(text, question)
 
-    def _loaded(self) -> Model:
+    def _loaded(self, patience_s: float | None) -> Model:
         if self._is_orphaned:
             raise EmbedderUnavailable(
                 reason="this process was forked after the model had been used. Start processes "
                 "first and embed in each (for gunicorn: without --preload)"
             )
-        if self._model is None:
-            try:
-                self._model = self._load(self._threads)
-            except (ImportError, OSError, RuntimeError) as error:
-                reason = (
-                    f"the bundled model “{self._name}” does not load ({error}). Install the "
-                    "locked requirements again, or choose another PORTAL_EMBEDDING__PROVIDER"
-                )
-                raise EmbedderUnavailable(reason=reason) from error
-        return self._model
+        return self._loading.get(wait_s=patience_s)
+
+    def _load_model(self) -> Model:
+        try:
+            return self._load(self._threads)
+        except (ImportError, OSError, RuntimeError) as error:
+            reason = (
+                f"the bundled model “{self._name}” does not load ({error}). Install the "
+                "locked requirements again, or choose another PORTAL_EMBEDDING__PROVIDER"
+            )
+            raise EmbedderUnavailable(reason=reason) from error
 
 
 def _renew_after_fork(embedder: BundledEmbedder) -> None:

@@ -46,8 +46,13 @@ class EventualCalibration(Calibration):
         self._clock = clock
         self._trying = threading.Lock()
         self._try_at = clock()
-        if (attempt := self._try()) is not None:
-            attempt.join(patience_s)
+        self._attempt = self._try()
+        self.wait(patience_s)
+
+    def wait(self, patience_s: float) -> None:
+        """Wait for the first attempt, this many seconds at most."""
+        if self._attempt is not None:
+            self._attempt.join(patience_s)
 
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
         # The model has just embedded the question: if it was away, it is back. If its background

@@ -13,7 +13,7 @@ from portal.domain.caching import SharedCache
 from portal.domain.embedding import Embedder
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
-from portal.embeddings.eventual import EventualCalibration
+from portal.embeddings.eventual import PATIENCE_S, EventualCalibration
 from portal.settings import EmbeddingSettings
 
 # One serves, one is built, one is kept to go back to.
@@ -46,17 +46,27 @@ class LoadedModels:
         self._lock = threading.Lock()
 
     def get(
-        self, settings: EmbeddingSettings, cache_dir: Path, cache: SharedCache | None = None
+        self,
+        settings: EmbeddingSettings,
+        cache_dir: Path,
+        cache: SharedCache | None = None,
+        *,
+        patience_s: float = PATIENCE_S,
     ) -> LoadedModel:
-        """The model that the settings name, whose questions go to `cache`; the first time takes
-        seconds, until its calibration is there or known to come later. Raises EmbedderUnavailable
-        when there is none."""
+        """The model that the settings name, whose questions go to `cache`. The first time waits
+        `patience_s` seconds at most for its calibration, which comes later by itself. Raises
+        EmbedderUnavailable when there is none."""
         slot = self._slot(_key(settings, cache_dir))
         with slot.lock:
             if slot.model is None:
                 embedder = create_embedder(settings, cache)
-                slot.model = LoadedModel(embedder, EventualCalibration(embedder, cache_dir))
-            return slot.model
+                calibration = EventualCalibration(embedder, cache_dir, patience_s=0)
+                slot.model = LoadedModel(embedder, calibration)
+            model = slot.model
+        # Outside the lock: whoever cannot wait must not wait for one who can.
+        if isinstance(model.calibration, EventualCalibration):
+            model.calibration.wait(patience_s)
+        return model
 
     def peek(self, settings: EmbeddingSettings, cache_dir: Path) -> LoadedModel | None:
         """What `get` would give at once; None where it would have to be made."""

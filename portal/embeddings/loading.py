@@ -12,8 +12,22 @@ from portal.errors import EmbedderUnavailable
 
 T = TypeVar("T")
 
+# Set in processes that serve people: see `begin_to_serve`.
+_serves = threading.Event()
+
 # Looking for a model in vain takes a minute where the hub is out of reach.
 AGAIN_AFTER_S = 60.0
+
+
+def begin_to_serve() -> None:
+    """From now on somebody waits for what this process embeds: words answer a question whose
+    model is not there in time. A command line or a worker would rather wait."""
+    _serves.set()
+
+
+def question_patience_s(timeout_s: float) -> float | None:
+    """How long a question waits for a model of this machine; None: to the end of its load."""
+    return timeout_s if _serves.is_set() else None
 
 
 class _Attempt(threading.Thread, Generic[T]):
@@ -58,6 +72,11 @@ class BackgroundLoad(Generic[T]):
         self._clock = clock
         self._lock = threading.Lock()
         self._attempt: _Attempt[T] | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything has been loaded, or is being so."""
+        return self._attempt is not None
 
     def get(self, *, wait_s: float | None = None) -> T:
         """What was loaded. Waits `wait_s` seconds at most for a load that is under way, without

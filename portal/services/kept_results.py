@@ -65,6 +65,6 @@ def _is_settled(services: Services, request: SearchRequest, context: SearchConte
     if context.model is None:
         return False
     try:
-        return models.loaded(services, context.model).calibration.ready
+        return models.loaded(services, context.model, is_urgent=True).calibration.ready
     except EmbedderUnavailable:
         return False

@@ -84,6 +84,10 @@ def compare(
         asked = _answerable(services, asked)
     if not asked:
         raise InvalidInput(reason="there is no question whose answer is stored here")
+    for model in pair:
+        # A command or a worker has the time that a question has not: a model that is still being
+        # loaded is waited for, and no question's time has its loading in it.
+        models.loaded(services, model).embedder.embed_passages([asked[0].text])
     found = [[_nearest(services, model, question) for question in asked] for model in pair]
     scores = tuple(_score(model, asked, own) for model, own in zip(pair, found, strict=True))
     overlaps = [_overlap(*pair) for pair in zip(*found, strict=True)]

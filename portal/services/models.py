@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from portal.domain.embedding import Embedder, ModelSource, Vector
 from portal.embeddings import PROVIDERS, create_embedder
 from portal.embeddings.cached import hold_to
+from portal.embeddings.eventual import PATIENCE_S
 from portal.embeddings.loaded import LoadedModel, LoadedModels
 from portal.errors import (
     Conflict,
@@ -33,8 +34,11 @@ log = structlog.get_logger(__name__)
 _LOADED = LoadedModels()
 
 
-def loaded(services: Services, registered: RegisteredModel) -> LoadedModel:
-    """The model behind a registration, from this process's memory or loaded now.
+def loaded(
+    services: Services, registered: RegisteredModel, *, is_urgent: bool = False
+) -> LoadedModel:
+    """The model behind a registration, from this process's memory or loaded now. Where somebody
+    waits (`is_urgent`) its calibration may be the neutral one for some seconds.
 
     Raises EmbedderUnavailable, with the remedy, when this machine cannot load it.
     """
@@ -42,7 +46,12 @@ def loaded(services: Services, registered: RegisteredModel) -> LoadedModel:
         found = LoadedModel(services.embedder, services.calibration)
     else:
         settings = settings_for(services, registered.source)
-        found = _LOADED.get(settings, services.settings.data_dir / "cache", services.redis)
+        found = _LOADED.get(
+            settings,
+            services.settings.data_dir / "cache",
+            services.redis,
+            patience_s=0.0 if is_urgent else PATIENCE_S,
+        )
     # Before it is asked: an endpoint may give other vectors than when the model was built.
     hold_to(found.embedder, registered.dimensions)
     found.calibration.adopt(registered.calibration)

@@ -79,7 +79,8 @@ class _ServingModel:
     def embed_query(self, text: str) -> Vector:
         if self.model is None:
             raise EmbedderUnavailable(reason="it is still being loaded")
-        return models.loaded(self.services, self.model).embedder.embed_query(text)
+        loaded = models.loaded(self.services, self.model, is_urgent=True)
+        return loaded.embedder.embed_query(text)
 
 
 class PortalBackend:

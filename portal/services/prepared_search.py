@@ -188,7 +188,7 @@ def _embed(services: Services, prepared: Prepared) -> Prepared:
         vector = query_vectors.checked(prepared.request.query_vector, prepared.model)
         return replace(prepared, statistics=uncorrected(vector, prepared.parsed.text))
     try:
-        loaded = models.loaded(services, prepared.model)
+        loaded = models.loaded(services, prepared.model, is_urgent=True)
         vector = loaded.embedder.embed_query(prepared.parsed.text)
     except (EmbedderUnavailable, InvalidEmbedding) as error:
         if prepared.request.mode is SearchMode.VECTOR:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 
 import numpy as np
 import pytest
 
+from portal.embeddings import bundled, loading
 from portal.embeddings.bundled import E5, MAX_CHARACTERS, BundledEmbedder, capped
 from portal.errors import EmbedderUnavailable
 
@@ -90,3 +93,36 @@ def test_model_that_does_not_load_says_what_to_do(monkeypatch):
     monkeypatch.setattr(embedder, "_load", broken)
     with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__PROVIDER"):
         embedder.embed_query("x")
+
+
+def slow_embedder(monkeypatch, gate, *, timeout_s):
+    embedder = BundledEmbedder(name=E5, timeout_s=timeout_s)
+
+    def load(_threads):
+        assert gate.wait(20)
+        return bundled.Model(lambda _text, _question: np.ones(384), is_thread_safe=True)
+
+    monkeypatch.setattr(embedder, "_load", load)
+    return embedder
+
+
+def test_question_waits_for_a_load_no_longer_than_it_may_where_people_are_served(monkeypatch):
+    monkeypatch.setattr(loading, "_serves", threading.Event())
+    loading.begin_to_serve()
+    gate = threading.Event()
+    embedder = slow_embedder(monkeypatch, gate, timeout_s=0.2)
+    started = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(EmbedderUnavailable, match="still being loaded"):
+            embedder.embed_query("hello")
+    assert time.monotonic() - started < 2
+    gate.set()
+    assert embedder.embed_passages(["hello"]).shape == (1, 384)  # A document waits to the end.
+    assert embedder.embed_query("hello").shape == (384,)
+
+
+def test_question_waits_to_the_end_of_a_load_where_nobody_is_served(monkeypatch):
+    gate = threading.Event()
+    embedder = slow_embedder(monkeypatch, gate, timeout_s=0.05)
+    threading.Timer(0.5, gate.set).start()
+    assert embedder.embed_query("hello").shape == (384,)

@@ -4,10 +4,13 @@ them."""
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from portal.domain.embedding import Vector
 from portal.embeddings import loaded
 from portal.embeddings.hashing import HashingEmbedder
 from portal.embeddings.loaded import LoadedModels
@@ -68,3 +71,33 @@ def test_threads_that_want_one_model_share_it_and_others_do_not_wait(
         thread.join()
     assert len(set(map(id, got))) == 1
     assert sorted(made) == [64, 96]
+
+
+class Slow(HashingEmbedder):
+    """Waits for `gate` before it embeds a background."""
+
+    gate = threading.Event()
+
+    def embed_passages(self, texts: Sequence[str]) -> Vector:
+        assert self.gate.wait(20)
+        return super().embed_passages(texts)
+
+
+def test_question_does_not_wait_for_the_calibration_not_even_behind_one_who_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slow, "gate", threading.Event())
+    monkeypatch.setattr(loaded, "create_embedder", lambda *_: Slow(dimensions=64))
+    models, got = LoadedModels(), []
+    patient = threading.Thread(target=lambda: got.append(models.get(settings(), tmp_path)))
+    patient.start()
+    started = time.monotonic()
+    urgent = models.get(settings(), tmp_path, patience_s=0)
+    assert time.monotonic() - started < 2
+    assert len(urgent.embedder.embed_query("overtime pay")) == 64
+    assert not urgent.calibration.ready
+    assert not got
+    Slow.gate.set()
+    patient.join(20)
+    assert got == [urgent]
+    assert urgent.calibration.ready

@@ -74,11 +74,12 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
     known = {passage.id for passage in passages}
     if len(known) < len(passages):
         raise BadSet(f"{name}{_DOCUMENTS}: {len(passages) - len(known)} ids stand there twice")
-    questions = [
-        Question(id=_id(row), text=_string(row, "text"), relevant=relevant)
+    # Each is read whole before it is left out: what cannot be read is a mistake that is told of.
+    asked = [
+        Question(id=_id(row), text=_string(row, "text"), relevant=_relevant(row) & known)
         for row in _rows(directory / f"{name}{_QUESTIONS}")
-        if (relevant := _relevant(row) & known)
     ]
+    questions = [question for question in asked if question.relevant]
     if not questions:
         raise BadSet(f"{name}{_QUESTIONS}: no question has a passage of the set in its `qrels`")
     if limit is not None and limit < len(questions):

@@ -56,6 +56,16 @@ def test_questions_without_an_answer_in_the_set_are_left_out(tmp_path):
             "one.queries.jsonl, line 1: `id` is missing",
         ),
         ([PASSAGE], [{"id": 1, "text": "?", "qrels": ["p1"]}], "`qrels` has to map"),
+        (
+            [PASSAGE],
+            [QUESTION, {"id": "q2", "qrels": {"9": 1}}],
+            "one.queries.jsonl, line 2: `text` is missing",
+        ),
+        (
+            [PASSAGE],
+            [QUESTION, {"text": "?", "qrels": {}}],
+            "one.queries.jsonl, line 2: `id` is missing",
+        ),
         ([PASSAGE], [{"id": 1, "text": "?", "qrels": {"p1": "x"}}], "is no number"),
         ([PASSAGE], [{"id": 1, "text": "?", "qrels": {}}], "no question has a passage"),
     ],

@@ -8,17 +8,17 @@ the better one; a set of real questions tells that.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, InvalidInput
-from portal.services import Services, models
+from portal.services import Services, models, question_sets
+from portal.services.question_sets import Question
 from portal.store import embedding_models, model_neighbours
 from portal.store import model_builds as build_store
 from portal.store.embedding_models import RegisteredModel
@@ -30,15 +30,6 @@ DEPTH = 10
 
 _SHORTEST_SENTENCE = 12
 _LONGEST_SENTENCE = 160
-_QUESTION_FILES = "*.queries.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question and what answers it: ids of chunks, or titles of documents."""
-
-    text: str
-    relevant: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,7 @@ def compare(
     """
     pair = models.find(services, first), models.find(services, second)
     kind = "set" if questions_dir else "sampled"
-    asked = list(_read_sets(questions_dir)) if questions_dir else _sampled(services)
+    asked = list(question_sets.read(questions_dir)) if questions_dir else _sampled(services)
     if questions_dir is not None:
         asked = _answerable(services, asked)
     if not asked:
@@ -171,24 +162,6 @@ def _sentence(chunk: SampledChunk) -> str:
     sentences = [chunk.content[start:end].strip() for start, end in sentence_spans(chunk.content)]
     whole = [s for s in sentences if _SHORTEST_SENTENCE <= len(s) <= _LONGEST_SENTENCE]
     return whole[len(whole) // 2] if whole else chunk.content[:_LONGEST_SENTENCE]
-
-
-def _read_sets(directory: Path) -> Iterator[Question]:
-    """Questions of all sets in a folder. Raises InvalidInput when one cannot be read."""
-    for path in sorted(directory.glob(_QUESTION_FILES)):
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    row = json.loads(line)
-                    judged = row.get("qrels") or {}
-                    relevant = frozenset(str(id_) for id_, grade in judged.items() if grade > 0)
-                    yield Question(str(row["text"]), relevant)
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise InvalidInput(
-                        reason=f"line {number} of {path.name} is no question: {error}"
-                    ) from error
 
 
 def _answerable(services: Services, questions: Sequence[Question]) -> list[Question]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,15 @@ from portal.domain.embedding import Vector
 from portal.embeddings import sentence_transformers
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import Conflict, EmbedderUnavailable, InvalidInput, NoSuchModel
-from portal.services import Services, health, library, model_builds, model_comparison, model_switch, models
+from portal.services import (
+    Services,
+    health,
+    library,
+    model_builds,
+    model_comparison,
+    model_switch,
+    models,
+)
 from portal.services.model_switch import ModelSummary
 from portal.store import embedding_models
 from portal.store import model_builds as model_build_store
@@ -294,6 +303,34 @@ def test_comparison_takes_the_question_sets_of_the_evaluation(filled: Portal, tm
     (tmp_path / "mine.queries.jsonl").write_text("not json", encoding="utf-8")
     with pytest.raises(InvalidInput):
         model_comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
+
+
+def test_comparison_finds_what_a_set_calls_by_ids_of_its_own(
+    filled: Portal, tmp_path: Path
+) -> None:
+    build(filled)
+    passages = [{"id": 1, "title": "coral", "text": "…"}, {"id": "3", "title": "tea", "text": "…"}]
+    questions = [
+        {"id": "1", "text": "coral fine", "qrels": {"1": 1}},
+        {"id": "2", "text": "绿茶保存", "qrels": {"3": "1.0", "1": 0}},
+        {"id": "3", "text": "who knows", "qrels": {"9": 1}},
+    ]
+    for kind, rows_ in (("docs", passages), ("queries", questions)):
+        lines = "\n".join(json.dumps(row) for row in rows_)
+        (tmp_path / f"mine.{kind}.jsonl").write_text(lines, encoding="utf-8-sig")
+    result = model_comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
+    assert (result.kind, result.questions) == ("set", 2)
+    assert result.scores[0].hit_10 == 1.0
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"title": "coral"}'])
+def test_passages_of_a_set_that_cannot_be_read_are_named(
+    filled: Portal, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "mine.docs.jsonl").write_text(f"\n{line}", encoding="utf-8")
+    (tmp_path / "mine.queries.jsonl").write_text('{"text": "coral", "qrels": {"1": 1}}')
+    with pytest.raises(InvalidInput, match=r"line 2 of mine\.docs\.jsonl"):
+        model_comparison.compare(filled.services, OLD, OLD, questions_dir=tmp_path)
 
 
 def test_configured_model_serves_an_empty_portal_and_takes_over_no_full_one(

@@ -118,6 +118,10 @@ TEMPLATES = (
     N_("“%(name)s” serves; switch to another model first"),
     N_("“%(name)s” is being built; wait for it, or stop what builds it"),
     N_("“%(name)s” is registered with %(dimensions)s dimensions; drop it first"),
+    N_(
+        "“%(name)s” is the model in %(before)s, and the one in %(now)s gives other vectors; "
+        "give its directory another name"
+    ),
     N_("%(missing)s passages have no vector by “%(name)s” yet; build it to its end first"),
     N_("there is no model to go back to"),
     N_("a vector has 8 to 16000 dimensions"),

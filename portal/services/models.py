@@ -23,7 +23,7 @@ from portal.errors import (
     InvalidInput,
     NoSuchModel,
 )
-from portal.services import Services
+from portal.services import Services, moved_models
 from portal.settings import EmbeddingSettings
 from portal.store import embedded_texts, embedding_models, model_switch
 from portal.store.embedding_models import RegisteredModel
@@ -71,7 +71,7 @@ def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
 def _is_configured(services: Services, registered: RegisteredModel) -> bool:
     """Whether the settings name this very model, so that this process has it already."""
     embedder, configured = services.embedder, services.settings.embedding
-    if registered.name != embedder.name:
+    if registered.name != embedder.name or moved_models.is_refused(registered, configured):
         return False
     # The only provider that gives whatever length it is asked for under one name.
     return configured.provider != "hashing" or embedder.dimensions == registered.dimensions
@@ -204,12 +204,12 @@ def refresh_registration(services: Services) -> RegisteredModel:
     configured = services.settings.embedding
     with services.database.begin() as session:
         known = embedding_models.find_model(session, services.embedder.name)
-        if known is not None:
-            is_remote = configured.provider == "openai"
-            length = known.dimensions if is_remote else None
-            source = source_of(configured, services.embedder, dimensions=length)
-            embedding_models.ensure_model(session, source, services.settings.search)
-    if known is None:
+    if known is not None:
+        is_remote = configured.provider == "openai"
+        length = known.dimensions if is_remote else None
+        source = source_of(configured, services.embedder, dimensions=length)
+        _refresh(services, known, source)
+    else:
         log.warning(
             "configured_model_does_not_serve",
             configured=services.embedder.name,
@@ -217,6 +217,20 @@ def refresh_registration(services: Services) -> RegisteredModel:
             remedy="portal reindex --model, then portal models switch",
         )
     return active
+
+
+def _refresh(services: Services, known: RegisteredModel, source: ModelSource) -> None:
+    try:
+        moved_models.require_same(services, known, source, services.embedder)
+        if source.dimensions != known.dimensions:
+            reason = f"“{known.name}” is registered with {known.dimensions} dimensions"
+            raise Conflict(reason=f"{reason}; drop it first")
+    except Conflict as error:
+        # The portal goes on with the model whose vectors it has.
+        log.warning("configured_model_is_another", reason=error.params["reason"])
+        source = moved_models.with_refused(known, source)
+    with services.database.begin() as session:
+        embedding_models.ensure_model(session, source, services.settings.search)
 
 
 def register(services: Services, spec: str) -> RegisteredModel:
@@ -230,7 +244,14 @@ def register(services: Services, spec: str) -> RegisteredModel:
     if known is not None:
         return known
     settings = named_settings(services, spec)
-    source = source_of(settings, create_embedder(settings))
+    embedder = create_embedder(settings)
+    source = source_of(settings, embedder)
+    with services.database.begin() as session:
+        known = embedding_models.find_model(session, source.name)
+    if known is not None:
+        if moved_models.is_unchanged(known, source):
+            return known
+        moved_models.require_same(services, known, source, embedder)
 
     def add(session: Session) -> RegisteredModel:
         try:

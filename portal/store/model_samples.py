@@ -41,6 +41,20 @@ def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> S
     return SampledVectors(vectors, tuple(row.language for row in rows))
 
 
+def sample_passages(
+    session: Session, model: RegisteredModel, *, limit: int
+) -> tuple[list[str], Vector]:
+    """Some passages, the same ones each time, and their vectors (n, dim) by the model."""
+    statement = f"""
+        SELECT c.content, CAST(e.embedding AS text) AS vector
+        FROM {model.partition} e JOIN document_chunks c ON c.id = e.chunk_id
+        ORDER BY e.chunk_id LIMIT :limit
+    """
+    rows = session.execute(text(statement), {"limit": limit}).all()
+    vectors = np.array([_vector(row.vector) for row in rows], dtype=np.float32)
+    return [row.content for row in rows], vectors
+
+
 def count_passages(session: Session, model: RegisteredModel) -> int:
     """Searchable passages with vectors by the model."""
     statement = f"""

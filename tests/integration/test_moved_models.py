@@ -1,0 +1,100 @@
+"""Two directories of one name: the same model, moved, goes on working; another one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from portal.domain.embedding import Vector
+from portal.domain.search import SearchRequest
+from portal.embeddings import sentence_transformers
+from portal.embeddings.hashing import HashingEmbedder
+from portal.errors import Conflict
+from portal.services import Services, model_builds, model_switch, models, searching
+from tests.conftest import Portal
+
+NAME, DIMENSIONS = "model", 64
+
+
+class Encoder:
+    """What sentence-transformers gives; `weights`, in the directory's file, tell models apart."""
+
+    def __init__(self, weights: str) -> None:
+        self.weights = weights
+
+    def get_embedding_dimension(self) -> int:
+        return DIMENSIONS
+
+    def encode(self, texts: Sequence[str], **_: object) -> Vector:
+        marked = [" ".join(f"{self.weights}{word}" for word in text.split()) for text in texts]
+        return HashingEmbedder(dimensions=DIMENSIONS).embed_passages(marked)
+
+
+@pytest.fixture(autouse=True)
+def _weights_of_directories(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(directory: str) -> Encoder:
+        return Encoder((Path(directory) / "weights").read_text())
+
+    monkeypatch.setattr(sentence_transformers, "load_model", load)
+
+
+def directory(tmp_path: Path, parent: str, weights: str) -> Path:
+    made = tmp_path / parent / NAME
+    made.mkdir(parents=True)
+    (made / "weights").write_text(weights)
+    return made
+
+
+@pytest.fixture
+def built(portal: Portal, tmp_path: Path) -> Portal:
+    """A portal served by the model in ``a/model``."""
+    portal.add("Divers must not touch the coral.", name="coral.txt")
+    portal.add("The last train leaves at nine.", name="train.txt")
+    model = models.register(portal.services, str(directory(tmp_path, "a", "one")))
+    list(model_builds.build(portal.services, model.name))
+    model_switch.switch(portal.services, NAME)
+    return portal
+
+
+def path_of(portal: Portal) -> str:
+    return str(models.find(portal.services, NAME).options["model"])
+
+
+def test_another_model_in_a_directory_of_the_same_name_is_refused(
+    built: Portal, tmp_path: Path
+) -> None:
+    other = directory(tmp_path, "b", "two")
+    with pytest.raises(Conflict, match=r"/a/model.*/b/model gives other vectors"):
+        models.register(built.services, str(other))
+    assert path_of(built) == str(tmp_path / "a" / NAME)
+
+
+def test_model_whose_directory_moved_goes_on_working(built: Portal, tmp_path: Path) -> None:
+    moved = directory(tmp_path, "b", "one")
+    assert models.register(built.services, str(moved)).name == NAME
+    assert path_of(built) == str(moved)
+
+
+def test_another_model_in_the_settings_answers_no_question(
+    built: Portal, tmp_path: Path, make_services: Callable[..., Services]
+) -> None:
+    other = directory(tmp_path, "b", "two")
+    chosen = {"provider": "sentence-transformers", "model": str(other)}
+    services = make_services(embedding=chosen)
+    models.refresh_registration(services)
+    assert path_of(built) == str(tmp_path / "a" / NAME)
+    request = SearchRequest("touch the coral", explain=True)
+    found = searching.search(services, built.admin, request)
+    assert found.degraded == ()
+    # Naming the model itself meanwhile does not let the other one in.
+    models.register(services, str(tmp_path / "a" / NAME))
+    assert models.loaded(services, models.find(services, NAME)).embedder is not services.embedder
+    expected = searching.search(built.services, built.admin, request)
+    assert found.hits[0].vector_score == pytest.approx(expected.hits[0].vector_score)
+    # Once the directory holds the model itself, it is taken.
+    (other / "weights").write_text("one")
+    again = make_services(embedding=chosen)
+    models.refresh_registration(again)
+    assert path_of(built) == str(other)

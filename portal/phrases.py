@@ -128,6 +128,7 @@ TEMPLATES = (
     N_("there is no question whose answer is stored here"),
     N_("line %(number)s of %(file)s is no question: %(error)s"),
     N_("“%(name)s” is no model that this page can build"),
+    N_("there is no directory “%(path)s”"),
     # Why an embedding model, or one that ranks again, gives nothing.
     N_(
         "its endpoint failed repeatedly and is left alone for %(seconds)s more seconds; "

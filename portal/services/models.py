@@ -133,6 +133,8 @@ def named_settings(services: Services, spec: str) -> EmbeddingSettings:
         spec = f"sentence-transformers:{spec}"
     provider, _, name = spec.partition(":")
     if provider not in PROVIDERS:
+        if spec.startswith(("/", "~", "./", "../")):
+            raise InvalidInput(reason=f"there is no directory “{spec}”")
         raise NoSuchModel(name=spec)
     if not name and provider == configured.provider:
         return configured

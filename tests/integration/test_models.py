@@ -461,3 +461,9 @@ def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_
     compared = model_comparison.compare(cold, OLD, "slow-model")
     assert compared.scores[1].hit_10 == 1
     assert compared.scores[1].embed_ms < 500  # No question's time has the loading in it.
+
+
+@pytest.mark.parametrize("path", ["/nowhere/model", "./nowhere", "~/nowhere/model"])
+def test_directory_that_is_not_there_is_said_so(portal: Portal, path: str) -> None:
+    with pytest.raises(InvalidInput, match="there is no directory"):
+        models.register(portal.services, path)

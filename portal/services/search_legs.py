@@ -35,6 +35,8 @@ _MORE = 8
 _MOST_SPARE = 1000
 # Of the time that is left, what an attempt may take that has another one behind it.
 _SHARE_OF_TIME = 0.5
+# Of a question with words that were found so many may be misspelt.
+_MOST_SLIPS = 1
 
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
 VECTOR_UNAVAILABLE = "vector_unavailable"
@@ -233,9 +235,12 @@ def _with_suggestion(
         words=[word for hit in outcome.hits for word in (*hit.matched_words, hit.title)],
         texts=[candidate.content for candidate in candidates],
     )
-    # Looking for spellings takes longer than many a search: mostly all words are among the hits.
+    # Looking for spellings takes longer than many a search. Mostly all words are among the hits;
+    # where one is not, a slip is likely, where several are not, another subject.
     has_titles = bool(outcome.hits or not parsed.titles)
-    if has_titles and (parsed.is_of_titles or not spelling.is_doubtful(parsed.text, seen)):
+    doubtful = 0 if parsed.is_of_titles else spelling.count_doubtful(parsed.text, seen)
+    has_matches = bool(candidates and candidates[0].text_count)
+    if has_titles and (not doubtful or (has_matches and doubtful > _MOST_SLIPS)):
         return outcome
     with services.database.read() as session:
         suggestion = respelt(session, prepared.person, request, parsed, seen)

@@ -125,6 +125,9 @@ def test_a_question_of_known_words_looks_for_no_spelling(
     for known in ("annual leave", "employees ask for leave", "向量数据库", "員工的年假", "RELEASE"):
         search(library, known)
     assert asked == []
+    # Words of which several are nowhere are of another subject, not all misspelt.
+    search(library, "emploee of the anual leave")
+    assert asked == []
     search(library, "anual leave")
     assert asked == ["anual leave"]
 

@@ -42,5 +42,8 @@ def require_shape(shape: tuple[int, ...], *, dimensions: int, count: int, of: st
     """Raises InvalidEmbedding when vectors are not (count, dimensions); `of` names their model."""
     if shape != (count, dimensions):
         got = " × ".join(map(str, shape)) or "a single number"
-        named = f"“{of}”: " if of else ""
-        raise InvalidEmbedding(reason=f"{named}expected {count} × {dimensions} numbers, got {got}")
+        if of:
+            raise InvalidEmbedding(
+                reason=f"“{of}”: expected {count} × {dimensions} numbers, got {got}"
+            )
+        raise InvalidEmbedding(reason=f"expected {count} × {dimensions} numbers, got {got}")

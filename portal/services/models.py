@@ -225,8 +225,8 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
     try:
         moved_models.require_same(services, known, source, services.embedder)
         if source.dimensions != known.dimensions:
-            reason = f"“{known.name}” is registered with {known.dimensions} dimensions"
-            raise Conflict(reason=f"{reason}; drop it first")
+            name, length = known.name, known.dimensions
+            raise Conflict(reason=f"“{name}” is registered with {length} dimensions; drop it first")
     except Conflict as error:
         # The portal goes on with the model whose vectors it has.
         log.warning("configured_model_is_another", reason=error.params["reason"])

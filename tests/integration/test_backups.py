@@ -46,7 +46,7 @@ from portal.store import migrations
 from portal.store.session import Database
 from portal.worker import work_until_empty
 from tests.conftest import PASSWORD, Portal, _execute, _with_name, make_settings
-from tests.factories import upload
+from tests.factories import run_apart, upload
 
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
 OFFICE = "The office closes at six. Visitors must sign in at the front desk."
@@ -196,7 +196,7 @@ def test_the_same_portal_stands_on_another_server_as_of_one_moment(
         assert "secret" not in titles(there, "bob", SECRET, SearchMode.HYBRID)
         assert "handbook" not in titles(there, "ada", OFFICE, SearchMode.HYBRID)
         # What waited to be read is read, and what is new finds its place behind what is there.
-        work_until_empty(there)
+        run_apart(work_until_empty, there)
         assert titles(there, "ada", "Read me later", SearchMode.KEYWORD) == ["later"]
     assert all_rows(blank_url).keys() == all_rows(database_url).keys()
 

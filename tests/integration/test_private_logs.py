@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from portal import create_app, tracing, worker
 from portal.logs import configure_logs
-from portal.services import Services, indexing, library, models, searching
+from portal.services import Services, indexing, library, models, prepared_search
 from portal.store import search as search_store
 from tests.conftest import Portal
 from tests.factories import run_apart
@@ -78,7 +78,7 @@ def test_errors_in_the_middle_of_a_search(
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
-    monkeypatch.setattr(searching, "parse_query", refuse(error))
+    monkeypatch.setattr(prepared_search, "parse_query", refuse(error))
     headers = portal.headers()
     answers = [
         client.post("/api/knowledge/search", json={"query": QUESTION}, headers=headers),

@@ -201,7 +201,7 @@ def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
     """The question is embedded, then the model's partition is gone and another serves."""
     real, asked = models.loaded, []
 
-    def switch(services, registered):
+    def switch(services, registered, **urgency):
         asked.append(registered.name)
         if len(asked) == 1:
             with services.database.begin() as session:
@@ -221,7 +221,7 @@ def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
                 session.execute(text(f"ALTER TABLE {registered.partition} RENAME TO aside"))
                 new = session.scalar(text("SELECT max(id) FROM embedding_models"))
                 session.execute(text(f"CREATE VIEW chunk_embeddings_m{new} AS SELECT * FROM aside"))
-        return real(services, before if registered.name == "next" else registered)
+        return real(services, before if registered.name == "next" else registered, **urgency)
 
     with handbook.services.database.begin() as session:
         before = find_active(session)

@@ -114,6 +114,8 @@ def test_without_a_directory_a_process_counts_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
+    # A command that a test before this one ran in this process may have joined.
+    monkeypatch.setattr(metric_files, "_membership", None)
     (tmp_path / "metrics").write_text("in the way")
     metric_files.join(tmp_path)
     assert metric_files._membership is None

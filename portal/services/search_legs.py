@@ -35,8 +35,10 @@ _MORE = 8
 _MOST_SPARE = 1000
 # Of the time that is left, what an attempt may take that has another one behind it.
 _SHARE_OF_TIME = 0.5
-# Of a question with words that were found so many may be misspelt.
+# Of a question with words that were found so many may be misspelt, and it has so many at most: in a
+# longer one the others find what is meant, and a word that is nowhere is mostly right.
 _MOST_SLIPS = 1
+_SHORT = 4
 
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
 VECTOR_UNAVAILABLE = "vector_unavailable"
@@ -239,8 +241,9 @@ def _with_suggestion(
     # where one is not, a slip is likely, where several are not, another subject.
     has_titles = bool(outcome.hits or not parsed.titles)
     doubtful = 0 if parsed.is_of_titles else spelling.count_doubtful(parsed.text, seen)
+    is_long = doubtful > _MOST_SLIPS or len(prepared.terms) > _SHORT
     has_matches = bool(candidates and candidates[0].text_count)
-    if has_titles and (not doubtful or (has_matches and doubtful > _MOST_SLIPS)):
+    if has_titles and (not doubtful or (has_matches and is_long)):
         return outcome
     with services.database.read() as session:
         suggestion = respelt(session, prepared.person, request, parsed, seen)

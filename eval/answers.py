@@ -33,8 +33,8 @@ from portal.domain.search import NEAREST_COMPARED, SearchMode
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.confidence import Evidence
+from portal.services.passages import passage_terms
 from portal.settings import ChatSettings, EmbeddingSettings
-from portal.text.analyser import index_terms
 
 TOP_N = 5
 LOW = 0.5
@@ -74,7 +74,7 @@ class Outcome:
 def corpora(material: Material, loaded: Sequence[QuestionSet]) -> list[Corpus]:
     found = []
     for one in loaded:
-        terms = [index_terms(f"{each.title}\n{each.text}").split() for each in one.passages]
+        terms = [passage_terms(each.title, None, each.text).split() for each in one.passages]
         found.append(
             Corpus(
                 name=one.name,

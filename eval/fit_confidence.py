@@ -127,10 +127,7 @@ def logistic(features: Floats, outcomes: Floats, weights: Floats, steps: int = 4
 
 def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
     """The value that `share` of all weight is at or below."""
-    order = np.argsort(values)
-    summed = np.cumsum(weights[order])
-    place = int(np.searchsorted(summed, share * summed[-1]))
-    return float(values[order[min(place, len(order) - 1)]])
+    return float(np.quantile(values, share, weights=weights, method="inverted_cdf"))
 
 
 @dataclass(frozen=True, slots=True)

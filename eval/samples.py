@@ -22,7 +22,8 @@ from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings.calibration import Calibration, QueryStatistics
 from portal.embeddings.confidence import Evidence, Weighings
-from portal.text.analyser import index_terms, query_terms
+from portal.services.passages import passage_terms
+from portal.text.analyser import query_terms
 from portal.text.language import detect_language
 
 DEPTH = 50
@@ -98,8 +99,7 @@ def prepare(embedder: Embedder, calibration: Calibration, directory: Path) -> Ma
     return Material(
         names=names,
         vectors=vectors,
-        # As the engine indexes them: with the title.
-        terms=[index_terms(f"{p.title}\n{p.text}").split() for _, p in passages],
+        terms=[passage_terms(p.title, None, p.text).split() for _, p in passages],
         languages=[detect_language(p.text) for _, p in passages],
         titles=np.array([titles.setdefault(p.title or p.id, len(titles)) for _, p in passages]),
         set_of_passage=np.array([place for place, _ in passages]),

@@ -59,6 +59,20 @@ def main(ctx: click.Context, data_dir: Path | None) -> None:
     ctx.obj = {"data_dir": data_dir.resolve()} if data_dir else {}
 
 
+def _use_data_dir(ctx: click.Context, _option: click.Parameter, chosen: Path | None) -> None:
+    if chosen is not None:
+        ctx.obj["data_dir"] = chosen.resolve()
+
+
+OTHER_DATA_DIR = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="As `portal serve` was given it.",
+    expose_value=False,
+    callback=_use_data_dir,
+)
+
+
 def _settings(ctx: click.Context, **overrides: Any) -> Settings:
     from portal.settings import load_settings
 
@@ -244,7 +258,7 @@ def _duration_s(words: str) -> int:
 @click.option("--domain", help="The domain they belong to.")
 @click.option("--private", is_flag=True, help="Only for the owner and administrators.")
 @click.option("--wait", is_flag=True, help="Stay until all of them are ready or failed.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="As `portal serve` was given it.")
+@OTHER_DATA_DIR
 @click.pass_context
 def import_documents(
     ctx: click.Context,
@@ -253,7 +267,6 @@ def import_documents(
     domain: str | None,
     private: bool,
     wait: bool,
-    data_dir: Path | None,
 ) -> None:
     """Take in files and folders. Safe to stop and to repeat: what is there already is not stored
     twice, and what failed is tried again.
@@ -262,8 +275,6 @@ def import_documents(
     from portal.domain.documents import Visibility
     from portal.importing import import_and_wait
 
-    if data_dir is not None:
-        ctx.obj["data_dir"] = data_dir.resolve()
     visibility = Visibility.PRIVATE if private else Visibility.SHARED
     status = import_and_wait(
         _services(ctx), paths, owner=owner, domain=domain, visibility=visibility, wait=wait
@@ -271,22 +282,17 @@ def import_documents(
     ctx.exit(status)
 
 
-OTHER_DATA_DIR = click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="As `portal serve` was given it."
-)
-
-
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace FILE, when the new backup is whole.")
 @OTHER_DATA_DIR
 @click.pass_context
-def backup(ctx: click.Context, file: Path, force: bool, data_dir: Path | None) -> None:
+def backup(ctx: click.Context, file: Path, force: bool) -> None:
     """Write all that the portal keeps into FILE, which must not exist. The portal may serve
     meanwhile. Whoever has the file has everything: keep it as safe as the portal."""
     from portal import backups
 
-    backups.take(_settings(ctx, data_dir=data_dir and data_dir.resolve()), file, force=force)
+    backups.take(_settings(ctx), file, force=force)
 
 
 @main.command()
@@ -294,15 +300,14 @@ def backup(ctx: click.Context, file: Path, force: bool, data_dir: Path | None) -
 @click.option("--replace", is_flag=True, help="Also where the portal has documents: they are lost.")
 @OTHER_DATA_DIR
 @click.pass_context
-def restore(ctx: click.Context, file: Path, replace: bool, data_dir: Path | None) -> None:
+def restore(ctx: click.Context, file: Path, replace: bool) -> None:
     """Make the portal what it was when the backup FILE was taken. The portal must be stopped. What
     fails or is interrupted leaves it as it was.
 
     FILE must come from somebody whom you trust like the portal itself."""
     from portal import backups
 
-    settings = _settings(ctx, data_dir=data_dir and data_dir.resolve())
-    backups.put_back(settings, file, replace=replace)
+    backups.put_back(_settings(ctx), file, replace=replace)
 
 
 @main.command("import-chroma")

@@ -1,4 +1,4 @@
-"""What tests upload, and where they call."""
+"""What tests upload, where they call, and what they cannot do without."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import pytest
+
+from portal.database.cluster_files import pg_textsearch_prefix
+
 T = TypeVar("T")
+
+needs_bm25 = pytest.mark.skipif(
+    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
+)
 
 
 def upload(content: str | bytes) -> io.BytesIO:

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO
 
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from portal.database.programs import installation
@@ -61,7 +62,8 @@ def dumped(program: Path, conninfo: str, *, schema: str, snapshot: str) -> Itera
     where, secrets = _connection(conninfo)
     command = [
         *(str(program), "--format=custom", "--compress=1", "--encoding=UTF8"),
-        *("--schema", _exactly(schema), "--snapshot", snapshot),
+        # Quoted, a name is a pattern that nothing else matches.
+        *("--schema", sql.Identifier(schema).as_string(), "--snapshot", snapshot),
         *("--no-owner", "--no-privileges", "--no-tablespaces", "--no-password"),
         *(f"--lock-wait-timeout={_LOCK_WAIT_MS}", "--dbname", where),
     ]
@@ -100,11 +102,6 @@ def script_of(
     command += ["--no-publications", "--no-subscriptions"]
     with _running(command, given=dump) as stream:
         yield stream
-
-
-def _exactly(schema: str) -> str:
-    """A name as a pattern that nothing else matches."""
-    return '"' + schema.replace('"', '""') + '"'
 
 
 def _connection(conninfo: str) -> tuple[str, dict[str, str]]:

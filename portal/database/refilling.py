@@ -146,7 +146,7 @@ def _names(connection: psycopg.Connection, schema: str, catalog: str, which: str
          WHERE {which} AND {prefix}namespace = %s::regnamespace AND {_OURS.format("c")}
          ORDER BY {prefix}name
     """
-    return [name for (name,) in connection.execute(query, (_quoted(schema),))]
+    return [name for (name,) in connection.execute(query, (sql.Identifier(schema).as_string(),))]
 
 
 def _functions(
@@ -162,7 +162,11 @@ def _functions(
                                 WHERE relnamespace = %(schema)s::regnamespace
                                       AND relname = ANY(%(owned)s)))
     """
-    given = {"schema": _quoted(schema), "owned": list(owned), "named": list(named)}
+    given = {
+        "schema": sql.Identifier(schema).as_string(),
+        "owned": list(owned),
+        "named": list(named),
+    }
     return [name for (name,) in connection.execute(query, given)]
 
 
@@ -237,7 +241,3 @@ def differing_rows(
     return [
         f"{name} ({found[name]} of {rows})" for name, rows in wanted.items() if found[name] != rows
     ]
-
-
-def _quoted(schema: str) -> str:
-    return '"' + schema.replace('"', '""') + '"'

@@ -50,8 +50,8 @@ _Tried = tuple[Suspect, tuple[Word, ...]]
 class Seen:
     """What a search has found already: words of the question as they stand there, and texts."""
 
-    words: Iterable[str] = ()
-    texts: Iterable[str] = ()
+    words: Sequence[str] = ()
+    texts: Sequence[str] = ()
 
 
 def count_doubtful(parsed_text: str, seen: Seen) -> int:

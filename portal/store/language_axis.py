@@ -52,7 +52,7 @@ def ensure(session: Session, model_id: int, axis: Vector, standing: str | None =
     values = np.asarray(axis, np.float32)
     name = f"m{int(model_id)}_{hashlib.sha256(values.tobytes()).hexdigest()[:12]}"
     known = text("SELECT to_regprocedure(:name) IS NOT NULL")
-    if not session.scalar(known, {"name": f"{stretched(name, 'vector')}"}):
+    if not session.scalar(known, {"name": stretched(name, "vector")}):
         # x + (x <#> m) m, with the operator's negative inner product and m the axis times the root
         # of what is taken away; the question's gets its part back, by the same m.
         part = values * np.sqrt(1 - SHARE_LEFT)
@@ -80,7 +80,7 @@ def drop(session: Session, model_id: int) -> None:
 
 def _definition(call: str, along: str, part: Vector) -> str:
     """CREATE FUNCTION. Nothing in it comes from outside but numbers."""
-    literal = f"CAST('[{','.join(repr(float(value)) for value in part)}]' AS vector)"
+    literal = f"CAST('{_literal(part)}' AS vector)"
     amount = along.format(m=literal)
     return f"""
         CREATE FUNCTION {call} RETURNS vector LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -92,10 +92,13 @@ def _definition(call: str, along: str, part: Vector) -> str:
 
 def _is_of(session: Session, name: str, axis: Vector) -> bool:
     """Whether functions have this axis: stretched along it, it is longer by 1 / SHARE_LEFT."""
-    literal = f"[{','.join(repr(float(value)) for value in axis)}]"
     length = session.scalar(
         text(f"SELECT -({stretched(name, 'CAST(:axis AS vector)')} <#> CAST(:axis AS vector))"),
-        {"axis": literal},
+        {"axis": _literal(axis)},
     )
     share = (float(length or 0.0) - 1.0) / (1 / SHARE_LEFT - 1)
     return share >= _SAME_AXIS**2
+
+
+def _literal(vector: Vector) -> str:
+    return f"[{','.join(repr(float(value)) for value in vector)}]"

@@ -144,10 +144,10 @@ def bring_index_up_to_date(
     """
     with database.begin() as session:
         lock_registry(session)
-        name = model.shape.axis
+        axis_name = model.shape.axis
         if axis is not None:
-            name = language_axis.ensure(session, model.id, axis, standing=name)
-        shape = shape_for(search, model.dimensions, name)
+            axis_name = language_axis.ensure(session, model.id, axis, standing=axis_name)
+        shape = shape_for(search, model.dimensions, axis_name)
         size = read_size(session, model)
     if (
         shape == model.shape

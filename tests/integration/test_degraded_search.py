@@ -15,7 +15,6 @@ from sqlalchemy import text
 from portal import create_app
 from portal.bootstrap import build_services
 from portal.database import bm25
-from portal.database.cluster_files import pg_textsearch_prefix
 from portal.database.embedded import EmbeddedPostgres
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import EmbedderUnavailable, RerankerUnavailable
@@ -23,6 +22,7 @@ from portal.reranking.time_boxed import TimeBoxed
 from portal.services import Services, accounts, health, searching, setup
 from portal.services.reranking import rerank
 from tests.conftest import Portal, make_settings
+from tests.factories import needs_bm25
 from tests.factories_endpoint import Reply, dead_port, fake_endpoint, wait_until
 
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
@@ -34,10 +34,6 @@ KEYWORDS = searching.KEYWORD_UNAVAILABLE
 DIMENSIONS = 64
 # What a search may take beyond the patience that it has for the model, on a busy machine.
 SLACK_S = 1.5
-
-needs_bm25 = pytest.mark.skipif(
-    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
-)
 
 
 def ask(portal: Portal, query: str = QUESTION, **wishes: object) -> SearchOutcome:

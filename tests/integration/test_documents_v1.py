@@ -14,14 +14,13 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal import create_app
-from portal.database.cluster_files import pg_textsearch_prefix
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import Person
 from portal.embeddings.hashing import HashingEmbedder
 from portal.services import Services, accounts, indexing, library, selections, uploads
 from portal.text.analyser import query_terms
 from tests.conftest import Portal
-from tests.factories import upload
+from tests.factories import needs_bm25, upload
 from tests.factories_endpoint import fake_endpoint
 
 QUESTION = "annual leave of new employees"
@@ -34,10 +33,6 @@ DOCUMENTS = {
     **{f"far-{n}": f"Nothing of it {n}: {word}." for n, word in enumerate(["zinc", "tin", "iron"])},
 }
 DIMENSIONS = 64
-
-needs_bm25 = pytest.mark.skipif(
-    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
-)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from sqlalchemy import text
 
 from portal import create_app
 from portal.database import bm25
-from portal.database.cluster_files import pg_textsearch_prefix
 from portal.domain.search import SearchOutcome, SearchRequest
 from portal.errors import RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
@@ -27,11 +26,8 @@ from portal.services import (
     watch,
 )
 from tests.conftest import Portal
+from tests.factories import needs_bm25
 from tests.factories_endpoint import fake_endpoint, wait_until
-
-needs_bm25 = pytest.mark.skipif(
-    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
-)
 
 
 def look(services: Services) -> dict[str, Any]:

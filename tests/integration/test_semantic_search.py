@@ -14,12 +14,12 @@ from sqlalchemy import text
 from portal import create_app
 from portal.bootstrap import build_services
 from portal.database import bm25
-from portal.database.cluster_files import pg_textsearch_prefix
 from portal.domain.chunks import NewChunk
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.services import Services, accounts, chunks, library, portal_semantic, selections, setup
 from portal.settings import load_settings
 from tests.conftest import Portal, _execute, _with_name, make_settings
+from tests.factories import needs_bm25
 from tests.factories_endpoint import fake_endpoint
 from tests.factories_semantic import captured_log, named
 
@@ -35,9 +35,7 @@ DOCUMENTS = {
 }
 DIMENSIONS = 64
 
-pytestmark = pytest.mark.skipif(
-    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
-)
+pytestmark = needs_bm25
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from portal.database import bm25
-from portal.database.cluster_files import pg_textsearch_prefix
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.extensions import (
     FIRST_DURABLE_PG_TEXTSEARCH,
@@ -22,10 +21,9 @@ from portal.database.extensions import (
     pg_textsearch_version,
 )
 from portal.database.postmaster import running_postmaster
+from tests.factories import needs_bm25
 
-pytestmark = pytest.mark.skipif(
-    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
-)
+pytestmark = needs_bm25
 
 TABLES = """
     CREATE TABLE document_chunks (

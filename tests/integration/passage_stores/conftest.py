@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from portal.database.cluster_files import pg_textsearch_prefix
 from portal.domain.semantic import PassageStore
 from portal.integrations.chroma_client import open_directory, open_server
 from portal.integrations.passage_store import StoredPassages
@@ -20,14 +19,12 @@ from portal.integrations.passage_stores import open_passage_store
 from portal.services.vector_collections import Collections
 from portal.settings import SearchSettings
 from portal.store.session import Database
+from tests.factories import needs_bm25
 from tests.factories_chroma import with_sparse_indexes
 from tests.factories_endpoint import wait_until
 from tests.factories_semantic import captured_log
 from tests.integration.passage_stores.world import World
 
-needs_bm25 = pytest.mark.skipif(
-    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
-)
 BACKENDS = [
     pytest.param("postgresql", marks=needs_bm25),
     pytest.param("chroma, words ranked here", marks=pytest.mark.chroma),

@@ -11,7 +11,7 @@ from portal.integrations.postgres_passages import NO_KEYWORD_INDEX
 from portal.services import Services
 from portal.services.vector_collections import Collections
 from portal.settings import SearchSettings
-from tests.integration.passage_stores.conftest import needs_bm25
+from tests.factories import needs_bm25
 from tests.integration.passage_stores.world import (
     COSINES,
     PASSAGES,

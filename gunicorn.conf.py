@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Any
 
-from portal import logs, metric_files
 from portal.errors import InvalidSetting
+from portal.observability import logs, metric_files
 from portal.settings import load_settings
 
 worker_class = "gthread"
@@ -12,7 +12,7 @@ graceful_timeout = 8
 keepalive = 15
 # The longest that gunicorn offers: in an address a Chinese character takes nine bytes.
 limit_request_line = 8190
-logger_class = "portal.gunicorn_log.GunicornLog"
+logger_class = "portal.observability.gunicorn_log.GunicornLog"
 
 # Whoever starts the workers outlives each of them, and with it what they have counted. A setting
 # that is wrong is told of by the application.
@@ -25,6 +25,6 @@ with suppress(InvalidSetting):
 
 def post_worker_init(worker: Any) -> None:
     """In each worker, with --preload as well: a model that its parent had loaded would not live."""
-    from portal.services.loading_ahead import load_ahead
+    from portal.services.models.preloading import load_ahead
 
     load_ahead(worker.wsgi.extensions["portal"])

@@ -1,7 +1,8 @@
 """The entry for gunicorn: ``gunicorn wsgi:app``."""
 
-from portal import create_app, logs, metric_files
-from portal.bootstrap import build_services
+from portal import create_app
+from portal.container import build_services
+from portal.observability import logs, metric_files
 from portal.settings import load_settings
 
 _settings = load_settings()

@@ -10,8 +10,8 @@ import psycopg
 from bench.corpus import Corpus, Question
 from bench.timing import Contender
 from bench.truth import candidates_a_leg
-from portal.store import embedding_models
-from portal.store.keyword_index import BM25_INDEX
+from portal.store.embedding_models import registry
+from portal.store.search.keyword_index import BM25_INDEX
 from portal.text.analyser import query_terms
 
 VECTOR_SCAN, BM25_SCAN = "bare vector index scan", "bare BM25 index scan"
@@ -23,7 +23,7 @@ def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
     limit = candidates_a_leg(corpus)
     services = corpus.services
     with services.database.begin() as session:
-        model = embedding_models.find_model(session, services.embedder.name)
+        model = registry.find_model(session, services.embedder.name)
     if model is None:
         raise LookupError(services.embedder.name)
     best = f"""

@@ -14,7 +14,7 @@ import psycopg
 
 from bench.corpus import Corpus, Question
 from bench.profiles import Profile
-from portal.services.searching import search
+from portal.services.search.engine import search
 
 RESULTS = 10
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench.corpus import Corpus, attach
-from portal.services.searching import search
+from portal.services.search.engine import search
 
 # Eight clients in one process would wait for Python's lock rather than for the database.
 PROCESSES = 2

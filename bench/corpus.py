@@ -32,14 +32,16 @@ from bench import profiles as profile_store
 from bench.loading import CHUNK_IDS, DOCUMENT_IDS, Access, load
 from bench.profiles import Profile
 from bench.synthesis import Outline, make_ids, outline, write_all
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.database.lock import exclusive
 from portal.domain.embedding import Vector
 from portal.embeddings import background as backgrounds
 from portal.embeddings.calibration import Calibration
-from portal.services import Services, accounts, setup
-from portal.services.search_cache import SearchCache
+from portal.services import Services
+from portal.services.operations import setup
+from portal.services.people import accounts
+from portal.services.search.cache import SearchCache
 from portal.settings import DEFAULT_MODELS, load_settings
 from portal.store.migrations import MIGRATIONS_DIR
 from portal.text.analyser import ANALYSER_VERSION, index_terms

@@ -27,15 +27,18 @@ from sqlalchemy.engine import make_url
 
 from bench.embedding import PackageEngine, measure_embedding
 from bench.files import Sheet, sheets
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.domain.documents import Visibility
 from portal.domain.embedding import Embedder
 from portal.embeddings.bundled import BundledEmbedder
-from portal.services import Services, accounts, importing, indexing, passages, setup
+from portal.processes.worker import work_until_empty
+from portal.services import Services
+from portal.services.documents import importing, indexing, passages
+from portal.services.operations import setup
+from portal.services.people import accounts
 from portal.settings import load_settings
-from portal.store import embedded_texts, vocabulary
-from portal.worker import work_until_empty
+from portal.store.documents import embedded_texts, vocabulary
 
 READING, CUTTING, EMBEDDING, ANALYSING = "reading", "cutting", "embedding", "analysing"
 DATABASE, REST = "waiting for the database", "the rest"

@@ -15,9 +15,10 @@ from pgvector.psycopg import register_vector
 from bench.synthesis import Outline, WrittenBlock, make_ids
 from portal.database import bm25
 from portal.embeddings.background import LANGUAGES
-from portal.services import Services, setup
-from portal.store import embedding_models
-from portal.store.documents import portal_collection_id
+from portal.services import Services
+from portal.services.operations import setup
+from portal.store.documents.rows import portal_collection_id
+from portal.store.embedding_models import registry
 from portal.text.analyser import ANALYSER_VERSION
 
 CHUNK_IDS, DOCUMENT_IDS, JOB_IDS, REVISION_IDS = range(4)
@@ -103,7 +104,7 @@ def load(
     """Store all of it and build the indexes; the questions' texts by their place."""
     with services.database.begin() as session:
         collection = portal_collection_id(session)
-        model = embedding_models.find_model(session, services.embedder.name)
+        model = registry.find_model(session, services.embedder.name)
     if model is None:
         raise RuntimeError("prepare_database() comes first")
     questions: dict[int, str] = {}

@@ -23,7 +23,7 @@ from bench.profiles import Profile
 from bench.timing import Contender, Samples, alternate
 from bench.truth import Truth, recall
 from portal.domain.search import SearchMode
-from portal.services.searching import search
+from portal.services.search.engine import search
 
 RESULTS = 10
 PORTAL, COLD = "portal", "portal, switched just before"

@@ -19,9 +19,9 @@ from bench.corpus import Corpus, Question, attach
 from bench.profiles import Profile
 from bench.timing import Contender, Samples, alternate
 from portal import create_app
-from portal.services import sessions
-from portal.services.searching import search
-from portal.supervisor import listen
+from portal.processes.supervisor import listen
+from portal.services.people import sessions
+from portal.services.search.engine import search
 
 CALL, APPLICATION, SERVER = "search call", "application", "gunicorn, over a socket"
 _RESULTS = 10

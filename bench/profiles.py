@@ -13,7 +13,8 @@ import psycopg
 
 from portal.domain.people import Person
 from portal.domain.search import SearchRequest
-from portal.services import Services, accounts
+from portal.services import Services
+from portal.services.people import accounts
 
 Flags = npt.NDArray[np.bool_]
 

@@ -19,9 +19,9 @@ from bench.corpus import Corpus, Question, best_first
 from bench.profiles import Profile
 from portal.domain.embedding import Vector
 from portal.domain.search import Fusion, Normalisation
-from portal.services import dynamic_config
-from portal.services.searching import search
-from portal.store.keyword_index import BM25_INDEX
+from portal.services.search import dynamic_config
+from portal.services.search.engine import search
+from portal.store.search.keyword_index import BM25_INDEX
 from portal.text.analyser import query_terms
 
 Places = npt.NDArray[np.int64]

@@ -20,10 +20,13 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from e2e.pages.portal import PortalPages
 from portal import create_app
-from portal.bootstrap import build_services
-from portal.context import SESSION_COOKIE
+from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres
-from portal.services import Services, accounts, notifications, setup
+from portal.http.context import SESSION_COOKIE
+from portal.services import Services
+from portal.services.documents import notifications
+from portal.services.operations import setup
+from portal.services.people import accounts
 from portal.settings import Settings
 from tests.conftest import SERVER, Portal, make_settings
 from tests.factories_chat import FakeChat, Step, fake_chat

@@ -15,8 +15,10 @@ from playwright.sync_api import Browser, Locator, expect
 
 from e2e.light_portal import Library, LightPortal, library, light_portal
 from e2e.pages.chat import ChatPage
-from portal.services import Services, accounts, answering
-from portal.services.retrieving import Asked, Retrieved, retrieve
+from portal.services import Services
+from portal.services.answers import answering
+from portal.services.answers.retrieving import Asked, Retrieved, retrieve
+from portal.services.people import accounts
 from tests.conftest import Portal
 from tests.factories_chat import Call, Die, Hangup, Pause, Raw, Status, Step, Until, fake_chat
 

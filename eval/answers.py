@@ -33,7 +33,7 @@ from portal.domain.search import NEAREST_COMPARED, SearchMode
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.confidence import Evidence
-from portal.services.passages import passage_terms
+from portal.services.documents.passages import passage_terms
 from portal.settings import ChatSettings, EmbeddingSettings
 
 TOP_N = 5

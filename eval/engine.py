@@ -14,14 +14,17 @@ import psycopg
 from sqlalchemy.engine import make_url
 
 from eval.sets import Passage
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.domain.embedding import Embedder
 from portal.domain.people import Person
 from portal.domain.search import Fusion, Normalisation, SearchMode, SearchRequest
-from portal.services import Services, accounts, setup, uploads
-from portal.services.indexing import index_document
-from portal.services.searching import search
+from portal.services import Services
+from portal.services.documents import uploads
+from portal.services.documents.indexing import index_document
+from portal.services.operations import setup
+from portal.services.people import accounts
+from portal.services.search.engine import search
 from portal.settings import Settings
 
 Method = tuple[SearchMode, Fusion | None, Normalisation | None]

@@ -11,11 +11,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres
 from portal.services import Services
 from portal.settings import Settings, load_settings
-from portal.store.feedback import JudgedAnswer, list_judged
+from portal.store.answers.feedback import JudgedAnswer, list_judged
 
 # Bounds of the confidence of an answer's best source.
 BANDS = ((0.0, 0.5), (0.5, 0.8), (0.8, 1.0))

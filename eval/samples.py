@@ -22,7 +22,7 @@ from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings.calibration import Calibration, QueryStatistics
 from portal.embeddings.confidence import Evidence, Weighings
-from portal.services.passages import passage_terms
+from portal.services.documents.passages import passage_terms
 from portal.text.analyser import query_terms
 from portal.text.language import detect_language
 

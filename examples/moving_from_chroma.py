@@ -22,8 +22,8 @@ from langchain_chroma import Chroma
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from portal.cli import main as command_line
 from portal.integrations.langchain import PostgresVectorStore
+from portal.processes.cli import main as command_line
 
 COLLECTION = "example-moved"
 COSINE = {"hnsw:space": "cosine"}

@@ -15,8 +15,9 @@ def create_app(services: Services | None = None) -> APIFlask:
     from apiflask import APIFlask
     from werkzeug.middleware.proxy_fix import ProxyFix
 
-    from portal import api, context, incoming, limits, monitoring, web
-    from portal.bootstrap import build_services
+    from portal import api, limits, web
+    from portal.container import build_services
+    from portal.http import context, incoming, monitoring
 
     services = services or build_services()
     app = APIFlask(

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from portal import tracing
+from portal.observability import tracing
 
 
 class EventLoop:

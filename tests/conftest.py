@@ -18,13 +18,16 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 
 from portal import create_app
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database import bm25
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import exclusive
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import Person
-from portal.services import Services, accounts, indexing, library, sessions, setup, uploads
+from portal.services import Services
+from portal.services.documents import indexing, library, uploads
+from portal.services.operations import setup
+from portal.services.people import accounts, sessions
 from portal.settings import Settings, load_settings
 from tests.factories import upload
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from portal.domain.answering import ChatEvent, ChatRequest, TextDelta
 from portal.domain.conversations import AnswerEvent, Finished, Message
 from portal.domain.people import Person
-from portal.services import Services, answering
+from portal.services import Services
+from portal.services.answers import answering
 
 # A text, events and errors in turn, or what makes them of the request.
 Script = str | Iterable[ChatEvent | Exception | str] | Callable[[ChatRequest], Iterable[ChatEvent]]

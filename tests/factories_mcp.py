@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
 PROJECT = Path(__file__).resolve().parents[1]
-MCP = [sys.executable, "-c", "from portal.cli import main; main()", "mcp"]
+MCP = [sys.executable, "-c", "from portal.processes.cli import main; main()", "mcp"]
 PUBLIC_URL = "https://portal.example.org"
 
 

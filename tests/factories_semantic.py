@@ -13,7 +13,7 @@ from structlog.testing import LogCapture
 
 from portal.domain.embedding import Vector
 from portal.domain.semantic import FoundPassage
-from portal.services import semantic_search
+from portal.services.search import semantic
 
 QUERY_VECTOR = np.array([1.0, 0.0], dtype=np.float32)
 
@@ -95,8 +95,8 @@ def captured_log(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What `semantic_search` logs from now on, an event each, and nothing announced before."""
     capture = LogCapture()
     logger = structlog.wrap_logger(None, processors=[capture])
-    monkeypatch.setattr(semantic_search, "log", logger)
-    monkeypatch.setattr(semantic_search, "_announced", {})
+    monkeypatch.setattr(semantic, "log", logger)
+    monkeypatch.setattr(semantic, "_announced", {})
     return capture.entries  # type: ignore[return-value]
 
 

@@ -1,7 +1,7 @@
 """All tables: accounts, documents, chunks with partitioned embeddings, conversations, the queue.
 
 Partitions of chunk_embeddings, their typed indexes and the BM25 index depend on the model and on
-the server's extensions; portal.store.embedding_models and portal.database.bm25 make them.
+the server's extensions; portal.store.embedding_models.registry and portal.database.bm25 make them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The words of the corpus, which misspelt questions are corrected by.
 
-portal.services.reanalysis fills it for passages that are already there; the trigram index is made
-where the server has pg_trgm, by portal.store.vocabulary.
+portal.services.documents.reanalysis fills it for passages that are already there; the trigram index is made
+where the server has pg_trgm, by portal.store.documents.vocabulary.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
 
-from portal import metrics
 from portal.domain.answering import (
     Abstained,
     ChatEvent,
@@ -15,6 +14,7 @@ from portal.domain.answering import (
     Heartbeat,
     SearchCall,
 )
+from portal.observability import metrics
 
 
 class MeasuredChatModel:

@@ -7,24 +7,21 @@ from typing import Any
 from apiflask import APIFlask
 from flask import current_app
 
-from portal import context
-from portal.api import (
-    auth,
-    chunk_search,
+from portal.api import errors, openapi
+from portal.api.answers import conversations
+from portal.api.documents import (
     chunks,
-    conversations,
     documents_v1,
-    errors,
     jobs,
     knowledge,
     notifications,
-    openapi,
-    ops,
-    personal_tokens,
     revisions,
     selection,
-    semantic,
 )
+from portal.api.operations import ops
+from portal.api.people import auth, personal_tokens
+from portal.api.search import chunk_search, semantic
+from portal.http import context
 
 BLUEPRINTS = (
     auth.blueprint,

@@ -11,7 +11,6 @@ from flask.typing import ResponseReturnValue
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException
 
-from portal import context, metrics
 from portal.api import validation
 from portal.api.schemas import ENVELOPE_PREFIX
 from portal.errors import (
@@ -22,7 +21,9 @@ from portal.errors import (
     UnsupportedMediaType,
     is_disk_full,
 )
-from portal.phrases import error_message
+from portal.http import context
+from portal.http.messages import error_message
+from portal.observability import metrics
 
 log = structlog.get_logger(__name__)
 

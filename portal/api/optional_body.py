@@ -9,7 +9,7 @@ from typing import Any, cast
 from flask import request
 
 from portal.api.schemas import RequestModel
-from portal.context import View
+from portal.http.context import View
 
 
 def body_may_be_missing(body: type[RequestModel]) -> Callable[[View], View]:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from portal.errors import N_
-from portal.phrases import translated
+from portal.http.messages import translated
 
 # How many wrong values the message names; `details` have all of them.
 _MOST_NAMED = 3

@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from portal.errors import Forbidden
+
 
 class TokenKind(StrEnum):
     ACCESS = "access"
@@ -45,6 +47,12 @@ class Person:
     is_admin: bool
     language: str | None = None
     preferred_domain: str | None = None
+
+
+def require_admin(person: Person) -> None:
+    """Raise Forbidden unless `person` is an administrator."""
+    if not person.is_admin:
+        raise Forbidden
 
 
 @dataclass(frozen=True, slots=True)

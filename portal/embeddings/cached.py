@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from cachetools import LRUCache
 
-from portal import metrics
 from portal.domain.embedding import Embedder, HeldToLength, Vector
 from portal.domain.sightings import Seen
 from portal.embeddings.shared import SharedVectors
 from portal.embeddings.validation import require_shape
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.observability import metrics
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
 _LOOK = "?"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal import metrics
 from portal.domain.embedding import Embedder, HeldToLength, Vector
+from portal.observability import metrics
 
 
 class MeasuredEmbedder:

@@ -25,9 +25,9 @@ from portal.integrations.values import (
     vector_of,
     vectors_of,
 )
-from portal.services.collection_hybrid import hybrid_search
-from portal.services.vector_collections import Collections
-from portal.store.vector_collections import VectorCollection
+from portal.services.collections.hybrid import hybrid_search
+from portal.services.collections.records import Collections
+from portal.store.collections.rows import VectorCollection
 
 Where = Mapping[str, Any]
 

@@ -31,7 +31,7 @@ from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.media_types import HEAD_BYTES, sniff
 from portal.integrations.connection import Connection
 from portal.integrations.langchain import PostgresVectorStore
-from portal.services.finding_files import find_files
+from portal.services.documents.finding_files import find_files
 
 _DEFAULT_COLLECTION = "default_collection"
 _CHARACTERS_A_TOKEN = 4

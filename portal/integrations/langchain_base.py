@@ -15,8 +15,8 @@ from portal.integrations.collection import Collection
 from portal.integrations.connection import Connection, connect
 from portal.integrations.embeddings import PortalEmbeddings
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
-from portal.services.nearest_records import COMPARED_ONE_BY_ONE
-from portal.services.vector_collections import Collections
+from portal.services.collections.nearest import COMPARED_ONE_BY_ONE
+from portal.services.collections.records import Collections
 
 DEFAULT_COLLECTION = "langchain"
 

@@ -20,8 +20,8 @@ from portal.domain.semantic import (
 )
 from portal.errors import InvalidInput
 from portal.integrations.values import checked_ids, clean_metadata, clean_text, vector_of
-from portal.services.collection_checks import common_length, require_distinct
-from portal.services.semantic_search import DEFAULT_LIMIT, SemanticSearch
+from portal.services.collections.checks import common_length, require_distinct
+from portal.services.search.semantic import DEFAULT_LIMIT, SemanticSearch
 
 CONTENT_TYPE = "content_type"
 """The metadata that `content_type` of a search is compared with."""

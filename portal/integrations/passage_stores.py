@@ -13,9 +13,9 @@ from portal.integrations.chroma_client import DEFAULT_PORT, Client, open_directo
 from portal.integrations.connection import Connection, connect
 from portal.integrations.passage_store import StoredPassages
 from portal.integrations.postgres_passages import PostgresPassages
-from portal.services.vector_collections import Collections
+from portal.services.collections.records import Collections
 from portal.settings import Settings, load_settings
-from portal.store.term_postings import Bm25Shape
+from portal.store.search.term_postings import Bm25Shape
 
 DEFAULT_COLLECTION = "content_chunks"
 

@@ -19,8 +19,8 @@ from portal.integrations.passage_store import (
     nearest_first,
 )
 from portal.integrations.values import plain_errors
-from portal.services.collection_hybrid import ranks_words, search_by_words
-from portal.services.vector_collections import Collections
+from portal.services.collections.hybrid import ranks_words, search_by_words
+from portal.services.collections.records import Collections
 from portal.text.analyser import query_terms
 
 NO_KEYWORD_INDEX = "keyword_unavailable"

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from flask import request
 
-from portal import context
 from portal.errors import PortalError
-from portal.services import accounts
+from portal.http import context
+from portal.services.people import accounts
 
 # What one customer of a provider is given, to take addresses from as they like.
 _IPV6_NETWORK = 64

@@ -12,7 +12,7 @@ import secrets
 from flask import Response, request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from portal import context
+from portal.http import context
 from portal.limits import callers
 
 COOKIE = "portal_device"

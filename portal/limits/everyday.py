@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from flask import request
 
-from portal import context
+from portal.http import context
 
 View = TypeVar("View", bound=Callable[..., Any])
 

@@ -14,8 +14,8 @@ from threading import Lock, Semaphore
 from flask import Flask, Response, g, request
 from flask_login import AnonymousUserMixin
 
-from portal import context
 from portal.errors import Overloaded
+from portal.http import context
 from portal.limits.everyday import is_free
 from portal.limits.signing_in import is_sign_in
 from portal.settings import WebSettings

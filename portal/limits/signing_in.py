@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from flask import Flask, Response, current_app, g, request
 from flask_limiter import Limit
 
-from portal import context
+from portal.http import context
 from portal.limits.callers import address, tried_name
 from portal.limits.devices import known_device, remember_device
 from portal.limits.everyday import NONE

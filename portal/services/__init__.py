@@ -12,15 +12,15 @@ from portal.domain.answering import ChatModel
 from portal.domain.embedding import Embedder
 from portal.domain.reranking import Reranker
 from portal.embeddings.calibration import Calibration
-from portal.services.answer_slots import AnswerSlots
-from portal.services.comparisons import Comparisons
-from portal.services.issuer_keys import IssuerKeys
-from portal.services.search_cache import SearchCache
-from portal.services.single_flight import SingleFlight
-from portal.services.vector_rounds import VectorRounds
-from portal.services.watch import Watch
+from portal.services.answers.slots import AnswerSlots
+from portal.services.documents.comparisons import Comparisons
+from portal.services.models.vector_rounds import VectorRounds
+from portal.services.operations.single_flight import SingleFlight
+from portal.services.operations.watch import Watch
+from portal.services.people.issuer_keys import IssuerKeys
+from portal.services.search.cache import SearchCache
 from portal.settings import Settings
-from portal.store.enabled_sets import EnabledSets
+from portal.store.search.enabled_sets import EnabledSets
 from portal.store.session import Database
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a process works with. `portal.bootstrap` makes it, tests make their own."""
+    """What a process works with. `portal.container` makes it, tests make their own."""
 
     settings: Settings
     database: Database

@@ -16,8 +16,8 @@ import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from portal import metrics
 from portal.errors import InvalidSetting
+from portal.observability import metrics
 
 TIMEOUT_S = 0.1
 AGAIN_AFTER_S = 1.0

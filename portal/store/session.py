@@ -17,10 +17,10 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
-from portal import metrics
 from portal.errors import DatabaseUnavailable, StorageFull
+from portal.observability import metrics
 from portal.store.probing import Prober
-from portal.store.vector_index import send_vectors
+from portal.store.vector_parameters import send_vectors
 
 __all__ = ["Database", "Session", "is_connection_lost", "is_lock_timeout", "normalise_url"]
 

@@ -31,7 +31,7 @@ from portal.text.lexemes import one_lexeme, stemmed
 from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, MARKS, SYMBOLS, UNSPACED
 from portal.text.stopwords import STOP_WORDS
 
-# Stored terms of an older version are made anew in the background (portal.services.reanalysis).
+# `services/documents/reanalysis` analyses the chunks of older versions again.
 ANALYSER_VERSION = 2
 
 # Documents get the two-character pieces of long Chinese words, so that 小明 finds 李小明 and a name

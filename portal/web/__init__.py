@@ -7,36 +7,21 @@ from pathlib import Path
 from apiflask import APIFlask
 from jinja2 import FileSystemLoader, StrictUndefined
 
-from portal.web import (
-    account,
-    admin,
-    admin_jobs,
-    admin_models,
-    admin_search,
-    answers,
-    api_docs,
-    assets,
-    chat,
-    citations,
-    document_jobs,
-    documents,
-    errors,
-    i18n,
+from portal.web import assets, errors, i18n, layout, presenters, security
+from portal.web.answers import chat, citations, messages, rendering
+from portal.web.documents import (
     job_words,
-    layout,
-    messages,
-    notifications,
-    preferences,
-    presenters,
+    jobs,
+    listing,
     reading,
     revisions,
-    search,
-    security,
     selection,
-    sign_in,
     trash,
     uploads,
 )
+from portal.web.operations import admin, api_docs, job_pages, model_pages, search_settings
+from portal.web.people import account, notifications, preferences, sign_in
+from portal.web.search import pages
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
@@ -44,13 +29,13 @@ BLUEPRINTS = (
     assets.blueprint,
     sign_in.blueprint,
     preferences.blueprint,
-    documents.blueprint,
-    document_jobs.blueprint,
+    listing.blueprint,
+    jobs.blueprint,
     notifications.blueprint,
     uploads.blueprint,
     reading.blueprint,
     revisions.blueprint,
-    search.blueprint,
+    pages.blueprint,
     selection.blueprint,
     chat.blueprint,
     messages.blueprint,
@@ -58,9 +43,9 @@ BLUEPRINTS = (
     trash.blueprint,
     account.blueprint,
     admin.blueprint,
-    admin_jobs.blueprint,
-    admin_models.blueprint,
-    admin_search.blueprint,
+    job_pages.blueprint,
+    model_pages.blueprint,
+    search_settings.blueprint,
     api_docs.blueprint,
 )
 
@@ -76,7 +61,7 @@ def register(app: APIFlask) -> None:
     security.init_app(app)
     presenters.init_app(app)
     job_words.init_app(app)
-    answers.init_app(app)
+    rendering.init_app(app)
     selection.init_app(app)
     layout.init_app(app)
     notifications.init_app(app)

@@ -15,8 +15,8 @@ from pathlib import Path
 from apiflask import APIBlueprint
 from flask import Flask, Response, send_from_directory, url_for
 
-from portal import context
 from portal.errors import NotFound
+from portal.http import context
 
 STATIC = Path(__file__).parents[2] / "static"
 VENDOR = {"htmx.js": "htmx-2.min.js", "sse.js": "ext/hx-sse-2.min.js"}

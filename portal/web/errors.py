@@ -16,7 +16,6 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from werkzeug.wrappers import Response as AnyResponse
 from werkzeug.wsgi import LimitedStream
 
-from portal import context, metrics
 from portal.errors import (
     N_,
     NotSignedIn,
@@ -26,7 +25,9 @@ from portal.errors import (
     WrongCredentials,
     is_disk_full,
 )
-from portal.phrases import error_message
+from portal.http import context
+from portal.http.messages import error_message
+from portal.observability import metrics
 from portal.web.i18n import settle_reader
 from portal.web.layout import wants_fragment
 from portal.web.security import SAFE_METHODS, local_path, referring_path

@@ -14,7 +14,7 @@ from flask import Flask, g, request
 from flask_babel import Babel, Domain, get_locale
 from flask_login import AnonymousUserMixin
 
-from portal import context
+from portal.http import context
 
 TIMEZONE_COOKIE = "portal_timezone"
 LANGUAGES = {"zh-CN": "简体中文", "en": "English"}

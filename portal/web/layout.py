@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from flask import Flask, flash, has_request_context, json, render_template, request
 
-from portal import context
 from portal.domain.people import Person
+from portal.http import context
 from portal.web import assets
 from portal.web.i18n import LANGUAGES, language
 

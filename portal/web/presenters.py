@@ -13,13 +13,13 @@ from flask_babel import format_date, format_decimal, format_time, gettext
 from lucide.jinja import lucide
 from markupsafe import Markup
 
-from portal import phrases
 from portal.domain.documents import MediaType
 from portal.domain.search import Span
 from portal.errors import N_
-from portal.phrases import failure_message
-from portal.services.finding_files import KNOWN_SUFFIXES
-from portal.services.library import MOST_DOMAIN_CHARACTERS, MOST_TITLE_CHARACTERS
+from portal.http import messages
+from portal.http.messages import failure_message
+from portal.services.documents.finding_files import KNOWN_SUFFIXES
+from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 
 HIGH_CONFIDENCE = 0.75
 MEDIUM_CONFIDENCE = 0.5
@@ -122,7 +122,7 @@ def init_app(app: Flask) -> None:
 def _globals() -> dict[str, Any]:
     return {
         "icon": icon,
-        "translated": phrases.translated,
+        "translated": messages.translated,
         "segments": segments,
         "status_word": lambda status: gettext(STATUS_WORDS[status]),
         "status_icon": STATUS_ICONS.__getitem__,
@@ -130,6 +130,6 @@ def _globals() -> dict[str, Any]:
         "confidence_word": lambda level: gettext(CONFIDENCE_WORDS[level]),
         # What forms let through is what the services take.
         "accepted_files": ",".join([*KNOWN_SUFFIXES, *MediaType]),
-        "most_title_characters": MOST_TITLE_CHARACTERS,
-        "most_domain_characters": MOST_DOMAIN_CHARACTERS,
+        "most_title_characters": MAX_TITLE_CHARACTERS,
+        "most_domain_characters": MAX_DOMAIN_CHARACTERS,
     }

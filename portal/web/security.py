@@ -12,8 +12,8 @@ from flask import Flask, Response, request
 from flask.sessions import SecureCookieSessionInterface
 from flask_wtf.csrf import CSRFError, CSRFProtect
 
-from portal import context
 from portal.errors import CsrfFailed
+from portal.http import context
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (

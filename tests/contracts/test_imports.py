@@ -13,10 +13,13 @@ ROOT = Path(__file__).parents[2]
 
 PLANTED = {
     "a module without a layer": ("utils.py", "X = 1\n"),
-    "Flask in a service": ("services/library.py", "\nimport flask\n"),
-    "SQLAlchemy in a page": ("web/documents.py", "\nimport sqlalchemy\n"),
-    "a store that uses a service": ("store/files.py", "\nimport portal.services.library\n"),
-    "pages that use the APIs": ("web/search.py", "\nimport portal.api.knowledge\n"),
+    "Flask in a service": ("services/documents/library.py", "\nimport flask\n"),
+    "SQLAlchemy in a page": ("web/documents/listing.py", "\nimport sqlalchemy\n"),
+    "a store that uses a service": (
+        "store/documents/files.py",
+        "\nimport portal.services.documents.library\n",
+    ),
+    "pages that use the APIs": ("web/search/pages.py", "\nimport portal.api.documents.knowledge\n"),
 }
 
 

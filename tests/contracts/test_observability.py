@@ -11,9 +11,9 @@ import pytest
 import yaml
 from prometheus_client import Metric
 
-from portal import metrics
 from portal.errors import PortalError
-from portal.services import scraping
+from portal.observability import metrics
+from portal.services.operations import scraping
 from tests.conftest import Portal
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -14,7 +14,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from portal import create_app
 from portal.api.openapi.examples import FALLBACK
 from portal.api.schemas import ENVELOPE_PREFIX
-from portal.bootstrap import build_services
+from portal.container import build_services
 from tests.conftest import make_settings
 
 Operation = dict[str, Any]

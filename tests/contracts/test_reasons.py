@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from portal import phrases
+from portal.http import messages
 
-PORTAL = Path(phrases.__file__).parent
+PORTAL = Path(messages.__file__).parent
 # Told to programs in their own process, examples of the API's document, and on a command line.
 _IN_ENGLISH = {
     "api/openapi/errors.py",
     "domain/text_filter.py",
-    "services/collection_checks.py",
-    "services/vector_collections.py",
+    "services/collections/checks.py",
+    "services/collections/records.py",
 }
 _ENGLISH_ERRORS = {"BackupRefused", "ServerSetup", "warning"}
 _NAMES_OF_FIELDS = re.compile(r"\w+(, \w+)*")
@@ -45,7 +45,7 @@ def _reasons(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _untold(source: str) -> list[tuple[int, str]]:
-    patterns = [pattern for _, pattern in phrases._patterns()]
+    patterns = [pattern for _, pattern in messages._patterns()]
     return [
         (line, words)
         for line, words in _reasons(source)

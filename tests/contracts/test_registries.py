@@ -13,7 +13,7 @@ from portal.embeddings import create_embedder
 from portal.errors import MESSAGES, PortalError
 from portal.ingest.formats import EXTRACTORS
 from portal.settings import EmbeddingSettings
-from portal.store.fusion import FUSIONS
+from portal.store.search.fusion import FUSIONS
 from portal.web import translations
 
 

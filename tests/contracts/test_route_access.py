@@ -23,10 +23,13 @@ from sqlalchemy import text
 from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
-from portal import api, context, create_app
+from portal import api, create_app
 from portal.domain.documents import Visibility
 from portal.domain.people import Person, Scope, TokenKind
-from portal.services import conversations, library, notifications, sessions, tokens
+from portal.http import context
+from portal.services.answers import conversations
+from portal.services.documents import library, notifications
+from portal.services.people import sessions, tokens
 from tests.conftest import PASSWORD, Portal
 from tests.factories_answers import ask
 

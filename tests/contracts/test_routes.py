@@ -94,8 +94,8 @@ def test_every_response_carries_the_security_headers(app: Flask) -> None:
 def test_log_of_an_unforeseen_error_holds_no_values(
     app: Flask, portal: Portal, monkeypatch: pytest.MonkeyPatch, capsys, log_format: str
 ) -> None:
-    from portal.logs import configure_logs
-    from portal.services import sessions
+    from portal.observability.logs import configure_logs
+    from portal.services.people import sessions
 
     def fail(_services: object, *, name: str, password: str) -> None:
         raise RuntimeError
@@ -139,7 +139,7 @@ def test_deeply_nested_json_is_malformed(app: Flask, portal: Portal) -> None:
 def test_unforeseen_error_shows_its_id_and_nothing_else(
     app: Flask, portal: Portal, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from portal.services import library
+    from portal.services.documents import library
 
     def fail(*_args: object, **_named: object) -> None:
         raise RuntimeError("a secret of the inside")

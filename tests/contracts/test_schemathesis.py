@@ -27,7 +27,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from portal import create_app
 from portal.domain.people import Person
-from portal.services import answering, conversations
+from portal.services.answers import answering, conversations
 from tests.conftest import Portal
 
 ASKED_FOR = os.environ.get("PORTAL_SCHEMATHESIS_EXAMPLES")

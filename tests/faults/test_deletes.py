@@ -13,10 +13,13 @@ from sqlalchemy import text
 from portal.domain.conversations import Message, SourceState
 from portal.domain.documents import DocumentSummary
 from portal.domain.search import SearchMode, SearchRequest
-from portal.services import conversations, indexing, library, maintenance, searching
-from portal.store import files
-from portal.store import jobs as job_store
-from portal.worker import work_until_empty
+from portal.processes.worker import work_until_empty
+from portal.services.answers import conversations
+from portal.services.documents import indexing, library
+from portal.services.operations import maintenance
+from portal.services.search import engine
+from portal.store.documents import files
+from portal.store.documents import jobs as job_store
 from tests.conftest import Portal
 from tests.factories import run_apart, upload
 from tests.factories_answers import ask, saying
@@ -56,7 +59,7 @@ class Round:
         return [
             hit.document_id
             for mode in SearchMode
-            for hit in searching.search(
+            for hit in engine.search(
                 self.portal.services, self.portal.admin, SearchRequest(self.word, mode=mode)
             ).hits
             if hit.document_id == self.document.id

@@ -18,15 +18,17 @@ import psutil
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres
 from portal.errors import PortalError
-from portal.services import Services, accounts, sessions, setup
+from portal.services import Services
+from portal.services.operations import setup
+from portal.services.people import accounts, sessions
 from portal.settings import Settings
 from tests.conftest import SERVER, make_settings
 
 _PROJECT = Path(__file__).parents[2]
-_PORTAL = [sys.executable, "-c", "from portal.cli import main; main()"]
+_PORTAL = [sys.executable, "-c", "from portal.processes.cli import main; main()"]
 _POLL_S = 0.05
 _TOKEN_S = 4 * 3600
 _START_TIMEOUT_S = 120.0

@@ -8,10 +8,10 @@ from portal.domain.embedding import Vector
 from portal.domain.people import Person
 from portal.domain.search import Fusion, KeywordBackend, Normalisation, SearchMode, Weights
 from portal.services import Services
-from portal.store.embedding_models import RegisteredModel
-from portal.store.enabled_sets import Scope
-from portal.store.query_filters import narrowing
-from portal.store.search import (
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.search.context import read_context
+from portal.store.search.enabled_sets import Scope
+from portal.store.search.legs import (
     Candidate,
     KeywordQuery,
     Limits,
@@ -20,7 +20,7 @@ from portal.store.search import (
     Trace,
     VectorQuery,
 )
-from portal.store.search_context import read_context
+from portal.store.search.query_filters import narrowing
 from portal.text.analyser import query_terms
 from portal.text.query_syntax import parse_query
 

@@ -22,11 +22,14 @@ from portal.domain.people import Person
 from portal.domain.search import SearchMode, SearchRequest
 from portal.embeddings.hashing import DEFAULT_DIMENSIONS
 from portal.errors import EmptyFile, NotFound
-from portal.services import Services, accounts, attempts, library, searching
-from portal.services.passages import passage_terms
-from portal.store import documents as document_store
-from portal.store import embedding_models
-from portal.store.embedding_models import RegisteredModel
+from portal.services import Services
+from portal.services.documents import attempts, library
+from portal.services.documents.passages import passage_terms
+from portal.services.people import accounts
+from portal.services.search import engine
+from portal.store.documents import rows as document_store
+from portal.store.embedding_models import registry
+from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
 from portal.text.analyser import ANALYSER_VERSION
 from tests.integration import passages
@@ -519,7 +522,7 @@ class World:
             domain=question.domain,
             conversation_id=conversation,
         )
-        return [hit.chunk_id for hit in searching.search(services, person, request).hits]
+        return [hit.chunk_id for hit in engine.search(services, person, request).hits]
 
     def _search_passages(
         self,
@@ -547,7 +550,7 @@ class World:
     def _model(self) -> RegisteredModel:
         if self._registered is None:
             with self._begin(0) as session:
-                self._registered = embedding_models.find_active(session)
+                self._registered = registry.find_active(session)
         assert self._registered is not None
         return self._registered
 
@@ -557,7 +560,7 @@ class World:
             request = SearchRequest("maple", conversation_id=conversation or self.slots[0])
             other = self.people[(place + 1) % len(self.people)]
             try:
-                searching.search(self.processes[0], other, request)
+                engine.search(self.processes[0], other, request)
             except NotFound:
                 continue
             raise AssertionError("a foreign conversation was searched")

@@ -14,9 +14,10 @@ from pgvector.psycopg import register_vector
 
 from portal.domain.embedding import Vector
 from portal.domain.people import Person
-from portal.services import Services, accounts
-from portal.store import embedding_models
-from portal.store.embedding_models import RegisteredModel
+from portal.services import Services
+from portal.services.people import accounts
+from portal.store.embedding_models import registry
+from portal.store.embedding_models.registry import RegisteredModel
 
 CHUNKS_A_DOCUMENT = 2
 _CENTRES = 40
@@ -93,7 +94,7 @@ def load(services: Services, terms: Sequence[str], *, seed: int = 0) -> Syntheti
     its terms."""
     accounts.ensure_first_administrator(services)
     with services.database.begin() as session:
-        model = embedding_models.find_active(session)
+        model = registry.find_active(session)
     assert model is not None
     vectors = _clustered(len(terms), model.dimensions, seed)
     with psycopg.connect(services.database.conninfo, autocommit=True) as connection:

@@ -25,7 +25,7 @@ from portal.domain.answering import ChatEvent, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Message
 from portal.domain.people import Person
 from portal.services import Services
-from portal.services.retrieving import ask_in, retrieve
+from portal.services.answers.retrieving import ask_in, retrieve
 from portal.store.session import Session
 from tests.factories_answers import ask, asked, saying
 from tests.integration.selection_model import Asker, Chunk, Document

@@ -28,15 +28,9 @@ from portal.domain.conversations import (
     Wrote,
 )
 from portal.errors import ChatUnavailable, InvalidInput, NotFound, TooManyAnswers
-from portal.services import (
-    answer_draft,
-    answer_stream,
-    answering,
-    conversations,
-    dynamic_config,
-    library,
-    selections,
-)
+from portal.services.answers import answering, conversations, drafts, streaming
+from portal.services.documents import library, selections
+from portal.services.search import dynamic_config
 from tests.conftest import Portal
 from tests.factories_answers import answer_of, ask, asked, saying
 
@@ -285,12 +279,12 @@ def test_closing_before_it_was_begun_stops_too(portal: Portal, talk) -> None:
 def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, is_left: bool
 ) -> None:
-    monkeypatch.setattr(answer_stream, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
 
     def fail(*_arguments: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(answer_draft, "from_support", fail)
+    monkeypatch.setattr(drafts, "from_support", fail)
     services = saying(portal.services, ["Fifteen days [1]. ", "More."])
     stream = answering.ask(services, portal.admin, talk, QUESTION)
     if is_left:
@@ -309,7 +303,7 @@ def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
 def test_stop_is_heard_in_another_process(
     portal: Portal, talk, make_services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_stream, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
     services, other = saying(portal.services, ["One ", "two ", "three"]), make_services()
     stream = answering.ask(services, portal.admin, talk, QUESTION)
     began = next(stream)
@@ -326,7 +320,7 @@ def test_stop_is_heard_in_another_process(
 def test_what_is_written_so_far_outlives_its_process(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_stream, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
     services = saying(portal.services, ["Second [2] ", "first [1] ", "more"])
     stream = answering.ask(services, portal.admin, talk, "leave printer")
     for _ in range(4):
@@ -358,7 +352,7 @@ def test_no_transaction_is_open_while_the_model_writes(portal: Portal, talk) -> 
 def test_deleting_the_conversation_ends_its_answer(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_stream, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
     services = saying(portal.services, ["One ", "two"])
     stream = answering.ask(services, portal.admin, talk, QUESTION)
     next(stream)
@@ -438,7 +432,7 @@ def test_edited_question_replaces_itself_and_all_after_it(portal: Portal, talk) 
 def test_next_question_stops_an_answer_that_is_still_written(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_stream, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
     services = saying(portal.services, ["One ", "two ", "three"], "Well.")
     stream = answering.ask(services, portal.admin, talk, QUESTION)
     next(stream)

@@ -14,7 +14,10 @@ from portal import create_app
 from portal.domain.answering import Abstained, ChatEvent, ChatRequest, TextDelta
 from portal.domain.documents import Visibility
 from portal.errors import ChatUnavailable
-from portal.services import Services, document_search, library, selections, single_answer
+from portal.services import Services
+from portal.services.answers import single_answer
+from portal.services.documents import library, selections
+from portal.services.search import document_search
 from tests.conftest import Portal
 from tests.factories_answers import asked, saying
 from tests.factories_chat import Die, Pause, Status, fake_chat

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres, borrowed
 from portal.database.lock import DataDirLock
 from portal.domain.search import SearchMode, SearchRequest
-from portal.services import accounts, library, searching, sessions, setup, tokens
+from portal.services.documents import library
+from portal.services.operations import setup
+from portal.services.people import accounts, sessions, tokens
+from portal.services.search import engine
 from tests.conftest import PASSWORD, SERVER, make_settings
 
 LETTER = "灯塔的预算在第七章。The budget of the lighthouse is in section 7.\n" * 40
@@ -59,6 +62,6 @@ def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path:
         (letter,) = library.list_documents(services, admin).items
         assert b"".join(library.open_file(services, admin, letter.id).parts) == LETTER.encode()
         for mode in SearchMode:
-            found = searching.search(services, admin, SearchRequest(query="灯塔", mode=mode))
+            found = engine.search(services, admin, SearchRequest(query="灯塔", mode=mode))
             assert {hit.document_id for hit in found.hits} == {letter.id}, mode
         services.database.dispose()

@@ -22,29 +22,23 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import create_engine, text
 
-from portal.backups import archive, restoring, writing
-from portal.backups.archive import DATABASE, MANIFEST, Writer
-from portal.bootstrap import build_services, read_secret_key
-from portal.cli import main
+from portal.container import build_services, read_secret_key
 from portal.database import client_programs, refilling
 from portal.database.lock import DataDirLock
 from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchRequest
 from portal.errors import BackupRefused
-from portal.services import (
-    Services,
-    accounts,
-    library,
-    searching,
-    selections,
-    sessions,
-    setup,
-    tokens,
-    uploads,
-)
+from portal.processes.backups import archive, restoring, writing
+from portal.processes.backups.archive import DATABASE, MANIFEST, Writer
+from portal.processes.cli import main
+from portal.processes.worker import work_until_empty
+from portal.services import Services
+from portal.services.documents import library, selections, uploads
+from portal.services.operations import setup
+from portal.services.people import accounts, sessions, tokens
+from portal.services.search import engine
 from portal.store import migrations
 from portal.store.session import Database
-from portal.worker import work_until_empty
 from tests.conftest import PASSWORD, Portal, _execute, _with_name, make_settings
 from tests.factories import run_apart, upload
 
@@ -115,7 +109,7 @@ def services_on(url: str, data_dir: Path) -> Iterator[Services]:
 
 def titles(services: Services, name: str, query: str, mode: SearchMode) -> list[str]:
     person = accounts.find_person(services, name)
-    hits = searching.search(services, person, SearchRequest(query=query, mode=mode)).hits
+    hits = engine.search(services, person, SearchRequest(query=query, mode=mode)).hits
     return [hit.title for hit in hits]
 
 
@@ -126,7 +120,7 @@ def everything_seen(services: Services) -> list[Any]:
         person = accounts.find_person(services, name)
         for query in ("年假有几天", "When does the office close?", "Kingfisher"):
             for mode in SearchMode:
-                hits = searching.search(services, person, SearchRequest(query=query, mode=mode))
+                hits = engine.search(services, person, SearchRequest(query=query, mode=mode))
                 # Confidence comes when it is there, and the order of equals with it.
                 found += sorted(
                     (str(hit.chunk_id), hit.text_score, hit.vector_score) for hit in hits.hits

@@ -9,7 +9,9 @@ import pytest
 
 from portal.domain.documents import DocumentStatus
 from portal.domain.search import SearchRequest
-from portal.services import Services, accounts, searching
+from portal.services import Services
+from portal.services.people import accounts
+from portal.services.search import engine
 from tests import factories_files as files
 from tests.conftest import Portal
 
@@ -49,18 +51,18 @@ def portal(make_services: Callable[..., Services], tmp_path: Path) -> Portal:
     ],
 )
 def test_question_finds_its_document_first(portal: Portal, question: str, title: str) -> None:
-    outcome = searching.search(portal.services, portal.admin, SearchRequest(question))
+    outcome = engine.search(portal.services, portal.admin, SearchRequest(question))
     assert outcome.hits[0].title == title
 
 
 def test_off_topic_question_is_flagged(portal: Portal) -> None:
     question = "Which galaxy is nearest to the Milky Way?"
-    outcome = searching.search(portal.services, portal.admin, SearchRequest(question))
+    outcome = engine.search(portal.services, portal.admin, SearchRequest(question))
     assert outcome.off_topic
     assert all(hit.low_confidence for hit in outcome.hits)
 
 
 def test_plain_question_is_answered_with_confidence(portal: Portal) -> None:
-    outcome = searching.search(portal.services, portal.admin, SearchRequest("带薪年假有几天？"))
+    outcome = engine.search(portal.services, portal.admin, SearchRequest("带薪年假有几天？"))
     assert not outcome.hits[0].low_confidence
     assert not outcome.off_topic

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from portal.domain.search import SearchRequest
 from portal.embeddings import background as backgrounds
-from portal.services import calibrating, searching
-from portal.store import embedding_models, model_samples
+from portal.services.models import calibrating
+from portal.services.search import engine
+from portal.store.embedding_models import registry, samples
 from tests.conftest import Portal
 
 
 def constants_said(portal: Portal) -> str:
-    outcome = searching.search(
+    outcome = engine.search(
         portal.services, portal.admin, SearchRequest(query="tides", explain=True)
     )
     assert outcome.explanation is not None
@@ -27,9 +28,9 @@ def test_constants_are_borrowed_until_there_is_enough_to_fit_them_to(portal: Por
     calibrating.fit_if_due(portal.services)
     assert constants_said(portal) == "corpus"
     with portal.services.database.begin() as session:
-        model = embedding_models.find_active(session)
+        model = registry.find_active(session)
         assert model is not None
-        kept = model_samples.read_constants(session, model)
+        kept = samples.read_constants(session, model)
     assert kept is not None
     assert kept["stored"] == kept["passages"] == 51
     # Nothing new, nothing to do.

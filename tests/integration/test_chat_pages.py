@@ -19,8 +19,9 @@ from portal.domain.conversations import Message, MessageStatus, Role
 from portal.domain.documents import DocumentSummary
 from portal.domain.people import Person
 from portal.errors import ChatUnavailable
-from portal.services import conversations, indexing, library, selections
-from portal.store import files, jobs
+from portal.services.answers import conversations
+from portal.services.documents import indexing, library, selections
+from portal.store.documents import files, jobs
 from tests.conftest import Portal
 from tests.factories import upload
 from tests.factories_answers import SaysWhatIsWritten

@@ -17,7 +17,9 @@ from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import Person
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
-from portal.services import Services, chunks, conversations, library
+from portal.services import Services
+from portal.services.answers import conversations
+from portal.services.documents import chunks, library
 from portal.text.analyser import query_terms
 from tests.conftest import Portal
 

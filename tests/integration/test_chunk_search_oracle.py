@@ -16,7 +16,9 @@ from portal import create_app
 from portal.domain.chunks import NewChunk
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import Person
-from portal.services import Services, chunks, conversations, library, selections
+from portal.services import Services
+from portal.services.answers import conversations
+from portal.services.documents import chunks, library, selections
 from tests.conftest import Portal
 
 PASSAGES = 6

@@ -19,17 +19,11 @@ from portal.domain.people import Person
 from portal.domain.search import SearchRequest
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
-from portal.services import (
-    Services,
-    citing,
-    conversations,
-    indexing,
-    library,
-    model_builds,
-    models,
-    searching,
-    uploads,
-)
+from portal.services import Services
+from portal.services.answers import citing, conversations
+from portal.services.documents import indexing, library, uploads
+from portal.services.models import builds, catalog
+from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories import upload
 from tests.factories_answers import ask, saying
@@ -80,7 +74,7 @@ def api(client: FlaskClient, portal: Portal, document: DocumentSummary) -> Api:
 
 def found(services: Services, person: Person, query: str) -> list[UUID]:
     """The passages that a search finds by words."""
-    outcome = searching.search(services, person, SearchRequest(query, top_n=50))
+    outcome = engine.search(services, person, SearchRequest(query, top_n=50))
     return [hit.chunk_id for hit in outcome.hits if hit.text_rank]
 
 
@@ -187,7 +181,7 @@ def test_added_passage_is_found_at_once_by_words_and_by_meaning(
     assert chunk["chunk_index"] == before
     assert chunk["metadata"] == {"source_file": "pilots.md", "tags": ["air"]}
     assert (chunk["has_embedding"], chunk["page"], chunk["heading"]) == (True, None, None)
-    (hit,) = searching.search(
+    (hit,) = engine.search(
         portal.services, portal.admin, SearchRequest("zeppelin pilots", top_n=1)
     ).hits
     assert str(hit.chunk_id) == chunk["id"]
@@ -289,8 +283,8 @@ def test_job_that_is_not_searched_takes_nothing(client: FlaskClient, portal: Por
 
 
 def test_every_model_that_is_kept_gets_a_vector(portal: Portal, api: Api) -> None:
-    second = models.register(portal.services, "hashing:second@64")
-    for _ in model_builds.build(portal.services, second.name):
+    second = catalog.register(portal.services, "hashing:second@64")
+    for _ in builds.build(portal.services, second.name):
         pass
     chunk = api.add()
     with portal.services.database.begin() as session:
@@ -440,7 +434,7 @@ def test_neighbours_of_the_text_are_not_joined_with_what_a_program_added(
     document = portal.add("A short last sentence of the text.", name="short.txt")
     Api(client, portal.headers(), document.job_id).add()
     for query in ("short last sentence", "zeppelin"):
-        hits = searching.search(portal.services, portal.admin, SearchRequest(query)).hits
+        hits = engine.search(portal.services, portal.admin, SearchRequest(query)).hits
         for hit in hits:
             assert not ("short last" in hit.excerpt and "Zeppelin" in hit.excerpt)
 

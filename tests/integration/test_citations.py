@@ -14,10 +14,12 @@ from sqlalchemy import text
 from portal.domain.conversations import Citation, Message, SourceState
 from portal.domain.documents import Visibility
 from portal.errors import NotFound
-from portal.services import citing, conversations, indexing, library
-from portal.services.erasing import ERASED, without_quotations
-from portal.services.quoting import quoted_range
-from portal.store import citations, files, jobs
+from portal.services.answers import citing, conversations
+from portal.services.answers.quoting import quoted_range
+from portal.services.documents import indexing, library
+from portal.services.documents.erasing import ERASED, without_quotations
+from portal.store.answers import citations
+from portal.store.documents import files, jobs
 from tests.conftest import Portal
 from tests.factories import upload
 from tests.factories_answers import ask, saying

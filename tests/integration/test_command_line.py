@@ -11,10 +11,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from portal import cli
-from portal.cli import main
 from portal.domain.documents import DocumentStatus
-from portal.services import importing, jobs, library, sessions, tokens, uploads
+from portal.processes import cli
+from portal.processes.cli import main
+from portal.services.documents import importing, jobs, library, uploads
+from portal.services.people import sessions, tokens
 from tests import factories_files as files
 from tests.conftest import PASSWORD, Portal
 

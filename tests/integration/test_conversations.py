@@ -13,7 +13,8 @@ from flask.testing import FlaskClient
 from portal import create_app
 from portal.domain.answering import Heartbeat
 from portal.errors import ChatUnavailable
-from portal.services import Services, conversations
+from portal.services import Services
+from portal.services.answers import conversations
 from tests.conftest import Portal
 from tests.factories_answers import Script, asked, saying
 
@@ -323,7 +324,7 @@ def test_export_has_the_sources_and_no_living_markup_of_documents(
 
 
 def test_title_is_made_from_the_first_question() -> None:
-    from portal.services.answering import title_from
+    from portal.services.answers.answering import title_from
 
     assert title_from("年假有多少天？\n请详细说明") == "年假有多少天？"
     assert title_from("a " * 100) == "a " * 29 + "a…"
@@ -334,7 +335,7 @@ def test_title_is_made_from_the_first_question() -> None:
 def test_history_is_sent_along_and_bounded(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
-    from portal.services.answer_stream import HISTORY_TOKENS
+    from portal.services.answers.streaming import HISTORY_TOKENS
     from portal.text.token_bound import token_bound
 
     portal.add(LEAVE)
@@ -356,7 +357,7 @@ def test_history_is_sent_along_and_bounded(
 def test_what_people_thought_is_there_for_the_evaluation(portal: Portal) -> None:
     from eval.feedback import as_lines, judged, summary, table
     from portal.domain.conversations import Feedback
-    from portal.services import answering
+    from portal.services.answers import answering
     from tests.factories_answers import answer_of, ask
 
     document = portal.add(LEAVE)

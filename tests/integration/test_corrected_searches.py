@@ -10,7 +10,8 @@ import pytest
 from portal.domain.documents import Visibility
 from portal.domain.explaining import Absence
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
-from portal.services import Services, explaining, searching, spelling
+from portal.services import Services
+from portal.services.search import engine, explaining, spelling
 from tests.conftest import Portal
 
 LIBRARY = {
@@ -29,7 +30,7 @@ def library(portal: Portal) -> Portal:
 
 
 def search(portal: Portal, query: str, **wishes) -> SearchOutcome:
-    return searching.search(portal.services, portal.admin, SearchRequest(query=query, **wishes))
+    return engine.search(portal.services, portal.admin, SearchRequest(query=query, **wishes))
 
 
 def shown(outcome: SearchOutcome) -> list[tuple[str, float, float]]:
@@ -138,7 +139,7 @@ def test_words_of_documents_of_others_are_unknown(library: Portal) -> None:
     for name in ("first", "second"):
         person = library.person(name)
         library.add("The zirconia ring.", owner=person, visibility=Visibility.PRIVATE)
-        found = searching.search(library.services, person, SearchRequest("leave zirconium"))
+        found = engine.search(library.services, person, SearchRequest("leave zirconium"))
         assert found.correction is not None
         assert found.correction.query == "leave zirconia"
 

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from portal.domain.people import Scope
-from portal.services import sessions
-from portal.worker import work_until_empty
+from portal.processes.worker import work_until_empty
+from portal.services.people import sessions
 from tests.conftest import PASSWORD, Portal
 from tests.factories import run_apart
 from tests.factories_endpoint import dead_port, wait_until

@@ -14,12 +14,12 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable, StorageFull
-from portal.services import searching
-from portal.store import model_switch
-from portal.store import search as search_store
+from portal.services.search import engine
 from portal.store import session as session_store
+from portal.store.embedding_models import switches
+from portal.store.search import legs as search_store
+from portal.store.search.tuning import fetch, fetch_under
 from portal.store.session import Database
-from portal.store.tuning import fetch, fetch_under
 from tests.conftest import Portal
 
 Send = Callable[[Session, str], object]
@@ -116,9 +116,9 @@ def test_server_that_is_full_or_short_or_held_up_says_so(database: Database, sen
 def test_lock_that_does_not_come_is_asked_for_again_and_nothing_else_is(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_switch, "_LOCK_TIMEOUT_MS", 20)
-    monkeypatch.setattr(model_switch, "_LOCK_PAUSE_S", 0.01)
-    monkeypatch.setattr(model_switch, "_LOCK_ATTEMPTS", 3)
+    monkeypatch.setattr(switches, "_LOCK_TIMEOUT_MS", 20)
+    monkeypatch.setattr(switches, "_LOCK_PAUSE_S", 0.01)
+    monkeypatch.setattr(switches, "_LOCK_ATTEMPTS", 3)
     asked = 0
 
     def lock(session: Session) -> str:
@@ -131,11 +131,11 @@ def test_lock_that_does_not_come_is_asked_for_again_and_nothing_else_is(
 
     with database.begin() as holder:
         holder.execute(text("LOCK TABLE users"))
-        assert model_switch.patiently(database, lock) == "done"
+        assert switches.patiently(database, lock) == "done"
     with database.begin() as holder:
         holder.execute(text("LOCK TABLE users"))
         with pytest.raises(DatabaseUnavailable):
-            model_switch.patiently(database, lock)
+            switches.patiently(database, lock)
     assert asked == 6
 
     def deadlock(session: Session) -> None:
@@ -144,7 +144,7 @@ def test_lock_that_does_not_come_is_asked_for_again_and_nothing_else_is(
         session.execute(text(OTHERS_IN_THE_WAY[0]))
 
     with pytest.raises(DatabaseUnavailable):
-        model_switch.patiently(database, deadlock)
+        switches.patiently(database, deadlock)
     assert asked == 7
 
 
@@ -154,7 +154,7 @@ def test_statement_that_is_wrong_is_no_fault_of_the_server(database: Database, s
         send(session, "SELECT 1 / 0")
 
 
-@pytest.mark.parametrize(("module", "name"), [(searching, "read_context"), (search_store, "under")])
+@pytest.mark.parametrize(("module", "name"), [(engine, "read_context"), (search_store, "under")])
 def test_search_whose_server_is_gone_is_a_503(
     client: FlaskClient,
     portal: Portal,

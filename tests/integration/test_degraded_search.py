@@ -13,14 +13,17 @@ import pytest
 from sqlalchemy import text
 
 from portal import create_app
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database import bm25
 from portal.database.embedded import EmbeddedPostgres
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import EmbedderUnavailable, RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
-from portal.services import Services, accounts, health, searching, setup
-from portal.services.reranking import rerank
+from portal.services import Services
+from portal.services.operations import health, setup
+from portal.services.people import accounts
+from portal.services.search import engine
+from portal.services.search.reranking import rerank
 from tests.conftest import Portal, make_settings
 from tests.factories import needs_bm25
 from tests.factories_endpoint import Reply, dead_port, fake_endpoint, wait_until
@@ -30,14 +33,14 @@ OFFICE = "The office closes at six. Visitors must sign in at the front desk."
 QUESTION = "年假有几天"
 
 EMBEDDER = EmbedderUnavailable.code
-KEYWORDS = searching.KEYWORD_UNAVAILABLE
+KEYWORDS = engine.KEYWORD_UNAVAILABLE
 DIMENSIONS = 64
 # What a search may take beyond the patience that it has for the model, on a busy machine.
 SLACK_S = 1.5
 
 
 def ask(portal: Portal, query: str = QUESTION, **wishes: object) -> SearchOutcome:
-    return searching.search(portal.services, portal.admin, SearchRequest(query, **wishes))
+    return engine.search(portal.services, portal.admin, SearchRequest(query, **wishes))
 
 
 def titles(outcome: SearchOutcome) -> list[str]:

@@ -17,7 +17,9 @@ from portal import create_app
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import Person
 from portal.embeddings.hashing import HashingEmbedder
-from portal.services import Services, accounts, indexing, library, selections, uploads
+from portal.services import Services
+from portal.services.documents import indexing, library, selections, uploads
+from portal.services.people import accounts
 from portal.text.analyser import query_terms
 from tests.conftest import Portal
 from tests.factories import needs_bm25, upload

@@ -15,8 +15,9 @@ from portal import create_app
 from portal.domain.embedding import Vector
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding, PortalError
-from portal.services import Services, backfilling, models
-from portal.store.model_builds import building
+from portal.services import Services
+from portal.services.models import backfilling, catalog
+from portal.store.embedding_models.builds import building
 from tests.conftest import Portal
 
 MODEL = "hashing-384"
@@ -81,7 +82,7 @@ def test_batches_embed_what_lacks_a_vector_until_nothing_does(lacking: Portal) -
     )
     assert found.json["hits"][0]["title"] == "4"
     assert found.json["hits"][0]["vec_score"] > 0
-    assert models.find(services, MODEL).is_complete
+    assert catalog.find(services, MODEL).is_complete
 
 
 def test_batch_is_50_where_the_request_says_nothing(lacking: Portal) -> None:
@@ -133,7 +134,7 @@ def test_batch_while_the_whole_model_is_built_is_told_to_wait(
 ) -> None:
     monkeypatch.setattr(backfilling, "PATIENCE_S", 0.2)
     services = lacking.services
-    with building(services.database.engine, models.find(services, MODEL)) as held:
+    with building(services.database.engine, catalog.find(services, MODEL)) as held:
         assert held is not None
         answer = embed(services, lacking)
     assert (answer.status_code, answer.json["error"]["code"]) == (409, "conflict")

@@ -16,14 +16,16 @@ from sqlalchemy import text
 
 from portal.domain.people import Person
 from portal.domain.search import SearchMode, SearchRequest
-from portal.services import Services, library, searching
-from portal.services.search_cache import SearchCache
-from portal.store import documents as document_store
-from portal.store import enabled_sets
-from portal.store import search as passage_search
-from portal.store.enabled_sets import EnabledSet, EnabledSets, Scope, Versions
-from portal.store.query_filters import narrowing
-from portal.store.search_context import read_context
+from portal.services import Services
+from portal.services.documents import library
+from portal.services.search import engine
+from portal.services.search.cache import SearchCache
+from portal.store.documents import rows as document_store
+from portal.store.search import enabled_sets
+from portal.store.search import legs as passage_search
+from portal.store.search.context import read_context
+from portal.store.search.enabled_sets import EnabledSet, EnabledSets, Scope, Versions
+from portal.store.search.query_filters import narrowing
 from portal.store.session import Session
 from portal.text.query_syntax import parse_query
 from tests.conftest import Portal
@@ -88,7 +90,7 @@ class Shelf:
     def find(self, services: Services | None = None, **wishes: Any) -> set[UUID]:
         """The documents that Ann finds."""
         request = SearchRequest("violin copper", conversation_id=self.conversation, **wishes)
-        outcome = searching.search(services or self.services, self.ann, request)
+        outcome = engine.search(services or self.services, self.ann, request)
         return {hit.document_id for hit in outcome.hits}
 
 
@@ -368,7 +370,7 @@ AT_ONCE = {
 @contextmanager
 def after_once(function: str, act: Callable[[], None]) -> Iterator[None]:
     """Act once, right after a function of the search's has returned."""
-    module = searching if hasattr(searching, function) else passage_search
+    module = engine if hasattr(engine, function) else passage_search
     original = getattr(module, function)
     with pytest.MonkeyPatch.context() as patch:
 
@@ -419,9 +421,9 @@ def test_text_published_during_a_search_replaces_what_was_there(shelf: Shelf) ->
     for is_published in (False, True):
         if not is_published:
             with after_once("read_context", publish):
-                hits = searching.search(shelf.services, shelf.ann, request).hits
+                hits = engine.search(shelf.services, shelf.ann, request).hits
         else:
-            hits = searching.search(shelf.services, shelf.ann, request).hits
+            hits = engine.search(shelf.services, shelf.ann, request).hits
         found = {hit.chunk_id for hit in hits}
         assert old not in found
     assert found == {new}

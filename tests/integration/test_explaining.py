@@ -15,7 +15,9 @@ from portal.domain.explaining import Absence, FailedFilter, WhyNot
 from portal.domain.people import Person
 from portal.domain.search import SearchMode, SearchRequest
 from portal.errors import NotFound
-from portal.services import Services, explaining, library, searching
+from portal.services import Services
+from portal.services.documents import library
+from portal.services.search import engine, explaining
 from tests.conftest import Portal
 
 WHY = "/api/knowledge/search/why"
@@ -151,7 +153,7 @@ def test_phrase_that_the_search_went_on_without_excludes_nothing(
 
 def test_copy_is_stood_for_by_the_result_that_says_the_same(portal: Portal, office: UUID) -> None:
     copy = portal.add(OFFICE.upper() + "\n", name="copy.txt")
-    shown = searching.search(portal.services, portal.admin, SearchRequest("office")).hits
+    shown = engine.search(portal.services, portal.admin, SearchRequest("office")).hits
     standing = next(hit for hit in shown if hit.duplicate_count == 1)
     hidden = copy.id if standing.document_id == office else office
     answer = why(portal, "office", hidden)
@@ -198,7 +200,7 @@ def test_document_without_any_word_of_a_search_by_words_says_so(
 def test_question_of_conditions_alone_was_not_searched(
     portal: Portal, office: UUID, query: str
 ) -> None:
-    found = searching.search(portal.services, portal.admin, SearchRequest(query))
+    found = engine.search(portal.services, portal.admin, SearchRequest(query))
     assert (found.hits, found.degraded) == ((), ("no_words",))
     assert why(portal, query, office).reason is Absence.NO_WORDS
 
@@ -219,7 +221,7 @@ def test_rank_is_the_place_in_the_search_itself(portal: Portal, mode: SearchMode
         words = "budget " * (30 - number) + "of the plan "
         portal.add(words + f"for house {number} " * number, name=f"n{number}.txt")
     request = SearchRequest("budget", mode=mode, top_n=100)
-    hits = searching.search(portal.services, portal.admin, request).hits
+    hits = engine.search(portal.services, portal.admin, request).hits
     last = hits[-1]
     answer = why(portal, "budget", last.document_id, mode=mode, top_n=3)
     assert answer.reason is Absence.RANKED

@@ -16,7 +16,7 @@ from eval.reference import (
     text_scores,
 )
 from portal.domain.search import Fusion, Normalisation
-from portal.store.fusion import FUSIONS, TEXT_SCORE
+from portal.store.search.fusion import FUSIONS, TEXT_SCORE
 from tests.conftest import Portal
 
 LIKENESS = np.array([0.83, 0.80, 0.78, 0.70, 0.52])

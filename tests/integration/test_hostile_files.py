@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from portal.domain.documents import DocumentStatus
 from portal.ingest.formats import page_recognition
-from portal.services import indexing, library
+from portal.services.documents import indexing, library
 from tests.conftest import Portal
 from tests.factories_hostile import READY, Hostile, hostile_files
 

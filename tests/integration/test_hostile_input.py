@@ -13,10 +13,12 @@ from portal import create_app
 from portal.domain.chunks import NewChunk
 from portal.domain.metadata_filter import MOST_MEMBERS, parse_filter
 from portal.domain.people import Person
-from portal.services import Services, accounts, chunks
-from portal.store import enabled_sets
-from portal.store.enabled_sets import Scope
-from portal.store.query_filters import narrowing
+from portal.services import Services
+from portal.services.documents import chunks
+from portal.services.people import accounts
+from portal.store.search import enabled_sets
+from portal.store.search.enabled_sets import Scope
+from portal.store.search.query_filters import narrowing
 from portal.text.query_syntax import parse_query
 from tests.conftest import PASSWORD, Portal
 

@@ -8,9 +8,10 @@ from sqlalchemy import text
 from portal.domain.documents import DocumentStatus
 from portal.domain.search import SearchRequest
 from portal.errors import EmbedderUnavailable
-from portal.services import attempts, indexing, jobs, library, searching, uploads
-from portal.store import jobs as job_store
-from portal.worker import has_live_workers, work_until_empty
+from portal.processes.worker import has_live_workers, work_until_empty
+from portal.services.documents import attempts, indexing, jobs, library, uploads
+from portal.services.search import engine
+from portal.store.documents import jobs as job_store
 from tests.conftest import Portal
 from tests.factories import run_apart, upload
 
@@ -24,7 +25,7 @@ def store(portal: Portal, content: str = LONG, name: str = "long.txt"):
 
 
 def found(portal: Portal) -> int:
-    return len(searching.search(portal.services, portal.admin, SearchRequest("budget")).hits)
+    return len(engine.search(portal.services, portal.admin, SearchRequest("budget")).hits)
 
 
 def rows(portal: Portal, statement: str) -> list[object]:
@@ -140,7 +141,7 @@ def test_rolled_back_job_is_not_queued(portal: Portal) -> None:
 
 
 def test_job_that_the_queue_lost_is_queued_again(portal: Portal) -> None:
-    from portal.services import maintenance
+    from portal.services.operations import maintenance
 
     document = store(portal)
     with portal.services.database.begin() as session:

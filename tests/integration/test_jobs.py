@@ -12,7 +12,6 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from portal import importing, isolation, worker
 from portal.domain.documents import (
     DocumentStatus,
     DocumentSummary,
@@ -24,19 +23,13 @@ from portal.domain.people import Person
 from portal.domain.search import SearchRequest
 from portal.errors import Conflict, EmbedderUnavailable, EmptyFile, Forbidden, NotFound
 from portal.ingest import page_progress
-from portal.services import (
-    attempts,
-    indexing,
-    jobs,
-    library,
-    maintenance,
-    rereading,
-    searching,
-    uploads,
-)
-from portal.store import jobs as job_store
-from portal.store import queue
-from portal.store.queue import QUEUE_NAME, SLOW_QUEUE
+from portal.processes import importing, isolation, worker
+from portal.services.documents import attempts, indexing, jobs, library, rereading, uploads
+from portal.services.operations import maintenance
+from portal.services.search import engine
+from portal.store.documents import jobs as job_store
+from portal.store.documents import queue
+from portal.store.documents.queue import QUEUE_NAME, SLOW_QUEUE
 from portal.store.session import Session
 from tests.conftest import Portal
 from tests.factories import run_apart, upload
@@ -348,7 +341,7 @@ def test_cancelled_job_stops_says_so_and_goes_on_when_tried_again(
     shown = client.get(address, headers=headers).json
     assert (shown["status"], shown["error"]["code"]) == ("failed", "cancelled")
     assert (shown["job"]["status"], shown["job"]["done"]) == ("cancelled", 16)
-    assert searching.search(portal.services, portal.admin, SearchRequest("budget")).hits == ()
+    assert engine.search(portal.services, portal.admin, SearchRequest("budget")).hits == ()
     assert client.post(f"{address}/cancel", headers=headers).status_code == 409
 
     assert client.post(f"{address}/retry", headers=headers).status_code == 202
@@ -386,7 +379,7 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
     assert (shown["job"]["status"], shown["job"]["error"]["code"]) == ("failed", "empty_file")
     page = client.get(f"/documents/{document.id}", headers=headers).text
     assert shown["job"]["error"]["message"] in page
-    assert searching.search(portal.services, portal.admin, SearchRequest("budget")).hits
+    assert engine.search(portal.services, portal.admin, SearchRequest("budget")).hits
     again = uploads.store_upload(
         portal.services, portal.admin, stream=upload(LONG), file_name="long.txt"
     )

@@ -19,9 +19,12 @@ from portal.domain.people import Person
 from portal.domain.search import Fusion, SearchMode, SearchOutcome, SearchRequest, Weights
 from portal.domain.vector_collections import NewRecord
 from portal.errors import NotFound
-from portal.services import Services, accounts, dynamic_config, library, searching, selections
-from portal.services.search_cache import SearchCache
-from portal.services.vector_collections import Collections
+from portal.services import Services
+from portal.services.collections.records import Collections
+from portal.services.documents import library, selections
+from portal.services.people import accounts
+from portal.services.search import dynamic_config, engine
+from portal.services.search.cache import SearchCache
 from portal.store.redis_store import RedisStore
 from tests.conftest import Portal
 from tests.factories_redis import redis_program, redis_server
@@ -91,7 +94,7 @@ def outcome(
     services: Services, person: Person, request: SearchRequest
 ) -> SearchOutcome | type[NotFound]:
     try:
-        return searching.search(services, person, request)
+        return engine.search(services, person, request)
     except NotFound:
         return NotFound
 
@@ -184,7 +187,7 @@ def kept(make_services: Callable[..., Services]) -> Portal:
 
 def titles(portal: Portal, person: Person | None = None, **wishes: object) -> list[str]:
     request = replace(QUESTION, **wishes)  # type: ignore[arg-type]
-    hits = searching.search(portal.services, person or portal.admin, request).hits
+    hits = engine.search(portal.services, person or portal.admin, request).hits
     return [hit.title for hit in hits]
 
 
@@ -235,8 +238,8 @@ def test_changes_below_documents_are_seen_by_the_next_question(kept: Portal, cha
     with kept.services.database.begin() as session:
         session.execute(text(change))
     plain = replace(kept.services, search_cache=SearchCache())
-    found = searching.search(kept.services, kept.admin, QUESTION)
-    assert found == searching.search(plain, kept.admin, QUESTION)
+    found = engine.search(kept.services, kept.admin, QUESTION)
+    assert found == engine.search(plain, kept.admin, QUESTION)
     assert hits(kept.services) == 0
 
 
@@ -251,13 +254,13 @@ def test_what_a_program_writes_changes_what_words_weigh_here_too(kept: Portal) -
         programs.upsert(collection, [NewRecord("1", words, {}, vector)])
 
     write("nothing of that kind")
-    searching.search(services, kept.admin, request)
+    engine.search(services, kept.admin, request)
     write("many days of leave")
     plain = replace(services, search_cache=SearchCache())
-    found = searching.search(services, kept.admin, request)
-    assert found == searching.search(plain, kept.admin, request)
+    found = engine.search(services, kept.admin, request)
+    assert found == engine.search(plain, kept.admin, request)
     programs.drop(collection)
-    searching.search(services, kept.admin, request)
+    engine.search(services, kept.admin, request)
     assert hits(services) == 0
 
 

@@ -11,8 +11,11 @@ from structlog.testing import capture_logs
 
 from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
-from portal.services import Services, accounts, searching, setup
-from portal.store import keyword_index
+from portal.services import Services
+from portal.services.operations import setup
+from portal.services.people import accounts
+from portal.services.search import engine
+from portal.store.search import keyword_index
 from tests.conftest import Portal
 
 LIBRARY = {
@@ -36,7 +39,7 @@ def open_portal(make_services: Callable[..., Services]) -> Callable[[str], Porta
 
 
 def ask(portal: Portal, query: str, **wishes: object) -> SearchOutcome:
-    return searching.search(portal.services, portal.admin, SearchRequest(query, **wishes))
+    return engine.search(portal.services, portal.admin, SearchRequest(query, **wishes))
 
 
 def titles(outcome: SearchOutcome) -> list[str]:
@@ -71,7 +74,7 @@ def test_foreign_passages_stay_hidden_with_every_backend(
     portal.add("office secrets", name="secret.txt", owner=owner, visibility=Visibility.PRIVATE)
     other = portal.person("other")
     for query in ("office secrets", '"office secrets"', "title:secret secrets"):
-        outcome = searching.search(portal.services, other, SearchRequest(query))
+        outcome = engine.search(portal.services, other, SearchRequest(query))
         assert "secret" not in titles(outcome)
 
 
@@ -83,7 +86,7 @@ def test_without_a_backend_meaning_answers_and_operators_still_narrow(
     assert "handbook" in titles(outcome)
     assert "draft" not in titles(outcome)
     assert outcome.search_method is SearchMode.VECTOR
-    assert searching.KEYWORD_UNAVAILABLE in outcome.degraded
+    assert engine.KEYWORD_UNAVAILABLE in outcome.degraded
 
 
 def test_a_lost_index_is_told_once_and_its_return_too(
@@ -97,7 +100,7 @@ def test_a_lost_index_is_told_once_and_its_return_too(
         session.execute(text(f"DROP INDEX {keyword_index.BM25_INDEX}"))
     with capture_logs() as logs:
         for _ in range(3):
-            assert searching.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
+            assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
         setup.heal_keyword_index(portal.services)
         for _ in range(3):
             assert not ask(portal, "office").degraded

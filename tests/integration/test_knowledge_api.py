@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from portal.domain import locks
 from portal.domain.documents import Visibility
-from portal.services import indexing, library
+from portal.services.documents import indexing, library
 from tests.conftest import Portal
 
 DOCUMENTS = "/api/knowledge/documents"

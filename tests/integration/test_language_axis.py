@@ -7,12 +7,14 @@ import pytest
 from sqlalchemy import text
 
 from portal.domain.search import SearchRequest
-from portal.services import maintenance, model_builds, model_switch, models, searching
-from portal.store import embedding_models, language_axis
-from portal.store import model_builds as build_store
-from portal.store.embedding_models import RegisteredModel
+from portal.services.models import builds, catalog, switching
+from portal.services.operations import maintenance
+from portal.services.search import engine
+from portal.store.embedding_models import builds as build_store
+from portal.store.embedding_models import language_axis, registry
+from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
-from portal.store.vector_index import VectorParameter
+from portal.store.vector_parameters import VectorParameter
 from tests.conftest import Portal
 
 DIMENSIONS = 48
@@ -24,7 +26,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 def serving(portal: Portal) -> RegisteredModel:
     with portal.services.database.begin() as session:
-        model = embedding_models.find_active(session)
+        model = registry.find_active(session)
     assert model
     return model
 
@@ -97,16 +99,16 @@ def test_an_index_of_an_earlier_portal_serves_and_is_made_anew(portal: Portal) -
     portal.add("Herons stand in the reeds of the lake.", name="heron.txt")
     portal.add("苍鹭站在湖边的芦苇里。", name="cang.txt")
     forget_axis(portal)
-    searched = searching.search(portal.services, portal.admin, SearchRequest("heron lake"))
+    searched = engine.search(portal.services, portal.admin, SearchRequest("heron lake"))
     assert searched.hits[0].title == "heron"
     assert searched.degraded == ()
     maintenance.run(portal.services)
     model = serving(portal)
     with portal.services.database.begin() as session:
         assert build_store.is_queued(session, model)
-    list(model_builds.backfill(portal.services))
+    list(builds.backfill(portal.services))
     assert serving(portal).shape.axis is not None
-    searched = searching.search(portal.services, portal.admin, SearchRequest("heron lake"))
+    searched = engine.search(portal.services, portal.admin, SearchRequest("heron lake"))
     assert searched.hits[0].title == "heron"
     assert searched.degraded == ()
     with portal.services.database.begin() as session:
@@ -119,11 +121,11 @@ def test_an_index_of_an_earlier_portal_serves_and_is_made_anew(portal: Portal) -
 def test_functions_go_with_their_model(portal: Portal) -> None:
     portal.add("Herons stand in the reeds.", name="heron.txt")
     first = serving(portal)
-    name = models.register(portal.services, "hashing:other@96").name
-    list(model_builds.build(portal.services, name))
-    model_switch.switch(portal.services, name)
+    name = catalog.register(portal.services, "hashing:other@96").name
+    list(builds.build(portal.services, name))
+    switching.switch(portal.services, name)
     assert serving(portal).shape.axis is not None
-    model_switch.drop(portal.services, first.name)
+    switching.drop(portal.services, first.name)
     with portal.services.database.begin() as session:
         left = functions(session)
     assert len(left) == 2

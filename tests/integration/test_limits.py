@@ -10,10 +10,12 @@ import pytest
 from flask import jsonify
 from flask.testing import FlaskClient
 
-from portal import context, create_app, limits
+from portal import create_app, limits
 from portal.errors import InvalidSetting
+from portal.http import context
 from portal.limits import callers
-from portal.services import Services, accounts
+from portal.services import Services
+from portal.services.people import accounts
 from portal.settings import RateLimitSettings, load_settings
 from tests.conftest import PASSWORD, Portal
 

@@ -17,8 +17,10 @@ from portal.domain.embedding import Vector
 from portal.domain.search import SearchRequest
 from portal.embeddings import bundled, loading
 from portal.errors import EmbedderUnavailable
-from portal.services import Services, model_builds, model_switch, models, searching
-from portal.services.loading_ahead import load_ahead
+from portal.services import Services
+from portal.services.models import builds, catalog, switching
+from portal.services.models.preloading import load_ahead
+from portal.services.search import engine
 from tests.conftest import Portal
 
 CONFIGURATION = Path(__file__).parents[2] / "gunicorn.conf.py"
@@ -49,19 +51,19 @@ def test_first_search_after_a_switch_is_answered_by_words_while_the_model_loads(
     gate.set()
     slow_use(monkeypatch, gate)
     elsewhere = make_services(embedding={"provider": "bundled", "model": bundled.USE})
-    list(model_builds.build(elsewhere, models.register(elsewhere, f"bundled:{bundled.USE}").name))
+    list(builds.build(elsewhere, catalog.register(elsewhere, f"bundled:{bundled.USE}").name))
     gate.clear()
     serving = make_services(embedding={"provider": "hashing", "timeout_s": 0.3})
     load_ahead(serving).join(20)
-    model_switch.switch(elsewhere, bundled.USE)
+    switching.switch(elsewhere, bundled.USE)
     started = time.monotonic()
-    found = searching.search(serving, portal.admin, SearchRequest("touch the coral"))
+    found = engine.search(serving, portal.admin, SearchRequest("touch the coral"))
     assert time.monotonic() - started < 3
     assert found.degraded == (EmbedderUnavailable.code,)
     assert found.hits[0].title == "coral"
     gate.set()
-    models.loaded(serving, models.find(serving, bundled.USE)).embedder.embed_passages(["?"])
-    found = searching.search(serving, portal.admin, SearchRequest("the coral"))
+    catalog.loaded(serving, catalog.find(serving, bundled.USE)).embedder.embed_passages(["?"])
+    found = engine.search(serving, portal.admin, SearchRequest("the coral"))
     assert found.degraded == ()
 
 

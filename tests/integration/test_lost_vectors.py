@@ -10,9 +10,10 @@ from sqlalchemy import text
 from portal.domain.embedding import Vector
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
-from portal.services import health, maintenance, model_builds
-from portal.services.vector_rounds import VectorRounds
-from portal.store import embedding_models
+from portal.services.models import builds
+from portal.services.models.vector_rounds import VectorRounds
+from portal.services.operations import health, maintenance
+from portal.store.embedding_models import registry
 from tests.conftest import Portal
 
 MODEL = "hashing-384"
@@ -36,7 +37,7 @@ def work(portal: Portal) -> None:
     """Do as a worker does with what is queued."""
     for name in queued(portal):
         execute(portal, "DELETE FROM procrastinate_jobs WHERE task_name = 'build_model'")
-        model_builds.build_slice(portal.services, str(name), should_stop=lambda: False)
+        builds.build_slice(portal.services, str(name), should_stop=lambda: False)
 
 
 def missing(portal: Portal) -> int:
@@ -71,9 +72,9 @@ def test_one_lost_vector_is_found_within_a_few_rounds(filled: Portal) -> None:
     [last] = execute(portal, "SELECT id FROM document_chunks ORDER BY id DESC LIMIT 1")
     execute(portal, f"DELETE FROM chunk_embeddings WHERE chunk_id = '{last}'")
     with portal.services.database.begin() as session:
-        model = embedding_models.find_active(session)
+        model = registry.find_active(session)
         assert model is not None
-        rounds = portal.services.vector_rounds
+        rounds = portal.services.models.vector_rounds
         found = [rounds.find_missing(session, model) for _ in range(6)]
     assert found == [False, False, True, False, False, True]
 
@@ -88,13 +89,13 @@ def test_a_build_that_failed_is_tried_again_after_a_while_and_not_at_once(
 
     with monkeypatch.context() as patch:
         patch.setattr(HashingEmbedder, "embed_passages", refuse)
-        model_builds.requeue_lost(filled.services)
+        builds.requeue_lost(filled.services)
         work(filled)
     for _ in range(3):
-        model_builds.requeue_lost(filled.services)
+        builds.requeue_lost(filled.services)
     assert queued(filled) == []
     execute(filled, "UPDATE embedding_models SET noted_at = now() - interval '11 minutes'")
-    model_builds.requeue_lost(filled.services)
+    builds.requeue_lost(filled.services)
     assert queued(filled) == [MODEL]
     work(filled)
     assert missing(filled) == 0

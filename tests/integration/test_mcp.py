@@ -18,7 +18,9 @@ from sqlalchemy import text
 from portal.domain.documents import Visibility
 from portal.domain.people import Person, Scope, TokenKind
 from portal.errors import InvalidToken, NotFound, RateLimited
-from portal.services import Services, library, selections, sessions, tokens
+from portal.services import Services
+from portal.services.documents import library, selections
+from portal.services.people import sessions, tokens
 from tests.conftest import Portal
 from tests.factories import run_apart
 
@@ -439,7 +441,7 @@ def test_a_port_that_is_taken_is_said_in_a_line(
 
 
 def test_without_the_extra_a_line_says_what_to_do(environment: dict[str, str]) -> None:
-    code = "import sys; sys.modules['mcp'] = None; from portal.cli import main; main()"
+    code = "import sys; sys.modules['mcp'] = None; from portal.processes.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "mcp"],
         env=environment,
@@ -453,7 +455,8 @@ def test_without_the_extra_a_line_says_what_to_do(environment: dict[str, str]) -
 
 def test_serving_pages_does_not_load_the_protocol() -> None:
     code = (
-        "import sys, portal.cli, portal.supervisor, portal.worker, portal.web, portal.api\n"
+        "import sys, portal.processes.cli, portal.processes.supervisor, portal.processes.worker\n"
+        "import portal.web, portal.api\n"
         "sys.exit(any(name in sys.modules for name in ('mcp', 'mcp_types', 'starlette')))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=False)

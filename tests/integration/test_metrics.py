@@ -14,8 +14,10 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families
 
-from portal import create_app, metrics
-from portal.services import Services, accounts
+from portal import create_app
+from portal.observability import metrics
+from portal.services import Services
+from portal.services.people import accounts
 from tests.conftest import Portal
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]

@@ -7,8 +7,8 @@ import re
 import pytest
 from flask.testing import FlaskClient
 
-from portal.services import model_builds, model_switch, models
-from portal.store import model_builds as build_store
+from portal.services.models import builds, catalog, switching
+from portal.store.embedding_models import builds as build_store
 from tests.conftest import Portal
 
 OLD, NEW = "hashing-384", "words"
@@ -39,8 +39,8 @@ def pages(client: FlaskClient, portal: Portal) -> Pages:
 
 
 def built(portal: Portal) -> None:
-    model = models.register(portal.services, f"hashing:{NEW}@64")
-    list(model_builds.build(portal.services, model.name))
+    model = catalog.register(portal.services, f"hashing:{NEW}@64")
+    list(builds.build(portal.services, model.name))
 
 
 def test_build_from_the_page_shows_how_far_it_is(pages: Pages, portal: Portal) -> None:
@@ -49,7 +49,7 @@ def test_build_from_the_page_shows_how_far_it_is(pages: Pages, portal: Portal) -
     assert re.search(r'hx-trigger="every \d+s"', page)
     fragment = pages.get("/admin/models", **{"HX-Request": "true", "HX-Target": "model-list"})
     assert fragment.lstrip().startswith("<section")
-    model_builds.build_slice(portal.services, NEW, should_stop=lambda: False)
+    builds.build_slice(portal.services, NEW, should_stop=lambda: False)
     page = pages.get("/admin/models")
     assert 'data-testid="build-stage"' not in page
     assert 'hx-target="#model-list"' not in page
@@ -65,7 +65,7 @@ def test_switch_roll_back_and_drop_from_the_page(pages: Pages, portal: Portal) -
     assert serving(portal) == OLD
     assert "confirm-drop" in pages.get(f"/admin/models/drop?name={NEW}")
     pages.post("/admin/models/drop", name=NEW)
-    assert NEW not in {s.model.name for s in model_switch.list_models(portal.services)}
+    assert NEW not in {s.model.name for s in switching.list_models(portal.services)}
 
 
 def test_what_cannot_be_done_is_said_on_the_page(pages: Pages, portal: Portal) -> None:
@@ -84,7 +84,7 @@ def test_what_cannot_be_done_is_said_on_the_page(pages: Pages, portal: Portal) -
 def test_failure_of_a_build_is_told_in_words(pages: Pages, portal: Portal) -> None:
     from portal.domain.documents import Failure
 
-    model = models.register(portal.services, f"hashing:{NEW}@64")
+    model = catalog.register(portal.services, f"hashing:{NEW}@64")
     with portal.services.database.begin() as session:
         failure = Failure("embedder_unavailable", {"reason": "the endpoint sleeps"})
         build_store.note_progress(session, model, "failed", failure=failure)
@@ -109,4 +109,4 @@ def test_only_administrators_see_models(client: FlaskClient, portal: Portal) -> 
 
 
 def serving(portal: Portal) -> str:
-    return models.ensure_serving(portal.services).name
+    return catalog.ensure_serving(portal.services).name

@@ -16,8 +16,9 @@ import pytest
 from sqlalchemy import text
 
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
-from portal.services import model_builds, model_switch, models, searching
-from portal.store import embedding_models
+from portal.services.models import builds, catalog, switching
+from portal.services.search import engine
+from portal.store.embedding_models import registry
 from tests.conftest import Portal
 
 OLD, NEW = "hashing-384", "words"
@@ -59,7 +60,7 @@ def searching_all_the_time(portal: Portal, *, threads: int = 3) -> Iterator[Load
         while not stop.is_set():
             request = SearchRequest(f"rule of the {subject}", mode=mode, explain=True)
             try:
-                load.outcomes.append(searching.search(portal.services, portal.admin, request))
+                load.outcomes.append(engine.search(portal.services, portal.admin, request))
             except Exception as error:  # noqa: BLE001 - any error at all fails the test
                 load.errors.append(error)
                 return
@@ -82,9 +83,9 @@ def searching_all_the_time(portal: Portal, *, threads: int = 3) -> Iterator[Load
 def cosines(portal: Portal, outcome: SearchOutcome, model_name: str) -> dict[object, float]:
     """What the cosine of each hit is by one model, worked out anew from what is stored."""
     with portal.services.database.begin() as session:
-        model = embedding_models.find_model(session, model_name)
+        model = registry.find_model(session, model_name)
         assert model
-        vector = models.loaded(portal.services, model).embedder.embed_query(outcome.query)
+        vector = catalog.loaded(portal.services, model).embedder.embed_query(outcome.query)
         literal = "[" + ",".join(map(str, vector.tolist())) + "]"
         rows = session.execute(
             text(
@@ -97,19 +98,19 @@ def cosines(portal: Portal, outcome: SearchOutcome, model_name: str) -> dict[obj
 
 
 def test_switch_rollback_and_switch_under_load(filled: Portal) -> None:
-    models.register(filled.services, f"hashing:{NEW}@64")
+    catalog.register(filled.services, f"hashing:{NEW}@64")
     with searching_all_the_time(filled) as load:
         load.wait_for(20)
-        list(model_builds.build(filled.services, NEW, batch_size=20))
+        list(builds.build(filled.services, NEW, batch_size=20))
         load.wait_for(20)
         assert set(load.models()) == {OLD}  # Searches went on by the old one all the time.
-        model_switch.switch(filled.services, NEW)
+        switching.switch(filled.services, NEW)
         load.wait_for(40)
         started = time.monotonic()
-        model_switch.rollback(filled.services)
+        switching.rollback(filled.services)
         assert time.monotonic() - started < ROLLBACK_LIMIT_S
         load.wait_for(40)
-        model_switch.switch(filled.services, NEW)
+        switching.switch(filled.services, NEW)
         load.wait_for(40)
     assert load.errors == []
     assert {OLD, NEW} == set(load.models())
@@ -128,26 +129,22 @@ def test_next_search_after_a_switch_uses_the_new_model_in_every_process(
 ) -> None:
     other = Portal(make_services(), filled.admin)
     request = SearchRequest("rule of the coral", explain=True)
-    list(
-        model_builds.build(
-            filled.services, models.register(filled.services, f"hashing:{NEW}@64").name
-        )
-    )
+    list(builds.build(filled.services, catalog.register(filled.services, f"hashing:{NEW}@64").name))
 
     def used(portal: Portal) -> object:
-        outcome = searching.search(portal.services, portal.admin, request)
+        outcome = engine.search(portal.services, portal.admin, request)
         assert outcome.explanation
         return outcome.explanation["embedding_model"]
 
     assert [used(filled), used(other)] == [OLD, OLD]
-    model_switch.switch(filled.services, NEW)
+    switching.switch(filled.services, NEW)
     assert [used(other), used(filled)] == [NEW, NEW]
-    model_switch.rollback(other.services)
+    switching.rollback(other.services)
     assert [used(filled), used(other)] == [OLD, OLD]
 
 
 def test_uploads_during_the_build_and_the_switch_are_found(filled: Portal) -> None:
-    models.register(filled.services, f"hashing:{NEW}@64")
+    catalog.register(filled.services, f"hashing:{NEW}@64")
     stop, failures, added = threading.Event(), [], []
 
     def upload() -> None:
@@ -163,30 +160,30 @@ def test_uploads_during_the_build_and_the_switch_are_found(filled: Portal) -> No
     uploader = threading.Thread(target=upload)
     uploader.start()
     try:
-        list(model_builds.build(filled.services, NEW, batch_size=5))
-        model_switch.switch(filled.services, NEW)
-        model_switch.rollback(filled.services)
-        model_switch.switch(filled.services, NEW)
+        list(builds.build(filled.services, NEW, batch_size=5))
+        switching.switch(filled.services, NEW)
+        switching.rollback(filled.services)
+        switching.switch(filled.services, NEW)
     finally:
         stop.set()
         uploader.join()
     assert failures == []
     assert added
-    for summary in model_switch.list_models(filled.services):
+    for summary in switching.list_models(filled.services):
         assert summary.coverage.missing == 0, summary.model.name
     for number in added:
         request = SearchRequest(f"zebra{number}", mode=SearchMode.VECTOR)
-        hits = searching.search(filled.services, filled.admin, request).hits
+        hits = engine.search(filled.services, filled.admin, request).hits
         assert hits[0].title == str(number)
 
 
 def test_dropping_the_old_model_under_load_breaks_no_search(filled: Portal) -> None:
-    models.register(filled.services, f"hashing:{NEW}@64")
-    list(model_builds.build(filled.services, NEW))
+    catalog.register(filled.services, f"hashing:{NEW}@64")
+    list(builds.build(filled.services, NEW))
     with searching_all_the_time(filled) as load:
         load.wait_for(20)
-        model_switch.switch(filled.services, NEW)
-        model_switch.drop(filled.services, OLD)
+        switching.switch(filled.services, NEW)
+        switching.drop(filled.services, OLD)
         load.wait_for(30)
     assert load.errors == []
     assert all(outcome.degraded == () for outcome in load.outcomes)
@@ -194,8 +191,8 @@ def test_dropping_the_old_model_under_load_breaks_no_search(filled: Portal) -> N
 
 _BUILD_AND_WAIT = """
 import sys
-from portal.bootstrap import build_services
-from portal.services import model_builds
+from portal.container import build_services
+from portal.services.models import builds
 from portal.settings import load_settings
 
 services = build_services(load_settings(embedding={"provider": "hashing"}))
@@ -209,7 +206,7 @@ for step in model_builds.build(services, sys.argv[1], batch_size=5):
 def test_build_that_is_killed_goes_on_where_it_was(
     filled: Portal, database_url: str, tmp_path: object
 ) -> None:
-    models.register(filled.services, f"hashing:{NEW}@64")
+    catalog.register(filled.services, f"hashing:{NEW}@64")
     builder = subprocess.Popen(
         [sys.executable, "-c", _BUILD_AND_WAIT, NEW],
         env={**os.environ, "DATABASE_URL": database_url, "PORTAL_DATA_DIR": str(tmp_path)},
@@ -221,16 +218,16 @@ def test_build_that_is_killed_goes_on_where_it_was(
     assert "ten" in builder.stdout.readline()
     builder.send_signal(signal.SIGKILL)
     builder.communicate()
-    (half,) = (s for s in model_switch.list_models(filled.services) if s.model.name == NEW)
+    (half,) = (s for s in switching.list_models(filled.services) if s.model.name == NEW)
     assert half.size.vectors >= 10
     assert half.coverage.missing > 0
     assert half.build.stage == "embedding"  # A worker goes on with it by itself.
-    model_builds.requeue_lost(filled.services)
+    builds.requeue_lost(filled.services)
     deadline = time.monotonic() + 10
     while half.model.status == "building":
         # The server takes a moment to notice that the builder is gone.
         assert time.monotonic() < deadline
-        model_builds.build_slice(filled.services, NEW, should_stop=lambda: False)
-        (half,) = (s for s in model_switch.list_models(filled.services) if s.model.name == NEW)
+        builds.build_slice(filled.services, NEW, should_stop=lambda: False)
+        (half,) = (s for s in switching.list_models(filled.services) if s.model.name == NEW)
     assert half.coverage.missing == 0
-    assert model_switch.switch(filled.services, NEW).model.name == NEW
+    assert switching.switch(filled.services, NEW).model.name == NEW

@@ -15,21 +15,16 @@ from portal.domain.embedding import Vector
 from portal.embeddings import sentence_transformers
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import Conflict, EmbedderUnavailable, InvalidInput, NoSuchModel
-from portal.services import (
-    Services,
-    health,
-    library,
-    model_builds,
-    model_comparison,
-    model_switch,
-    models,
-)
-from portal.services.model_switch import ModelSummary
-from portal.store import embedding_models
-from portal.store import model_builds as model_build_store
-from portal.store.model_builds import BUILD_QUEUE, building
-from portal.store.vector_index import standing_indexes
-from portal.worker import create_queue
+from portal.processes.worker import create_queue
+from portal.services import Services
+from portal.services.documents import library
+from portal.services.models import builds, catalog, comparison, switching
+from portal.services.models.switching import ModelSummary
+from portal.services.operations import health
+from portal.store.embedding_models import builds as model_build_store
+from portal.store.embedding_models import registry
+from portal.store.embedding_models.builds import BUILD_QUEUE, building
+from portal.store.embedding_models.vector_index import standing_indexes
 from tests.conftest import Portal
 from tests.factories import run_apart
 
@@ -49,13 +44,13 @@ def filled(portal: Portal) -> Portal:
 
 
 def summary(portal: Portal, name: str) -> ModelSummary:
-    (found,) = (s for s in model_switch.list_models(portal.services) if s.model.name == name)
+    (found,) = (s for s in switching.list_models(portal.services) if s.model.name == name)
     return found
 
 
 def build(portal: Portal, spec: str = "hashing:hashing-64@64", **options: object) -> str:
-    model = models.register(portal.services, spec)
-    list(model_builds.build(portal.services, model.name, **options))
+    model = catalog.register(portal.services, spec)
+    list(builds.build(portal.services, model.name, **options))
     return model.name
 
 
@@ -66,7 +61,7 @@ def rows(portal: Portal, statement: str) -> list[object]:
 
 def active(portal: Portal) -> str:
     with portal.services.database.begin() as session:
-        found = embedding_models.find_active(session)
+        found = registry.find_active(session)
     assert found
     return found.name
 
@@ -85,25 +80,25 @@ def test_new_model_is_built_beside_the_old_one_and_waits(filled: Portal) -> None
 
 
 def test_what_was_built_stays_when_a_build_is_cut_off(filled: Portal) -> None:
-    model = models.register(filled.services, "hashing:hashing-64@64")
+    model = catalog.register(filled.services, "hashing:hashing-64@64")
     answers = iter([False, True])
-    with pytest.raises(model_builds.Paused):
+    with pytest.raises(builds.Paused):
         list(
-            model_builds.build(
+            builds.build(
                 filled.services, model.name, batch_size=1, should_stop=lambda: next(answers)
             )
         )
     assert summary(filled, NEW).size.vectors == 1
     with pytest.raises(Conflict):
-        model_switch.switch(filled.services, NEW)
-    list(model_builds.build(filled.services, NEW, batch_size=1))
+        switching.switch(filled.services, NEW)
+    list(builds.build(filled.services, NEW, batch_size=1))
     assert summary(filled, NEW).coverage.missing == 0
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(
     filled: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = models.register(filled.services, "hashing:hashing-64@64")
+    model = catalog.register(filled.services, "hashing:hashing-64@64")
     embed = HashingEmbedder.embed_passages
     answers = iter([True, False])
 
@@ -112,10 +107,10 @@ def test_a_batch_is_stored_whole_or_not_at_all(
             raise EmbedderUnavailable(reason="the endpoint does not answer")
         return embed(self, texts)
 
-    models.loaded(filled.services, model)  # Its calibration embeds, too.
+    catalog.loaded(filled.services, model)  # Its calibration embeds, too.
     monkeypatch.setattr(HashingEmbedder, "embed_passages", fail_later)
     with pytest.raises(EmbedderUnavailable):
-        list(model_builds.build(filled.services, NEW, batch_size=2))
+        list(builds.build(filled.services, NEW, batch_size=2))
     state = summary(filled, NEW)
     assert state.size.vectors == 2
     assert state.build.stage == "failed"
@@ -128,10 +123,10 @@ def test_documents_added_while_two_models_are_kept_are_embedded_by_both(filled: 
     filled.add("A lamp is lit twenty minutes before sunset.", name="lamp.txt")
     assert summary(filled, NEW).coverage.missing == 0
     assert summary(filled, OLD).coverage.missing == 0
-    model_switch.switch(filled.services, NEW)
+    switching.switch(filled.services, NEW)
     filled.add("The last train leaves at nine.", name="train.txt")
     assert summary(filled, OLD).coverage.missing == 0
-    gone_back = model_switch.rollback(filled.services)
+    gone_back = switching.rollback(filled.services)
     assert gone_back.model.name == OLD
     assert summary(filled, OLD).coverage.missing == 0
 
@@ -153,16 +148,16 @@ def test_model_that_lags_does_not_hold_up_documents(
     assert added.status == "ready"
     assert summary(filled, NEW).coverage.missing == 1
     with pytest.raises(Conflict):
-        model_switch.switch(filled.services, NEW)
-    list(model_builds.build(filled.services, NEW))
-    assert model_switch.switch(filled.services, NEW).model.name == NEW
+        switching.switch(filled.services, NEW)
+    list(builds.build(filled.services, NEW))
+    assert switching.switch(filled.services, NEW).model.name == NEW
 
 
 def test_rollback_to_a_model_that_fell_behind_must_be_forced(
     filled: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(filled)
-    model_switch.switch(filled.services, NEW)
+    switching.switch(filled.services, NEW)
     embed = HashingEmbedder.embed_passages
 
     def refuse(self: HashingEmbedder, texts: list[str]) -> Vector:
@@ -174,10 +169,10 @@ def test_rollback_to_a_model_that_fell_behind_must_be_forced(
         patch.setattr(HashingEmbedder, "embed_passages", refuse)
         filled.add("The last train leaves at nine.", name="train.txt")
     with pytest.raises(Conflict, match="1 passages"):
-        model_switch.rollback(filled.services)
+        switching.rollback(filled.services)
     assert active(filled) == NEW
-    assert model_switch.rollback(filled.services, force=True).model.name == OLD
-    list(model_builds.backfill(filled.services))
+    assert switching.rollback(filled.services, force=True).model.name == OLD
+    list(builds.backfill(filled.services))
     assert summary(filled, OLD).model.is_complete
 
 
@@ -191,7 +186,7 @@ def test_model_registered_in_the_middle_of_an_ingestion_misses_nothing(
         vectors = embed(self, texts)
         if not registered:
             registered.append(NEW)
-            models.register(filled.services, "hashing:hashing-64@64")
+            catalog.register(filled.services, "hashing:hashing-64@64")
         return vectors
 
     monkeypatch.setattr(HashingEmbedder, "embed_passages", register_meanwhile)
@@ -203,10 +198,10 @@ def test_backfill_embeds_what_the_serving_model_lacks(filled: Portal) -> None:
     before = rows(filled, "SELECT chunk_id FROM chunk_embeddings ORDER BY 1")
     with filled.services.database.begin() as session:
         session.execute(text("DELETE FROM chunk_embeddings"))
-    steps = list(model_builds.backfill(filled.services, batch_size=2))
+    steps = list(builds.backfill(filled.services, batch_size=2))
     assert [step.done for step in steps if step.stage == "embedding"] == [0, 2, 3]
     assert rows(filled, "SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
-    assert next(model_builds.backfill(filled.services)).done == 3
+    assert next(builds.backfill(filled.services)).done == 3
     assert rows(filled, "SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
 
 
@@ -229,61 +224,61 @@ def test_serving_model_cannot_be_dropped_and_a_dropped_one_leaves_nothing(filled
     build(filled)
     partition = summary(filled, NEW).model.partition
     with pytest.raises(Conflict):
-        model_switch.drop(filled.services, OLD)
-    model_switch.drop(filled.services, NEW)
+        switching.drop(filled.services, OLD)
+    switching.drop(filled.services, NEW)
     assert rows(filled, f"SELECT to_regclass('{partition}')") == [None]
     with pytest.raises(NoSuchModel):
-        models.find(filled.services, NEW)
+        catalog.find(filled.services, NEW)
     with pytest.raises(Conflict):
-        model_switch.rollback(filled.services)
+        switching.rollback(filled.services)
 
 
 def test_only_one_process_builds_a_model(filled: Portal) -> None:
-    model = models.register(filled.services, "hashing:hashing-64@64")
+    model = catalog.register(filled.services, "hashing:hashing-64@64")
     with building(filled.services.database.engine, model) as connection:
         assert connection
         with pytest.raises(Conflict):
-            list(model_builds.build(filled.services, NEW))
+            list(builds.build(filled.services, NEW))
         with pytest.raises(Conflict):
-            model_switch.drop(filled.services, NEW)
-    list(model_builds.build(filled.services, NEW))
+            switching.drop(filled.services, NEW)
+    list(builds.build(filled.services, NEW))
 
 
 def test_switching_to_what_serves_or_is_not_there_is_refused(filled: Portal) -> None:
     with pytest.raises(Conflict):
-        model_switch.switch(filled.services, OLD)
+        switching.switch(filled.services, OLD)
     with pytest.raises(NoSuchModel):
-        model_switch.switch(filled.services, "nothing")
+        switching.switch(filled.services, "nothing")
     with pytest.raises(Conflict):
-        model_switch.rollback(filled.services)
+        switching.rollback(filled.services)
 
 
 @pytest.mark.parametrize("spec", ["nothing", "nothing:x", "", ":"])
 def test_what_names_no_model_is_refused(portal: Portal, spec: str) -> None:
     with pytest.raises(NoSuchModel):
-        models.register(portal.services, spec)
+        catalog.register(portal.services, spec)
 
 
 def test_dimensions_out_of_range_are_refused(portal: Portal) -> None:
     with pytest.raises(InvalidInput):
-        models.register(portal.services, "hashing:tiny@2")
+        catalog.register(portal.services, "hashing:tiny@2")
 
 
 def test_a_name_keeps_its_dimensions(portal: Portal) -> None:
-    models.register(portal.services, "hashing:words@64")
+    catalog.register(portal.services, "hashing:words@64")
     with pytest.raises(Conflict):
-        models.register(portal.services, "hashing:words@128")
+        catalog.register(portal.services, "hashing:words@128")
 
 
 def test_pages_build_no_model_from_directories_of_the_server(portal: Portal, tmp_path) -> None:
     for spec in (str(tmp_path), f"sentence-transformers:{tmp_path}", "sentence-transformers:../x"):
         with pytest.raises(InvalidInput):
-            model_switch.request_build(portal.services, spec)
+            switching.request_build(portal.services, spec)
 
 
 def test_comparison_counts_what_each_model_finds(filled: Portal) -> None:
     build(filled)
-    result = model_comparison.compare(filled.services, OLD, NEW)
+    result = comparison.compare(filled.services, OLD, NEW)
     assert result.kind == "sampled"
     assert result.questions == len(TEXTS)
     assert [score.hit_1 for score in result.scores] == [1.0, 1.0]
@@ -297,12 +292,12 @@ def test_comparison_takes_the_question_sets_of_the_evaluation(filled: Portal, tm
         '{"id": 2, "text": "who knows", "qrels": {"elsewhere": 1}}\n',
         encoding="utf-8",
     )
-    result = model_comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
+    result = comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
     assert (result.kind, result.questions) == ("set", 1)
     assert result.scores[0].mrr_10 == 1.0
     (tmp_path / "mine.queries.jsonl").write_text("not json", encoding="utf-8")
     with pytest.raises(InvalidInput):
-        model_comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
+        comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
 
 
 def test_comparison_finds_what_a_set_calls_by_ids_of_its_own(
@@ -318,7 +313,7 @@ def test_comparison_finds_what_a_set_calls_by_ids_of_its_own(
     for kind, rows_ in (("docs", passages), ("queries", questions)):
         lines = "\n".join(json.dumps(row) for row in rows_)
         (tmp_path / f"mine.{kind}.jsonl").write_text(lines, encoding="utf-8-sig")
-    result = model_comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
+    result = comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
     assert (result.kind, result.questions) == ("set", 2)
     assert result.scores[0].hit_10 == 1.0
 
@@ -330,50 +325,50 @@ def test_passages_of_a_set_that_cannot_be_read_are_named(
     (tmp_path / "mine.docs.jsonl").write_text(f"\n{line}", encoding="utf-8")
     (tmp_path / "mine.queries.jsonl").write_text('{"text": "coral", "qrels": {"1": 1}}')
     with pytest.raises(InvalidInput, match=r"line 2 of mine\.docs\.jsonl"):
-        model_comparison.compare(filled.services, OLD, OLD, questions_dir=tmp_path)
+        comparison.compare(filled.services, OLD, OLD, questions_dir=tmp_path)
 
 
 def test_configured_model_serves_an_empty_portal_and_takes_over_no_full_one(
     portal: Portal, make_services
 ) -> None:
     changed = make_services(embedding={"provider": "hashing", "dimensions": 96})
-    assert models.refresh_registration(changed).name == "hashing-96"
+    assert catalog.refresh_registration(changed).name == "hashing-96"
     assert active(portal) == "hashing-96"
-    assert [s.model.name for s in model_switch.list_models(portal.services)] == ["hashing-96"]
+    assert [s.model.name for s in switching.list_models(portal.services)] == ["hashing-96"]
     Portal(changed, portal.admin).add("Something.")
     again = make_services(embedding={"provider": "hashing", "dimensions": 128})
-    assert models.refresh_registration(again).name == "hashing-96"
+    assert catalog.refresh_registration(again).name == "hashing-96"
 
 
 def test_documents_are_embedded_by_what_serves_not_by_what_is_configured(
     filled: Portal, make_services
 ) -> None:
     build(filled)
-    model_switch.switch(filled.services, NEW)
-    model_switch.drop(filled.services, OLD)
+    switching.switch(filled.services, NEW)
+    switching.drop(filled.services, OLD)
     filled.add("The last train leaves at nine.", name="train.txt")
-    models.refresh_registration(filled.services)
-    assert [s.model.name for s in model_switch.list_models(filled.services)] == [NEW]
+    catalog.refresh_registration(filled.services)
+    assert [s.model.name for s in switching.list_models(filled.services)] == [NEW]
     assert summary(filled, NEW).coverage.missing == 0
 
 
 def test_queued_build_is_done_by_a_worker_and_lost_ones_are_queued_again(filled: Portal) -> None:
-    model_switch.request_build(filled.services, "hashing:hashing-64@64")
-    model_switch.request_build(filled.services, NEW)
+    switching.request_build(filled.services, "hashing:hashing-64@64")
+    switching.request_build(filled.services, NEW)
     task = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'build_model'"
     assert rows(filled, task) == [1]
     with filled.services.database.begin() as session:
         session.execute(text("DELETE FROM procrastinate_jobs"))
-    model_builds.requeue_lost(filled.services)
+    builds.requeue_lost(filled.services)
     assert rows(filled, task) == [1]
-    model_builds.build_slice(filled.services, NEW, should_stop=lambda: False)
+    builds.build_slice(filled.services, NEW, should_stop=lambda: False)
     assert summary(filled, NEW).model.status == "ready"
-    model_builds.requeue_lost(filled.services)
+    builds.requeue_lost(filled.services)
     assert rows(filled, task) == [1]
 
 
 def test_worker_builds_what_a_page_asked_for(filled: Portal) -> None:
-    model_switch.request_build(filled.services, "hashing:hashing-64@64")
+    switching.request_build(filled.services, "hashing:hashing-64@64")
     queue = create_queue(filled.services)
 
     async def work() -> None:
@@ -390,20 +385,20 @@ def test_worker_builds_what_a_page_asked_for(filled: Portal) -> None:
 
 
 def test_build_that_its_owner_gives_up_is_not_gone_on_with(filled: Portal) -> None:
-    models.register(filled.services, "hashing:hashing-64@64")
-    steps = model_builds.build(filled.services, NEW, batch_size=1)
+    catalog.register(filled.services, "hashing:hashing-64@64")
+    steps = builds.build(filled.services, NEW, batch_size=1)
     next(steps)
     next(steps)
     steps.close()
     assert summary(filled, NEW).build.stage is None
     assert summary(filled, NEW).size.vectors == 1
-    model_builds.requeue_lost(filled.services)
+    builds.requeue_lost(filled.services)
     assert rows(filled, "SELECT id FROM procrastinate_jobs WHERE queue_name = 'models'") == []
 
 
 def test_a_slice_that_is_asked_to_stop_queues_the_rest(filled: Portal) -> None:
-    models.register(filled.services, "hashing:hashing-64@64")
-    model_builds.build_slice(filled.services, NEW, should_stop=lambda: True)
+    catalog.register(filled.services, "hashing:hashing-64@64")
+    builds.build_slice(filled.services, NEW, should_stop=lambda: True)
     queued = "SELECT args->>'name' FROM procrastinate_jobs WHERE queue_name = 'models'"
     assert rows(filled, queued) == [NEW]
 
@@ -412,16 +407,16 @@ def test_a_vector_index_that_was_dropped_is_missed_and_made_anew(portal: Portal)
     portal.add("Something to embed.")
     services = portal.services
     with services.database.begin() as session:
-        model = embedding_models.find_active(session)
+        model = registry.find_active(session)
         (index,) = standing_indexes(session, model.partition)
         session.execute(text(f"DROP INDEX {index.name}"))
     assert health.check_vector_store(services)["vector_index"] == "missing"
     assert health.check_vector_store(services)["status"] == "degraded"
-    model_builds.requeue_lost(services)
-    model_builds.requeue_lost(services)
+    builds.requeue_lost(services)
+    builds.requeue_lost(services)
     with services.database.begin() as session:
         assert model_build_store.is_queued(session, model)
-    model_builds.build_slice(services, model.name, should_stop=lambda: False)
+    builds.build_slice(services, model.name, should_stop=lambda: False)
     with services.database.begin() as session:
         assert [i.is_valid for i in standing_indexes(session, model.partition)] == [True]
     assert health.check_vector_store(services)["vector_index"] == "ok"
@@ -446,8 +441,8 @@ def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_
     directory = tmp_path / "slow-model"
     directory.mkdir()
     monkeypatch.setattr(sentence_transformers, "load_model", lambda _: Encoder())
-    model = models.register(filled.services, str(directory))
-    list(model_builds.build(filled.services, model.name))
+    model = catalog.register(filled.services, str(directory))
+    list(builds.build(filled.services, model.name))
     go_on = threading.Event()
 
     def load(_: str) -> Encoder:
@@ -455,10 +450,10 @@ def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_
         return Encoder()
 
     monkeypatch.setattr(sentence_transformers, "load_model", load)
-    monkeypatch.setattr(models, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(catalog, "PATIENCE_S", 0.1)
     cold = make_services(embedding={"provider": "hashing", "timeout_s": 0.1})
     threading.Timer(1.0, go_on.set).start()
-    compared = model_comparison.compare(cold, OLD, "slow-model")
+    compared = comparison.compare(cold, OLD, "slow-model")
     assert compared.scores[1].hit_10 == 1
     assert compared.scores[1].embed_ms < 500  # No question's time has the loading in it.
 
@@ -466,4 +461,4 @@ def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_
 @pytest.mark.parametrize("path", ["/nowhere/model", "./nowhere", "~/nowhere/model"])
 def test_directory_that_is_not_there_is_said_so(portal: Portal, path: str) -> None:
     with pytest.raises(InvalidInput, match="there is no directory"):
-        models.register(portal.services, path)
+        catalog.register(portal.services, path)

@@ -12,7 +12,9 @@ from portal.domain.search import SearchRequest
 from portal.embeddings import sentence_transformers
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import Conflict
-from portal.services import Services, model_builds, model_switch, models, searching
+from portal.services import Services
+from portal.services.models import builds, catalog, switching
+from portal.services.search import engine
 from tests.conftest import Portal
 
 NAME, DIMENSIONS = "model", 64
@@ -52,14 +54,14 @@ def built(portal: Portal, tmp_path: Path) -> Portal:
     """A portal served by the model in ``a/model``."""
     portal.add("Divers must not touch the coral.", name="coral.txt")
     portal.add("The last train leaves at nine.", name="train.txt")
-    model = models.register(portal.services, str(directory(tmp_path, "a", "one")))
-    list(model_builds.build(portal.services, model.name))
-    model_switch.switch(portal.services, NAME)
+    model = catalog.register(portal.services, str(directory(tmp_path, "a", "one")))
+    list(builds.build(portal.services, model.name))
+    switching.switch(portal.services, NAME)
     return portal
 
 
 def path_of(portal: Portal) -> str:
-    return str(models.find(portal.services, NAME).options["model"])
+    return str(catalog.find(portal.services, NAME).options["model"])
 
 
 def test_another_model_in_a_directory_of_the_same_name_is_refused(
@@ -67,13 +69,13 @@ def test_another_model_in_a_directory_of_the_same_name_is_refused(
 ) -> None:
     other = directory(tmp_path, "b", "two")
     with pytest.raises(Conflict, match=r"/a/model.*/b/model gives other vectors"):
-        models.register(built.services, str(other))
+        catalog.register(built.services, str(other))
     assert path_of(built) == str(tmp_path / "a" / NAME)
 
 
 def test_model_whose_directory_moved_goes_on_working(built: Portal, tmp_path: Path) -> None:
     moved = directory(tmp_path, "b", "one")
-    assert models.register(built.services, str(moved)).name == NAME
+    assert catalog.register(built.services, str(moved)).name == NAME
     assert path_of(built) == str(moved)
 
 
@@ -83,18 +85,18 @@ def test_another_model_in_the_settings_answers_no_question(
     other = directory(tmp_path, "b", "two")
     chosen = {"provider": "sentence-transformers", "model": str(other)}
     services = make_services(embedding=chosen)
-    models.refresh_registration(services)
+    catalog.refresh_registration(services)
     assert path_of(built) == str(tmp_path / "a" / NAME)
     request = SearchRequest("touch the coral", explain=True)
-    found = searching.search(services, built.admin, request)
+    found = engine.search(services, built.admin, request)
     assert found.degraded == ()
     # Naming the model itself meanwhile does not let the other one in.
-    models.register(services, str(tmp_path / "a" / NAME))
-    assert models.loaded(services, models.find(services, NAME)).embedder is not services.embedder
-    expected = searching.search(built.services, built.admin, request)
+    catalog.register(services, str(tmp_path / "a" / NAME))
+    assert catalog.loaded(services, catalog.find(services, NAME)).embedder is not services.embedder
+    expected = engine.search(built.services, built.admin, request)
     assert found.hits[0].vector_score == pytest.approx(expected.hits[0].vector_score)
     # Once the directory holds the model itself, it is taken.
     (other / "weights").write_text("one")
     again = make_services(embedding=chosen)
-    models.refresh_registration(again)
+    catalog.refresh_registration(again)
     assert path_of(built) == str(other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
-from portal.store.neighbours import Neighbours, neighbours
+from portal.store.search.neighbours import Neighbours, neighbours
 from portal.text.joining import join_neighbours
 from tests.conftest import Portal
 

@@ -15,19 +15,19 @@ from portal.domain.documents import DocumentSummary
 from portal.domain.notifications import MANY_IN_WORK, Beside, Notification, NotificationKind
 from portal.domain.people import Person
 from portal.errors import EmbedderUnavailable, EmptyFile, NotFound, PortalError
-from portal.services import (
+from portal.services.documents import (
     attempts,
     indexing,
     jobs,
     library,
-    maintenance,
     notifications,
     rereading,
     revisions,
     uploads,
 )
-from portal.services.uploads import Upload
-from portal.store import notifications as notification_store
+from portal.services.documents.uploads import Upload
+from portal.services.operations import maintenance
+from portal.store.documents import notifications as notification_store
 from tests.conftest import Portal
 from tests.factories import upload
 

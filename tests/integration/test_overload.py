@@ -20,7 +20,8 @@ from werkzeug.serving import make_server
 from portal import create_app
 from portal.errors import DatabaseUnavailable
 from portal.limits.overload import Places
-from portal.services import Services, accounts
+from portal.services import Services
+from portal.services.people import accounts
 from portal.settings import Settings, WebSettings
 from tests.conftest import PASSWORD, Portal
 from tests.factories_endpoint import fake_endpoint, wait_until

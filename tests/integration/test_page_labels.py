@@ -11,7 +11,9 @@ from flask.testing import FlaskClient
 
 from portal import create_app
 from portal.integrations.mcp import documents as mcp_documents
-from portal.services import Services, accounts, conversations, exporting
+from portal.services import Services
+from portal.services.answers import conversations, exporting
+from portal.services.people import accounts
 from tests import factories_files as files
 from tests.conftest import Portal
 from tests.factories_answers import ask, asked, saying

@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from portal.domain.documents import Visibility
 from portal.domain.people import Person, Scope
-from portal.services import accounts, sessions
+from portal.services.people import accounts, sessions
 from tests.conftest import PASSWORD, Portal
 
 TOKENS = "/api/auth/tokens"

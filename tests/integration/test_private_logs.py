@@ -14,10 +14,15 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from portal import create_app, tracing, worker
-from portal.logs import configure_logs
-from portal.services import Services, indexing, library, models, prepared_search
-from portal.store import search as search_store
+from portal import create_app
+from portal.observability import tracing
+from portal.observability.logs import configure_logs
+from portal.processes import worker
+from portal.services import Services
+from portal.services.documents import indexing, library
+from portal.services.models import catalog
+from portal.services.search import preparation
+from portal.store.search import legs as search_store
 from tests.conftest import Portal
 from tests.factories import run_apart
 from tests.factories_chat import Status, fake_chat
@@ -78,7 +83,7 @@ def test_errors_in_the_middle_of_a_search(
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
-    monkeypatch.setattr(prepared_search, "parse_query", refuse(error))
+    monkeypatch.setattr(preparation, "parse_query", refuse(error))
     headers = portal.headers()
     answers = [
         client.post("/api/knowledge/search", json={"query": QUESTION}, headers=headers),
@@ -122,7 +127,7 @@ def test_an_embedding_endpoint_that_repeats_the_question(
         settings = {"provider": "openai", "api_base": endpoint.url, "dimensions": 384}
         services = make_services(embedding=settings, log_format=log_format)
         portal_of_endpoint = create_app(services).test_client()
-        models.refresh_registration(services)
+        catalog.refresh_registration(services)
         endpoint.always = Reply(400, said)
         answer = portal_of_endpoint.post(
             "/api/knowledge/search",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from portal.services import library
+from portal.services.documents import library
 from tests.conftest import Portal
 
 # Each is a question that a filter of "dangerous" words would refuse, and a document that holds it.

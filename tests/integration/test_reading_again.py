@@ -14,9 +14,9 @@ from sqlalchemy import text
 from portal import create_app
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.ingest.formats import page_recognition
-from portal.services import indexing, library, rereading
-from portal.services.finding_files import KNOWN_SUFFIXES
-from portal.services.library import MOST_DOMAIN_CHARACTERS, MOST_TITLE_CHARACTERS
+from portal.services.documents import indexing, library, rereading
+from portal.services.documents.finding_files import KNOWN_SUFFIXES
+from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 from tests import factories_files as files
 from tests.conftest import Portal
 
@@ -151,9 +151,9 @@ def test_forms_let_through_what_is_taken(portal: Portal, client: FlaskClient) ->
         page = client.get(address, headers=portal.headers()).text
         (accept,) = re.findall(r'accept="([^"]+)"', page)
         assert set(accept.split(",")) == {*KNOWN_SUFFIXES, *MediaType}
-        assert _longest("domain", page) == MOST_DOMAIN_CHARACTERS
-    assert _longest("title", page) == MOST_TITLE_CHARACTERS
-    longest = {"title": "题" * MOST_TITLE_CHARACTERS, "domain": "域" * MOST_DOMAIN_CHARACTERS}
+        assert _longest("domain", page) == MAX_DOMAIN_CHARACTERS
+    assert _longest("title", page) == MAX_TITLE_CHARACTERS
+    longest = {"title": "题" * MAX_TITLE_CHARACTERS, "domain": "域" * MAX_DOMAIN_CHARACTERS}
     edited = client.post(f"/documents/{document.id}/edit", headers=portal.headers(),
                          data={**longest, "visibility": "shared"})  # fmt: skip
     assert edited.status_code == 303

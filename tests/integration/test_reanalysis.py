@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from portal.services import library, maintenance, reanalysis
+from portal.services.documents import library, reanalysis
+from portal.services.operations import maintenance
 from portal.text.analyser import ANALYSER_VERSION, index_terms
 from tests.conftest import Portal
 

@@ -12,14 +12,15 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from portal import create_app
-from portal.bootstrap import build_services, portal_name
+from portal.container import build_services, portal_name
 from portal.embeddings.cached import CachedQueries
 from portal.embeddings.hashing import HashingEmbedder
 from portal.embeddings.shared import SharedVectors
 from portal.errors import InvalidSetting
 from portal.limits.known import KnownAddresses
 from portal.limits.storage import SharedWindows
-from portal.services import Services, accounts
+from portal.services import Services
+from portal.services.people import accounts
 from portal.settings import EmbeddingSettings
 from portal.store import redis_store
 from portal.store.redis_store import TIMEOUT_S, RedisStore

@@ -9,17 +9,11 @@ import pytest
 
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
-from portal.services import (
-    Services,
-    accounts,
-    health,
-    model_builds,
-    model_comparison,
-    model_switch,
-    models,
-    searching,
-    setup,
-)
+from portal.services import Services
+from portal.services.models import builds, catalog, comparison, switching
+from portal.services.operations import health, setup
+from portal.services.people import accounts
+from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories_endpoint import FakeEndpoint, fake_endpoint
 
@@ -37,7 +31,7 @@ def fill(services: Services) -> Portal:
 
 
 def ask(portal: Portal, query: str, mode: SearchMode = SearchMode.HYBRID) -> SearchOutcome:
-    return searching.search(portal.services, portal.admin, SearchRequest(query, mode=mode))
+    return engine.search(portal.services, portal.admin, SearchRequest(query, mode=mode))
 
 
 def serve(
@@ -48,12 +42,12 @@ def serve(
     portal = fill(make_services())
     chosen = {"provider": "openai", "model": NAME, "api_base": endpoint.url}
     elsewhere = make_services(embedding=chosen)
-    model = models.register(elsewhere, f"openai:{NAME}")
-    list(model_builds.build(elsewhere, model.name))
+    model = catalog.register(elsewhere, f"openai:{NAME}")
+    list(builds.build(elsewhere, model.name))
     endpoint.dimensions = OTHER
     serving = make_services(embedding=chosen)
     assert serving.embedder.dimensions == OTHER
-    model_switch.switch(elsewhere, NAME)
+    switching.switch(elsewhere, NAME)
     return Portal(serving, portal.admin)
 
 
@@ -98,7 +92,7 @@ def test_comparison_with_a_model_of_another_length_says_so(
     with fake_endpoint(dimensions=REGISTERED) as endpoint:
         portal = serve(make_services, endpoint)
         with pytest.raises(InvalidEmbedding, match=SAID):
-            model_comparison.compare(portal.services, "hashing-384", NAME)
+            comparison.compare(portal.services, "hashing-384", NAME)
 
 
 def test_passages_of_another_length_name_both_lengths(

@@ -25,29 +25,27 @@ from portal.errors import (
     NotFound,
     UploadedAgain,
 )
-from portal.services import (
-    Services,
-    citing,
+from portal.services import Services
+from portal.services.answers import citing, conversations, single_answer
+from portal.services.answers.retrieving import ask_in, retrieve, search_further
+from portal.services.documents import (
     comparisons,
-    conversations,
     indexing,
     jobs,
     library,
-    maintenance,
     rereading,
     revision_changes,
     revisions,
-    searching,
-    single_answer,
     trash,
 )
-from portal.services.retrieving import ask_in, retrieve, search_further
-from portal.services.uploads import Upload, UploadReceipt
-from portal.store import documents as document_store
-from portal.store.enabled_sets import EnabledSet
-from portal.store.search import PassageSearch
+from portal.services.documents.uploads import Upload, UploadReceipt
+from portal.services.operations import maintenance
+from portal.services.search import engine
+from portal.store.documents import rows as document_store
+from portal.store.search.enabled_sets import EnabledSet
+from portal.store.search.legs import PassageSearch
 from portal.store.session import Session
-from portal.web import trash as trash_pages
+from portal.web.documents import trash as trash_pages
 from tests.conftest import Portal
 from tests.factories import upload
 from tests.factories_answers import ask, saying
@@ -82,7 +80,7 @@ def body(portal: Portal, document_id: UUID) -> str:
 
 
 def found(portal: Portal, words: str) -> list[str]:
-    outcome = searching.search(portal.services, portal.admin, SearchRequest(words, top_n=5))
+    outcome = engine.search(portal.services, portal.admin, SearchRequest(words, top_n=5))
     return [hit.excerpt for hit in outcome.hits]
 
 
@@ -276,7 +274,7 @@ def test_search_in_the_very_moment_of_the_swap_finds_the_document(
     for mode in SearchMode:
         coming[:] = [SECOND]
         request = SearchRequest("annual leave", mode=mode)
-        hits = searching.search(portal.services, portal.admin, request).hits
+        hits = engine.search(portal.services, portal.admin, request).hits
         assert [hit.document_id for hit in hits] == [document.id], mode
         assert "twenty" in hits[0].excerpt
         send(portal, document.id, FIRST)
@@ -287,7 +285,7 @@ def test_answers_look_again_where_a_document_is_swapped_before_its_text_is_read(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = portal.add(FIRST)
-    search, coming = searching.search, [SECOND]
+    search, coming = engine.search, [SECOND]
 
     def then_swapped(*asked: Any) -> SearchOutcome:
         outcome = search(*asked)
@@ -296,7 +294,7 @@ def test_answers_look_again_where_a_document_is_swapped_before_its_text_is_read(
             read(portal, document.id)
         return outcome
 
-    monkeypatch.setattr(searching, "search", then_swapped)
+    monkeypatch.setattr(engine, "search", then_swapped)
     question = "How many days of annual leave are there?"
     place = conversations.create(portal.services, portal.admin).id
     asked = ask_in(portal.services, portal.admin, place, question, None)
@@ -323,7 +321,7 @@ def test_searches_see_the_old_text_or_the_new_one_and_never_both_or_neither(
 
     def search_on(mode: SearchMode) -> None:
         while not stop.is_set():
-            hits = searching.search(
+            hits = engine.search(
                 portal.services, portal.admin, SearchRequest("kingfisher", mode=mode, top_n=5)
             ).hits
             texts = {hit.excerpt for hit in hits if hit.document_id == document.id}
@@ -454,13 +452,13 @@ def test_texts_that_would_take_too_long_are_not_compared(
 
     # One at a time; what was compared is kept, and only for those who may see it.
     monkeypatch.setattr(comparisons, "_PATIENCE_S", 0)
-    with portal.services.comparisons._place:
+    with portal.services.documents.comparisons._place:
         busy = client.get(address, headers=headers)
     assert (busy.status_code, busy.json["error"]["code"]) == (503, "overloaded")
     assert int(busy.headers["Retry-After"]) > 0
     told = client.get(address, headers=headers)
     assert told.status_code == 200
-    with portal.services.comparisons._place:
+    with portal.services.documents.comparisons._place:
         assert client.get(address, headers=headers).json == told.json
         library.change_document(
             portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE

@@ -9,8 +9,9 @@ from sqlalchemy import text
 
 from portal.domain.documents import Visibility
 from portal.domain.people import Person
-from portal.services import Services, indexing
-from portal.services.uploads import store_upload
+from portal.services import Services
+from portal.services.documents import indexing
+from portal.services.documents.uploads import store_upload
 from tests.conftest import Portal
 from tests.factories import upload
 from tests.integration.test_embed_batches import Counting

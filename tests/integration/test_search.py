@@ -9,7 +9,9 @@ from sqlalchemy import text
 
 from portal.domain.documents import Visibility
 from portal.domain.search import Fusion, SearchHit, SearchMode, SearchRequest, Weights
-from portal.services import Services, library, searching
+from portal.services import Services
+from portal.services.documents import library
+from portal.services.search import engine
 from tests.conftest import Portal
 
 LEAVE = "员工每年有十五天带薪年假。病假需要医生证明。"
@@ -22,7 +24,7 @@ def titles(hits: tuple[SearchHit, ...]) -> list[str]:
 
 def ask(portal: Portal, query: str, person=None, **wishes) -> tuple[SearchHit, ...]:
     request = SearchRequest(query=query, **wishes)
-    return searching.search(portal.services, person or portal.admin, request).hits
+    return engine.search(portal.services, person or portal.admin, request).hits
 
 
 @pytest.fixture
@@ -130,14 +132,14 @@ def test_question_without_words_is_no_error(library_of_two: Portal, query: str) 
 
 
 def test_tsvector_ranks_where_the_setting_says_so(make_services: Callable[..., Services]) -> None:
-    from portal.services import accounts
+    from portal.services.people import accounts
 
     services = make_services(search={"keyword_backend": "tsvector"})
     accounts.ensure_first_administrator(services)
     portal = Portal(services, accounts.find_person(services, "admin"))
     portal.add(LEAVE, name="leave.txt")
     portal.add(OFFICE, name="office.txt")
-    outcome = searching.search(services, portal.admin, SearchRequest("年假"))
+    outcome = engine.search(services, portal.admin, SearchRequest("年假"))
     assert outcome.search_method is SearchMode.HYBRID
     assert outcome.hits[0].title == "leave"
     assert outcome.hits[0].text_score == 1
@@ -147,10 +149,10 @@ def test_without_keyword_search_meaning_goes_on_and_says_so(library_of_two: Port
     portal = library_of_two
     with portal.services.database.begin() as session:
         session.execute(text("DROP EXTENSION pg_textsearch CASCADE"))
-    outcome = searching.search(portal.services, portal.admin, SearchRequest("年假"))
+    outcome = engine.search(portal.services, portal.admin, SearchRequest("年假"))
     assert outcome.hits
     assert outcome.search_method is SearchMode.VECTOR
-    assert searching.KEYWORD_UNAVAILABLE in outcome.degraded
+    assert engine.KEYWORD_UNAVAILABLE in outcome.degraded
 
 
 def test_domain_narrows_the_search(portal: Portal) -> None:

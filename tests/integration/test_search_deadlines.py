@@ -14,10 +14,11 @@ from portal import create_app
 from portal.domain.deadlines import Deadline
 from portal.domain.search import SearchRequest
 from portal.errors import Unavailable
-from portal.services import Services, searching
-from portal.store import search as store_search
-from portal.store.search_statement import Shape, statement
-from portal.store.tuning import fetch_under
+from portal.services import Services
+from portal.services.search import engine
+from portal.store.search import legs as store_search
+from portal.store.search.statement import Shape, statement
+from portal.store.search.tuning import fetch_under
 from tests.conftest import Portal
 
 PATIENCE_S = 1.0
@@ -32,7 +33,7 @@ def hurried(portal: Portal, make_services: Callable[..., Services]) -> Portal:
     portal.add("Every employee has fifteen days of leave.", name="leave.txt")
     services = make_services(search={"statement_timeout_s": PATIENCE_S, "cache_ttl_s": 0})
     hurried = Portal(services, portal.admin)
-    searching.search(services, portal.admin, SearchRequest("warm"))
+    engine.search(services, portal.admin, SearchRequest("warm"))
     return hurried
 
 
@@ -53,16 +54,16 @@ def test_all_attempts_share_one_patience_and_a_leg_in_time_answers(
 ) -> None:
     request = SearchRequest("days of leave")
     legs: dict[str, IsLate] = {
-        searching.KEYWORD_UNAVAILABLE: lambda shape: shape.keyword is not None,
-        searching.VECTOR_UNAVAILABLE: lambda shape: shape.vector is not None,
+        engine.KEYWORD_UNAVAILABLE: lambda shape: shape.keyword is not None,
+        engine.VECTOR_UNAVAILABLE: lambda shape: shape.vector is not None,
     }
     for degraded, is_late in legs.items():
         with late(monkeypatch, is_late):
-            found = searching.search(hurried.services, hurried.admin, request)
+            found = engine.search(hurried.services, hurried.admin, request)
         assert [hit.title for hit in found.hits] == ["leave"]
         assert found.degraded == (degraded,)
     with late(monkeypatch, lambda _shape: True), pytest.raises(Unavailable):
-        searching.search(hurried.services, hurried.admin, request)
+        engine.search(hurried.services, hurried.admin, request)
 
 
 def test_a_batch_has_the_time_of_one_search_and_says_which_queries_had_none(

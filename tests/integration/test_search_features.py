@@ -17,9 +17,10 @@ from portal.domain.search import (
     Weights,
 )
 from portal.errors import NotFound
-from portal.services import models, searching
-from portal.store.embedding_models import find_active
-from portal.store.search_statement import KeywordPlan, VectorPlan
+from portal.services.models import catalog
+from portal.services.search import engine
+from portal.store.embedding_models.registry import find_active
+from portal.store.search.statement import KeywordPlan, VectorPlan
 from portal.text.analyser import index_terms
 from tests.conftest import Portal
 
@@ -27,7 +28,7 @@ SECTION = "Expenses above 200 euros need the approval of the head of department 
 
 
 def search(portal: Portal, query: str, **wishes) -> SearchOutcome:
-    return searching.search(portal.services, portal.admin, SearchRequest(query=query, **wishes))
+    return engine.search(portal.services, portal.admin, SearchRequest(query=query, **wishes))
 
 
 def titles(outcome: SearchOutcome) -> list[str]:
@@ -64,7 +65,7 @@ def test_operators_narrow_every_leg(
 def test_a_phrase_that_stands_nowhere_is_passed_over_and_said(handbook: Portal) -> None:
     outcome = search(handbook, 'leave "sixteen days"')
     assert "leave" in titles(outcome)
-    assert searching.PHRASE_NOT_FOUND in outcome.degraded
+    assert engine.PHRASE_NOT_FOUND in outcome.degraded
 
 
 def test_only_exclusions_are_no_question(handbook: Portal) -> None:
@@ -124,10 +125,10 @@ def test_preferred_domain_comes_first_among_equals(portal: Portal) -> None:
     portal.add("Friday at noon is the deadline for this report.", name="b.txt", domain="finance")
     person = dataclasses.replace(portal.admin, preferred_domain="finance")
     request = SearchRequest(query="report deadline Friday noon")
-    plain = searching.search(portal.services, portal.admin, request).hits
+    plain = engine.search(portal.services, portal.admin, request).hits
     for domain, title in (("finance", "b"), ("law", "a")):
         person = dataclasses.replace(portal.admin, preferred_domain=domain)
-        hits = searching.search(portal.services, person, request).hits
+        hits = engine.search(portal.services, person, request).hits
         assert hits[0].title == title
         assert {hit.title for hit in hits} == {hit.title for hit in plain}
 
@@ -138,7 +139,7 @@ def test_the_boost_of_a_domain_is_bounded(portal: Portal) -> None:
     person = dataclasses.replace(portal.admin, preferred_domain="finance")
     for fusion in Fusion:
         request = SearchRequest(query="When are invoices paid after receipt?", fusion=fusion)
-        assert searching.search(portal.services, person, request).hits[0].title == "pay"
+        assert engine.search(portal.services, person, request).hits[0].title == "pay"
 
 
 @pytest.mark.parametrize("normalisation", list(Normalisation))
@@ -199,7 +200,7 @@ def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
     handbook: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question is embedded, then the model's partition is gone and another serves."""
-    real, asked = models.loaded, []
+    real, asked = catalog.loaded, []
 
     def switch(services, registered, **urgency):
         asked.append(registered.name)
@@ -225,7 +226,7 @@ def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
 
     with handbook.services.database.begin() as session:
         before = find_active(session)
-    monkeypatch.setattr(models, "loaded", switch)
+    monkeypatch.setattr(catalog, "loaded", switch)
     outcome = search(handbook, "annual leave")
     assert asked[-1] == "next"
     assert outcome.hits[0].title == "leave"

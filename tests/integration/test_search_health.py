@@ -14,17 +14,11 @@ from portal.database import bm25
 from portal.domain.search import SearchOutcome, SearchRequest
 from portal.errors import RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
-from portal.services import (
-    Services,
-    accounts,
-    health,
-    model_builds,
-    model_switch,
-    models,
-    searching,
-    setup,
-    watch,
-)
+from portal.services import Services
+from portal.services.models import builds, catalog, switching
+from portal.services.operations import health, setup, watch
+from portal.services.people import accounts
+from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories import needs_bm25
 from tests.factories_endpoint import fake_endpoint, wait_until
@@ -39,7 +33,7 @@ def look(services: Services) -> dict[str, Any]:
 
 
 def ask(portal: Portal, query: str) -> SearchOutcome:
-    return searching.search(portal.services, portal.admin, SearchRequest(query))
+    return engine.search(portal.services, portal.admin, SearchRequest(query))
 
 
 def execute(portal: Portal, statement: str) -> None:
@@ -64,7 +58,7 @@ def test_keyword_index_that_is_gone_is_told_at_once_and_its_return_too(
 ) -> None:
     portal.add("The office closes at six.")
     execute(portal, LOSSES[loss])
-    assert searching.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
+    assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
     body = look(portal.services)
     assert (body["status"], body["keyword_backend"]) == ("degraded", "off")
     assert body["keyword_index"]["state"] == "absent"
@@ -127,9 +121,9 @@ def switch_to_endpoint(portal: Portal, url: str) -> None:
             }
         ),
     )
-    model = models.register(services, spec)
-    list(model_builds.build(services, model.name))
-    model_switch.switch(services, model.name)
+    model = catalog.register(services, spec)
+    list(builds.build(services, model.name))
+    switching.switch(services, model.name)
 
 
 def test_dead_endpoint_of_the_model_that_serves_is_told_though_another_is_configured(

@@ -16,7 +16,10 @@ from portal import create_app
 from portal.domain.documents import Visibility
 from portal.domain.people import Person
 from portal.domain.search import Correction, SearchOutcome
-from portal.services import Services, accounts, dynamic_config, library, searching
+from portal.services import Services
+from portal.services.documents import library
+from portal.services.people import accounts
+from portal.services.search import dynamic_config, engine
 from tests.conftest import Portal
 
 OFFICE = "The office closes at six. Visitors must sign in at the front desk."
@@ -126,7 +129,7 @@ def test_correction_is_told_and_undone_by_a_link(
     def search(*_arguments: object) -> SearchOutcome:
         return SearchOutcome("<ofice>", (), 0, "hybrid", ("keyword_slow",), correction=found)
 
-    monkeypatch.setattr(searching, "search", search)
+    monkeypatch.setattr(engine, "search", search)
     answer = client.get("/search?q=<ofice>&fuzzy=1", headers=headers(portal))
     page, words = answer.get_data(as_text=True), text_of(answer)
     assert "<office>" not in page

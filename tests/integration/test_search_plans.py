@@ -14,17 +14,17 @@ import numpy.typing as npt
 import pytest
 from sqlalchemy import text
 
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database import bm25
 from portal.domain.people import Person
 from portal.domain.search import SearchMode, SearchRequest
-from portal.services import searching
-from portal.store import keyword_candidates
-from portal.store.enabled_sets import EnabledSet
-from portal.store.search import Candidate, Trace
-from portal.store.search_statement import KeywordPlan, VectorPlan
-from portal.store.term_postings import Bm25Shape
-from portal.store.tuning import fetch_under
+from portal.services.search import engine
+from portal.store.search import keyword_candidates
+from portal.store.search.enabled_sets import EnabledSet
+from portal.store.search.legs import Candidate, Trace
+from portal.store.search.statement import KeywordPlan, VectorPlan
+from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.tuning import fetch_under
 from portal.text.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings
 from tests.integration import passages
@@ -222,7 +222,7 @@ def test_fewer_results_are_the_beginning_of_more(
         most: list[UUID] = []
         for top_n in (50, 20, 10, 5):
             request = SearchRequest(query, top_n=top_n, mode=mode)
-            hits = searching.search(process.services, person, request).hits
+            hits = engine.search(process.services, person, request).hits
             found = [hit.chunk_id for hit in hits]
             most = most or found
             assert found == most[:top_n], (query, top_n)
@@ -240,7 +240,7 @@ def test_order_stays_as_results_grow_where_the_selection_holds_the_worst_matches
         most: list[UUID] = []
         for top_n in (50, 20, 10, 5):
             request = SearchRequest(query, top_n=top_n)
-            hits = searching.search(corpus.services, person, request).hits
+            hits = engine.search(corpus.services, person, request).hits
             found = [hit.chunk_id for hit in hits]
             most = most or found
             assert found == most[:top_n], (query, top_n)

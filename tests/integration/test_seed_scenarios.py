@@ -14,7 +14,9 @@ from sqlalchemy.exc import IntegrityError
 from portal.database import bm25
 from portal.domain.search import Fusion, SearchMode, SearchRequest
 from portal.embeddings.hashing import HashingEmbedder
-from portal.services import Services, dynamic_config, searching, setup
+from portal.services import Services
+from portal.services.operations import setup
+from portal.services.search import dynamic_config, engine
 from portal.settings import HnswSettings, load_settings
 from tests.conftest import Portal
 
@@ -39,7 +41,7 @@ def test_weights_of_a_search_are_those_of_dynamic_config(garden: Portal) -> None
     )
 
     def weighted(vector: float, words: float) -> bool:
-        hits = searching.search(garden.services, garden.admin, request).hits
+        hits = engine.search(garden.services, garden.admin, request).hits
         return bool(hits) and all(
             hit.score == pytest.approx(vector * (hit.vector_score or 0) + words * hit.text_score)
             for hit in hits
@@ -111,7 +113,7 @@ def test_words_step_in_where_meaning_finds_nothing_near(
     embedder = HashingEmbedder()
     elsewhere = embedder.embed_query("glacier violin copper")
     monkeypatch.setattr(garden.services.embedder, "embed_query", lambda _query: elsewhere)
-    hits = searching.search(
+    hits = engine.search(
         garden.services, garden.admin, SearchRequest(query="quince", top_n=12)
     ).hits
     assert len(hits) == len(NOTES)

@@ -11,7 +11,9 @@ from flask.testing import FlaskClient
 
 from portal import create_app
 from portal.domain.documents import Visibility
-from portal.services import Services, conversations, library, selections
+from portal.services import Services
+from portal.services.answers import conversations
+from portal.services.documents import library, selections
 from tests.conftest import Portal
 
 DEFAULTS = "/api/user/document-defaults"

@@ -12,11 +12,15 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal import create_app
-from portal.bootstrap import build_services
+from portal.container import build_services
 from portal.database import bm25
 from portal.domain.chunks import NewChunk
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.services import Services, accounts, chunks, library, portal_semantic, selections, setup
+from portal.services import Services
+from portal.services.documents import chunks, library, selections
+from portal.services.operations import setup
+from portal.services.people import accounts
+from portal.services.search import portal_semantic
 from portal.settings import load_settings
 from tests.conftest import Portal, _execute, _with_name, make_settings
 from tests.factories import needs_bm25

@@ -8,8 +8,8 @@ from sqlalchemy import text
 from portal.domain.documents import Visibility
 from portal.domain.people import Person
 from portal.domain.search import Correction
-from portal.services import library as documents
-from portal.services import spelling
+from portal.services.documents import library as documents
+from portal.services.search import spelling
 from tests.conftest import Portal
 
 LIBRARY = {

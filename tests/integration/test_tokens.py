@@ -8,10 +8,10 @@ import jwt
 import pytest
 from flask.testing import FlaskClient
 
-from portal import context
 from portal.domain.people import Scope
 from portal.errors import InvalidToken, NameTaken, NotFound, WeakPassword, WrongCredentials
-from portal.services import accounts, invitations, sessions, tokens
+from portal.http import context
+from portal.services.people import accounts, invitations, sessions, tokens
 from tests.conftest import PASSWORD, Portal
 
 LIST = "/api/knowledge/documents"

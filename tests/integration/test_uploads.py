@@ -24,19 +24,11 @@ from portal.domain.documents import Visibility
 from portal.domain.jobs import JobStatus
 from portal.domain.people import Scope
 from portal.errors import PortalError, QuotaExceeded
-from portal.services import (
-    Services,
-    accounts,
-    idempotency,
-    indexing,
-    jobs,
-    library,
-    quotas,
-    sessions,
-    uploads,
-)
-from portal.services.attempts import BACKOFF_S
-from portal.services.disk_space import Room
+from portal.services import Services
+from portal.services.documents import idempotency, indexing, jobs, library, quotas, uploads
+from portal.services.documents.attempts import BACKOFF_S
+from portal.services.documents.disk_space import Room
+from portal.services.people import accounts, sessions
 from tests.conftest import Portal
 from tests.factories import upload
 

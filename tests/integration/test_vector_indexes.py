@@ -10,9 +10,11 @@ import pytest
 from sqlalchemy import text
 
 from portal.domain.search import SearchMode, SearchRequest
-from portal.services import Services, model_builds, model_switch, models, searching
-from portal.store import embedding_models, vector_index
-from portal.store.embedding_models import RegisteredModel
+from portal.services import Services
+from portal.services.models import builds, catalog, switching
+from portal.services.search import engine
+from portal.store.embedding_models import registry, vector_index
+from portal.store.embedding_models.registry import RegisteredModel
 from tests.conftest import Portal
 
 WORDS = ("coral", "tea", "bread", "lamp", "train", "heron", "violin", "granite", "cedar", "kiln")
@@ -25,7 +27,7 @@ def fill(portal: Portal) -> None:
 
 def serving(portal: Portal) -> RegisteredModel:
     with portal.services.database.begin() as session:
-        model = embedding_models.find_active(session)
+        model = registry.find_active(session)
     assert model
     return model
 
@@ -60,7 +62,7 @@ def test_index_is_built_used_and_right(
     )
     fill(portal)
     # The template's model has an index of the default kind; this puts the wanted one in its place.
-    list(model_builds.backfill(portal.services))
+    list(builds.backfill(portal.services))
     (index,) = indexes(portal)
     assert (index.method, index.is_valid) == (method, True)
     model = serving(portal)
@@ -69,7 +71,7 @@ def test_index_is_built_used_and_right(
     assert f"Index Scan using {index.name}" in plan(portal, model)
     for word in WORDS:
         request = SearchRequest(word, mode=SearchMode.VECTOR)
-        titles = [h.title for h in searching.search(portal.services, portal.admin, request).hits]
+        titles = [h.title for h in engine.search(portal.services, portal.admin, request).hits]
         assert word in titles[:2]
 
 
@@ -94,13 +96,13 @@ def test_long_vectors_get_the_nearest_type_that_can_be_indexed(
 @pytest.mark.parametrize("dimensions", [2500, 4500])
 def test_models_with_long_vectors_serve(portal: Portal, dimensions: int) -> None:
     fill(portal)
-    name = models.register(portal.services, f"hashing:long@{dimensions}").name
-    list(model_builds.build(portal.services, name))
-    model_switch.switch(portal.services, name)
+    name = catalog.register(portal.services, f"hashing:long@{dimensions}").name
+    list(builds.build(portal.services, name))
+    switching.switch(portal.services, name)
     (index,) = indexes(portal)
     assert f"Index Scan using {index.name}" in plan(portal, serving(portal))
     for mode in (SearchMode.VECTOR, SearchMode.HYBRID):
-        found = searching.search(portal.services, portal.admin, SearchRequest("heron", mode=mode))
+        found = engine.search(portal.services, portal.admin, SearchRequest("heron", mode=mode))
         assert "heron" in [hit.title for hit in found.hits][:2]
         assert found.degraded == ()
 
@@ -116,10 +118,10 @@ def test_changed_parameters_rebuild_the_index_and_unchanged_ones_do_not(
             return session.scalar(text("SELECT to_regclass(:name)::oid"), {"name": index.name})
 
     before = index_id()
-    list(model_builds.backfill(portal.services))
+    list(builds.backfill(portal.services))
     assert index_id() == before
     changed = make_services(search={"hnsw": {"m": 24, "ef_construction": 20}})
-    list(model_builds.backfill(changed))
+    list(builds.backfill(changed))
     assert index_id() != before
     (index,) = indexes(portal)
     assert index.options == {"m": 24, "ef_construction": 48}  # pgvector takes no less than 2 m.
@@ -141,7 +143,7 @@ def test_what_a_killed_index_build_left_is_removed(
             text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass(:name)"),
             {"name": name},
         )
-    list(model_builds.backfill(make_services(search={"hnsw": {"m": 24}})))
+    list(builds.backfill(make_services(search={"hnsw": {"m": 24}})))
     (index,) = indexes(portal)
     assert index.options["m"] == 24
 
@@ -160,8 +162,8 @@ def test_a_process_that_makes_its_database_first_can_send_vectors(database_url: 
         "database = Database(sys.argv[1])\n"
         "import numpy as np\n"
         "from psycopg.rows import scalar_row\n"
-        "from portal.store.tuning import fetch\n"
-        "from portal.store.vector_index import VectorParameter\n"
+        "from portal.store.search.tuning import fetch\n"
+        "from portal.store.embedding_models.vector_index import VectorParameter\n"
         "value = VectorParameter(np.array([3.0, 4.0], np.float32))\n"
         "with database.read() as session:\n"
         "    clause = text('SELECT vector_norm(CAST(:value AS vector))')\n"

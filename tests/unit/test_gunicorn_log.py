@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 from gunicorn.config import Config
 
-from portal.gunicorn_log import GunicornLog
-from portal.logs import configure_logs
+from portal.observability.gunicorn_log import GunicornLog
+from portal.observability.logs import configure_logs
 from portal.settings import load_settings
 
 # Every field that gunicorn documents, and headers and variables of each kind.

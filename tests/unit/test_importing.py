@@ -11,11 +11,11 @@ from rich.console import Console
 
 from portal.domain.documents import DocumentStatus, Failure, Visibility
 from portal.errors import EmptyFile
-from portal.importing import display as displays
-from portal.importing.display import Display, duration
-from portal.importing.tally import Pace, Tally, shown
-from portal.services.importing import ImportedFile, Outcome
-from portal.store.importing import Progress
+from portal.processes.importing import display as displays
+from portal.processes.importing.display import Display, duration
+from portal.processes.importing.tally import Pace, Tally, shown
+from portal.services.documents.importing import ImportedFile, Outcome
+from portal.store.documents.importing import Progress
 
 READY, FAILED, PROCESSING = (
     DocumentStatus.READY,

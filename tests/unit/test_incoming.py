@@ -12,8 +12,8 @@ import pytest
 
 from portal.database.cluster_files import CLUSTER
 from portal.errors import StorageFull, TooLarge
-from portal.incoming import Spool
-from portal.services.disk_space import Room
+from portal.http.incoming import Spool
+from portal.services.documents.disk_space import Room
 from portal.settings import Settings, load_settings
 
 MB = 1024 * 1024

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from portal import metric_files
+from portal.observability import metric_files
 
 # Counts as told on its standard input, and says so, until it is ended.
 PROCESS = """
 import os, pathlib, sys
-from portal import metric_files, metrics
+from portal.observability import metric_files, metrics
 metric_files.join(pathlib.Path(sys.argv[1]))
 for line in sys.stdin:
     word = line.strip()

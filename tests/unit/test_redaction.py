@@ -17,8 +17,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from portal.errors import InvalidSetting, NoSuchAccount
-from portal.logs import configure_logs
-from portal.redaction import scrub, told
+from portal.observability.logs import configure_logs
+from portal.observability.redaction import scrub, told
 from portal.settings import load_settings
 
 QUESTION = "why was mauve-elephant 退款 refused"
@@ -177,7 +177,7 @@ def test_a_line_that_cannot_be_made_shows_no_arguments(written: Read) -> None:
 
 
 def test_ids_of_request_and_trace_are_in_each_line(written: Read) -> None:
-    from portal import tracing
+    from portal.observability import tracing
 
     tracing.begin("a-request-id", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
     structlog.get_logger("portal.x").info("one")

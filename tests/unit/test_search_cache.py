@@ -19,12 +19,12 @@ from portal.domain.search import (
     Span,
     Weights,
 )
-from portal.services.search_cache import SearchCache, key_of
+from portal.services.search.cache import SearchCache, key_of
 from portal.settings import SearchSettings
-from portal.store.embedding_models import RegisteredModel
-from portal.store.enabled_sets import Versions
-from portal.store.keyword_index import KeywordState
-from portal.store.search_context import SearchContext
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.search.context import SearchContext
+from portal.store.search.enabled_sets import Versions
+from portal.store.search.keyword_index import KeywordState
 
 REQUEST = SearchRequest("a question", weights=Weights(0.5, 0.5))
 PERSON = Person(id=uuid4(), name="ann", is_admin=False)

@@ -10,8 +10,8 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal import tracing
-from portal.tracing import Trace
+from portal.observability import tracing
+from portal.observability.tracing import Trace
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

@@ -10,10 +10,10 @@ from typing import Any
 from flask import Flask
 from werkzeug.routing import Rule
 
-from portal import context
 from portal.api.openapi import components, errors
 from portal.api.openapi.examples import example_of, request_example
 from portal.domain.revisions import MOST_NUMBER
+from portal.http import context
 
 _TEXTUAL = ("application/json", "multipart/form-data")
 _LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")

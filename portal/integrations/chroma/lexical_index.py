@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from portal.store.term_postings import Bm25Shape, Postings
+from portal.store.search.term_postings import Bm25Shape, Postings
 from portal.text.analyser import index_terms, query_terms
 
 # What changed is counted apart from the rest until it is so many texts and such a part of it.

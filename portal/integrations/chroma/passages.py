@@ -23,7 +23,7 @@ from portal.integrations.chroma.collection import (
 from portal.integrations.chroma.words import OwnWords
 from portal.integrations.chroma_client import Client, chroma
 from portal.integrations.passage_store import CONTENT_TYPE, cosine, found, nearest_first
-from portal.store.term_postings import Bm25Shape
+from portal.store.search.term_postings import Bm25Shape
 from portal.text.analyser import query_terms
 
 LexicalLeg = Literal["native", "own"]

@@ -25,7 +25,7 @@ from portal.integrations.chroma.collection import OpenCollection, passages_of
 from portal.integrations.chroma.lexical_index import LexicalIndex
 from portal.integrations.chroma_client import DATABASE_FILE, Client
 from portal.integrations.passage_store import CONTENT_TYPE
-from portal.store.term_postings import Bm25Shape
+from portal.store.search.term_postings import Bm25Shape
 
 RECHECK_S = 30.0
 """How long records that others change on a server may be searched by their old words."""

@@ -33,7 +33,7 @@ from portal.integrations.chroma_import.reading import (
 )
 from portal.integrations.chroma_import.snapshot import snapshot
 from portal.services import Services
-from portal.services.vector_collections import Collections
+from portal.services.collections.records import Collections
 
 __all__ = ["Options", "Tenancy", "import_and_show"]
 

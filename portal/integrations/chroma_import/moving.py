@@ -28,9 +28,9 @@ from portal.integrations.chroma_import.reading import (
 )
 from portal.integrations.chroma_import.records import Unusable, clean, is_same, to_record
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY
-from portal.services.nearest_records import NEVER_INDEXED
-from portal.services.vector_collections import Collections
-from portal.store.vector_collections import VectorCollection
+from portal.services.collections.nearest import NEVER_INDEXED
+from portal.services.collections.records import Collections
+from portal.store.collections.rows import VectorCollection
 
 BATCH_SIZE = 500
 _EXAMPLES = 5

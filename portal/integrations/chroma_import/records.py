@@ -13,7 +13,7 @@ from portal.domain.vector_collections import NewRecord, StoredRecord
 from portal.errors import InvalidInput
 from portal.integrations.chroma_import.reading import ChromaRecord
 from portal.integrations.values import checked_ids, clean_metadata, document_name, vector_of
-from portal.services.collection_checks import common_length
+from portal.services.collections.checks import common_length
 from portal.text.storable import storable
 
 NO_TEXT = "no text: the empty text stands for it"

@@ -15,11 +15,12 @@ from portal.domain.addresses import passage_url
 from portal.domain.people import Person
 from portal.domain.search import MAX_QUERY_CHARACTERS, SearchRequest, Unit
 from portal.errors import NotFound
-from portal.services import Services, searching
-from portal.store import chunks as chunk_store
-from portal.store import sources
+from portal.services import Services
+from portal.services.search import engine
+from portal.store.answers import sources
+from portal.store.answers.sources import StoredSource
+from portal.store.documents import chunks as chunk_store
 from portal.store.session import Session
-from portal.store.sources import StoredSource
 from portal.text.storable import storable
 
 # Longer than any id of ours; what is longer is not looked at.
@@ -68,7 +69,7 @@ def search(services: Services, person: Person, arguments: SearchArguments) -> Se
     """Documents among what the person may see and has switched on. The query is text and nothing
     else. Raises what `searching.search` raises."""
     request = SearchRequest(storable(arguments.query), operators=False, one_hit_per=Unit.DOCUMENT)
-    found = searching.search(services, person, request)
+    found = engine.search(services, person, request)
     return SearchResults(
         results=[
             SearchResult(

@@ -31,7 +31,8 @@ from starlette.responses import JSONResponse
 from portal.domain.people import Scope
 from portal.errors import NotSignedIn, PortalError
 from portal.integrations.mcp.tools import VERIFIED_AT_ONCE, create_server, reader
-from portal.services import Services, tokens
+from portal.services import Services
+from portal.services.people import tokens
 
 PATH = "/mcp"
 

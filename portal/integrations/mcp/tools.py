@@ -37,7 +37,8 @@ from portal.integrations.mcp.documents import (
     search,
 )
 from portal.limits.calls import CallLimits
-from portal.services import Services, tokens
+from portal.services import Services
+from portal.services.people import tokens
 
 log = structlog.get_logger(__name__)
 

@@ -27,7 +27,7 @@ STOP_TIMEOUT_S = 20
 
 
 def command(data_dir: Path, *arguments: str) -> list[str]:
-    code = "import sys; from portal.cli import main; sys.exit(main())"
+    code = "import sys; from portal.processes.cli import main; sys.exit(main())"
     return [sys.executable, "-c", code, "serve", "--data-dir", str(data_dir), *arguments]
 
 

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.integrations.langchain import PostgresVectorStore
-from portal.services import model_switch
+from portal.services.models import switching
 from tests.conftest import Portal
 
 _WORDS = "zebrafish migrate by moonlight"
@@ -61,7 +61,7 @@ def test_no_page_of_the_portal_shows_them(
 
 
 def test_the_portal_s_models_are_its_own(portal: Portal, others: PostgresVectorStore) -> None:
-    names = [one.model.name for one in model_switch.list_models(portal.services)]
+    names = [one.model.name for one in switching.list_models(portal.services)]
     assert names == [portal.services.embedder.name]
     # A document that is read now is embedded for the portal's model alone.
     portal.add("Written after the collection was made.")
@@ -96,7 +96,7 @@ def test_the_portal_s_model_embeds_where_none_is_given(
 
 def test_serving_needs_no_langchain() -> None:
     script = (
-        "import sys, portal, portal.worker, portal.cli, portal.bootstrap\n"
+        "import sys, portal, portal.processes.worker, portal.processes.cli, portal.container\n"
         "print([name for name in sys.modules if name.startswith(('langchain', 'langsmith'))])"
     )
     done = subprocess.run(

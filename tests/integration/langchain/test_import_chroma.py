@@ -12,8 +12,8 @@ from portal.integrations.chroma_import.command import _remarks
 from portal.integrations.chroma_import.moving import Options, Tally, move
 from portal.integrations.chroma_import.reading import ChromaRecord
 from portal.services import Services
-from portal.services.vector_collections import Collections
-from portal.store.collection_writes import write
+from portal.services.collections.records import Collections
+from portal.store.collections.writes import write
 from tests.factories_shelf import Shelf
 from tests.integration.langchain.conftest import MakeStore
 
@@ -151,7 +151,7 @@ def test_what_is_lost_on_the_way_is_found_afterwards(
     def lose(session, collection, model, records) -> None:
         write(session, collection, model, [one for one in records if one.id != "id-8"])
 
-    monkeypatch.setattr("portal.store.collection_writes.write", lose)
+    monkeypatch.setattr("portal.store.collections.writes.write", lose)
     tally = move(collections, shelf, SMALL)
     assert (tally.missing.count, tally.missing.ids) == (1, ["id-8"])
     assert (tally.in_portal, tally.is_whole) == (COUNT - 1, False)
@@ -204,6 +204,6 @@ def test_an_import_counts_vectors_once(
         counted.append(arguments)
         return False
 
-    monkeypatch.setattr("portal.store.vector_collections.needs_index", count)
+    monkeypatch.setattr("portal.store.collections.rows.needs_index", count)
     assert move(collections, shelf, SMALL).is_whole
     assert len(counted) == 1

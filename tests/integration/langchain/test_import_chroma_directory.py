@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from portal.cli import main
 from portal.integrations.chroma_client import open_directory
 from portal.integrations.langchain import PostgresVectorStore
+from portal.processes.cli import main
 from tests.integration.langchain.conftest import MakeStore
 
 pytestmark = pytest.mark.chroma
@@ -177,7 +177,7 @@ def _assert_distances(
 
 KILLED = """
 import os, signal
-from portal.store import collection_writes
+from portal.store.collections import writes
 write, batches = collection_writes.write, []
 def write_and_die(*arguments):
     write(*arguments)
@@ -185,7 +185,7 @@ def write_and_die(*arguments):
     if len(batches) == 4:
         os.kill(os.getpid(), signal.SIGKILL)  # In the middle of the fourth transaction.
 collection_writes.write = write_and_die
-from portal.cli import main
+from portal.processes.cli import main
 main()
 """
 

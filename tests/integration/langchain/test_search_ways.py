@@ -12,10 +12,12 @@ from structlog.testing import capture_logs
 from portal.database import bm25
 from portal.domain.vector_collections import RecordFilter
 from portal.integrations.langchain import PostgresVectorStore
-from portal.store import collection_nearest, config
-from portal.store import vector_collections as collection_store
+from portal.store import config
+from portal.store.collections import by_vector
+from portal.store.collections import rows as collection_store
+from portal.store.embedding_models.vector_index import standing_indexes
 from portal.store.session import Database
-from portal.store.vector_index import VectorParameter, standing_indexes
+from portal.store.vector_parameters import VectorParameter
 from tests.integration.langchain.conftest import MakeStore
 from tests.integration.langchain.embeddings import WordEmbeddings
 
@@ -144,7 +146,7 @@ def test_much_is_searched_by_an_index(
         session.execute(text("SET LOCAL enable_sort = off"))
         question = VectorParameter(questions[0].astype(np.float32))
         binds: dict[str, Any] = {"question": question, "candidates": 10}
-        statement = collection_nearest.index_statement(
+        statement = by_vector.index_statement(
             collection, collection.index_shape, RecordFilter(), binds
         )
         plan = "\n".join(session.scalars(text(f"EXPLAIN {statement}"), binds))

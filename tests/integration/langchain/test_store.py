@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from sqlalchemy import text
 
 from portal.integrations.langchain import PostgresVectorStore
-from portal.services.vector_collections import Collections
+from portal.services.collections.records import Collections
 from portal.store.ordered_ids import ids_in_order
 from portal.store.session import Database
 from tests.factories import run_apart

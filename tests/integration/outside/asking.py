@@ -11,7 +11,8 @@ from portal.errors import (
     InvalidToken,
     PortalError,
 )
-from portal.services import Services, tokens
+from portal.services import Services
+from portal.services.people import tokens
 from tests.conftest import Portal
 
 DOCUMENTS = "/api/knowledge/documents"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from portal.services import Services, accounts, outside_accounts
+from portal.services import Services
+from portal.services.people import accounts, outside_accounts
 from tests.conftest import Portal
 from tests.factories_issuer import (
     AUDIENCE,

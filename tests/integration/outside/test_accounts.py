@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import text
 
-from portal.cli import main
 from portal.errors import (
     InvalidToken,
     NoSuchAccount,
     UnknownSubject,
 )
-from portal.services import accounts, outside_accounts, tokens
+from portal.processes.cli import main
+from portal.services.people import accounts, outside_accounts, tokens
 from tests.conftest import Portal
 from tests.factories_issuer import (
     AUDIENCE,

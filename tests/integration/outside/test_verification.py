@@ -18,7 +18,8 @@ from portal.errors import (
     InvalidToken,
     WrongCredentials,
 )
-from portal.services import Services, sessions, tokens
+from portal.services import Services
+from portal.services.people import sessions, tokens
 from portal.store import migrations
 from tests.conftest import Portal
 from tests.factories_issuer import (

@@ -16,7 +16,7 @@ from portal.domain.semantic import PassageStore
 from portal.integrations.chroma_client import open_directory, open_server
 from portal.integrations.passage_store import StoredPassages
 from portal.integrations.passage_stores import open_passage_store
-from portal.services.vector_collections import Collections
+from portal.services.collections.records import Collections
 from portal.settings import SearchSettings
 from portal.store.session import Database
 from tests.factories import needs_bm25

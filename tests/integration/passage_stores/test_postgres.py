@@ -9,7 +9,7 @@ from portal.database import bm25
 from portal.integrations.passage_stores import open_passage_store
 from portal.integrations.postgres_passages import NO_KEYWORD_INDEX
 from portal.services import Services
-from portal.services.vector_collections import Collections
+from portal.services.collections.records import Collections
 from portal.settings import SearchSettings
 from tests.factories import needs_bm25
 from tests.integration.passage_stores.world import (

@@ -13,10 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from portal.backups import archive
-from portal.backups.archive import DATABASE, MANIFEST, SECRET_KEY, Writer, new_file, opened
-from portal.backups.manifest import FORMAT_VERSION, Manifest
 from portal.errors import BackupRefused
+from portal.processes.backups import archive
+from portal.processes.backups.archive import (
+    DATABASE,
+    MANIFEST,
+    SECRET_KEY,
+    Writer,
+    new_file,
+    opened,
+)
+from portal.processes.backups.manifest import FORMAT_VERSION, Manifest
 
 DUMP = bytes(range(256)) * 4000
 KEY = b"a key that signs"

@@ -16,8 +16,10 @@ from bench.truth import Truth
 from portal.domain.search import SearchMode
 from portal.embeddings import background
 from portal.embeddings.calibration import Calibration
-from portal.services import Services, accounts, setup
-from portal.services.searching import search
+from portal.services import Services
+from portal.services.operations import setup
+from portal.services.people import accounts
+from portal.services.search.engine import search
 
 SIZE, SEED = 200, 7
 

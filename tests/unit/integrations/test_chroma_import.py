@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from portal.cli import main
 from portal.domain.vector_collections import StoredRecord
 from portal.errors import ServerSetup
 from portal.integrations.chroma_import import records, snapshot
@@ -27,6 +26,7 @@ from portal.integrations.chroma_import.reading import (
     distance_of,
 )
 from portal.integrations.chroma_import.records import Unusable, is_same, to_record
+from portal.processes.cli import main
 from tests.factories_shelf import Shelf
 
 VECTOR = [0.5, -1.0]

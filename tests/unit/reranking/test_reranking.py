@@ -9,7 +9,7 @@ import pytest
 
 from portal.errors import RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
-from portal.services.reranking import rerank
+from portal.services.search.reranking import rerank
 from portal.settings import RerankSettings
 
 CODE = RerankerUnavailable.code

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from portal.errors import TooManyAnswers, TooManyOwnAnswers
-from portal.services.answer_slots import AnswerSlots
+from portal.services.answers.slots import AnswerSlots
 from portal.settings import ChatSettings
 
 

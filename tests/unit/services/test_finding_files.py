@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.services.finding_files import find_files
+from portal.services.documents.finding_files import find_files
 
 
 def test_files_are_found_in_order_and_only_those_that_are_meant(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from portal.domain.semantic import SemanticResult
 from portal.errors import EmbedderUnavailable, Unavailable
-from portal.redaction import redact, tell_exception
-from portal.services.rank_fusion import fuse
-from portal.services.semantic_search import SemanticSearch
+from portal.observability.redaction import redact, tell_exception
+from portal.services.search.rank_fusion import fuse
+from portal.services.search.semantic import SemanticSearch
 from tests.factories_semantic import (
     QUERY_VECTOR,
     FakeBackend,

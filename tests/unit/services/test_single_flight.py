@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from portal.services.single_flight import SingleFlight
+from portal.services.operations.single_flight import SingleFlight
 
 
 def test_who_asks_while_another_does_gets_that_answer():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from portal.domain.sightings import Seen
 from portal.errors import EmbedderUnavailable
-from portal.services.watch import FAILED_FOR_S, WELL_FOR_S, Watch
+from portal.services.operations.watch import FAILED_FOR_S, WELL_FOR_S, Watch
 from tests.factories_endpoint import wait_until
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from apiflask import APIFlask
 
-from portal import context, web
+from portal import web
+from portal.http import context
 from portal.services import Services
 from portal.settings import Settings
 

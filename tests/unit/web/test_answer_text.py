@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup, escape
 
 from portal.domain.answering import SentenceSupport
-from portal.web.answer_text import to_html
+from portal.web.answers.html import to_html
 
 FLAG = Markup("<b>flag</b>")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from portal.web.api_docs import code_spans
-from portal.web.api_reference import Operation, read
+from portal.web.operations.api_docs import code_spans
+from portal.web.operations.api_reference import Operation, read
 
 NOTE = {
     "type": "object",

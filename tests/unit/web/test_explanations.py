@@ -11,8 +11,9 @@ from flask_babel import force_locale
 from portal.domain.explaining import Absence, FailedFilter, OtherDocument, WhyNot
 from portal.domain.search import SearchMode
 from portal.embeddings.confidence import Source
-from portal.phrases import ABSENCES, FAILED_FILTERS, absence_message
-from portal.web import admin_search, explanations
+from portal.http.messages import ABSENCES, FAILED_FILTERS, absence_message
+from portal.web.operations import search_settings
+from portal.web.search import explanations
 
 DOCUMENT = "00000000-0000-0000-0000-000000000000"
 
@@ -119,6 +120,6 @@ def test_every_reason_has_its_words(app: Flask, locale: str) -> None:
 
 
 def test_every_search_setting_has_its_words() -> None:
-    from portal.services.dynamic_config import DynamicConfig
+    from portal.services.search.dynamic_config import DynamicConfig
 
-    assert set(admin_search.WORDS) == set(DynamicConfig.model_fields)
+    assert set(search_settings.WORDS) == set(DynamicConfig.model_fields)

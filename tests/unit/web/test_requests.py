@@ -6,8 +6,9 @@ import pytest
 
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.domain.search import SearchMode
-from portal.web import documents, reading, search
+from portal.web.documents import listing, reading
 from portal.web.layout import wants_fragment
+from portal.web.search import pages
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_a_fragment_answers_only_htmx_and_its_target(app, headers, target, expec
 
 def test_the_lists_address_holds_only_what_filters(app):
     with app.test_request_context("/documents?q=+a+&status=failed&type=pdf&domain="):
-        query = documents.list_query()
+        query = listing.list_query()
     assert query.arguments() == {"q": "a", "status": "failed", "type": "pdf"}
     assert query.filters.status is DocumentStatus.FAILED
     assert query.filters.media_type is MediaType.PDF
@@ -35,15 +36,15 @@ def test_the_lists_address_holds_only_what_filters(app):
 
 def test_a_filter_that_does_not_exist_filters_nothing(app):
     with app.test_request_context("/documents?status=lost&type=exe"):
-        assert not documents.list_query().is_filtered
+        assert not listing.list_query().is_filtered
 
 
 def test_watched_rows_are_few_and_well_formed(app):
     one = "00000000-0000-0000-0000-000000000001"
     many = "&".join(f"watch={one}.queued" for _ in range(100))
     with app.test_request_context(f"/documents/progress?watch=x&{many}"):
-        watched = documents._watched()
-    assert len(watched) == documents.WATCH_LIMIT
+        watched = listing._watched()
+    assert len(watched) == listing.WATCH_LIMIT
     assert {status for _, status in watched} == {"queued"}
 
 
@@ -53,14 +54,14 @@ def test_watched_rows_are_few_and_well_formed(app):
 )
 def test_a_search_shows_a_bounded_number(app, address, count):
     with app.test_request_context(f"/search?q=x{address}"):
-        assert search._question().count == count
+        assert pages._question().count == count
 
 
 def test_a_searchs_address_is_its_shortest(app):
     with app.test_request_context("/search?q=水&mode=hybrid&n=10&domain="):
-        assert search._question().arguments() == {"q": "水"}
+        assert pages._question().arguments() == {"q": "水"}
     with app.test_request_context("/search?q=水&mode=vector&domain=law"):
-        question = search._question()
+        question = pages._question()
     assert question.mode is SearchMode.VECTOR
     assert question.arguments(n=20) == {"q": "水", "mode": "vector", "domain": "law", "n": 20}
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from flask import request
 
-from portal import context
+from portal.http import context
 from portal.web import security
 
 

@@ -6,7 +6,7 @@ import pytest
 from babel.messages.catalog import Catalog
 from flask_babel import force_locale
 
-from portal import phrases
+from portal.http import messages
 from portal.ingest import media_types
 from portal.web import translations
 
@@ -45,19 +45,19 @@ def _kinds() -> set[str]:
 @pytest.mark.parametrize("kind", sorted(_kinds()))
 def test_every_kind_of_file_that_is_refused_has_its_chinese_name(app, kind):
     with app.test_request_context(), force_locale("zh_Hans_CN"):
-        assert phrases.translated(kind) != kind
+        assert messages.translated(kind) != kind
 
 
-@pytest.mark.parametrize("template", phrases.TEMPLATES)
+@pytest.mark.parametrize("template", messages.TEMPLATES)
 def test_no_phrase_shadows_another(app, template):
     values = {name: name for name in translations.PLACES.findall(template)}
     text = template % values if "%" in template else template
     with app.test_request_context(), force_locale("en"):
-        assert phrases.translated(text) == text
+        assert messages.translated(text) == text
 
 
 def test_numbers_inside_a_phrase_are_kept(app):
     with app.test_request_context(), force_locale("zh_Hans_CN"):
-        words = phrases.translated("2 of 9 pages have no text (pictures?): 3, 7")
+        words = messages.translated("2 of 9 pages have no text (pictures?): 3, 7")
         assert words == "共 9 页，其中 2 页没有文字（可能是图片）：3, 7"
-        assert phrases.translated("什么也不像") == "什么也不像"
+        assert messages.translated("什么也不像") == "什么也不像"

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from portal.api import validation
-from portal.api.auth import Credentials, RevokeRequest
-from portal.api.chunk_search_schemas import BatchBody, HybridBody, SemanticBody, TextBody
+from portal.api.people.auth import Credentials, RevokeRequest
 from portal.api.schemas import RequestModel
+from portal.api.search.chunk_search_schemas import BatchBody, HybridBody, SemanticBody, TextBody
 
 LANGUAGES = "language takes one of these: 'auto', 'simple', 'english', 'chinese', 'en', 'zh'"
 SCALARS = {"query": "a", "top_k": 0, "highlight": "yes", "fuzzy": "yes", "job_id": "7"}

@@ -1,0 +1,111 @@
+"""Passages under the job that made them (seed 002): list, read, add, delete."""
+
+from __future__ import annotations
+
+from math import ceil
+from uuid import UUID
+
+from apiflask import APIBlueprint
+
+from portal.api.documents.chunk_schemas import (
+    AddChunksBody,
+    AddedChunksModel,
+    AddedChunksResponse,
+    ChunkListModel,
+    ChunkListResponse,
+    ChunkModel,
+    ChunkQuery,
+    ChunkResponse,
+    DeleteChunksQuery,
+    DeletedModel,
+    DeletedResponse,
+    PaginationModel,
+)
+from portal.api.schemas import error_responses
+from portal.domain.chunks import NewChunk
+from portal.http import context
+from portal.limits import limited
+from portal.services.documents import chunks
+
+blueprint = APIBlueprint(
+    "chunks",
+    __name__,
+    url_prefix="/api/v1/jobs/<uuid:job_id>/chunks",
+    tag={"name": "Chunks", "description": "The passages that a job made of a document."},
+)
+
+
+@blueprint.get("")
+@blueprint.input(ChunkQuery, location="query")
+@blueprint.output(ChunkListResponse)
+@blueprint.doc(summary="List a job's passages")
+@limited("list_chunks")
+def list_chunks(job_id: UUID, query_data: ChunkQuery) -> ChunkListResponse:
+    limit, offset = query_data.limit, query_data.offset
+    page = chunks.list_chunks(
+        context.services(),
+        context.person(),
+        job_id,
+        limit=limit,
+        offset=offset,
+        order=query_data.sort_by,
+        descending=query_data.sort_order == "desc",
+    )
+    pagination = PaginationModel(
+        total=page.total_count,
+        page=offset // limit + 1,
+        per_page=limit,
+        total_pages=ceil(page.total_count / limit),
+    )
+    items = [ChunkModel.of(chunk) for chunk in page.items]
+    return ChunkListResponse(data=ChunkListModel(chunks=items, pagination=pagination))
+
+
+@blueprint.post("")
+@blueprint.input(AddChunksBody, location="json")
+@blueprint.output(AddedChunksResponse, status_code=201)
+@blueprint.doc(
+    summary="Add passages to a document",
+    description="For the document's owner and administrators. All are added or none; they are "
+    "searched and cited from then on. A chunk_index that is taken is a 409, as is a job whose "
+    "passages are not, or not any more, the ones that are searched.",
+    responses=error_responses(409),
+)
+def add_chunks(job_id: UUID, json_data: AddChunksBody) -> AddedChunksResponse:
+    new = [NewChunk(one.content, one.chunk_index, one.metadata) for one in json_data.passages]
+    added = chunks.add_chunks(context.services(), context.person(), job_id, new)
+    items = [ChunkModel.of(chunk) for chunk in added]
+    return AddedChunksResponse(data=AddedChunksModel(chunks=items, total=len(items)))
+
+
+@blueprint.delete("")
+@blueprint.input(DeleteChunksQuery, location="query")
+@blueprint.output(DeletedResponse)
+@blueprint.doc(
+    summary="Delete a job's passages",
+    description="For good: the document is then found by none of them. Its text, its file and "
+    "what answers quote of it stay. With `only_added` those alone that programs added go.",
+    responses=error_responses(409),
+)
+def delete_chunks(job_id: UUID, query_data: DeleteChunksQuery) -> DeletedResponse:
+    deleted = chunks.delete_chunks(
+        context.services(), context.person(), job_id, only_added=query_data.only_added
+    )
+    return DeletedResponse(data=DeletedModel(deleted=deleted))
+
+
+@blueprint.get("/<uuid:chunk_id>")
+@blueprint.output(ChunkResponse)
+@blueprint.doc(summary="One passage")
+@limited("get_chunk")
+def get_chunk(job_id: UUID, chunk_id: UUID) -> ChunkResponse:
+    chunk = chunks.get_chunk(context.services(), context.person(), job_id, chunk_id)
+    return ChunkResponse(data=ChunkModel.of(chunk))
+
+
+@blueprint.delete("/<uuid:chunk_id>")
+@blueprint.output(DeletedResponse)
+@blueprint.doc(summary="Delete a passage", responses=error_responses(409))
+def delete_chunk(job_id: UUID, chunk_id: UUID) -> DeletedResponse:
+    chunks.delete_chunk(context.services(), context.person(), job_id, chunk_id)
+    return DeletedResponse(data=DeletedModel(deleted=1))

@@ -1,0 +1,177 @@
+"""/v1 of seed 004: documents as stored, search with scores that add up, answers, backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from apiflask import APIBlueprint
+
+from portal.api.documents.documents_v1_schemas import (
+    AnswerBody,
+    AnswerResponse,
+    DocumentHitModel,
+    DocumentSearchBody,
+    DocumentSearchQuery,
+    DocumentSearchResponse,
+    EmbedBody,
+    EmbedResponse,
+    HybridWeightsModel,
+    StoredDocumentModel,
+    UsedWeightsModel,
+)
+from portal.api.optional_body import body_may_be_missing
+from portal.api.schemas import error_responses
+from portal.domain.addresses import passage_url
+from portal.domain.search import Weights
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.answers import single_answer
+from portal.services.documents import library
+from portal.services.models import backfilling
+from portal.services.search import document_search
+from portal.services.search.document_search import DocumentHit
+
+blueprint = APIBlueprint(
+    "documents_v1",
+    __name__,
+    url_prefix="/v1",
+    tag={"name": "Documents v1", "description": "Documents, search and answers with plain scores."},
+)
+
+# Programs compare with it, so it is the same in every language; `message` says why.
+ANSWER_UNAVAILABLE = "answer unavailable"
+
+
+@blueprint.get("/documents/<uuid:document_id>")
+@blueprint.output(StoredDocumentModel)
+@blueprint.doc(
+    summary="A document as stored",
+    description="Its title and its text as indexed. One that is still being read, or that could "
+    "not be, has no text yet and is not found.",
+)
+def get_document(document_id: UUID) -> StoredDocumentModel:
+    services, person = context.services(), context.person()
+    summary = library.get_summary(services, person, document_id)
+    _, body = library.read_text(services, person, document_id)
+    return StoredDocumentModel(
+        id=summary.id, title=summary.title, body=body, created_at=summary.created_at
+    )
+
+
+@blueprint.get("/search")
+@blueprint.input(DocumentSearchQuery, location="query")
+@blueprint.output(DocumentSearchResponse)
+@blueprint.doc(summary="Search documents with the configured weights")
+def search_by_address(query_data: DocumentSearchQuery) -> DocumentSearchResponse:
+    return _search(query_data.q, query_data.limit, None)
+
+
+@blueprint.post("/search")
+@context.reads
+@blueprint.input(DocumentSearchBody, location="json")
+@blueprint.output(DocumentSearchResponse)
+@blueprint.doc(
+    summary="Search documents",
+    description="One hit a document, by its best passage. Where the embedding model does not "
+    "answer in time, words alone are searched: `degraded` is true and `reasons` says so.",
+)
+def search(json_data: DocumentSearchBody) -> DocumentSearchResponse:
+    return _search(json_data.query, json_data.limit, json_data.weights)
+
+
+def _search(query: str, limit: int, asked: HybridWeightsModel | None) -> DocumentSearchResponse:
+    weights = _weights(asked)
+    found = document_search.search(
+        context.services(), context.person(), query, limit=limit, weights=weights
+    )
+    return DocumentSearchResponse(
+        query=found.query,
+        hits=_hits(found.hits, found.query),
+        weights=UsedWeightsModel(text=weights.text, vector=weights.vector),
+        degraded=bool(found.degraded),
+        reasons=list(found.degraded),
+    )
+
+
+def _weights(asked: HybridWeightsModel | None) -> Weights:
+    weights = document_search.default_weights(context.services())
+    if asked is None:
+        return weights
+    return Weights(
+        vector=weights.vector if asked.vector is None else asked.vector,
+        text=weights.text if asked.text is None else asked.text,
+    )
+
+
+def _hits(hits: Sequence[DocumentHit], query: str) -> list[DocumentHitModel]:
+    return [_hit(hit, query) for hit in hits]
+
+
+def _hit(hit: DocumentHit, query: str) -> DocumentHitModel:
+    passage = hit.passage
+    return DocumentHitModel(
+        id=passage.document_id,
+        document_id=passage.document_id,
+        title=passage.title,
+        text_score=hit.text_score,
+        vec_score=hit.vec_score,
+        final_score=hit.final_score,
+        chunk_id=passage.chunk_id,
+        excerpt=passage.excerpt,
+        highlights=[[span.start, span.end] for span in passage.highlights],
+        page=passage.page,
+        page_label=passage.page_label,
+        heading=passage.heading,
+        confidence=passage.confidence,
+        low_confidence=passage.low_confidence,
+        source=passage.source,
+        url=passage_url(passage.document_id, passage.chunk_id, query),
+    )
+
+
+@blueprint.post("/answer")
+@context.reads
+@blueprint.input(AnswerBody, location="json")
+@blueprint.output(AnswerResponse)
+@blueprint.doc(
+    summary="Answer a question",
+    description="From the best passage of each of the `k` documents that a search finds. Nothing "
+    "is stored. Where the chat model gives no answer, the hits are there all the same.",
+)
+def answer(json_data: AnswerBody) -> AnswerResponse:
+    given = single_answer.answer(
+        context.services(),
+        context.person(),
+        json_data.query,
+        k=json_data.k,
+        weights=_weights(json_data.weights),
+        language="zh" if context.language().startswith("zh") else "en",
+    )
+    return AnswerResponse(
+        answer=ANSWER_UNAVAILABLE if given.error is not None else given.text,
+        citations=list(given.citations),
+        hits=_hits(given.hits, json_data.query),
+        status=given.status,
+        message=error_message(given.error) if given.error is not None else None,
+        degraded=bool(given.degraded),
+        reasons=list(given.degraded),
+    )
+
+
+@blueprint.post("/ingest/embed")
+@context.for_administrators
+@body_may_be_missing(EmbedBody)
+@blueprint.input(EmbedBody, location="json")
+@blueprint.output(EmbedResponse)
+@blueprint.doc(
+    summary="Embed passages that have no vector",
+    description="By the model that serves, one batch, all of it or nothing. Two callers at once "
+    "take turns: neither embeds what the other did.",
+    responses=error_responses(409),
+)
+def embed(json_data: EmbedBody) -> EmbedResponse:
+    done = backfilling.embed_batch(
+        context.services(), context.person(), batch_size=json_data.batch_size
+    )
+    return EmbedResponse(model=done.model, embedded=done.embedded, remaining=done.remaining)

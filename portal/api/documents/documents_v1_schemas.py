@@ -1,0 +1,125 @@
+"""Bodies of /v1: documents, hits whose scores add up, answers that cite documents, backfill."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from portal.api.schemas import CleanText, PageLabel, RequestModel, ResponseModel
+from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchMode
+from portal.services.answers.single_answer import AnswerStatus
+from portal.services.models.backfilling import DEFAULT_BATCH
+
+_MOST_WEIGHT = 1000
+
+Query = Annotated[
+    CleanText,
+    Field(
+        min_length=1,
+        max_length=MAX_QUERY_CHARACTERS,
+        examples=["年假有多少天？"],
+        description="text and nothing else: what looks like SQL or markup is looked for",
+    ),
+]
+Weight = Annotated[float | None, Field(ge=0, le=_MOST_WEIGHT, allow_inf_nan=False)]
+
+
+class StoredDocumentModel(ResponseModel):
+    """A document just as it is stored."""
+
+    id: UUID
+    title: str
+    body: str = Field(description="the text as indexed", examples=["员工每年有十五天带薪年假。"])
+    created_at: AwareDatetime
+
+
+class HybridWeightsModel(RequestModel):
+    """Not both 0. What is left out counts as configured."""
+
+    text: Weight = Field(None, description="of `text_score`; configured: 0.35")
+    vector: Weight = Field(None, description="of `vec_score`; configured: 0.65")
+
+
+class DocumentSearchQuery(RequestModel):
+    q: Query
+    limit: int = Field(10, ge=1, le=MAX_RESULTS, description="documents wanted")
+
+
+class DocumentSearchBody(RequestModel):
+    query: Query
+    limit: int = Field(10, ge=1, le=MAX_RESULTS, description="documents wanted")
+    weights: HybridWeightsModel | None = None
+
+
+class UsedWeightsModel(ResponseModel):
+    text: float
+    vector: float
+
+
+class DocumentHitModel(ResponseModel):
+    """A document, by its best passage."""
+
+    id: UUID = Field(description="the document's, as `document_id`")
+    document_id: UUID
+    title: str
+    text_score: float = Field(description="BM25 as a share of the best passage's, in [0, 1]")
+    vec_score: float = Field(description="cosine to the question; 0 where there is no vector")
+    final_score: float = Field(
+        description="weights.text × text_score + weights.vector × vec_score; orders the hits"
+    )
+    chunk_id: UUID = Field(description="the passage that scores best")
+    excerpt: str = Field(description="of that passage")
+    highlights: list[list[int]] = Field(description="[start, end] in characters of the excerpt")
+    page: int | None
+    page_label: PageLabel
+    heading: str | None
+    confidence: float = Field(description="calibrated chance that the passage is relevant")
+    low_confidence: bool
+    source: SearchMode = Field(description="what found it: words, meaning or both")
+    url: str = Field(description="opens the document at the passage")
+
+
+class DegradedModel(ResponseModel):
+    degraded: bool = Field(description="whether something was done without")
+    reasons: list[str] = Field(
+        description="what, in codes such as `embedder_unavailable`: words alone were searched",
+        examples=[[]],
+    )
+
+
+class DocumentSearchResponse(DegradedModel):
+    query: str
+    hits: list[DocumentHitModel]
+    weights: UsedWeightsModel = Field(description="those that `final_score` was made with")
+
+
+class AnswerBody(RequestModel):
+    query: Query
+    k: int = Field(5, ge=1, le=MAX_RESULTS, description="documents to answer from")
+    weights: HybridWeightsModel | None = None
+
+
+class AnswerResponse(DegradedModel):
+    answer: str = Field(
+        description="Markdown; marker [n] names the n-th of `citations`. `answer unavailable` "
+        "where the chat model gave nothing",
+        examples=["每年十五天 [1]。"],
+    )
+    citations: list[UUID] = Field(description="documents that the answer cites, by first use")
+    hits: list[DocumentHitModel] = Field(description="what it was answered from, best first")
+    status: AnswerStatus = Field(
+        description="`abstained`: what was found holds no answer, and `answer` says so"
+    )
+    message: str | None = Field(None, description="with `unavailable`: why, and what to do")
+
+
+class EmbedBody(RequestModel):
+    batch_size: int = Field(DEFAULT_BATCH, ge=1, le=1000, description="most passages to embed now")
+
+
+class EmbedResponse(ResponseModel):
+    model: str = Field(description="the embedding model that serves", examples=["hashing-384"])
+    embedded: int = Field(description="passages that got a vector now")
+    remaining: int = Field(description="passages that still have none")

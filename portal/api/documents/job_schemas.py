@@ -1,0 +1,87 @@
+"""How far documents are, as JSON."""
+
+from __future__ import annotations
+
+from typing import Self
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from portal.api.schemas import PageQuery, ResponseModel
+from portal.domain.documents import Failure
+from portal.domain.jobs import Job, JobStage, JobStatus, ListedJob
+from portal.http.messages import failure_message
+
+
+class FailureModel(ResponseModel):
+    code: str
+    message: str
+
+    @classmethod
+    def of(cls, failure: Failure | None) -> Self | None:
+        """In the reader's language."""
+        return cls(code=failure.code, message=failure_message(failure)) if failure else None
+
+
+class JobModel(ResponseModel):
+    id: UUID
+    document_id: UUID
+    status: JobStatus = Field(examples=[JobStatus.PROCESSING])
+    stage: JobStage | None = Field(
+        description="what it is at, or was at when it ended; null: nothing yet",
+        examples=[JobStage.EMBEDDING],
+    )
+    done: int = Field(description="pages while it reads, passages while it embeds", examples=[340])
+    total: int = Field(description="of so many; 0: not counted yet", examples=[900])
+    attempts: int = Field(description="attempts begun, the one under way included", examples=[1])
+    error: FailureModel | None = Field(
+        description="why the last attempt failed, also while another is to come", examples=[None]
+    )
+    queued_at: AwareDatetime
+    started_at: AwareDatetime | None
+    finished_at: AwareDatetime | None
+    retry_at: AwareDatetime | None = Field(
+        description="when the next attempt is due, after one that failed", examples=[None]
+    )
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        return cls.model_validate(fields(job))
+
+
+class ListedJobModel(JobModel):
+    title: str = Field(description="of the document")
+    owner: str
+
+
+def fields(job: Job) -> dict[str, object]:
+    same = {name: getattr(job, name) for name in JobModel.model_fields if name != "error"}
+    return same | {"error": FailureModel.of(job.failure)}
+
+
+def listed_model(listed: ListedJob) -> ListedJobModel:
+    return ListedJobModel.model_validate(
+        fields(listed.job) | {"title": listed.title, "owner": listed.owner_name}
+    )
+
+
+class QueueModel(ResponseModel):
+    queued: int = Field(description="documents that wait")
+    processing: int = Field(description="documents that are being read")
+    failed: int = Field(description="failed documents that one may try again")
+    waiting_since: AwareDatetime | None = Field(description="when the first that waits was queued")
+
+
+class JobListResponse(ResponseModel):
+    jobs: list[ListedJobModel]
+    queue: QueueModel
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+
+
+class JobQuery(PageQuery):
+    status: JobStatus | None = Field(None, description="only jobs in this state")
+    limit: int = Field(50, ge=1, le=200, description="jobs a page")
+
+
+class RetriedResponse(ResponseModel):
+    count: int = Field(description="documents that were queued again", examples=[3])

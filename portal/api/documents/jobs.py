@@ -1,0 +1,93 @@
+"""Jobs: following how documents are prepared, cancelling, and trying again."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+
+from portal.api.documents.job_schemas import (
+    JobListResponse,
+    JobQuery,
+    ListedJobModel,
+    QueueModel,
+    RetriedResponse,
+    listed_model,
+)
+from portal.api.documents.knowledge import TAG, document_model
+from portal.api.documents.knowledge_schemas import DocumentModel
+from portal.api.schemas import error_responses
+from portal.http import context
+from portal.services.documents import jobs, library
+
+blueprint = APIBlueprint("jobs", __name__, url_prefix="/api/knowledge", tag=TAG)
+
+
+@blueprint.get("/jobs")
+@blueprint.input(JobQuery, location="query")
+@blueprint.output(JobListResponse)
+@blueprint.doc(
+    summary="List jobs",
+    description="Each is one ingestion of a document that one may see, newest first.",
+)
+def list_jobs(query_data: JobQuery) -> JobListResponse:
+    services, person = context.services(), context.person()
+    page = jobs.list_jobs(
+        services,
+        person,
+        status=query_data.status,
+        cursor=query_data.cursor,
+        limit=query_data.limit,
+    )
+    return JobListResponse(
+        jobs=[listed_model(item) for item in page.items],
+        queue=QueueModel.model_validate(jobs.queue_state(services, person)),
+        next_cursor=page.next_cursor,
+    )
+
+
+@blueprint.get("/jobs/<uuid:job_id>")
+@blueprint.output(ListedJobModel)
+@blueprint.doc(summary="One job")
+def get_job(job_id: UUID) -> ListedJobModel:
+    return listed_model(jobs.get_job(context.services(), context.person(), job_id))
+
+
+@blueprint.post("/documents/<uuid:document_id>/cancel")
+@blueprint.output(DocumentModel)
+@blueprint.doc(
+    summary="Cancel preparing a document",
+    description="What is stored of it is kept for another try; it is not searched.",
+    responses=error_responses(409),
+)
+def cancel(document_id: UUID) -> DocumentModel:
+    jobs.cancel(context.services(), context.person(), document_id)
+    return _document(document_id)
+
+
+@blueprint.post("/documents/<uuid:document_id>/retry")
+@blueprint.output(DocumentModel, status_code=202)
+@blueprint.doc(
+    summary="Try a document again that failed or was cancelled",
+    description="409 also when its file is another document of its owner by now.",
+    responses=error_responses(409),
+)
+def retry(document_id: UUID) -> DocumentModel:
+    jobs.retry(context.services(), context.person(), document_id)
+    return _document(document_id)
+
+
+@blueprint.post("/documents/retry-failed")
+@blueprint.output(RetriedResponse, status_code=202)
+@blueprint.doc(
+    summary="Try all one's failed documents again",
+    description="Administrators: everybody's. New versions and files read again that failed are "
+    "among them, what was cancelled is not; those whose file is another document of their owner "
+    "by now stay as they are.",
+)
+def retry_failed() -> RetriedResponse:
+    return RetriedResponse(count=jobs.retry_failed(context.services(), context.person()))
+
+
+def _document(document_id: UUID) -> DocumentModel:
+    return document_model(library.get_summary(context.services(), context.person(), document_id))

@@ -1,0 +1,355 @@
+"""The knowledge API of seed 001: search, and the documents that it searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import Response, request, stream_with_context
+
+from portal.api.documents.job_schemas import FailureModel, JobModel
+from portal.api.documents.knowledge_schemas import (
+    IDEMPOTENCY_HEADER,
+    UPLOAD_BODY,
+    ContentResponse,
+    CorrectionModel,
+    DeleteQuery,
+    DocumentDetailModel,
+    DocumentListResponse,
+    DocumentModel,
+    DocumentQuery,
+    ReindexRequest,
+    ResultModel,
+    SearchBody,
+    SearchResponse,
+    UploadedModel,
+    UploadResponse,
+    WhyQuery,
+    WhyResponse,
+)
+from portal.api.optional_body import body_may_be_missing
+from portal.api.schemas import error_responses, file_response_doc
+from portal.domain.addresses import passage_url
+from portal.domain.documents import (
+    DocumentDetail,
+    DocumentFilter,
+    DocumentSummary,
+    MediaType,
+    Visibility,
+)
+from portal.domain.jobs import Job
+from portal.domain.search import (
+    SearchHit,
+    SearchRequest,
+    Weights,
+)
+from portal.errors import InvalidInput, MalformedRequest
+from portal.http import context
+from portal.http.messages import absence_message, translated
+from portal.services.documents import idempotency, jobs, library, rereading, uploads
+from portal.services.documents.uploads import UploadReceipt
+from portal.services.search import engine, explaining
+
+TAG = {"name": "Knowledge", "description": "Search, and the documents that are searched."}
+
+blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag=TAG)
+
+
+@blueprint.post("/search")
+@blueprint.input(SearchBody, location="json")
+@blueprint.output(SearchResponse)
+@blueprint.doc(
+    summary="Search by meaning and by words",
+    responses=error_responses(404),
+)
+@context.reads
+def search(json_data: SearchBody) -> SearchResponse:
+    if not json_data.query.strip():
+        raise InvalidInput(reason="query has nothing but white space; write a question")
+    weights = json_data.weights
+    if weights is not None and weights.vector + weights.text <= 0:
+        raise InvalidInput(reason="weights are both 0; one is to be more than 0")
+    outcome = engine.search(
+        context.services(),
+        context.person(),
+        SearchRequest(
+            query=json_data.query,
+            top_n=json_data.top_n,
+            mode=json_data.mode,
+            fusion=json_data.fusion,
+            normalisation=json_data.normalisation,
+            weights=Weights(weights.vector, weights.text) if weights else None,
+            domain=json_data.domain,
+            conversation_id=json_data.conversation_id,
+            threshold=json_data.threshold,
+            fuzzy=json_data.fuzzy,
+            explain=json_data.explain,
+        ),
+    )
+    return SearchResponse(
+        query=outcome.query,
+        results=[_result(hit, outcome.query) for hit in outcome.hits],
+        total_count=outcome.total_count,
+        search_method=outcome.search_method,
+        degraded=list(outcome.degraded),
+        correction=CorrectionModel.model_validate(outcome.correction)
+        if outcome.correction
+        else None,
+        off_topic=outcome.off_topic,
+        explanation=outcome.explanation,
+    )
+
+
+def _result(hit: SearchHit, query: str) -> ResultModel:
+    return ResultModel(
+        document_id=hit.document_id,
+        chunk_id=hit.chunk_id,
+        title=hit.title,
+        excerpt=hit.excerpt,
+        highlights=[[span.start, span.end] for span in hit.highlights],
+        page=hit.page,
+        page_label=hit.page_label,
+        heading=hit.heading,
+        score=hit.score,
+        vector_score=hit.vector_score,
+        text_score=hit.text_score,
+        confidence=hit.confidence,
+        low_confidence=hit.low_confidence,
+        source=hit.source,
+        vector_rank=hit.vector_rank,
+        text_rank=hit.text_rank,
+        rerank_score=hit.rerank_score,
+        matched_words=list(hit.matched_words),
+        duplicate_count=hit.duplicate_count,
+        url=passage_url(hit.document_id, hit.chunk_id, query),
+    )
+
+
+@blueprint.get("/search/why")
+@blueprint.input(WhyQuery, location="query")
+@blueprint.output(WhyResponse)
+@blueprint.doc(
+    summary="Why a document is not among the results",
+    description="The one reason, and the real rank of a document that is searched. Takes what "
+    "the search takes; a document that one may not see is not found.",
+    responses=error_responses(404),
+)
+def why_not(query_data: WhyQuery) -> WhyResponse:
+    if not query_data.query.strip():
+        raise InvalidInput(reason="query has nothing but white space; write a question")
+    wishes = query_data.model_dump(exclude={"document_id"})
+    answer = explaining.why_not(
+        context.services(), context.person(), SearchRequest(**wishes), query_data.document_id
+    )
+    values = {name: getattr(answer, name) for name in WhyResponse.model_fields if name != "message"}
+    return WhyResponse.model_validate(values | {"message": absence_message(answer)})
+
+
+_TYPES = {media_type.short: media_type for media_type in MediaType}
+
+
+def _fields(summary: DocumentSummary, job: Job | None = None) -> dict[str, Any]:
+    return {
+        "id": summary.id,
+        "title": summary.title,
+        "file_name": summary.file_name,
+        "type": summary.media_type.short,
+        "media_type": summary.media_type,
+        "bytes": summary.size_bytes,
+        "status": summary.status,
+        "error": FailureModel.of(summary.failure),
+        "visibility": summary.visibility,
+        "domain": summary.domain,
+        "owner": summary.owner_name,
+        "job_id": summary.job_id,
+        "job": JobModel.of(job) if job else None,
+        "chunk_count": summary.chunk_count,
+        "created_at": summary.created_at,
+        "warnings": [translated(warning) for warning in summary.warnings],
+        "url": f"/documents/{summary.id}",
+    }
+
+
+def document_model(summary: DocumentSummary) -> DocumentModel:
+    """A document as lists show it, with its last job."""
+    return DocumentModel(**_fields(summary, _jobs([summary]).get(summary.id)))
+
+
+def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
+    job_ids = [summary.job_id for summary in summaries if summary.job_id]
+    return jobs.newest_jobs(context.services(), job_ids)
+
+
+@blueprint.get("/documents")
+@blueprint.input(DocumentQuery, location="query")
+@blueprint.output(DocumentListResponse)
+@blueprint.doc(summary="List documents")
+def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
+    page = library.list_documents(
+        context.services(),
+        context.person(),
+        filters=DocumentFilter(
+            status=query_data.status,
+            media_type=_TYPES[query_data.type.upper()] if query_data.type else None,
+            domain=query_data.domain,
+            title_contains=query_data.q,
+        ),
+        cursor=query_data.cursor,
+        limit=query_data.limit,
+    )
+    newest = _jobs(page.items)
+    return DocumentListResponse(
+        documents=[DocumentModel(**_fields(item, newest.get(item.id))) for item in page.items],
+        total_count=page.total_count,
+        next_cursor=page.next_cursor,
+    )
+
+
+def describe_files(spec: dict[str, Any], path: str, body: dict[str, Any]) -> None:
+    """Add a multipart body, which is read as a stream and has no model, to the document, and the
+    key under which it may be sent again."""
+    operation = spec["paths"][path]["post"]
+    operation["requestBody"] = body
+    operation.setdefault("parameters", []).append(IDEMPOTENCY_HEADER)
+
+
+def describe_upload(spec: dict[str, Any]) -> None:
+    describe_files(spec, "/api/knowledge/documents", UPLOAD_BODY)
+
+
+@blueprint.post("/documents")
+@blueprint.output(UploadResponse, status_code=202)
+@blueprint.doc(
+    summary="Upload documents",
+    description="`file` may be repeated: all of them are taken, or none. With `Idempotency-Key` a "
+    "repeated request gets the same answer and stores nothing twice. What goes beyond the quota "
+    "is 413 `quota_exceeded`, with `details` `{size_bytes, used_bytes, limit_bytes}`.",
+    responses=error_responses(409, 413, 415, 422, 507),
+)
+def upload_documents() -> UploadResponse:
+    files = request.files.getlist("file")
+    if not files:
+        raise MalformedRequest(reason="send the document as multipart form data, in `file`")
+    title = request.form.get("title")
+    if title and len(files) > 1:
+        raise InvalidInput(reason="a title goes with a single file")
+    try:
+        visibility = Visibility(request.form.get("visibility", "shared"))
+    except ValueError as error:
+        raise InvalidInput(reason="visibility is shared or private") from error
+
+    def store() -> dict[str, Any]:
+        receipts = uploads.store_uploads(
+            context.services(),
+            context.person(),
+            [uploads.Upload(file.stream, file.filename or "unnamed") for file in files],
+            title=title,
+            domain=request.form.get("domain"),
+            visibility=visibility,
+        )
+        response = UploadResponse(documents=[uploaded_model(receipt) for receipt in receipts])
+        return response.model_dump(mode="json")
+
+    answer = idempotency.once(
+        context.services(),
+        context.person(),
+        key=request.headers.get("Idempotency-Key"),
+        body_sha256=lambda: uploads.digest_of(
+            [file.stream for file in files],
+            [title, request.form.get("domain"), visibility.value, *(f.filename for f in files)],
+        ),
+        action=store,
+    )
+    for document in answer["documents"]:
+        # An answer that was kept for this key may be of an older version, which knew neither.
+        document.setdefault("job", None)
+        document.setdefault("warnings", [])
+    return UploadResponse.model_validate(answer)
+
+
+def uploaded_model(receipt: UploadReceipt) -> UploadedModel:
+    """What an upload is answered."""
+    document = document_model(receipt.document)
+    return UploadedModel(**document.model_dump(), is_duplicate=receipt.is_duplicate)
+
+
+@blueprint.get("/documents/<uuid:document_id>")
+@blueprint.output(DocumentDetailModel)
+@blueprint.doc(summary="One document")
+def get_document(document_id: UUID) -> DocumentDetailModel:
+    detail: DocumentDetail = library.get_document(context.services(), context.person(), document_id)
+    return DocumentDetailModel(
+        **document_model(detail.summary).model_dump(),
+        sha256=detail.sha256,
+        revision_id=detail.revision_id,
+        extractor=detail.extractor,
+        encoding=detail.encoding,
+        page_count=detail.page_count,
+        character_count=detail.character_count,
+    )
+
+
+@blueprint.delete("/documents/<uuid:document_id>")
+@blueprint.input(DeleteQuery, location="query")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(summary="Delete a document")
+def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
+    remove = library.purge_document if query_data.purge else library.delete_document
+    remove(context.services(), context.person(), document_id)
+    return ""
+
+
+@blueprint.post("/documents/<uuid:document_id>/restore")
+@blueprint.output(DocumentModel)
+@blueprint.doc(summary="Take out of the trash")
+def restore_document(document_id: UUID) -> DocumentModel:
+    library.restore_document(context.services(), context.person(), document_id)
+    return document_model(library.get_summary(context.services(), context.person(), document_id))
+
+
+@blueprint.post("/documents/<uuid:document_id>/reindex")
+@body_may_be_missing(ReindexRequest)
+@blueprint.input(ReindexRequest)
+@blueprint.output(DocumentModel, status_code=202)
+@blueprint.doc(
+    summary="Read a document again",
+    description="In another encoding, or with what was installed since. Its present text is "
+    "searched until the new one is ready; 409 while it is being prepared, and when its file is "
+    "another document of its owner by now.",
+    responses=error_responses(404, 409),
+)
+def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentModel:
+    rereading.reread(context.services(), context.person(), document_id, encoding=json_data.encoding)
+    summary = library.get_summary(context.services(), context.person(), document_id)
+    return document_model(summary)
+
+
+@blueprint.get("/documents/<uuid:document_id>/content")
+@blueprint.output(ContentResponse)
+@blueprint.doc(summary="The text as indexed")
+def get_content(document_id: UUID) -> ContentResponse:
+    revision_id, text = library.read_text(context.services(), context.person(), document_id)
+    return ContentResponse(id=document_id, revision_id=revision_id, text=text)
+
+
+@blueprint.get("/documents/<uuid:document_id>/file")
+@blueprint.doc(
+    summary="The original file",
+    responses=file_response_doc("the file as it was uploaded", *MediaType),
+)
+def get_file(document_id: UUID) -> Response:
+    file = library.open_file(context.services(), context.person(), document_id)
+    return file_response(file)
+
+
+def file_response(file: library.StoredFile) -> Response:
+    """The original as a download: what people upload is never shown as a page of ours."""
+    response = Response(stream_with_context(file.parts), mimetype=file.media_type.value)
+    response.content_length = file.size_bytes
+    response.headers["Content-Disposition"] = (
+        f"attachment; filename*=UTF-8''{quote(file.file_name, safe='')}"
+    )
+    return response

@@ -1,0 +1,264 @@
+"""Bodies of the knowledge API: what it takes and what it gives."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BeforeValidator, Field
+
+from portal.api.documents.job_schemas import FailureModel, JobModel
+from portal.api.schemas import CleanText, PageLabel, PageQuery, RequestModel, ResponseModel
+from portal.domain.documents import DocumentStatus, MediaType, Visibility
+from portal.domain.explaining import Absence
+from portal.domain.search import (
+    MAX_QUERY_CHARACTERS,
+    MAX_RESULTS,
+    Fusion,
+    Normalisation,
+    SearchMode,
+)
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class WeightsModel(RequestModel):
+    vector: Weight = 0.7
+    text: Weight = 0.3
+
+
+class SearchBody(RequestModel):
+    query: CleanText = Field(
+        min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["年假有多少天？"]
+    )
+    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="unset: the configured 5")
+    mode: SearchMode = Field(SearchMode.HYBRID, description="by meaning, by words, or both")
+    fusion: Fusion | None = Field(None, description="unset: the configured one")
+    normalisation: Normalisation | None = Field(
+        None, description="how weighted fusion brings both scores to one scale; unset: configured"
+    )
+    weights: WeightsModel | None = Field(None, description="unset: the configured 0.7 and 0.3")
+    domain: CleanText | None = Field(None, max_length=100, description="only this domain")
+    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+    threshold: float | None = Field(
+        None, ge=0, le=1, allow_inf_nan=False, description="leave out what scores below"
+    )
+    fuzzy: bool = Field(
+        False, description="search for likely spellings of words that stand in no document"
+    )
+    explain: bool = Field(False, description="say which plan ran and how long each leg took")
+
+
+class ResultModel(ResponseModel):
+    document_id: UUID
+    chunk_id: UUID
+    title: str
+    excerpt: str
+    highlights: list[list[int]] = Field(
+        description="[start, end] in characters of the excerpt", examples=[[[0, 2]]]
+    )
+    page: int | None
+    page_label: PageLabel
+    heading: str | None
+    score: float = Field(description="orders the results; its scale is the fusion's")
+    vector_score: float | None = Field(description="cosine similarity")
+    text_score: float = Field(description="BM25 in [0, 1]")
+    confidence: float = Field(description="calibrated chance that the passage is relevant")
+    low_confidence: bool
+    source: SearchMode
+    vector_rank: int | None = Field(description="place by meaning, from 1; null: not found by it")
+    text_rank: int | None = Field(description="place by words, from 1; null: not found by them")
+    rerank_score: float | None = Field(description="of the re-ranking model, where one ran")
+    matched_words: list[str] = Field(
+        description="words of the question as the passage has them", examples=[["年假"]]
+    )
+    duplicate_count: int = Field(description="near-identical passages that this one stands for")
+    url: str = Field(description="opens the document at the passage")
+
+
+class CorrectionModel(ResponseModel):
+    query: str = Field(description="the whole question as it would read")
+    replaced: list[tuple[str, str]] = Field(
+        description="[as asked, as corrected]", examples=[[["anual", "annual"]]]
+    )
+    is_applied: bool = Field(description="whether it was searched for, or is a suggestion")
+
+
+class SearchResponse(ResponseModel):
+    query: str
+    results: list[ResultModel]
+    total_count: int
+    search_method: SearchMode
+    degraded: list[str] = Field(description="what the search did without", examples=[[]])
+    correction: CorrectionModel | None = Field(
+        None, description="another spelling of the query", examples=[None]
+    )
+    off_topic: bool = Field(description="nothing found looks like an answer")
+    explanation: dict[str, Any] | None = Field(
+        None, description="with `explain`: plan and times", examples=[None]
+    )
+
+
+class WhyQuery(RequestModel):
+    query: CleanText = Field(
+        min_length=1,
+        max_length=MAX_QUERY_CHARACTERS,
+        description="the question of the search",
+        examples=["年假有多少天？"],
+    )
+    document_id: UUID = Field(description="the document that is missed")
+    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+    mode: SearchMode = Field(SearchMode.HYBRID, description="as in the search")
+    fusion: Fusion | None = Field(None, description="as in the search")
+    normalisation: Normalisation | None = Field(None, description="as in the search")
+    domain: CleanText | None = Field(None, max_length=100, description="as in the search")
+    threshold: float | None = Field(
+        None, ge=0, le=1, allow_inf_nan=False, description="as in the search"
+    )
+    fuzzy: bool = Field(False, description="as in the search")
+    top_n: int | None = Field(None, ge=1, le=MAX_RESULTS, description="as in the search")
+
+
+class FailedFilterModel(ResponseModel):
+    kind: Literal["domain", "type", "title", "phrase", "word", "together"]
+    operand: str = Field(examples=["年假"])
+
+
+class OtherDocumentModel(ResponseModel):
+    id: UUID
+    title: str
+    rank: int
+
+
+class WhyResponse(ResponseModel):
+    document_id: UUID
+    title: str
+    reason: Absence = Field(
+        description="the one reason; `in_results`: it is there, at `rank`",
+        examples=[Absence.IN_RESULTS],
+    )
+    message: str = Field(description="what it is and what to do, in the reader's language")
+    rank: int | None = Field(description="place of its best passage among all, from 1")
+    ranked_beyond: int | None = Field(description="with `ranked`, it comes after so many")
+    shown_count: int | None = Field(description="how many results the search gives")
+    score: float | None
+    threshold: float | None
+    chunk_id: UUID | None = Field(description="its best passage, where it is ranked")
+    status: DocumentStatus | None = Field(description="with `not_ready`")
+    failed_filter: FailedFilterModel | None = Field(
+        description="with `excluded_by_filter`", examples=[None]
+    )
+    duplicate_of: OtherDocumentModel | None = Field(
+        description="the result that says the same", examples=[None]
+    )
+
+
+class DocumentModel(ResponseModel):
+    id: UUID
+    title: str
+    file_name: str
+    type: Literal["PDF", "TXT", "MD", "HTML", "DOCX"]
+    media_type: MediaType
+    bytes: int
+    status: DocumentStatus = Field(examples=[DocumentStatus.READY])
+    error: FailureModel | None = Field(description="why it failed", examples=[None])
+    visibility: Visibility
+    domain: str | None
+    owner: str
+    job_id: UUID | None = Field(description="its last ingestion")
+    job: JobModel | None = Field(description="how far that is")
+    chunk_count: int
+    created_at: AwareDatetime
+    url: str
+    warnings: list[str] = Field(
+        description="what could not be read of it, such as pages without text", examples=[[]]
+    )
+
+
+class DocumentDetailModel(DocumentModel):
+    sha256: str
+    revision_id: UUID | None
+    extractor: str | None = Field(examples=["pypdfium2"])
+    encoding: str | None = Field(description="of a text file", examples=[None])
+    page_count: int
+    character_count: int
+
+
+class DocumentListResponse(ResponseModel):
+    documents: list[DocumentModel]
+    total_count: int
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+
+
+class DocumentQuery(PageQuery):
+    status: DocumentStatus | None = Field(None, description="only documents in this state")
+    type: Annotated[Literal["pdf", "txt", "md", "html", "docx"], BeforeValidator(_lower)] | None = (
+        Field(None, description="only documents of this format")
+    )
+    domain: CleanText | None = Field(None, max_length=100, description="only this domain")
+    q: CleanText | None = Field(None, max_length=300, description="part of the title")
+    limit: int = Field(50, ge=1, le=200, description="documents a page")
+
+
+class UploadedModel(DocumentModel):
+    is_duplicate: bool = Field(description="the same bytes were already there")
+
+
+class UploadResponse(ResponseModel):
+    documents: list[UploadedModel]
+
+
+UPLOAD_BODY = {
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["file"],
+                "properties": {
+                    "file": {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {"type": "string", "format": "binary"},
+                    },
+                    "title": {"type": "string", "maxLength": 300},
+                    "domain": {"type": "string", "maxLength": 100},
+                    "visibility": {"type": "string", "enum": ["shared", "private"]},
+                },
+            }
+        }
+    },
+    "required": True,
+}
+
+
+IDEMPOTENCY_HEADER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+    "description": "the same key and body get the same answer for a day",
+}
+
+
+class DeleteQuery(RequestModel):
+    purge: bool = Field(False, description="erase for good instead of moving to the trash")
+
+
+class ReindexRequest(RequestModel):
+    encoding: CleanText | None = Field(
+        None,
+        min_length=1,
+        max_length=40,
+        description="of a text file or a web page, such as `gb18030`; null: as it is recognised",
+        examples=["gb18030"],
+    )
+
+
+class ContentResponse(ResponseModel):
+    id: UUID
+    revision_id: UUID
+    text: str

@@ -1,0 +1,109 @@
+"""Notifications: how preparing one's documents ended, until one has read it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import AwareDatetime, Field
+
+from portal.api.documents.job_schemas import FailureModel
+from portal.api.documents.knowledge import TAG
+from portal.api.schemas import PageQuery, RequestModel, ResponseModel
+from portal.domain.notifications import MOST_UNREAD_COUNTED, Beside, Notification, NotificationKind
+from portal.http import context
+from portal.http.messages import translated
+from portal.services.documents import notifications
+
+_MOST_IDS = 1000
+
+blueprint = APIBlueprint("notifications_api", __name__, url_prefix="/api/notifications", tag=TAG)
+
+
+class NotificationQuery(PageQuery):
+    unread: bool = Field(False, description="true: only what was not read yet")
+    limit: int = Field(50, ge=1, le=200, description="notifications a page")
+
+
+class NotificationModel(ResponseModel):
+    id: UUID
+    kind: NotificationKind = Field(
+        description="`ready`: it can be searched. `failed`: see `error` and `beside`",
+        examples=[NotificationKind.READY],
+    )
+    document_id: UUID
+    job_id: UUID
+    title: str = Field(description="of the document, as it is now")
+    beside: Beside | None = Field(
+        description="of one that failed: what failed beside a text that is still searched, a new "
+        "`version` of the document or a `reread`; null: there is no text",
+        examples=[None],
+    )
+    error: FailureModel | None = Field(description="why it failed", examples=[None])
+    warnings: list[str] = Field(description="what of it could not be read", examples=[[]])
+    created_at: AwareDatetime
+    read_at: AwareDatetime | None = Field(description="null: not read yet", examples=[None])
+
+
+class NotificationListResponse(ResponseModel):
+    notifications: list[NotificationModel]
+    unread_count: int = Field(
+        description=f"of all, whatever was asked for; {MOST_UNREAD_COUNTED}: or more", examples=[3]
+    )
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+
+
+class ReadBody(RequestModel):
+    ids: list[UUID] = Field(
+        default_factory=list, max_length=_MOST_IDS, description="these are read"
+    )
+    all: bool = Field(False, description="true: all are read, whatever `ids`", examples=[True])
+
+
+class ReadResponse(ResponseModel):
+    unread_count: int = Field(
+        description=f"what is left; {MOST_UNREAD_COUNTED}: or more", examples=[0]
+    )
+
+
+@blueprint.get("")
+@blueprint.input(NotificationQuery, location="query")
+@blueprint.output(NotificationListResponse)
+@blueprint.doc(
+    summary="List one's notifications",
+    description="One for each document of one's own that became ready or failed, newest first. "
+    "Asking changes nothing: pages still show what they have not shown.",
+)
+def list_notifications(query_data: NotificationQuery) -> NotificationListResponse:
+    services, person = context.services(), context.person()
+    page = notifications.list_notifications(
+        services,
+        person,
+        unread_only=query_data.unread,
+        cursor=query_data.cursor,
+        limit=query_data.limit,
+    )
+    return NotificationListResponse(
+        notifications=[_model(item) for item in page.items],
+        unread_count=notifications.state(services, person).unread,
+        next_cursor=page.next_cursor,
+    )
+
+
+@blueprint.post("/read")
+@blueprint.input(ReadBody, location="json")
+@blueprint.output(ReadResponse)
+@blueprint.doc(
+    summary="Mark notifications as read",
+    description="Those with these ids, or all. Ids that are not one's own change nothing.",
+)
+def mark_read(json_data: ReadBody) -> ReadResponse:
+    services, person = context.services(), context.person()
+    notifications.mark_read(services, person, None if json_data.all else json_data.ids)
+    return ReadResponse(unread_count=notifications.state(services, person).unread)
+
+
+def _model(item: Notification) -> NotificationModel:
+    same = {name: getattr(item, name, None) for name in NotificationModel.model_fields}
+    words = {"warnings": [translated(warning) for warning in item.warnings]}
+    return NotificationModel.model_validate(same | words | {"error": FailureModel.of(item.failure)})

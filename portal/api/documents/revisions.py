@@ -1,0 +1,162 @@
+"""New versions of documents, and their earlier ones: an addition to the API of seed 001."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import Response, request
+
+from portal.api.documents.knowledge import TAG, describe_files, file_response, uploaded_model
+from portal.api.documents.knowledge_schemas import UploadedModel
+from portal.api.documents.revision_schemas import (
+    VERSION_BODY,
+    DifferencesQuery,
+    DifferencesResponse,
+    RevisionContentResponse,
+    RevisionListResponse,
+    RevisionModel,
+    RevisionQuery,
+    StretchModel,
+)
+from portal.api.schemas import error_responses, file_response_doc
+from portal.domain.documents import MediaType
+from portal.errors import InvalidInput, MalformedRequest
+from portal.http import context
+from portal.services.documents import idempotency, revisions, uploads
+from portal.text.differences import characters_changed
+from portal.text.stretches import part_of
+
+_PATH = "/documents/<uuid:document_id>/revisions"
+
+blueprint = APIBlueprint("revisions_api", __name__, url_prefix="/api/knowledge", tag=TAG)
+
+
+def describe_upload(spec: dict[str, Any]) -> None:
+    describe_files(spec, "/api/knowledge/documents/{document_id}/revisions", VERSION_BODY)
+
+
+@blueprint.post(_PATH)
+@blueprint.output(UploadedModel, status_code=202)
+@blueprint.doc(
+    summary="Upload a new version of a document",
+    description="Its present text is searched until the new one is read, and takes its place at "
+    "once then; it stays readable for what cites it. A version that is being read gives way to "
+    "this one. With `is_duplicate` the document has these very bytes and nothing was queued; where "
+    "they are its present text's, a version that is being read is taken back. 409 when another "
+    "document of its owner has them.",
+    responses=error_responses(404, 409),
+)
+def add_revision(document_id: UUID) -> UploadedModel:
+    files = request.files.getlist("file")
+    if not files:
+        raise MalformedRequest(reason="send the new version as multipart form data, in `file`")
+    if len(files) > 1:
+        raise InvalidInput(reason="a version is a single file")
+    upload = uploads.Upload(files[0].stream, files[0].filename or "unnamed")
+
+    def store() -> dict[str, Any]:
+        receipt = revisions.add_version(context.services(), context.person(), document_id, upload)
+        return uploaded_model(receipt).model_dump(mode="json")
+
+    answer = idempotency.once(
+        context.services(),
+        context.person(),
+        key=request.headers.get("Idempotency-Key"),
+        body_sha256=lambda: uploads.digest_of(
+            [upload.stream], ["revision", str(document_id), upload.file_name]
+        ),
+        action=store,
+    )
+    return UploadedModel.model_validate(answer)
+
+
+@blueprint.get(_PATH)
+@blueprint.input(RevisionQuery, location="query")
+@blueprint.output(RevisionListResponse)
+@blueprint.doc(
+    summary="List the revisions of a document",
+    description="Each text that is searched or was, with the file it was read from.",
+    responses=error_responses(404),
+)
+def list_revisions(document_id: UUID, query_data: RevisionQuery) -> RevisionListResponse:
+    page = revisions.list_revisions(
+        context.services(),
+        context.person(),
+        document_id,
+        cursor=query_data.cursor,
+        limit=query_data.limit,
+    )
+    return RevisionListResponse(
+        revisions=[
+            RevisionModel.model_validate(asdict(one) | {"bytes": one.size_bytes})
+            for one in page.items
+        ],
+        total_count=page.total_count,
+        next_cursor=page.next_cursor,
+    )
+
+
+@blueprint.delete(f"{_PATH}/unread")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Discard a version that could not be read",
+    description="Erases a new version that failed or was cancelled, with its file; 409 where there "
+    "is none.",
+    responses=error_responses(404, 409),
+)
+def discard_unread(document_id: UUID) -> str:
+    revisions.discard_unread(context.services(), context.person(), document_id)
+    return ""
+
+
+@blueprint.get(f"{_PATH}/<int:number>/content")
+@blueprint.output(RevisionContentResponse)
+@blueprint.doc(summary="The text of a revision", responses=error_responses(404))
+def get_revision_content(document_id: UUID, number: int) -> RevisionContentResponse:
+    revision, text = revisions.read_text(context.services(), context.person(), document_id, number)
+    return RevisionContentResponse(
+        id=document_id, revision_id=revision.id, number=revision.number, text=text
+    )
+
+
+@blueprint.get(f"{_PATH}/<int:number>/file")
+@blueprint.doc(
+    summary="The file that a revision was read from",
+    responses=file_response_doc("the file as it was uploaded", *MediaType) | error_responses(404),
+)
+def get_revision_file(document_id: UUID, number: int) -> Response:
+    return file_response(
+        revisions.open_file(context.services(), context.person(), document_id, number)
+    )
+
+
+@blueprint.get(f"{_PATH}/<int:number>/differences")
+@blueprint.input(DifferencesQuery, location="query")
+@blueprint.output(DifferencesResponse)
+@blueprint.doc(
+    summary="What tells a revision from another one",
+    description="By lines, and by words inside of changed ones; what is far from any change is "
+    "`folded`. Long differences come in parts; 413 where two texts are too long to be compared, "
+    "503 while others are.",
+    responses=error_responses(404, 413),
+)
+def get_differences(
+    document_id: UUID, number: int, query_data: DifferencesQuery
+) -> DifferencesResponse:
+    compared = revisions.compare(
+        context.services(), context.person(), document_id, number, against=query_data.against
+    )
+    added, removed = characters_changed(compared.pieces)
+    part = part_of(compared.pieces, query_data.part)
+    return DifferencesResponse(
+        number=compared.revision.number,
+        against=compared.against.number,
+        characters_added=added,
+        characters_removed=removed,
+        part=part.number,
+        part_count=part.count,
+        stretches=[StretchModel.model_validate(stretch) for stretch in part.stretches],
+    )

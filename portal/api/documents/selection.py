@@ -1,0 +1,177 @@
+"""The selection API of seed 000: which documents count, for a person and in a conversation."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import Field, StrictBool
+
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.domain.selection import DocumentSwitch, SelectionPage, SelectionSource
+from portal.http import context
+from portal.services.documents import selections
+
+MOST_SWITCHES = 1000
+
+_TAG = {
+    "name": "Selection",
+    "description": "Which documents count: for a person, and in one conversation.",
+}
+
+blueprint = APIBlueprint("selection_api", __name__, url_prefix="/api", tag=_TAG)
+
+
+class SwitchQuery(RequestModel):
+    q: CleanText = Field("", max_length=200, description="only titles that contain this")
+    cursor: str | None = Field(
+        None, max_length=2000, description="`next_cursor` of the page before"
+    )
+    limit: int = Field(MOST_SWITCHES, ge=1, le=MOST_SWITCHES, description="documents a page")
+
+
+class SwitchBody(RequestModel):
+    enabled: StrictBool
+
+
+class SwitchModel(ResponseModel):
+    document_id: UUID
+    title: str
+    enabled: bool = Field(description="what holds")
+    source: SelectionSource = Field(description="which tier decides it")
+    user_default: bool | None = Field(description="the person's own switch; null: none")
+
+
+class OverrideModel(SwitchModel):
+    override: bool | None = Field(description="the conversation's switch; null: none")
+
+
+class _SwitchList(ResponseModel):
+    enabled_count: int = Field(description="of all documents that the person may see")
+    total_count: int
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+
+
+class DefaultList(_SwitchList):
+    documents: list[SwitchModel]
+
+
+class OverrideList(_SwitchList):
+    documents: list[OverrideModel]
+
+
+class AllBody(RequestModel):
+    enabled: StrictBool | None = Field(description="null: back to the person's own defaults")
+
+
+@blueprint.get("/user/document-defaults")
+@blueprint.input(SwitchQuery, location="query")
+@blueprint.output(DefaultList)
+@blueprint.doc(
+    summary="One's own switches",
+    description="Every document that one may see; those without a switch are on.",
+)
+def list_defaults(query_data: SwitchQuery) -> DefaultList:
+    page = selections.list_defaults(
+        context.services(),
+        context.person(),
+        contains=query_data.q.strip(),
+        cursor=query_data.cursor,
+        limit=query_data.limit,
+    )
+    return DefaultList(documents=[_default(one) for one in page.items], **_counts(page))
+
+
+@blueprint.put("/user/document-defaults/<uuid:document_id>")
+@blueprint.input(SwitchBody, location="json")
+@blueprint.output(SwitchModel)
+@blueprint.doc(
+    summary="Switch a document in all conversations",
+)
+def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
+    return _default(
+        selections.set_default(context.services(), context.person(), document_id, json_data.enabled)
+    )
+
+
+@blueprint.delete("/user/document-defaults/<uuid:document_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Inherit the system's default again",
+)
+def forget_default(document_id: UUID) -> str:
+    selections.set_default(context.services(), context.person(), document_id, None)
+    return ""
+
+
+@blueprint.get("/conversations/<uuid:conversation_id>/document-overrides")
+@blueprint.input(SwitchQuery, location="query")
+@blueprint.output(OverrideList)
+@blueprint.doc(
+    summary="What is switched on in a conversation, and why",
+)
+def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideList:
+    page = selections.list_switches(
+        context.services(),
+        context.person(),
+        conversation_id,
+        contains=query_data.q.strip(),
+        cursor=query_data.cursor,
+        limit=query_data.limit,
+    )
+    return OverrideList(documents=[_override(one) for one in page.items], **_counts(page))
+
+
+@blueprint.put("/conversations/<uuid:conversation_id>/document-overrides")
+@blueprint.input(AllBody, location="json")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Switch all documents in a conversation",
+)
+def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
+    selections.set_all_overrides(
+        context.services(), context.person(), conversation_id, json_data.enabled
+    )
+    return ""
+
+
+@blueprint.put("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
+@blueprint.input(SwitchBody, location="json")
+@blueprint.output(OverrideModel)
+@blueprint.doc(
+    summary="Switch a document in one conversation",
+)
+def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
+    return _override(
+        selections.set_override(
+            context.services(), context.person(), conversation_id, document_id, json_data.enabled
+        )
+    )
+
+
+@blueprint.delete("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Inherit one's own default again",
+)
+def forget_override(conversation_id: UUID, document_id: UUID) -> str:
+    selections.set_override(
+        context.services(), context.person(), conversation_id, document_id, None
+    )
+    return ""
+
+
+def _counts(page: SelectionPage) -> dict[str, int | str | None]:
+    return {
+        "enabled_count": page.enabled_count,
+        "total_count": page.total_count,
+        "next_cursor": page.next_cursor,
+    }
+
+
+def _default(switch: DocumentSwitch) -> SwitchModel:
+    return SwitchModel.model_validate(switch)
+
+
+def _override(switch: DocumentSwitch) -> OverrideModel:
+    return OverrideModel.model_validate(switch)

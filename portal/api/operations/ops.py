@@ -1,0 +1,112 @@
+"""For operators: is the portal alive, what is its search made of, and what does it count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiflask import APIBlueprint
+from flask import Response, jsonify, request
+
+from portal.api.operations.ops_schemas import HealthBody, LiveBody, VectorStoreBody
+from portal.api.schemas import error_responses
+from portal.http import context
+from portal.services.operations import health, scraping
+
+_TAG = {"name": "Operations", "description": "Health and metrics, for those who run the portal."}
+
+blueprint = APIBlueprint("ops", __name__, tag=_TAG)
+
+
+_TEXT = {"schema": {"type": "string"}}
+_METRICS: Any = {
+    200: {
+        "description": "in Prometheus' text format, or OpenMetrics where that is asked for",
+        "content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT},
+    },
+    **error_responses(401, 403),
+}
+
+
+_NOT_READY = {
+    "status": "unavailable",
+    "live": True,
+    "ready": False,
+    "checks": {"database": "unavailable", "schema": "behind"},
+}
+_NO_STORE = {"status": "unavailable", "reason": "the database does not answer"}
+
+
+def _not_well(description: str, body: type, example: dict[str, Any]) -> Any:
+    schema = {"$ref": f"#/components/schemas/{body.__name__}"}
+    content = {"application/json": {"schema": schema, "example": example}}
+    return {503: {"description": description, "content": content}}
+
+
+def _answer(status: dict[str, Any], *, is_well: bool) -> Response:
+    response = jsonify(status)
+    response.status_code = 200 if is_well else 503
+    return response
+
+
+@blueprint.get("/health")
+@blueprint.output(HealthBody, description="they do")
+@blueprint.doc(
+    summary="Whether the portal and its database answer",
+    description="Within a second, whatever has become of the database. Nothing private.",
+    responses=_not_well("they do not", HealthBody, _NOT_READY),
+)
+@context.public
+def show_health() -> Response:
+    status = health.check(context.services())
+    return _answer(status, is_well=status["ready"])
+
+
+@blueprint.get("/health/live")
+@blueprint.output(LiveBody, description="it is alive")
+@blueprint.doc(
+    summary="Whether the process is alive",
+    description="Asks nothing of anybody: restarting this process would not mend a database.",
+)
+@context.public
+def show_live() -> Response:
+    return jsonify({"status": "ok", "live": True})
+
+
+@blueprint.get("/health/ready")
+@blueprint.output(HealthBody, description="it can")
+@blueprint.doc(
+    summary="Whether the portal can serve requests",
+    description="The same as `/health`, under the name that orchestrators ask for.",
+    responses=_not_well("it cannot", HealthBody, _NOT_READY),
+)
+@context.public
+def show_ready() -> Response:
+    return show_health()
+
+
+@blueprint.get("/health/vector_store")
+@blueprint.output(VectorStoreBody, description="what search is made of")
+@blueprint.doc(
+    summary="Extensions, indexes and counts behind search",
+    description="Within a second, whatever has become of the database.",
+    responses=_not_well("the database does not answer", VectorStoreBody, _NO_STORE),
+)
+@context.public
+def show_vector_store() -> Response:
+    status: dict[str, Any] = health.check_vector_store(context.services())
+    return _answer(status, is_well=status["status"] != "unavailable")
+
+
+@blueprint.get("/metrics")
+@blueprint.doc(
+    summary="Metrics for Prometheus",
+    description="Of all processes of this portal together. For administrators only where "
+    "`PORTAL_METRICS_PUBLIC` is false.",
+    responses=_METRICS,
+)
+@context.public
+def show_metrics() -> Response:
+    if not context.services().settings.metrics_public:
+        context.administrator()
+    body, media_type = scraping.exposition(context.services(), request.headers.get("Accept", ""))
+    return Response(body, content_type=media_type)

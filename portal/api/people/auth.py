@@ -1,0 +1,89 @@
+"""Tokens for programs: sign in, renew, end."""
+
+from __future__ import annotations
+
+from apiflask import APIBlueprint
+from pydantic import Field
+
+from portal import limits
+from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.people import TokenPair
+from portal.http import context
+from portal.services.people import sessions, tokens
+
+TAG = {"name": "Sign-in", "description": "Tokens for programs: get one, renew it, end it."}
+
+blueprint = APIBlueprint("auth_api", __name__, url_prefix="/api/auth", tag=TAG)
+
+
+class Credentials(RequestModel):
+    username: CleanText = Field(min_length=1, max_length=100, examples=["admin"])
+    password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
+
+
+class RefreshRequest(RequestModel):
+    refresh_token: CleanText = Field(min_length=1, max_length=4096)
+
+
+class RevokeRequest(RequestModel):
+    token: CleanText | None = Field(
+        None, max_length=4096, description="unset: the token that this request carries"
+    )
+
+
+class TokenResponse(ResponseModel):
+    access_token: str
+    token_type: str = "Bearer"  # noqa: S105 - the name of a scheme
+    expires_in: int = Field(description="seconds")
+    refresh_token: str
+
+
+def _answer(pair: TokenPair) -> TokenResponse:
+    return TokenResponse(
+        access_token=pair.access_token,
+        expires_in=pair.expires_in_s,
+        refresh_token=pair.refresh_token,
+    )
+
+
+@blueprint.post("/token")
+@blueprint.input(Credentials, location="json")
+@blueprint.output(TokenResponse)
+@blueprint.doc(summary="Sign in", responses=error_responses(401))
+@context.public
+@limits.failed_sign_ins
+def create_token(json_data: Credentials) -> TokenResponse:
+    return _answer(
+        sessions.sign_in(context.services(), name=json_data.username, password=json_data.password)
+    )
+
+
+@blueprint.post("/refresh")
+@blueprint.input(RefreshRequest, location="json")
+@blueprint.output(TokenResponse)
+@blueprint.doc(
+    summary="Renew",
+    description="A refresh token counts once: the answer has the next one.",
+    responses=error_responses(401),
+)
+@context.public
+def refresh_token(json_data: RefreshRequest) -> TokenResponse:
+    return _answer(tokens.refresh(context.services(), json_data.refresh_token))
+
+
+@blueprint.post("/revoke")
+@blueprint.input(RevokeRequest, location="json")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="End a session",
+    description="Ends the token and all that came from the same sign-in (RFC 7009). Every token "
+    "may end itself, whatever its scopes.",
+)
+@context.any_token
+def revoke_token(json_data: RevokeRequest) -> str:
+    signed_in = context.signed_in()
+    if json_data.token:
+        tokens.revoke(context.services(), json_data.token)
+    elif signed_in is not None:
+        sessions.sign_out(context.services(), signed_in)
+    return ""

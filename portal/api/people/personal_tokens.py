@@ -1,0 +1,97 @@
+"""Personal access tokens: for scripts, with no more than they need."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import Field
+
+from portal.api.people.auth import TAG
+from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.people import SCOPES, PersonalToken, Scope
+from portal.http import context
+from portal.services.people import sessions
+
+DAY_S = 24 * 3600
+
+blueprint = APIBlueprint("personal_tokens", __name__, url_prefix="/api/auth/tokens", tag=TAG)
+
+
+class TokenBody(RequestModel):
+    name: CleanText = Field(
+        min_length=1, max_length=100, examples=["nightly import"], description="what it is for"
+    )
+    scopes: list[Scope] = Field(
+        [Scope.READ],
+        min_length=1,
+        max_length=len(SCOPES),
+        description="`write` brings `read` with it, and `admin`, which only administrators can "
+        "give, brings both",
+    )
+    expires_in_days: Literal[7, 30, 90, 365] = Field(30, description="how long it is good")
+
+
+class PersonalTokenModel(ResponseModel):
+    id: UUID
+    name: str
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None = Field(description="to the minute; null: never")
+
+
+class MadeTokenModel(PersonalTokenModel):
+    token: str = Field(description="the token itself, in this answer only")
+
+
+class PersonalTokenList(ResponseModel):
+    tokens: list[PersonalTokenModel] = Field(description="that are still good, newest first")
+
+
+def _model(token: PersonalToken) -> PersonalTokenModel:
+    fields = {name: getattr(token, name) for name in PersonalTokenModel.model_fields}
+    scopes = [scope for scope in SCOPES if scope in token.scopes]
+    return PersonalTokenModel(**(fields | {"scopes": scopes}))
+
+
+@blueprint.get("")
+@blueprint.output(PersonalTokenList)
+@blueprint.doc(summary="List one's personal access tokens")
+def list_tokens() -> PersonalTokenList:
+    listed = sessions.list_personal_tokens(context.services(), context.person())
+    return PersonalTokenList(tokens=[_model(token) for token in listed])
+
+
+@blueprint.post("")
+@blueprint.input(TokenBody, location="json")
+@blueprint.output(MadeTokenModel, status_code=201)
+@blueprint.doc(
+    summary="Make a personal access token",
+    description="Needs a token from signing in: none that was made here makes another.",
+    responses=error_responses(403),
+)
+def create_token(json_data: TokenBody) -> MadeTokenModel:
+    made, secret = sessions.create_personal_token(
+        context.services(),
+        context.session_person(),
+        name=json_data.name,
+        ttl_s=json_data.expires_in_days * DAY_S,
+        scopes=json_data.scopes,
+    )
+    return MadeTokenModel(**_model(made).model_dump(), token=secret)
+
+
+@blueprint.delete("/<uuid:token_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Revoke a personal access token",
+    description="At once. Needs a token from signing in; any token can end itself by "
+    "`POST /api/auth/revoke`.",
+    responses=error_responses(403, 404),
+)
+def revoke_token(token_id: UUID) -> str:
+    sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
+    return ""

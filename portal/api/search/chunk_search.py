@@ -1,0 +1,230 @@
+"""Searches of passages (seed 002): by meaning, by words, by both, and what is like a passage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+
+from portal.api.documents.chunk_schemas import ChunkModel
+from portal.api.documents.knowledge_schemas import CorrectionModel
+from portal.api.schemas import error_responses
+from portal.api.search.chunk_search_schemas import (
+    BatchBody,
+    BatchErrorModel,
+    BatchResponse,
+    BatchResultsModel,
+    HybridBody,
+    HybridModel,
+    HybridResponse,
+    HybridResultsModel,
+    SemanticBody,
+    SemanticResponse,
+    SemanticResultsModel,
+    SimilarModel,
+    SimilarQuery,
+    SimilarResponse,
+    SimilarResultsModel,
+    TextBody,
+    TextModel,
+    TextResponse,
+    TextResultsModel,
+    WithinBody,
+)
+from portal.domain.chunk_search import FoundChunk, FoundChunks, HybridQuery, SemanticQuery, Within
+from portal.domain.metadata_filter import parse_filter
+from portal.domain.search import Fusion, Weights
+from portal.errors import BatchTimedOut, InvalidInput
+from portal.http import context
+from portal.http.messages import error_message
+from portal.limits import limited
+from portal.services.search import chunk_search
+
+blueprint = APIBlueprint(
+    "chunk_search",
+    __name__,
+    url_prefix="/api/v1/search",
+    tag={"name": "Chunk search", "description": "Passages by meaning, by words, or by both."},
+)
+
+# Of fewer letters every other is a likely spelling. Chinese words have two.
+_SHORTEST_FUZZY = 3
+_NOT_SEARCHED = FoundChunks(items=(), degraded=(BatchTimedOut.code,))
+_FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
+
+
+@blueprint.post("/semantic")
+@context.reads
+@blueprint.input(SemanticBody, location="json")
+@blueprint.output(SemanticResponse)
+@blueprint.doc(
+    summary="Search passages by meaning",
+    description="By cosine similarity, highest first. Every passage stands for itself; the "
+    "query is text and nothing else, whatever it looks like.",
+    responses=error_responses(404),
+)
+@limited("search_semantic")
+def search_semantic(json_data: SemanticBody) -> SemanticResponse:
+    query = _semantic_query(json_data)
+    found = chunk_search.by_meaning(context.services(), context.person(), query)
+    return SemanticResponse(data=_nearest_of(found))
+
+
+@blueprint.post("/batch")
+@context.reads
+@blueprint.input(BatchBody, location="json")
+@blueprint.output(BatchResponse)
+@blueprint.doc(
+    summary="Search passages by meaning, several queries at once",
+    description="Each as /semantic answers it; when one cannot be answered, none is. All together "
+    "have the time of one search: those that it does not suffice for stand in `errors`, and their "
+    "results are empty.",
+    responses=error_responses(404),
+)
+@limited("search_batch")
+def search_batch(json_data: BatchBody) -> BatchResponse:
+    queries = [_semantic_query(body) for body in json_data.queries]
+    found = chunk_search.each_by_meaning(context.services(), context.person(), queries)
+    results = [_nearest_of(one or _NOT_SEARCHED) for one in found]
+    late = [place for place, one in enumerate(results) if BatchTimedOut.code in one.degraded]
+    message = error_message(BatchTimedOut())
+    errors = [BatchErrorModel(index=i, code=BatchTimedOut.code, message=message) for i in late]
+    return BatchResponse(data=BatchResultsModel(results=results, total=len(results), errors=errors))
+
+
+@blueprint.post("/text")
+@context.reads
+@blueprint.input(TextBody, location="json")
+@blueprint.output(TextResponse)
+@blueprint.doc(
+    summary="Search passages by words",
+    description="By BM25, best first.",
+    responses=error_responses(404),
+)
+@limited("search_text")
+def search_text(json_data: TextBody) -> TextResponse:
+    query = json_data.query
+    if json_data.fuzzy and query.isascii() and len(query.strip()) < _SHORTEST_FUZZY:
+        raise InvalidInput(reason=f"a fuzzy query has {_SHORTEST_FUZZY} letters or more")
+    found = chunk_search.by_words(
+        context.services(),
+        context.person(),
+        query,
+        top_k=json_data.top_k,
+        fuzzy=json_data.fuzzy,
+        highlight=json_data.highlight,
+        within=_within(json_data),
+    )
+    results = [
+        TextModel(
+            **_passage(one),
+            relevance_score=one.combined,
+            highlighted_content=one.highlighted,
+        )
+        for one in found.items
+    ]
+    correction = found.correction and CorrectionModel.model_validate(found.correction)
+    return TextResponse(
+        data=TextResultsModel(**_counted(found), results=results, correction=correction)
+    )
+
+
+@blueprint.post("/hybrid")
+@context.reads
+@blueprint.input(HybridBody, location="json")
+@blueprint.output(HybridResponse)
+@blueprint.doc(
+    summary="Search passages by meaning and by words",
+    description="combined_score follows from what each result shows: the mean of its two scores "
+    "by the weights, or the sum over its two ranks.",
+    responses=error_responses(404),
+)
+@limited("search_hybrid")
+def search_hybrid(json_data: HybridBody) -> HybridResponse:
+    query = HybridQuery(
+        text=json_data.query_text,
+        top_k=json_data.top_k,
+        weights=Weights(json_data.vector_weight, json_data.text_weight),
+        fusion=_FUSIONS[json_data.fusion_method],
+        rrf_k=json_data.rrf_k,
+        threshold=json_data.similarity_threshold,
+        within=_within(json_data),
+    )
+    found = chunk_search.by_both(context.services(), context.person(), query)
+    results = [
+        HybridModel(
+            **_passage(one),
+            combined_score=one.combined,
+            vector_score=one.cosine,
+            text_score=one.text_score,
+            vector_rank=one.vector_rank,
+            text_rank=one.text_rank,
+        )
+        for one in found.items
+    ]
+    return HybridResponse(
+        data=HybridResultsModel(**_counted(found), results=results, fusion_method=found.method)
+    )
+
+
+@blueprint.get("/similar/<uuid:chunk_id>")
+@blueprint.input(SimilarQuery, location="query")
+@blueprint.output(SimilarResponse)
+@blueprint.doc(
+    summary="Passages like a passage",
+    description="By cosine similarity to the passage's own vector, without itself.",
+    responses=error_responses(409),
+)
+@limited("search_similar")
+def search_similar(chunk_id: UUID, query_data: SimilarQuery) -> SimilarResponse:
+    found = chunk_search.similar(
+        context.services(),
+        context.person(),
+        chunk_id,
+        top_k=query_data.top_k,
+        exclude_same_job=query_data.exclude_same_job,
+        conversation_id=query_data.conversation_id,
+    )
+    return SimilarResponse(
+        data=SimilarResultsModel(
+            **_counted(found), results=_nearest(found.items), reference_chunk_id=chunk_id
+        )
+    )
+
+
+def _semantic_query(body: SemanticBody) -> SemanticQuery:
+    return SemanticQuery(
+        text=body.query_text or "",
+        vector=None if body.query_vector is None else tuple(body.query_vector),
+        top_k=body.top_k,
+        threshold=body.similarity_threshold,
+        within=_within(body),
+    )
+
+
+def _within(body: WithinBody) -> Within:
+    return Within(body.job_id, parse_filter(body.metadata_filter), body.conversation_id)
+
+
+def _nearest_of(found: FoundChunks) -> SemanticResultsModel:
+    return SemanticResultsModel(**_counted(found), results=_nearest(found.items))
+
+
+def _nearest(items: Iterable[FoundChunk]) -> list[SimilarModel]:
+    return [SimilarModel(**_passage(one), similarity=one.cosine) for one in items]
+
+
+def _passage(found: FoundChunk) -> dict[str, Any]:
+    chunk = found.chunk
+    return {
+        "chunk": ChunkModel.of(chunk),
+        "chunk_id": chunk.id,
+        "document_id": chunk.document_id,
+        "title": chunk.title,
+    }
+
+
+def _counted(found: FoundChunks) -> dict[str, Any]:
+    return {"total": len(found.items), "degraded": list(found.degraded)}

@@ -1,0 +1,308 @@
+"""Searches of passages, in the envelope of seed 002."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic.config import JsonDict
+
+from portal.api.documents.chunk_schemas import ChunkModel, Envelope
+from portal.api.documents.knowledge_schemas import CorrectionModel
+from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.domain.chunk_search import MOST_QUERIES, FusionMethod
+from portal.domain.metadata_filter import MOST_CONDITIONS
+from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
+from portal.text.scripts import has_visible_text
+
+MOST_DIMENSIONS = 16_000
+
+_SCALAR = {"type": ["string", "number", "boolean"]}
+_NAME = {"type": "string"}
+_OPERATORS = {
+    "type": "object",
+    "minProperties": 1,
+    "properties": {
+        **dict.fromkeys(("$eq", "$ne"), _SCALAR),
+        **{key: {"type": ["string", "number"]} for key in ("$gt", "$gte", "$lt", "$lte")},
+        **{key: {"type": "array", "items": _SCALAR} for key in ("$in", "$nin")},
+        "$contains": {},
+        "$not_contains": {},
+    },
+}
+_FILTERS = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"pattern": "^[^$]"},
+        "additionalProperties": {"anyOf": [_SCALAR, _OPERATORS]},
+    },
+}
+_FILTER_SCHEMA = {
+    "description": "keep passages whose metadata fulfils this: names to values, or to operators; "
+    "`$and` and `$or` take lists of filters. Or a list of {field, operator, value}, all of which "
+    "hold. Types are strict.",
+    "anyOf": [
+        {
+            "type": "object",
+            "maxProperties": MOST_CONDITIONS,
+            "propertyNames": {"minLength": 1},
+            "properties": {"$and": _FILTERS, "$or": _FILTERS},
+            "additionalProperties": {"anyOf": [_SCALAR, _OPERATORS]},
+        },
+        {
+            "type": "array",
+            "maxItems": MOST_CONDITIONS,
+            "items": {
+                "type": "object",
+                "required": ["field", "value"],
+                "properties": {
+                    "field": {
+                        "anyOf": [_NAME, {"type": "array", "items": _NAME}]
+                    },
+                    "operator": {
+                        "enum": ["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains",
+                                 "not_contains"]
+                    },
+                    "value": {},
+                },
+            },
+        },
+        {"type": "null"},
+    ],
+    "examples": [{"source_file": "leave.pdf", "page_number": {"$gte": 3}}],
+}  # fmt: skip
+# What it means is for the domain to say (`parse_filter`), in words that a person understands.
+FilterJson = Annotated[Any, WithJsonSchema(_FILTER_SCHEMA)]
+
+Query = Annotated[
+    CleanText, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["年假有多少天？"])
+]
+TopK = Annotated[int, Field(ge=1, le=MAX_RESULTS, description="how many passages at most")]
+Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+Component = Annotated[float, Field(allow_inf_nan=False)]
+
+
+# Just one of the two; generators of clients lose a model that says so by oneOf.
+_ONE_QUESTION: JsonDict = {
+    "if": {"required": ["query_text"], "properties": {"query_text": {"type": "string"}}},
+    "then": {"properties": {"query_vector": {"type": "null"}}},
+    "else": {"required": ["query_vector"], "properties": {"query_vector": {"type": "array"}}},
+}
+
+
+class WithinBody(RequestModel):
+    """What a search is kept to."""
+
+    job_id: UUID | None = Field(None, description="only passages of this job")
+    metadata_filter: FilterJson = None
+    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+
+
+class SemanticBody(WithinBody):
+    """A question as text, or as a vector by the model that serves; just one of them."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_QUESTION)
+
+    query_text: CleanText | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_QUERY_CHARACTERS,
+        description="the question; or give query_vector",
+        examples=["年假有多少天？"],
+    )
+    query_vector: list[Component] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_DIMENSIONS,
+        description="a vector of your own, of the serving model's dimensions; any length but zero",
+        examples=[None],
+    )
+    top_k: TopK = 10
+    similarity_threshold: Threshold = Field(
+        0.0, description="the least cosine similarity; 0 sets no bound"
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.query_text is None) == (self.query_vector is None):
+            raise ValueError("give query_text or query_vector, and not both")
+        if self.query_text is not None:
+            _require_text(self.query_text)
+        return self
+
+
+class TextBody(WithinBody):
+    query: Query
+    top_k: TopK = 10
+    language: Literal["auto", "simple", "english", "chinese", "en", "zh"] = Field(
+        "auto",
+        description="taken for the sake of other servers; every word is read by its own script, "
+        "so that one question finds passages of both languages",
+    )
+    highlight: bool = Field(True, description="give highlighted_content")
+    fuzzy: bool = Field(
+        False, description="search for likely spellings of words that stand in no passage"
+    )
+
+    @model_validator(mode="after")
+    def _is_text(self) -> Self:
+        _require_text(self.query)
+        return self
+
+
+class HybridBody(WithinBody):
+    query_text: Query
+    top_k: TopK = 10
+    vector_weight: Weight = Field(0.7, description="as a share of both weights")
+    text_weight: Weight = Field(0.3, description="as a share of both weights")
+    fusion_method: Literal["weighted_sum", "rrf"] = Field(
+        "weighted_sum", description="add up scores, or go by ranks alone"
+    )
+    rrf_k: int = Field(60, ge=1, le=1000, description="the constant of rrf")
+    similarity_threshold: Threshold = Field(
+        0.0,
+        description="the least cosine similarity for a passage that no word of the question "
+        "found; 0 sets no bound",
+    )
+
+    @model_validator(mode="after")
+    def _has_weight(self) -> Self:
+        if self.vector_weight + self.text_weight <= 0:
+            raise ValueError(
+                "vector_weight and text_weight are both nothing; one is to be more than 0"
+            )
+        _require_text(self.query_text)
+        return self
+
+
+class BatchBody(RequestModel):
+    queries: list[SemanticBody] = Field(
+        min_length=1, max_length=MOST_QUERIES, description="answered in this order"
+    )
+
+
+class SimilarQuery(RequestModel):
+    top_k: TopK = 10
+    exclude_same_job: bool = Field(False, description="only passages of other jobs")
+    conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
+
+
+def _require_text(query: str) -> None:
+    if not has_visible_text(query):
+        raise ValueError("the query has no character that shows; write a question")
+
+
+# --- what they answer -----------------------------------------------------------------------------
+
+
+class FoundModel(ResponseModel):
+    """A passage that was found."""
+
+    chunk: ChunkModel
+    chunk_id: UUID
+    document_id: UUID
+    title: str = Field(description="of the document", examples=["Leave rules"])
+
+
+class SimilarModel(FoundModel):
+    similarity: float = Field(description="cosine similarity, -1 to 1", examples=[0.83])
+
+
+class TextModel(FoundModel):
+    relevance_score: float = Field(
+        description="BM25 as a share of the best passage's, 0 to 1", examples=[1.0]
+    )
+    highlighted_content: str | None = Field(
+        description="the content as HTML, words of the question within <mark>; null: not asked for",
+        examples=["工作满一年的员工享有十天带薪<mark>年假</mark>。"],
+    )
+
+
+class HybridModel(FoundModel):
+    combined_score: float = Field(
+        description="weighted_sum: the weighted mean of vector_score and text_score; rrf: the sum "
+        "of 1 / (rrf_k + rank) over both ranks",
+        examples=[0.88],
+    )
+    vector_score: float = Field(
+        description="cosine similarity; 0 for a passage without a vector", examples=[0.83]
+    )
+    text_score: float = Field(
+        description="BM25 as a share of the best passage's; 0: no word found it", examples=[1.0]
+    )
+    vector_rank: int | None = Field(
+        description="place by meaning, from 1; null: not found by it", examples=[1]
+    )
+    text_rank: int | None = Field(
+        description="place by words, from 1; null: not found by them", examples=[1]
+    )
+
+
+class ResultsModel(ResponseModel):
+    total: int = Field(description="how many results there are here")
+    degraded: list[str] = Field(description="what the search did without", examples=[[]])
+
+
+class SemanticResultsModel(ResultsModel):
+    results: list[SimilarModel]
+
+
+class TextResultsModel(ResultsModel):
+    results: list[TextModel]
+    correction: CorrectionModel | None = Field(
+        description="another spelling of the query", examples=[None]
+    )
+
+
+class HybridResultsModel(ResultsModel):
+    results: list[HybridModel]
+    fusion_method: FusionMethod = Field(
+        description="what ordered them: text_only or vector_only where one of both found nothing",
+        examples=[FusionMethod.WEIGHTED_SUM],
+    )
+
+
+class SimilarResultsModel(ResultsModel):
+    results: list[SimilarModel]
+    reference_chunk_id: UUID
+
+
+class BatchErrorModel(ResponseModel):
+    """Why a query of a batch has no results."""
+
+    index: int = Field(description="which query, from 0", examples=[19])
+    code: str = Field(examples=["batch_timed_out"], description="stable, for programs")
+    message: str = Field(description="what happened, why, and what to do")
+
+
+class BatchResultsModel(ResponseModel):
+    results: list[SemanticResultsModel] = Field(description="one a query, in their order")
+    total: int
+    errors: list[BatchErrorModel] = Field(
+        description="one a query that the time did not suffice for", examples=[[]]
+    )
+
+
+class SemanticResponse(Envelope):
+    data: SemanticResultsModel
+
+
+class TextResponse(Envelope):
+    data: TextResultsModel
+
+
+class HybridResponse(Envelope):
+    data: HybridResultsModel
+
+
+class SimilarResponse(Envelope):
+    data: SimilarResultsModel
+
+
+class BatchResponse(Envelope):
+    data: BatchResultsModel

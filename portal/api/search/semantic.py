@@ -1,0 +1,97 @@
+"""`semantic_search` of seed 003 over HTTP."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask.sansio.blueprints import BlueprintSetupState
+
+from portal.api.search.semantic_schemas import (
+    HybridStatusModel,
+    SemanticResultModel,
+    SemanticSearchBody,
+    SemanticSearchResponse,
+)
+from portal.domain.addresses import passage_url
+from portal.domain.semantic import SemanticResult
+from portal.http import context
+from portal.services import Services
+from portal.services.search import portal_semantic, semantic
+
+blueprint = APIBlueprint(
+    "semantic",
+    __name__,
+    url_prefix="/api/semantic_search",
+    tag={"name": "Semantic search", "description": "Passages by meaning, or by meaning and words."},
+)
+
+
+@blueprint.record_once
+def _announce(state: BlueprintSetupState) -> None:
+    """Log at the start of each process whether searches are hybrid."""
+    services: Services = state.app.extensions["portal"]
+    semantic.announce(portal_semantic.configured_status(services))
+
+
+_DESCRIPTION = (
+    "By meaning alone, or, with `USE_HYBRID_SEARCH` on, by meaning and words: both lists are fused "
+    "by reciprocal ranks (k = 60). Where one of the two fails the other answers, and `degraded` "
+    "says so."
+)
+
+
+@blueprint.post("")
+@context.reads
+@blueprint.input(SemanticSearchBody, location="json")
+@blueprint.output(SemanticSearchResponse)
+@blueprint.doc(summary="Search passages by meaning", description=_DESCRIPTION)
+def search(json_data: SemanticSearchBody) -> SemanticSearchResponse:
+    return _search(json_data)
+
+
+@blueprint.get("")
+@blueprint.input(SemanticSearchBody, location="query")
+@blueprint.output(SemanticSearchResponse)
+@blueprint.doc(summary="Search passages by meaning, by address", description=_DESCRIPTION)
+def search_by_address(query_data: SemanticSearchBody) -> SemanticSearchResponse:
+    return _search(query_data)
+
+
+def _search(asked: SemanticSearchBody) -> SemanticSearchResponse:
+    services, person = context.services(), context.person()
+    outcome = portal_semantic.semantic_search(
+        services,
+        person,
+        asked.query,
+        limit=asked.limit,
+        threshold=asked.threshold,
+        content_type=asked.content_type,
+    )
+    return SemanticSearchResponse(
+        query=asked.query,
+        results=[_result(one, asked.query) for one in outcome.results],
+        count=len(outcome.results),
+        method=outcome.method,
+        hybrid_enabled=outcome.is_hybrid_enabled,
+        degraded=list(outcome.degraded),
+    )
+
+
+def _result(result: SemanticResult, query: str) -> SemanticResultModel:
+    return SemanticResultModel(
+        id=UUID(result.id),
+        document_id=UUID(result.document_id),
+        content=result.content,
+        similarity=result.similarity,
+        metadata=dict(result.metadata),
+        url=passage_url(UUID(result.document_id), UUID(result.id), query),
+    )
+
+
+@blueprint.get("/status")
+@blueprint.output(HybridStatusModel)
+@blueprint.doc(summary="Whether semantic search is hybrid right now")
+def show_status() -> HybridStatusModel:
+    found = portal_semantic.status(context.services(), context.person())
+    return HybridStatusModel.model_validate(found)

@@ -1,0 +1,110 @@
+"""Settings to services: the only place where the parts are put together."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from portal.answering import create_chat_model
+from portal.embeddings import create_embedder
+from portal.embeddings.eventual import EventualCalibration
+from portal.errors import ServerSetup
+from portal.observability.logs import configure_logs
+from portal.reranking import create_reranker
+from portal.services import Services
+from portal.services.people.issuer_keys import create_issuer_keys
+from portal.services.search.cache import SearchCache
+from portal.settings import Settings, load_settings
+from portal.store.session import Database
+
+if TYPE_CHECKING:
+    from portal.store.redis_store import RedisStore
+
+_SECRET_BYTES = 48
+_NAME_CHARACTERS = 16
+
+
+def build_services(
+    settings: Settings | None = None,
+    *,
+    database_url: str | None = None,
+    statement_timeout_s: float | None = None,
+) -> Services:
+    """What a process works with. Where somebody waits for it, its statements have a time. Raises
+    ServerSetup without a database, InvalidSetting."""
+    settings = settings or load_settings()
+    configure_logs(settings)
+    url = database_url or settings.database_url
+    if not url:
+        raise ServerSetup(
+            reason="there is no database: set DATABASE_URL, or start everything with ./run"
+        )
+    secret_key = read_secret_key(settings)
+    redis = _connect_redis(settings, secret_key)
+    embedder = create_embedder(settings.embedding, redis)
+    return Services(
+        settings=settings,
+        database=Database(
+            url,
+            pool_size=settings.database_pool_size,
+            pool_timeout_s=settings.database_pool_timeout_s,
+            statement_timeout_s=statement_timeout_s,
+        ),
+        embedder=embedder,
+        calibration=EventualCalibration(embedder, settings.data_dir / "cache"),
+        chat=create_chat_model(settings.chat),
+        secret_key=secret_key,
+        reranker=create_reranker(settings.rerank),
+        issuer_keys=create_issuer_keys(settings.jwt.outside),
+        redis=redis,
+        search_cache=SearchCache(redis, settings.search),
+    )
+
+
+def _connect_redis(settings: Settings, secret_key: str) -> RedisStore | None:
+    if settings.redis_url is None:
+        return None
+    from portal.store.redis_store import RedisStore
+
+    return RedisStore(settings.redis_url, portal=portal_name(secret_key))
+
+
+def portal_name(secret_key: str) -> str:
+    """What tells this portal from others that use the same Redis. All its processes have the key
+    that signs tokens, and it alone has; the name says nothing of it."""
+    digest = hmac.new(secret_key.encode(), b"the name of a portal", "sha256")
+    return digest.hexdigest()[:_NAME_CHARACTERS]
+
+
+def read_secret_key(settings: Settings) -> str:
+    """The key that signs tokens: the setting, or one made once and kept in the data directory."""
+    if settings.secret_key is not None:
+        return settings.secret_key.get_secret_value()
+    path = settings.data_dir / "secret_key"
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        _make_once(path)
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        reason = f"cannot keep a secret key in {path}: {error.strerror}; set PORTAL_SECRET_KEY"
+        raise ServerSetup(reason=reason) from error
+
+
+def _make_once(path: Path) -> None:
+    # Written aside and linked into place, so that of two processes that start together both
+    # read the same whole key.
+    if path.exists():
+        return
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(_SECRET_BYTES))
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        aside.unlink()

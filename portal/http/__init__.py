@@ -1,0 +1,1 @@
+"""What pages and JSON share: the request's context, files, streams, messages."""

@@ -1,0 +1,311 @@
+"""What a request knows: its services, its person, its language and its id."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+import structlog
+from flask import Flask, Request, Response, current_app, g, request
+from flask_login import LoginManager, UserMixin, current_user
+from werkzeug.exceptions import HTTPException
+
+from portal.domain.people import Person, Scope, SignedIn, TokenKind
+from portal.errors import (
+    BodyTooLarge,
+    Forbidden,
+    InsufficientScope,
+    InvalidToken,
+    IssuerUnavailable,
+    MalformedRequest,
+    MethodNotAllowed,
+    NeedsSession,
+    NotFound,
+    NotSignedIn,
+    PortalError,
+    RateLimited,
+    RequestTooLarge,
+    Unavailable,
+)
+from portal.observability import tracing
+from portal.services import Services
+from portal.services.people import tokens
+
+SESSION_COOKIE = "portal_session"
+LANGUAGE_COOKIE = "portal_language"
+_LANGUAGES = ("zh-CN", "en")
+# Any Chinese that a browser names is better served by ours than by English.
+_CHINESE = ("zh-CN", "zh", "zh-Hans", "zh-Hans-CN", "zh-SG", "zh-TW", "zh-HK", "zh-Hant")
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+# What only reads is news in a log when it fails.
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+_FIRST_ERROR = 400
+_FIRST_ERROR_OF_OURS = 500
+_UPLOAD = "multipart/form-data"
+_FORM_TYPES = {"application/x-www-form-urlencoded", _UPLOAD}
+# All but uploads is held in memory, and of JSON that a view reads several times as much. This is
+# room for a hundred passages with their metadata, every character of them escaped.
+_MOST_JSON_BYTES = 32 * 1024 * 1024
+# A name and a password, a token, an invitation.
+_MOST_BYTES_OF_STRANGERS = 64 * 1024
+
+log = structlog.get_logger(__name__)
+login_manager = LoginManager()
+
+
+class CurrentUser(UserMixin):
+    """What flask-login hands around: a signed-in person."""
+
+    def __init__(self, signed_in: SignedIn) -> None:
+        self.signed_in = signed_in
+
+    def get_id(self) -> str:
+        return str(self.signed_in.person.id)
+
+
+def init_app(app: Flask, services: Services) -> None:
+    """Give every request its services, its id and its person."""
+    app.extensions["portal"] = services
+    login_manager.init_app(app)
+    # Who someone is stands in their token; flask-login must not keep a second copy.
+    login_manager.session_protection = None
+    app.before_request(_name_request)
+    app.before_request(_bound_body)
+    app.before_request(_refuse_nul)
+    app.after_request(_finish_request)
+
+
+def close_to_strangers(app: Flask) -> None:
+    """Turn away who is not signed in. To be called when all is registered that counts them too."""
+    app.before_request(_require_sign_in)
+
+
+def public(view: View) -> View:
+    """Mark a view that needs no sign-in; every other one does."""
+    cast("Any", view).is_public = True
+    return view
+
+
+def reads(view: View) -> View:
+    """Mark a view that only reads although it is a POST, such as a search: a token that may only
+    read may use it."""
+    cast("Any", view).scope = Scope.READ
+    return view
+
+
+def for_administrators(view: View) -> View:
+    """Mark a view that only administrators may use, with a token that may administer."""
+    cast("Any", view).scope = Scope.ADMIN
+    return view
+
+
+def any_token(view: View) -> View:
+    """Mark a view that every token may use, whatever else it may do: one that ends it."""
+    return reads(view)
+
+
+def view() -> Callable[..., Any] | None:
+    """What answers this request; None for an address that is none."""
+    return current_app.view_functions.get(request.endpoint or "")
+
+
+def is_public() -> bool:
+    """Whether strangers may have what was asked for."""
+    return getattr(view(), "is_public", False)
+
+
+def services() -> Services:
+    return cast("Services", current_app.extensions["portal"])
+
+
+def signed_in() -> SignedIn | None:
+    """Who asks, or None for a stranger."""
+    user = current_user
+    return user.signed_in if isinstance(user._get_current_object(), CurrentUser) else None  # noqa: SLF001 - the proxy has no other way
+
+
+def person() -> Person:
+    """Who asks. Raises NotSignedIn, or InvalidToken when a token was sent that does not count."""
+    found = signed_in()
+    if found is not None:
+        return found.person
+    error: PortalError | None = g.get("token_error")
+    raise error or NotSignedIn()
+
+
+def administrator() -> Person:
+    """Who asks, when they may administer. Raises NotSignedIn, InsufficientScope, Forbidden."""
+    _require_scope(Scope.ADMIN)
+    found = person()
+    if not found.is_admin:
+        raise Forbidden
+    return found
+
+
+def session_person() -> Person:
+    """Who asks, when they proved it with a password: what makes and revokes tokens takes no
+    token that was made by itself. Raises NotSignedIn, NeedsSession."""
+    found = person()
+    who = signed_in()
+    if who is None or who.token_kind is not TokenKind.ACCESS:
+        raise NeedsSession
+    return found
+
+
+def language() -> str:
+    """`zh-CN` or `en`: the account's, else the switch's, else what the browser prefers."""
+    try:
+        found = signed_in()
+    except PortalError:
+        # Without a database nobody is known, and the error page still needs a language.
+        found = None
+    if found is not None and found.person.language:
+        return found.person.language
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    if chosen in _LANGUAGES:
+        return chosen
+    best = request.accept_languages.best_match([*_CHINESE, "en"], default="en")
+    return "zh-CN" if best in _CHINESE else "en"
+
+
+def request_id() -> str:
+    """What this request's log lines are found by."""
+    return str(g.get("request_id", ""))
+
+
+def as_portal_error(error: HTTPException, code: int) -> PortalError:
+    """The framework's own errors, in our words."""
+    if code == RequestTooLarge.status:
+        return _too_large()
+    if code == RateLimited.status:
+        return RateLimited(seconds=retry_after_s(error))
+    for known in (NotSignedIn, Forbidden, NotFound, MethodNotAllowed, Unavailable):
+        if code == known.status:
+            return known()
+    is_ours = code >= _FIRST_ERROR_OF_OURS
+    return PortalError() if is_ours else MalformedRequest(reason=error.name.lower())
+
+
+def _too_large() -> PortalError:
+    """What to send less of: files, where files are taken."""
+    if request.mimetype == _UPLOAD and not is_public():
+        return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
+    return BodyTooLarge(limit=(request.max_content_length or 0) // 1024)
+
+
+def retry_after_s(error: HTTPException) -> int:
+    """How long the framework says to wait; a minute where it does not say."""
+    given = str(dict(error.get_headers()).get("Retry-After", ""))
+    return int(given) if given.isdigit() else 60
+
+
+def bearer_token(from_request: Request) -> str | None:
+    """What a bearer header brings; None without one. A header of another scheme is not for us: a
+    proxy in front may ask for a password of its own, which browsers then send with everything."""
+    scheme, _, token = from_request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def read_token(from_request: Request) -> str | None:
+    """The token that a request carries. A bearer header counts alone: a request that could have
+    been forged with the cookie never borrows its exemption from CSRF checks."""
+    bearer = bearer_token(from_request)
+    return from_request.cookies.get(SESSION_COOKIE) if bearer is None else bearer
+
+
+@login_manager.request_loader
+def _load_user(from_request: Request) -> CurrentUser | None:
+    token = read_token(from_request)
+    if token is None:
+        return None
+    try:
+        return CurrentUser(tokens.authenticate(services(), token))
+    except (InvalidToken, IssuerUnavailable) as error:
+        g.token_error = error
+        return None
+
+
+def _name_request() -> None:
+    given = request.headers.get("X-Request-ID", "")
+    # A caller's id is kept only when it cannot break a log line.
+    g.request_id = given if tracing.is_request_id(given) else uuid4().hex
+    tracing.begin(
+        g.request_id,
+        request.headers.get("traceparent", ""),
+        request.headers.get("tracestate", ""),
+    )
+    g.started_at = time.perf_counter()
+
+
+def _bound_body() -> None:
+    """How long a body may be; whoever reads a longer one refuses it with 413."""
+    if is_public():
+        request.max_content_length = _MOST_BYTES_OF_STRANGERS
+    elif request.mimetype != _UPLOAD:
+        most = request.max_content_length or _MOST_JSON_BYTES
+        request.max_content_length = min(most, _MOST_JSON_BYTES)
+
+
+def _refuse_nul() -> None:
+    """No address or form of ours has a NUL in it, and PostgreSQL cannot store one."""
+    values = [request.path, *request.args.keys(), *request.args.values()]
+    if request.mimetype in _FORM_TYPES and _may_be_served():
+        values += [*request.form.keys(), *request.form.values()]
+    if any("\0" in value for value in values):
+        raise MalformedRequest(reason="it holds an invisible NUL character")
+
+
+def _may_be_served() -> bool:
+    """Whether it is worth reading what was sent: who brings no token is turned away unread, and of
+    files, which may be long, who brings one that is not good, or not for this."""
+    wanted = view()
+    if wanted is None or is_public():
+        return wanted is not None
+    if request.mimetype != _UPLOAD:
+        return bool(read_token(request))
+    found = signed_in()
+    return found is not None and scope_of(wanted, request.method) in found.scopes
+
+
+def _require_sign_in() -> None:
+    """Closed by default: a view is open only where it says so."""
+    wanted = view()
+    if wanted is None or is_public():
+        return
+    person()
+    scope = scope_of(wanted, request.method)
+    if scope is Scope.ADMIN:
+        administrator()
+    else:
+        _require_scope(scope)
+
+
+def scope_of(view: Callable[..., Any], method: str) -> Scope:
+    """What a token must be allowed to use this view: where the view does not say, to read for
+    what HTTP calls safe, and to write for the rest."""
+    marked: Scope | None = getattr(view, "scope", None)
+    return marked or (Scope.READ if method in _SAFE_METHODS else Scope.WRITE)
+
+
+def _require_scope(scope: Scope) -> None:
+    found = signed_in()
+    if found is not None and scope not in found.scopes:
+        raise InsufficientScope(scope=scope.value)
+
+
+def _finish_request(response: Response) -> Response:
+    """Show the id, and log what was asked: the path alone, for the query string holds words."""
+    response.headers.setdefault("X-Request-ID", request_id())
+    is_news = request.method not in _SAFE_METHODS or response.status_code >= _FIRST_ERROR
+    (log.info if is_news else log.debug)(
+        "request",
+        method=request.method,
+        path=request.path,
+        status=response.status_code,
+        duration_ms=round((time.perf_counter() - g.get("started_at", 0.0)) * 1000, 1),
+    )
+    return response

@@ -1,0 +1,53 @@
+"""An answer as server-sent events, in whatever words the surface has for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import structlog
+from flask import Response, stream_with_context
+
+from portal.domain.conversations import AnswerEvent
+from portal.errors import PortalError
+from portal.services.answers.streaming import AnswerStream
+
+# A comment: it reaches a reader who is there, and tells us of one who is not.
+NOTHING_NEW = ": waiting\n\n"
+
+log = structlog.get_logger(__name__)
+
+Write = Callable[[AnswerEvent], Iterable[str]]
+Fail = Callable[[PortalError], str]
+
+
+def encode(name: str, values: Mapping[str, Any]) -> str:
+    # JSON keeps every line break of the values inside one line, as the format wants.
+    return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"
+
+
+def respond(stream: AnswerStream, *, write: Write, fail: Fail) -> Response:
+    """The events of an answer as they come, put by `write`; what goes wrong ends them, put by
+    `fail`. A reader who leaves stops the answer."""
+    lines = stream_with_context(_lines(stream, write, fail))
+    response = Response(lines, mimetype="text/event-stream")
+    # A reader who left before the first event never started what would close the stream.
+    response.call_on_close(stream.close)
+    # A proxy that collects the answer before it hands it on would undo all this.
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+def _lines(stream: AnswerStream, write: Write, fail: Fail) -> Iterator[str]:
+    with closing(stream):
+        try:
+            for event in stream:
+                yield from write(event)
+        except PortalError as error:
+            yield fail(error)
+        except Exception as error:
+            # The response has begun, so that no error page can follow.
+            log.exception("answer_failed", error_type=type(error).__name__)
+            yield fail(PortalError())

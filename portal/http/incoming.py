@@ -1,0 +1,167 @@
+"""Files on their way in, written to the data directory's disk as they come.
+
+All files of a request are parts of one file without a name: a request has one descriptor open and
+a block in memory, whether it brings a thousand small files or one of a gigabyte, and of a process
+that is killed nothing is left. What is longer than a file may be is not kept beyond that.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+
+from flask import Flask
+from flask import Request as FlaskRequest
+
+from portal.errors import TooLarge
+from portal.http import context
+from portal.services.documents.disk_space import Room, temporary_dir
+from portal.services.documents.uploads import clean_file_name
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+_ASK_EVERY_BYTES = 8 * 1024 * 1024
+
+
+def one_by_one(view: View) -> View:
+    """Mark a view that takes each file by itself: one that is too long is not to cost the others.
+    Anywhere else reading ends with it."""
+    cast("Any", view).takes_one_by_one = True
+    return view
+
+
+class Spool:
+    """The file behind all files of a request."""
+
+    def __init__(self, directory: Path, room: Room) -> None:
+        """`room` is what its bytes were promised, as far as anybody said how many come."""
+        self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 - of the request
+        self._room, self._ask_at = room, _ASK_EVERY_BYTES
+        self.size_bytes = 0
+
+    def begin(self, *, limit_bytes: int, refuse: Callable[[], Exception] | None) -> SpooledFile:
+        """The next file, which takes what is written until the one after it begins. What goes
+        beyond the limit raises what `refuse` makes, or without it is counted and not kept."""
+        return SpooledFile(self, self.size_bytes, limit_bytes, refuse)
+
+    def append(self, data: memoryview) -> None:
+        """Raises StorageFull where the disk's reserve begins, OSError where the disk ends."""
+        while data:
+            if self.size_bytes >= self._ask_at:
+                # Not every body says how long it is, and others than uploads write as well.
+                self._room.take(0)
+                self._ask_at = self.size_bytes + _ASK_EVERY_BYTES
+            written = os.pwrite(self._file.fileno(), data, self.size_bytes)
+            self._room.fill(written)
+            self.size_bytes += written
+            data = data[written:]
+
+    def read_into(self, buffer: memoryview, start: int) -> int:
+        return os.preadv(self._file.fileno(), [buffer], start)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class SpooledFile(io.RawIOBase):
+    """One of them, from its own beginning to its own end."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        start: int,
+        limit_bytes: int,
+        refuse: Callable[[], Exception] | None,
+    ) -> None:
+        self._spool, self._start = spool, start
+        self._limit_bytes, self._refuse = limit_bytes, refuse
+        self._place = self._kept_bytes = self._size_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer, /) -> int:
+        """Add to the end, wherever reading is. Raises what `refuse` makes, StorageFull, OSError."""
+        block = memoryview(data).cast("B")
+        self._size_bytes += len(block)
+        if self._size_bytes > self._limit_bytes and self._refuse is not None:
+            raise self._refuse()
+        kept = block[: max(0, self._limit_bytes - self._kept_bytes)]
+        self._spool.append(kept)
+        self._kept_bytes += len(kept)
+        return len(block)
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        block = memoryview(buffer).cast("B")
+        left = max(0, self._kept_bytes - self._place)
+        count = self._spool.read_into(block[:left], self._start + self._place) if left else 0
+        self._place += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size_bytes}[whence]
+        self._place = max(0, base + offset)
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+
+class Request(FlaskRequest):
+    """A request whose files go to a spool, if there is room for all that it announces."""
+
+    _spool: Spool | None = None
+    _room: Room | None = None
+
+    def _get_file_stream(
+        self,
+        total_content_length: int | None,  # noqa: ARG002 - the signature is fixed
+        content_type: str | None,  # noqa: ARG002
+        filename: str | None = None,
+        content_length: int | None = None,  # noqa: ARG002
+    ) -> IO[bytes]:
+        settings = context.services().settings
+        if self._room is None:
+            self._room = Room(settings)
+        if self._spool is None:
+            self._room.take(self.content_length or 0)
+            self._spool = Spool(temporary_dir(settings), self._room)
+
+        def refuse() -> Exception:
+            return TooLarge(name=clean_file_name(filename or ""), limit_mb=settings.max_upload_mb)
+
+        goes_on = getattr(context.view(), "takes_one_by_one", False)
+        file = self._spool.begin(
+            limit_bytes=settings.max_upload_bytes, refuse=None if goes_on else refuse
+        )
+        return cast("IO[bytes]", file)
+
+    def _load_form_data(self) -> None:
+        try:
+            super()._load_form_data()
+        finally:
+            # All of it is on the disk, or none of it will be: what stores it asks for itself.
+            if self._room is not None:
+                self._room.close()
+
+    def close(self) -> None:
+        super().close()
+        if self._spool is not None:
+            self._spool.close()
+
+
+def init_app(app: Flask) -> None:
+    app.request_class = Request

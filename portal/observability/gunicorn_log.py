@@ -1,0 +1,45 @@
+"""Gunicorn's own log, in the portal's words: an address without its query string, an exception
+without its message, whatever format of access log an operator asks for."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+from gunicorn.glogging import Logger
+
+from portal.observability.redaction import REDACTED, is_private
+
+# What a client sent instead of a request stands behind the kind of its mistake.
+_INVALID_REQUEST = re.compile(r"(Invalid request from ip=\S+: [^:']*).*", re.DOTALL)
+# Fields of an access log that hold what people ask, or who they are.
+_WITH_QUERY = {"q": "-", "f": "-", "{raw_uri}e": "-", "{query_string}e": "-", "{request_uri}e": "-"}
+_WITH_QUERY |= {"{referer}i": "-", "{http_referer}e": "-", "{location}o": "-"}
+
+
+class GunicornLog(Logger):  # type: ignore[misc]  # Gunicorn ships no types.
+    """Writes through the portal's handler, or with its formatter into the operator's file."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        ours = logging.getLogger().handlers
+        if cfg.errorlog == "-" and ours:
+            self.error_log.handlers = []
+            self.error_log.propagate = True
+        else:
+            for handler in self.error_log.handlers if ours else ():
+                handler.setFormatter(ours[0].formatter)
+
+    def warning(self, msg: Any, *args: Any, **kwargs: Any) -> None:
+        super().warning(_INVALID_REQUEST.sub(r"\1", str(msg)), *args, **kwargs)
+
+    def atoms(self, *given: Any) -> dict[str, Any]:
+        """The fields of an access log, whichever of them its format names."""
+        fields: dict[str, Any] = super().atoms(*given)
+        fields["r"] = f"{fields['m']} {fields['U']} {fields['H']}"
+        fields |= {name: value for name, value in _WITH_QUERY.items() if name in fields}
+        return {
+            name: REDACTED if name.startswith("{") and is_private(name) else value
+            for name, value in fields.items()
+        }

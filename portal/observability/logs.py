@@ -1,0 +1,81 @@
+"""Logs: one event a line, with the request's id and trace, and nothing in them that is secret."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from types import TracebackType
+from typing import Any
+
+import structlog
+
+from portal.observability.redaction import redact, shorten_foreign, tell_exception
+from portal.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+
+def configure_logs(settings: Settings) -> None:
+    """Set up structlog, and the standard library's loggers through it."""
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    # Redaction comes last, over all that the others add.
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        tell_exception,
+        redact,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[shorten_foreign, *shared],
+            pass_foreign_args=True,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _renderer(settings.log_format),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    # A line that cannot be made is not worth its arguments on the console.
+    logging.raiseExceptions = False
+    # At info these name every request to a model server and every queue poll.
+    for name in ("httpx", "procrastinate", "alembic"):
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+
+
+def _renderer(log_format: str) -> Any:
+    if log_format == "json":
+        return structlog.processors.JSONRenderer(ensure_ascii=False)
+    return structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+
+
+def log_uncaught() -> None:
+    """Tell of exceptions that nobody catches as of all others, instead of printing them whole.
+    For processes that serve."""
+
+    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            sys.__excepthook__(kind, error, trace)
+        else:
+            log.critical("process_failed", error_type=kind.__name__, exc_info=error)
+
+    def tell_of_thread(args: threading.ExceptHookArgs) -> None:
+        if not issubclass(args.exc_type, SystemExit):
+            name = args.exc_type.__name__
+            log.error("thread_failed", error_type=name, exc_info=args.exc_value)
+
+    sys.excepthook = tell
+    threading.excepthook = tell_of_thread

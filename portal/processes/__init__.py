@@ -1,0 +1,1 @@
+"""Processes: the command line, the supervisor, the worker and what they run."""

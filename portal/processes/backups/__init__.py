@@ -1,0 +1,96 @@
+"""`portal backup` and `portal restore`: a portal in one file, and back.
+
+archive    the file: a tar of known members, written and read as streams
+manifest   what it says of itself
+writing    a portal into a file, while it serves
+restoring  a file into a portal, in one transaction
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from portal.processes.backups import restoring, writing
+from portal.processes.backups.manifest import Manifest
+from portal.settings import Settings
+
+_MEGABYTE = 1024 * 1024
+_LINE_EVERY_S = 5.0
+_STOPPED_BY_SIGNAL = 128
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, taken as Ctrl-C is, so that nothing is left behind."""
+
+
+def take(settings: Settings, path: Path, *, force: bool) -> None:
+    """Write a backup and say what is in it."""
+    began = time.monotonic()
+    with _until_terminated():
+        path = path.expanduser().absolute()
+        manifest = writing.write(settings, path, force=force, note=_Pace("written").note)
+    size = path.stat().st_size / _MEGABYTE
+    click.echo(f"{path}: {_words(manifest)}; {size:.1f} MB, in {time.monotonic() - began:.0f} s")
+
+
+def put_back(settings: Settings, path: Path, *, replace: bool) -> None:
+    """Restore a backup and say what was in it."""
+    began = time.monotonic()
+    pace = _Pace("read")
+    with _until_terminated():
+        manifest = restoring.restore(
+            settings, path.expanduser().absolute(), replace=replace, tell=_tell, note=pace.note
+        )
+    click.echo(
+        f"restored {_words(manifest)}, as of {manifest.taken_at}, "
+        f"in {time.monotonic() - began:.0f} s"
+    )
+
+
+def _words(manifest: Manifest) -> str:
+    rows = manifest.rows
+    return (
+        f"{rows.get('documents', 0):,} documents, {rows.get('document_chunks', 0):,} passages, "
+        f"{rows.get('users', 0):,} people, {rows.get('conversations', 0):,} conversations"
+    )
+
+
+def _tell(line: str) -> None:
+    click.echo(f"  {line} …", err=True)
+
+
+class _Pace:
+    """Says now and then how far it is."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb, self._said_at = verb, time.monotonic()
+
+    def note(self, size_bytes: int) -> None:
+        if sys.stderr.isatty() and time.monotonic() > self._said_at + _LINE_EVERY_S:
+            self._said_at = time.monotonic()
+            click.echo(f"  {size_bytes / _MEGABYTE:,.0f} MB {self._verb} …", err=True)
+
+
+@contextmanager
+def _until_terminated() -> Iterator[None]:
+    """Within, SIGTERM undoes what was begun, as Ctrl-C does, and then ends with its own status."""
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        raise _Terminated
+
+    previous = signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield
+    except _Terminated:
+        click.echo("portal: stopped", err=True)
+        raise SystemExit(_STOPPED_BY_SIGNAL + signal.SIGTERM) from None
+    finally:
+        signal.signal(signal.SIGTERM, previous)

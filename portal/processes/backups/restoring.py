@@ -1,0 +1,252 @@
+"""Putting a backup back, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+
+from portal.container import build_services
+from portal.database import bm25, client_programs, extensions, refilling
+from portal.database.embedded import borrowed
+from portal.database.lock import DataDirLock
+from portal.errors import BackupRefused, ServerSetup
+from portal.processes.backups.archive import DATABASE, Backup, opened
+from portal.processes.backups.manifest import Manifest
+from portal.services.operations import setup
+from portal.settings import Settings
+from portal.store import migrations
+from portal.store.documents import vocabulary
+from portal.store.session import Database
+
+Tell = Callable[[str], None]
+Note = Callable[[int], None]
+
+# What somebody would miss. The first administrator alone is made by every start.
+_PRECIOUS = ("documents", "document_chunks", "conversations", "invitations")
+# The server that restores makes them, with what it has: pg_textsearch and pg_trgm may be missing.
+_MADE_ANEW = (bm25.INDEX, vocabulary.TRIGRAM_INDEX)
+
+
+def restore(
+    settings: Settings,
+    path: Path,
+    *,
+    replace: bool,
+    tell: Tell = lambda _line: None,
+    note: Note = lambda _bytes: None,
+) -> Manifest:
+    """Make the portal what it was when the backup was taken; what is in it. `replace` allows that
+    a portal which is not empty is lost. The file is checked whole before anything is touched, and
+    the database changes in one transaction: whatever ends this leaves it as it was, or restored.
+
+    Raises BackupRefused, and ServerSetup for a server that cannot serve a portal.
+    """
+    with opened(path) as backup, ExitStack() as stack:
+        manifest = backup.manifest
+        tell("checking the backup")
+        backup.verify(note=note)
+        _refuse_unknown_schema(manifest)
+        stack.enter_context(_alone(settings.data_dir))
+        url = settings.database_url
+        if url is None:
+            url = stack.enter_context(borrowed(settings.data_dir, tell=tell))
+        database = Database(url)
+        with database.engine.connect() as connection:
+            extensions.ensure_extensions(connection)
+        database.dispose()
+        _refill(settings, database.conninfo, backup, replace=replace, tell=tell, note=note)
+        for line in _prepare(settings, url):
+            tell(line)
+        return manifest
+
+
+def _refuse_unknown_schema(manifest: Manifest) -> None:
+    known = migrations.known_revisions()
+    if manifest.schema_revision not in known:
+        raise BackupRefused(
+            reason=f"The backup was taken by portal {manifest.portal_version} with the schema "
+            f"{manifest.schema_revision}, and this portal knows schemas up to {known[-1]}. "
+            "Install the portal that took it, or a newer one, and restore with that."
+        )
+
+
+@contextmanager
+def _alone(data_dir: Path) -> Iterator[None]:
+    """Raises ServerSetup where a portal serves from the directory; none can begin to meanwhile."""
+    directory = data_dir.expanduser().resolve()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = DataDirLock(directory)
+        lock.acquire()
+    except OSError as error:
+        raise ServerSetup(
+            reason=f"The data directory {directory} cannot be written ({error.strerror})."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _refill(
+    settings: Settings, conninfo: str, backup: Backup, *, replace: bool, tell: Tell, note: Note
+) -> None:
+    """Everything up to the commit, and the key that belongs to what is committed."""
+    manifest = backup.manifest
+    major = int(manifest.pg_dump_version.split(".")[0])
+    program, _ = client_programs.find_program("pg_restore", major=major)
+    with psycopg.connect(conninfo, application_name="portal restore") as connection:
+        refilling.refuse_others(connection)
+        schema = refilling.schema_of(connection)
+        _refuse_target(connection, schema, manifest, replace=replace)
+        tell("restoring the database")
+        with backup.open(DATABASE) as dump:
+            contents = client_programs.contents_of(program, dump, left_out=_MADE_ANEW)
+        try:
+            refilling.begin(connection, schema)
+            refilling.drop_portal(
+                connection,
+                schema,
+                is_ours=migrations.is_portal_relation,
+                functions=client_programs.functions_in(contents, schema),
+            )
+            _run_dump(connection, program, backup, contents, tell=tell, note=note)
+            _compare(connection, schema, manifest)
+        except psycopg.Error as error:
+            raise _failed(error, manifest, connection) from error
+        # Before the commit: ended here, the old tokens are void and everything else is as it was,
+        # and the restore can be done again. Tokens without their key would be void for good.
+        with _key_in_place(settings, backup.secret_key(), tell):
+            connection.commit()
+
+
+def _refuse_target(
+    connection: psycopg.Connection, schema: str, manifest: Manifest, *, replace: bool
+) -> None:
+    if schema != manifest.schema:
+        raise BackupRefused(
+            reason=f"The backup's tables are in the schema {manifest.schema}, and in this database "
+            f"the portal's are made in {schema}. Set the role's search_path to that schema."
+        )
+    revision = refilling.revision_of(connection, schema)
+    if revision is not None and revision not in migrations.known_revisions():
+        raise BackupRefused(
+            reason=f"The portal that is in the database now has the schema {revision}, which only "
+            "a newer portal knows. Restore with that, or into another database."
+        )
+    if replace:
+        return
+    found = refilling.count_some(connection, schema, [*_PRECIOUS, "users"])
+    if any(found[name] for name in _PRECIOUS) or found["users"] > 1:
+        raise BackupRefused(
+            reason=f"The portal is not empty: it has {found['documents']} documents, "
+            f"{found['users']} people and {found['conversations']} conversations. With --replace "
+            "all of that is lost, and the backup is put in its place."
+        )
+
+
+def _run_dump(
+    connection: psycopg.Connection,
+    program: Path,
+    backup: Backup,
+    contents: str,
+    *,
+    tell: Tell,
+    note: Note,
+) -> None:
+    """Run what of a dump is in `contents`."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".list") as chosen:
+        chosen.write(contents)
+        chosen.flush()
+        for section in ("pre-data", "data", "post-data"):
+            if section == "post-data":
+                refilling.renew_versions(connection, backup.manifest.schema)
+                tell("building indexes")
+            with (
+                backup.open(DATABASE) as dump,
+                client_programs.script_of(
+                    program, dump, section=section, use_list=Path(chosen.name)
+                ) as script,
+            ):
+                if section == "data":
+                    refilling.load_rows(connection, script, note=note)
+                else:
+                    refilling.run_script(connection, script)
+
+
+def _compare(connection: psycopg.Connection, schema: str, manifest: Manifest) -> None:
+    differing = refilling.differing_rows(connection, schema, manifest.rows)
+    if differing or refilling.revision_of(connection, schema) != manifest.schema_revision:
+        raise BackupRefused(
+            reason="The backup does not hold what its manifest says: "
+            f"{', '.join(differing) or 'another schema'}. Nothing was changed."
+        )
+
+
+def _failed(
+    error: psycopg.Error, manifest: Manifest, connection: psycopg.Connection
+) -> BackupRefused:
+    first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    major = manifest.postgresql_version.split(".")[0]
+    here = connection.info.server_version // 10_000 if not connection.closed else int(major)
+    older = (
+        f" It was taken from PostgreSQL {major}, and this is {here}: use one as new."
+        if here < int(major)
+        else ""
+    )
+    return BackupRefused(
+        reason=f"The database did not take the backup, and is as it was: {first_line}.{older}"
+    )
+
+
+@contextmanager
+def _key_in_place(settings: Settings, key: str | None, tell: Tell) -> Iterator[None]:
+    """The backup's signing key where the portal looks for it; what was there, if `with` fails."""
+    path = settings.data_dir / "secret_key"
+    if key is None or settings.secret_key is not None:
+        yield
+        _say_whose_tokens_hold(settings, key, tell)
+        return
+    before = path.read_bytes() if path.exists() else None
+    try:
+        _write_key(path, key.encode())
+        yield
+    except BaseException:
+        if before is None:
+            path.unlink(missing_ok=True)
+        else:
+            _write_key(path, before)
+        raise
+
+
+def _say_whose_tokens_hold(settings: Settings, key: str | None, tell: Tell) -> None:
+    if settings.secret_key is None:
+        tell(
+            "the backup has no signing key: set PORTAL_SECRET_KEY to what it was then, or people "
+            "have to sign in again"
+        )
+    elif key is not None and settings.secret_key.get_secret_value() != key:
+        tell("PORTAL_SECRET_KEY is not the backup's key: people have to sign in again")
+
+
+def _write_key(path: Path, key: bytes) -> None:
+    descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=".secret_key.")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(aside).replace(path)
+
+
+def _prepare(settings: Settings, url: str) -> Iterator[str]:
+    """What a start would do as well, so that all is ready at the first one."""
+    services = build_services(settings, database_url=url)
+    try:
+        yield from setup.prepare_database(services)
+    finally:
+        services.database.dispose()

@@ -1,0 +1,524 @@
+"""The command line: ``portal serve``, ``portal import`` and the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from portal.errors import PortalError, ServerSetup
+
+if TYPE_CHECKING:
+    from portal.domain.vector_collections import Distance
+    from portal.services import Services
+    from portal.settings import Settings
+
+PORT = click.IntRange(0, 65535)
+COUNT = click.IntRange(1, 256)
+COUNT_A_BATCH = click.IntRange(1, 1000)
+_LONGEST_TOKEN_S = 10 * 365 * 86400
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+_INTERRUPTED = 128 + signal.SIGINT  # As shells say it.
+
+
+class OneLineErrors(click.Group):
+    """Every failure ends as one line on stderr and exit status 1, Ctrl-C as one and 130."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PortalError as error:
+            click.echo(f"portal: {error}", err=True)
+            ctx.exit(1)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            click.echo("portal: stopped", err=True)
+            ctx.exit(_INTERRUPTED)
+        except Exception as error:
+            if os.environ.get("PORTAL_LOG_LEVEL", "").lower() == "debug":
+                raise
+            first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            click.echo(f"portal: {first_line} (PORTAL_LOG_LEVEL=debug shows all)", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the portal keeps things.")
+@click.pass_context
+def main(ctx: click.Context, data_dir: Path | None) -> None:
+    """A self-hosted knowledge portal: documents in, cited answers out."""
+    ctx.obj = {"data_dir": data_dir.resolve()} if data_dir else {}
+
+
+def _use_data_dir(ctx: click.Context, _option: click.Parameter, chosen: Path | None) -> None:
+    if chosen is not None:
+        ctx.obj["data_dir"] = chosen.resolve()
+
+
+OTHER_DATA_DIR = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="As `portal serve` was given it.",
+    expose_value=False,
+    callback=_use_data_dir,
+)
+
+
+def _settings(ctx: click.Context, **overrides: Any) -> Settings:
+    from portal.settings import load_settings
+
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return load_settings(**(ctx.obj | given))
+
+
+def _services(ctx: click.Context) -> Services:
+    """Services on the configured database, or on the embedded one: joined when a portal serves on
+    it, else started for as long as the command runs."""
+    from portal.container import build_services
+    from portal.database.embedded import EmbeddedPostgres
+    from portal.services.operations import setup
+    from portal.services.people import accounts
+
+    settings = _settings(ctx)
+    if settings.database_url:
+        return build_services(settings)
+    server = EmbeddedPostgres(settings.data_dir)
+    was_running = server.is_running()
+    ctx.call_on_close(server.leave)
+    services = build_services(settings, database_url=server.start())
+    ctx.call_on_close(services.database.dispose)
+    if not was_running:
+        for _step in setup.prepare_database(services):
+            pass
+        _show_administrator(accounts.ensure_first_administrator(services))
+    return services
+
+
+def _show_administrator(made: tuple[str, str] | None) -> None:
+    """Tell the first administrator's name and password, to the person and not into a pipe."""
+    if made is not None:
+        name, password = made
+        click.echo(f"administrator: {name}\npassword: {password}   (shown this once)", err=True)
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8000, show_default=True, type=PORT)
+@click.option("--data-dir", "serve_data_dir", type=click.Path(path_type=Path))
+@click.option(
+    "--web-threads", type=COUNT, help="Requests served at once. [default: as the settings say, 16]"
+)
+@click.option(
+    "--workers", default=1, show_default=True, type=COUNT, help="Processes that read documents."
+)
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    host: str,
+    port: int,
+    serve_data_dir: Path | None,
+    web_threads: int | None,
+    workers: int,
+) -> None:
+    """Start everything: database, web and workers."""
+    from portal.processes import supervisor
+
+    data_dir = serve_data_dir.resolve() if serve_data_dir else None
+    settings = _settings(ctx, data_dir=data_dir).with_requests_at_once(web_threads)
+    ctx.exit(supervisor.serve(settings, host=host, port=port, workers=workers))
+
+
+@main.command()
+@click.pass_context
+def worker(ctx: click.Context) -> None:
+    """Read documents from the queue until a signal."""
+    from portal.observability import logs, metric_files
+    from portal.processes.worker import run
+
+    services = _services(ctx)
+    logs.log_uncaught()
+    metric_files.join(services.settings.data_dir)
+    run(services)
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8000, show_default=True, type=PORT)
+@click.option("--web-threads", type=COUNT, help="Requests served at once.")
+@click.pass_context
+def web(ctx: click.Context, host: str, port: int, web_threads: int | None) -> None:
+    """Serve the pages and the APIs, without workers."""
+    from portal.processes import supervisor
+
+    settings = _settings(ctx).with_requests_at_once(web_threads)
+    ctx.exit(supervisor.run_web(settings, host=host, port=port))
+
+
+@main.command()
+@click.option("--to", "revision", default="head", help="A revision; `base` drops everything.")
+@click.option("--check", is_flag=True, help="Only say whether models and migrations are in step.")
+@click.pass_context
+def migrate(ctx: click.Context, revision: str, check: bool) -> None:
+    """Bring the database to the newest schema; the first time, make the administrator."""
+    from portal.services.operations import setup
+    from portal.services.people import accounts
+
+    services = _services(ctx)
+    if check:
+        left = setup.schema_differences(services)
+        for difference in left:
+            click.echo(str(difference), err=True)
+        ctx.exit(1 if left else 0)
+    for line in setup.prepare_database(services, revision=revision):
+        click.echo(line)
+    if revision == "head":
+        _show_administrator(accounts.ensure_first_administrator(services))
+
+
+@main.group()
+def user() -> None:
+    """Accounts."""
+
+
+@user.command("create")
+@click.argument("name")
+@click.option("--admin", is_flag=True, help="May manage people and everybody's documents.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.pass_context
+def create_user(ctx: click.Context, name: str, admin: bool, password_stdin: bool) -> None:
+    """Make an account."""
+    from portal.services.people import accounts
+
+    password = (
+        sys.stdin.readline().rstrip("\r\n")
+        if password_stdin
+        else click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    )
+    person = accounts.create_user(_services(ctx), name=name, password=password, is_admin=admin)
+    click.echo(f"created {person.name}")
+
+
+@user.command("link")
+@click.argument("name")
+@click.argument("subject")
+@click.pass_context
+def link_user(ctx: click.Context, name: str, subject: str) -> None:
+    """Let tokens of the outside issuer whose `sub` is SUBJECT speak for an account."""
+    from portal.services.people import outside_accounts
+
+    outside_accounts.link(_services(ctx), name=name, subject=subject)
+    click.echo(f"linked {subject} to {name}")
+
+
+@user.command("unlink")
+@click.argument("subject")
+@click.pass_context
+def unlink_user(ctx: click.Context, subject: str) -> None:
+    """Let them speak for nobody, from the next request on."""
+    from portal.services.people import outside_accounts
+
+    was_linked = outside_accounts.unlink(_services(ctx), subject=subject)
+    click.echo(f"unlinked {subject}" if was_linked else f"{subject} was not linked")
+
+
+@main.command()
+@click.argument("name")
+@click.option("--expires", default="1h", show_default=True, help="Such as 30m, 12h or 7d.")
+@click.pass_context
+def token(ctx: click.Context, name: str, expires: str) -> None:
+    """Print an access token (JWT) for an account."""
+    from portal.services.people import accounts, sessions
+
+    ttl_s = _duration_s(expires)
+    services = _services(ctx)
+    person = accounts.find_person(services, name)
+    click.echo(sessions.token_for(services, person, ttl_s=ttl_s))
+
+
+def _duration_s(words: str) -> int:
+    number, unit = words[:-1], words[-1:]
+    if unit not in _UNITS_S or not number.isdecimal() or not int(number):
+        raise click.BadParameter("a number and s, m, h or d, such as 1h", param_hint="--expires")
+    seconds = int(number) * _UNITS_S[unit]
+    if not 0 < seconds <= _LONGEST_TOKEN_S:
+        raise click.BadParameter("between 1s and ten years", param_hint="--expires")
+    return seconds
+
+
+@main.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--owner", default="admin", show_default=True, help="Whose documents they become.")
+@click.option("--domain", help="The domain they belong to.")
+@click.option("--private", is_flag=True, help="Only for the owner and administrators.")
+@click.option("--wait", is_flag=True, help="Stay until all of them are ready or failed.")
+@OTHER_DATA_DIR
+@click.pass_context
+def import_documents(
+    ctx: click.Context,
+    paths: tuple[Path, ...],
+    owner: str,
+    domain: str | None,
+    private: bool,
+    wait: bool,
+) -> None:
+    """Take in files and folders. Safe to stop and to repeat: what is there already is not stored
+    twice, and what failed is tried again.
+
+    The exit status is 1 when something failed."""
+    from portal.domain.documents import Visibility
+    from portal.processes.importing import import_and_wait
+
+    visibility = Visibility.PRIVATE if private else Visibility.SHARED
+    status = import_and_wait(
+        _services(ctx), paths, owner=owner, domain=domain, visibility=visibility, wait=wait
+    )
+    ctx.exit(status)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace FILE, when the new backup is whole.")
+@OTHER_DATA_DIR
+@click.pass_context
+def backup(ctx: click.Context, file: Path, force: bool) -> None:
+    """Write all that the portal keeps into FILE, which must not exist. The portal may serve
+    meanwhile. Whoever has the file has everything: keep it as safe as the portal."""
+    from portal.processes import backups
+
+    backups.take(_settings(ctx), file, force=force)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Also where the portal has documents: they are lost.")
+@OTHER_DATA_DIR
+@click.pass_context
+def restore(ctx: click.Context, file: Path, replace: bool) -> None:
+    """Make the portal what it was when the backup FILE was taken. The portal must be stopped. What
+    fails or is interrupted leaves it as it was.
+
+    FILE must come from somebody whom you trust like the portal itself."""
+    from portal.processes import backups
+
+    backups.put_back(_settings(ctx), file, replace=replace)
+
+
+@main.command("import-chroma")
+@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option(
+    "--collection", "names", multiple=True, help="Of all collections only this. May be repeated."
+)
+@click.option("--prefix", default="", help="Put before the names that collections have here.")
+@click.option(
+    "--distance",
+    type=click.Choice(["cosine", "l2", "ip"]),
+    help="For new collections, in the place of what Chroma says.",
+)
+@click.option(
+    "--document-key",
+    default="resource_hash",
+    show_default=True,
+    help="Records with the same metadata under this name make up one document.",
+)
+@click.option("--keep", is_flag=True, help="Leave records that are there, also where they differ.")
+@click.option("--batch-size", type=COUNT_A_BATCH, default=500, show_default=True)
+@click.option("--tenant", default="default_tenant", show_default=True, help="Of Chroma's.")
+@click.option("--database", default="default_database", show_default=True, help="Of Chroma's.")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.pass_context
+def import_chroma(
+    ctx: click.Context,
+    directory: Path,
+    dry_run: bool,
+    names: tuple[str, ...],
+    prefix: str,
+    distance: Distance | None,
+    document_key: str,
+    keep: bool,
+    batch_size: int,
+    tenant: str,
+    database: str,
+    as_json: bool,
+) -> None:
+    """Take over the collections of a Chroma directory, for PostgresVectorStore. Safe to stop and to
+    repeat: nothing is stored twice, and the directory stays as it is.
+
+    The exit status is 1 when something of it is not here afterwards."""
+    from portal.integrations.chroma_client import chroma
+    from portal.integrations.chroma_import.command import Options, Tenancy, import_and_show
+    from portal.integrations.chroma_import.snapshot import check_directory
+
+    chroma()
+    check_directory(directory)  # Before a database is started for it.
+    options = Options(
+        batch_size=batch_size,
+        prefix=prefix,
+        distance=distance,
+        document_key=document_key or None,
+        keeps=keep,
+        is_dry_run=dry_run,
+    )
+    tenancy = Tenancy(tenant, database)
+    ctx.exit(import_and_show(_services(ctx), directory, options, names, tenancy, as_json=as_json))
+
+
+@main.group(invoke_without_command=True)
+@click.pass_context
+def models(ctx: click.Context) -> None:
+    """List embedding models and what they hold; switch between them."""
+    if ctx.invoked_subcommand is None:
+        from portal.processes.modelling import show_models
+        from portal.services.models import switching
+
+        show_models(switching.list_models(_services(ctx)))
+
+
+FORCE = click.option("--force", is_flag=True, help="Also when passages have no vector by it yet.")
+
+
+@models.command("switch")
+@click.argument("name")
+@FORCE
+@click.pass_context
+def switch_model(ctx: click.Context, name: str, force: bool) -> None:
+    """Let searches use a model that was built, from the next search on."""
+    from portal.processes.modelling import show_switch
+    from portal.services.models import switching
+
+    show_switch(switching.switch(_services(ctx), name, force=force))
+
+
+@models.command("rollback")
+@FORCE
+@click.pass_context
+def rollback_model(ctx: click.Context, force: bool) -> None:
+    """Go back to the model that served before."""
+    from portal.processes.modelling import show_switch
+    from portal.services.models import switching
+
+    show_switch(switching.rollback(_services(ctx), force=force))
+
+
+@models.command("drop")
+@click.argument("name")
+@click.confirmation_option("--yes", prompt="Erase the model with all its vectors?")
+@click.pass_context
+def drop_model(ctx: click.Context, name: str) -> None:
+    """Erase a model that does not serve, with its vectors."""
+    from portal.services.models import switching
+
+    switching.drop(_services(ctx), name)
+    click.echo(f"dropped {name}")
+
+
+@models.command("compare")
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--questions",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of question sets as ./run eval takes; else sentences of stored passages.",
+)
+@click.pass_context
+def compare_models(ctx: click.Context, first: str, second: str, questions: Path | None) -> None:
+    """Ask two models the same questions, and say what each finds."""
+    from portal.processes.modelling import show_comparison
+    from portal.services.models import comparison
+
+    services = _services(ctx)
+    show_comparison(comparison.compare(services, first, second, questions_dir=questions))
+
+
+@main.command()
+@click.option(
+    "--model",
+    "spec",
+    help="A model of `portal models`, a provider, PROVIDER:MODEL[@DIMENSIONS], or a directory.",
+)
+@click.option("--switch", "and_switch", is_flag=True, help="Let it serve when it is built.")
+@click.option("--batch-size", type=COUNT_A_BATCH, help="Passages embedded and stored at once.")
+@click.pass_context
+def reindex(ctx: click.Context, spec: str | None, and_switch: bool, batch_size: int | None) -> None:
+    """Embed what has no vector yet, by a new model or by the one that serves, while searches go
+    on. Safe to stop and to repeat."""
+    from portal.processes.modelling import show_progress, show_switch
+    from portal.services.models import builds, switching
+    from portal.services.models import catalog as model_service
+
+    services = _services(ctx)
+    serving = model_service.ensure_serving(services)
+    model = model_service.register(services, spec) if spec else serving
+    show_progress(model.name, builds.build(services, model.name, batch_size=batch_size))
+    if and_switch and model.id != serving.id:
+        show_switch(switching.switch(services, model.name))
+
+
+@main.command()
+@click.option("--http", "over_http", is_flag=True, help="Over HTTP, not standard input and output.")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8001, show_default=True, type=PORT)
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    help="A name that requests may call it by, beside this machine's. May be repeated.",
+)
+@click.pass_context
+def mcp(
+    ctx: click.Context, over_http: bool, host: str, port: int, allowed_hosts: tuple[str, ...]
+) -> None:
+    """Let AI clients search and fetch (MCP), as the person whose token they bring: in PORTAL_TOKEN,
+    or over HTTP with each request."""
+    _require_extra("mcp")
+    from portal.integrations.mcp import serving
+    from portal.processes import supervisor
+
+    if not over_http:
+        serving.serve_stdio(_services(ctx), _token_of_environment())
+        return
+    services = _services(ctx)
+    with supervisor.listen(host, port) as listener:
+        click.echo(f"{supervisor.address_of(listener)}{serving.PATH}   (Ctrl-C stops it)")
+        serving.serve_http(services, listener, allowed_hosts)
+
+
+def _require_extra(name: str) -> None:
+    """Raises ServerSetup where the extra of this name, and of its main package, is not there."""
+    if importlib.util.find_spec(name) is None:
+        raise ServerSetup(reason=f"this needs the extra: ./run setup --{name}")
+
+
+def _token_of_environment() -> str:
+    token = os.environ.get("PORTAL_TOKEN", "").strip()
+    if not token:
+        raise ServerSetup(
+            reason="PORTAL_TOKEN is not set. Make a token that may read on the account page, or by "
+            "`portal token NAME`"
+        )
+    return token
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.pass_context
+def doctor(ctx: click.Context, as_json: bool) -> None:
+    """Say what is there, what is missing, what that costs and what to do."""
+    from portal.services.operations import setup
+
+    report = setup.diagnose(_services(ctx))
+    if as_json:
+        click.echo(json.dumps(report, ensure_ascii=False, indent=2, default=str))
+    else:
+        for line in setup.report_lines(report):
+            click.echo(line)
+    ctx.exit(0 if report["fit"] else 1)

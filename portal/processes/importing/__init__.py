@@ -1,0 +1,190 @@
+"""`portal import` as a person sees it: progress, a line for each failure, a summary; it may be
+stopped at any time, and repeated."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from portal.domain.documents import Visibility
+from portal.domain.people import Person
+from portal.errors import DatabaseUnavailable
+from portal.processes.importing.display import Display
+from portal.processes.importing.tally import Tally
+from portal.processes.worker import has_live_workers, working
+from portal.services import Services
+from portal.services.documents import importing
+from portal.services.documents.finding_files import find_files
+from portal.services.documents.importing import ImportedFile, unreadable
+from portal.services.people import accounts
+
+_POLL_S = 0.5
+_LOOK_FOR_WORKERS_S = 5.0
+# As long as a database may be away while documents are waited for: its supervisor starts it again.
+_PATIENCE_S = 60.0
+_STOPPED_BY_SIGNAL = 128
+
+
+class Stop(threading.Event):
+    """Set when the import is to end after the file in hand. `signal` says by which signal."""
+
+    signal: int | None = None
+
+
+def import_and_wait(
+    services: Services,
+    paths: Sequence[Path],
+    *,
+    owner: str,
+    domain: str | None,
+    visibility: Visibility,
+    wait: bool,
+) -> int:
+    """Import files and folders and say what came of them; gives the exit status: 1 when something
+    failed, 128 and the signal's number when one stopped it."""
+    person = accounts.find_person(services, owner)
+    tally = Tally()
+    display = Display(Console(stderr=True), tally, reads=wait)
+    with _stopped_by_signals() as stop, ExitStack() as stack:
+        stack.callback(_conclude, services, display, tally, stop)
+        stack.enter_context(display.shown())
+        run = _Import(services, person, tally, display, stop)
+        if wait:
+            stack.enter_context(run.workers)
+        run.store(paths, domain=domain, visibility=visibility, follow=wait)
+        if wait:
+            run.wait()
+    if stop.signal is not None:
+        return _STOPPED_BY_SIGNAL + stop.signal
+    return 1 if tally.failures else 0
+
+
+def _conclude(services: Services, display: Display, tally: Tally, stop: Stop) -> None:
+    display.summarise()
+    if stop.is_set():
+        display.say("Stopped. The same command once more goes on from here.")
+    elif tally.waiting and not has_live_workers(services):
+        display.say("Nobody reads them yet: start the portal, or repeat this with --wait.")
+
+
+class _Import:
+    def __init__(
+        self, services: Services, person: Person, tally: Tally, display: Display, stop: Stop
+    ) -> None:
+        self._services, self._person = services, person
+        self._tally, self._display, self._stop = tally, display, stop
+        self._is_whole = False
+        self._followed_at = time.monotonic()
+        self.workers = _Workers(services)
+
+    def store(
+        self, paths: Sequence[Path], *, domain: str | None, visibility: Visibility, follow: bool
+    ) -> None:
+        """Store what is found, while another thread goes ahead to count it."""
+        threading.Thread(target=self._count, args=(paths,), daemon=True).start()
+        gone: list[ImportedFile] = []
+        found = find_files(
+            paths, cannot_read=lambda path, error: gone.append(unreadable(path, error))
+        )
+        for file in importing.import_files(
+            self._services, self._person, found, domain=domain, visibility=visibility
+        ):
+            self._take(file)
+            if self._stop.is_set():
+                return
+            if follow:
+                self._follow_now_and_then()
+            self._display.renew(is_whole=self._is_whole)
+        for file in gone:
+            self._take(file)
+        self._tally.found, self._is_whole = self._tally.taken, True
+
+    def _take(self, file: ImportedFile) -> None:
+        if line := self._tally.take(file):
+            self._display.say(line)
+
+    def _count(self, paths: Sequence[Path]) -> None:
+        for count, _ in enumerate(find_files(paths), 1):
+            self._tally.found = max(self._tally.found, count)
+            if self._stop.is_set():
+                return
+        self._is_whole = True
+
+    def wait(self) -> None:
+        """Stay until each document is ready or has failed, or a signal comes."""
+        while not self._stop.is_set():
+            self._follow()
+            self._display.renew(is_whole=True)
+            if not self._tally.waiting:
+                return
+            self._stop.wait(_POLL_S)
+
+    def _follow_now_and_then(self) -> None:
+        if time.monotonic() >= self._followed_at + _POLL_S:
+            self._follow()
+
+    def _follow(self) -> None:
+        waiting = list(self._tally.waiting)
+        try:
+            self.workers.see_to()
+            found = importing.follow(self._services, self._person, waiting)
+        except DatabaseUnavailable:
+            if time.monotonic() > self._followed_at + _PATIENCE_S:
+                raise
+            return
+        self._followed_at = time.monotonic()
+        for line in self._tally.follow(found):
+            self._display.say(line)
+
+
+class _Workers:
+    """Sees to it that somebody reads: those of a portal that serves, else one in this process."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._stack = ExitStack()
+        self._own: threading.Thread | None = None
+        self._look_at = 0.0
+
+    def __enter__(self) -> _Workers:
+        self.see_to()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self._stack.close()
+
+    def see_to(self) -> None:
+        """Start one where there is none: a worker that was killed is missed after a while."""
+        if time.monotonic() < self._look_at or (self._own is not None and self._own.is_alive()):
+            return
+        self._look_at = time.monotonic() + _LOOK_FOR_WORKERS_S
+        if not has_live_workers(self._services):
+            self._own = self._stack.enter_context(working(self._services))
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Stop]:
+    """The first SIGINT or SIGTERM sets it; a second one ends the process as it always does."""
+    stop = Stop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        stop.signal = number
+        stop.set()
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,140 @@
+"""An import as it is shown: bars on a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+from portal.processes.importing.tally import Pace, Tally
+from portal.services.documents.importing import Outcome
+
+_LINE_EVERY_S = 5.0
+_FRAMES_A_SECOND = 4
+_MOST_FAILURES = 20
+
+
+class Display:
+    """Shows a tally as it grows."""
+
+    def __init__(self, console: Console, tally: Tally, *, reads: bool) -> None:
+        """`reads`: until the documents are ready, not only stored."""
+        self._console, self._tally, self._reads = console, tally, reads
+        self._storing, self._reading, self._passages = Pace(), Pace(), Pace()
+        self._started = self._line_at = time.monotonic()
+        self._progress: Progress | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Within, `renew` shows where it is."""
+        if not self._console.is_terminal:
+            yield
+            return
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description:<8}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[pace]}", markup=False),
+        )
+        with Progress(
+            *columns, console=self._console, refresh_per_second=_FRAMES_A_SECOND
+        ) as self._progress:
+            self._progress.add_task("storing", total=None, pace="")
+            if self._reads:
+                self._progress.add_task("reading", total=None, pace="")
+            yield
+            self.renew(is_whole=True)
+
+    def say(self, line: str) -> None:
+        """A line of its own, above what is shown."""
+        self._console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+    def renew(self, *, is_whole: bool) -> None:
+        """Show the tally as it is now; `is_whole` when all files were found."""
+        tally = self._tally
+        self._storing.note(tally.taken)
+        self._reading.note(tally.read)
+        self._passages.note(tally.passages)
+        if self._progress is None:
+            self._say_now_and_then(is_whole=is_whole)
+            return
+        storing, *reading = self._progress.task_ids
+        total = tally.found if is_whole else None
+        self._progress.update(
+            storing, completed=tally.taken, total=total, pace=self._storing_words(is_whole)
+        )
+        for task in reading:
+            self._progress.update(
+                task,
+                completed=tally.read,
+                total=tally.to_read if is_whole else None,
+                pace=self._reading_words(is_whole),
+            )
+
+    def _storing_words(self, is_whole: bool) -> str:
+        speed = self._storing.a_second()
+        left = self._tally.found - self._tally.taken if is_whole else 0
+        if is_whole and not left:
+            return ""
+        return ", ".join(filter(None, (f"{speed:.1f} files/s", _remaining(left, speed))))
+
+    def _reading_words(self, is_whole: bool) -> str:
+        speed, passages = self._reading.a_second(), self._passages.a_second()
+        left = self._tally.to_read - self._tally.read if is_whole else 0
+        words = (f"{speed:.1f} files/s", f"{passages:.1f} passages/s", _remaining(left, speed))
+        return ", ".join(filter(None, words))
+
+    def _say_now_and_then(self, *, is_whole: bool) -> None:
+        now, tally = time.monotonic(), self._tally
+        if now < self._line_at + _LINE_EVERY_S:
+            return
+        self._line_at = now
+        of = f"{tally.found:,}" if is_whole else f"{tally.found:,} and more"
+        line = f"stored {tally.taken:,} of {of}"
+        if words := self._storing_words(is_whole):
+            line += f" ({words})"
+        if self._reads:
+            line += f"; read {tally.read:,} of {tally.to_read:,}"
+            line += f", {tally.passages:,} passages ({self._reading_words(is_whole)})"
+        self.say(line)
+
+    def summarise(self) -> None:
+        """Say what came of it all."""
+        tally, outcomes = self._tally, self._tally.outcomes
+        seconds = time.monotonic() - self._started
+        for line in tally.failures[:_MOST_FAILURES] if len(tally.failures) > 1 else ():
+            self.say(f"  {line}")
+        if (more := len(tally.failures) - _MOST_FAILURES) > 0:
+            self.say(f"  and {more:,} more, which are named above")
+        again = outcomes[Outcome.AGAIN]
+        parts = [
+            f"{outcomes[Outcome.STORED]:,} stored",
+            f"{outcomes[Outcome.PRESENT]:,} already there",
+            *([f"{again:,} tried again"] if again else []),
+            f"{len(tally.failures):,} failed",
+        ]
+        self.say(
+            f"{', '.join(parts)}, in {duration(seconds)} ({tally.taken / seconds:.1f} files/s)"
+        )
+        if tally.read:
+            speed = f"{tally.read / seconds:.1f} files/s, {tally.passages / seconds:.1f} passages/s"
+            self.say(f"{tally.ready:,} became ready with {tally.passages:,} passages ({speed})")
+        if tally.waiting:
+            self.say(f"{len(tally.waiting):,} are still to be read")
+
+
+def _remaining(count: int, speed: float) -> str:
+    return f"{duration(count / speed)} left" if count and speed else ""
+
+
+def duration(seconds: float) -> str:
+    """Such as 42 s, 3 min 20 s or 2 h 5 min."""
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {left} s" if minutes else f"{left} s"

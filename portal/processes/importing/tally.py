@@ -1,0 +1,124 @@
+"""What an import has done so far, how fast, and how long the rest will take."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from portal.domain.documents import DocumentStatus, Visibility
+from portal.services.documents.importing import (
+    MOST_FOLLOWED,
+    ImportedFile,
+    Outcome,
+    failure_words,
+    shown_name,
+)
+from portal.store.documents.importing import Progress
+
+_WINDOW_S = 30.0
+_SEEN_BY = {
+    Visibility.SHARED: "is there already, and everyone here sees it",
+    Visibility.PRIVATE: "is there already, and only its owner sees it",
+}
+
+
+class Pace:
+    """How many a second came of late. `clock` is monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque([(clock(), 0)])
+
+    def note(self, count: int) -> None:
+        """So many there are by now."""
+        now = self._clock()
+        self._seen.append((now, count))
+        while len(self._seen) > 1 and self._seen[1][0] < now - _WINDOW_S:
+            self._seen.popleft()
+
+    def a_second(self) -> float:
+        (before, fewer), (after, more) = self._seen[0], self._seen[-1]
+        return max(0.0, (more - fewer) / (after - before)) if after > before else 0.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of files, of the documents that became of them, and of their passages. `found` grows
+    while folders are still gone through; `waiting` are documents with their files, in the order in
+    which they are read."""
+
+    found: int = 0
+    outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    waiting: dict[UUID, Path] = field(default_factory=dict)
+    ready: int = 0
+    failed: int = 0
+    failures: list[str] = field(default_factory=list)
+    passages_of_ready: int = 0
+    passages_in_hand: int = 0
+
+    @property
+    def taken(self) -> int:
+        """Files that are done with, as far as storing goes."""
+        return sum(self.outcomes.values())
+
+    @property
+    def read(self) -> int:
+        """Documents that are ready or failed, of those that were waited for."""
+        return self.ready + self.failed
+
+    @property
+    def to_read(self) -> int:
+        """Of how many that is: for a file that is not stored yet one is expected."""
+        return self.read + len(self.waiting) + max(0, self.found - self.taken)
+
+    @property
+    def passages(self) -> int:
+        return self.passages_of_ready + self.passages_in_hand
+
+    def take(self, file: ImportedFile) -> str | None:
+        """Count a file; gives what to say of one that cannot be taken, or that others see than was
+        wished."""
+        self.outcomes[file.outcome] += 1
+        self.found = max(self.found, self.taken)
+        if file.document_id is not None and not file.is_ready:
+            # Named by the first of the files that have the same bytes.
+            self.waiting.setdefault(file.document_id, file.path)
+        if file.error is not None:
+            return self._fail(file.path, str(file.error))
+        return f"{shown(file.path)}: {_SEEN_BY[file.seen_by]}" if file.seen_by else None
+
+    def follow(self, found: Mapping[UUID, Progress]) -> list[str]:
+        """Count what became of documents; gives what to say of those that failed."""
+        said = []
+        self.passages_in_hand = 0
+        for document_id, path in list(self.waiting.items())[:MOST_FOLLOWED]:
+            one = found.get(document_id)
+            if one is not None and one.status not in (DocumentStatus.READY, DocumentStatus.FAILED):
+                self.passages_in_hand += one.passages
+                continue
+            del self.waiting[document_id]
+            if one is None:
+                continue  # Thrown away meanwhile.
+            if one.status is DocumentStatus.READY:
+                self.ready += 1
+                self.passages_of_ready += one.passages
+            else:
+                self.failed += 1
+                words = failure_words(one.failure) if one.failure else str(one.status)
+                said.append(self._fail(path, words))
+        return said
+
+    def _fail(self, path: Path, reason: str) -> str:
+        line = f"{shown(path)}: {reason}"
+        self.failures.append(line)
+        return line
+
+
+def shown(path: Path) -> str:
+    """A path on one line, whatever its bytes: nothing in it commands a terminal."""
+    name = shown_name(str(path))
+    return "".join(character if character.isprintable() else "\ufffd" for character in name)

@@ -1,0 +1,74 @@
+"""One job in a process of its own: a file that kills whoever reads it shows, and kills no other.
+
+A worker that dies says nothing of why. After two such deaths in a row the third attempt is made
+here; when this process is killed while the worker lives, it was the file. What ends it otherwise
+says nothing of the file: the job is tried again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from uuid import UUID
+
+import structlog
+
+from portal.container import build_services
+from portal.errors import Unavailable
+from portal.services import Services
+from portal.services.documents import attempts, indexing
+from portal.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_POLL_S = 0.2
+_ASKED_TO_END = (-signal.SIGINT, -signal.SIGTERM)
+# Spawned, not forked: a fork would share the worker's connections and half of its locks.
+_processes = multiprocessing.get_context("spawn")
+
+
+def index_alone(services: Services, job_id: UUID, *, should_stop: Callable[[], bool]) -> None:
+    """As `indexing.index_document`, in a process of its own."""
+    url = services.database.url
+    settings = services.settings.model_copy(update={"database_url": url})
+    process = _processes.Process(target=_index, args=(settings, job_id))
+    process.start()
+    while process.is_alive():
+        if should_stop():
+            process.kill()
+            process.join()
+            attempts.hand_back(services, job_id)
+            return
+        process.join(_POLL_S)
+    _blame(services, job_id, process.exitcode or 0)
+
+
+def _blame(services: Services, job_id: UUID, exit_status: int) -> None:
+    if exit_status in _ASKED_TO_END:
+        attempts.hand_back(services, job_id)
+    elif exit_status < 0:
+        log.error("job_killed_its_process", job_id=str(job_id), exit_status=exit_status)
+        attempts.fail_as_killer(services, job_id)
+    elif exit_status > 0:
+        # Such as a database that went away: what was wrong with the file is noted in the process.
+        log.error("job_process_failed", job_id=str(job_id), exit_status=exit_status)
+        attempts.fail(services, job_id, Unavailable())
+
+
+def _index(settings: Settings, job_id: UUID) -> None:
+    # Ctrl-C and a service manager ask all processes at once; the worker answers for this one.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    services = build_services(settings)
+    indexing.index_document(services, job_id)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

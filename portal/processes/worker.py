@@ -1,0 +1,234 @@
+"""The worker: reads documents and builds models from the queue, and picks up what others
+dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from uuid import UUID
+
+import procrastinate
+import psycopg_pool
+import structlog
+from procrastinate import JobContext
+from procrastinate.exceptions import ConnectorException
+
+from portal.observability import metrics, tracing
+from portal.processes import isolation
+from portal.services import Services
+from portal.services.documents import attempts, indexing
+from portal.services.models import builds
+from portal.services.operations import maintenance
+from portal.store.documents import queue as queue_store
+from portal.store.documents.queue import INDEX_TASK, QUEUE_NAME, SLOW_QUEUE
+from portal.store.embedding_models.builds import BUILD_QUEUE, BUILD_TASK
+
+log = structlog.get_logger(__name__)
+
+# A worker tells the queue every few seconds that it lives; after four silent beats it does not.
+_HEARTBEAT_S = 5.0
+_SILENT_AFTER_S = 20.0
+_RECOVERY_EVERY_S = 5.0
+_HOUSEKEEPING_EVERY_S = 30.0
+# A document makes room after this long when someone else's waits: what it stored is kept.
+_SLICE_S = 15.0
+# Without a database there is nothing to do but to ask for it again.
+_RECONNECT_S = 1.0
+
+
+def create_queue(services: Services) -> procrastinate.App:
+    """The queue with our tasks, on the portal's own database."""
+    connector = procrastinate.PsycopgConnector(conninfo=services.database.conninfo)
+    queue = procrastinate.App(connector=connector)
+
+    # `origin` is the trace of the request that queued the job; a recovered job has none.
+    @queue.task(name=INDEX_TASK, queue=QUEUE_NAME, pass_context=True)
+    def index_document(
+        context: JobContext, job_id: str, origin: dict[str, str] | None = None
+    ) -> None:
+        tracing.resume(origin or {})
+        with metrics.working(INDEX_TASK):
+            _index(services, UUID(job_id), context)
+
+    @queue.task(name=BUILD_TASK, queue=BUILD_QUEUE, pass_context=True)
+    def build_model(context: JobContext, name: str, origin: dict[str, str] | None = None) -> None:
+        tracing.resume(origin or {})
+        with metrics.working(BUILD_TASK):
+            builds.build_slice(services, name, should_stop=context.should_abort)
+
+    return queue
+
+
+class _Slice:
+    """How long a job may take while someone else's waits. Asked again it is a new one, so that
+    each stores something."""
+
+    def __init__(self, services: Services, job_id: UUID) -> None:
+        self._services, self._job_id = services, job_id
+        self._ends_at: float | None = None
+
+    def is_over(self) -> bool:
+        now = time.monotonic()
+        if self._ends_at is not None and now < self._ends_at:
+            return False
+        is_over = self._ends_at is not None and attempts.others_wait(self._services, self._job_id)
+        self._ends_at = now + _SLICE_S
+        return is_over
+
+
+def _index(services: Services, job_id: UUID, context: JobContext) -> None:
+    """Read a document, in slices while others wait. A file that takes longer to read than that
+    goes to a queue of its own, where nothing interrupts it; its passages are embedded here again.
+    """
+    if attempts.is_suspect(services, job_id):
+        isolation.index_alone(services, job_id, should_stop=context.should_abort)
+        return
+    is_slow = context.job.queue == SLOW_QUEUE
+    reading, embedding = _Slice(services, job_id), _Slice(services, job_id)
+    indexing.index_document(
+        services,
+        job_id,
+        should_stop=lambda: is_slow or context.should_abort() or embedding.is_over(),
+        should_stop_reading=lambda: context.should_abort() or (not is_slow and reading.is_over()),
+    )
+
+
+def run(services: Services, *, concurrency: int = 1) -> None:
+    """Work until a signal; a job in hand is left to the next worker, with what it stored."""
+    asyncio.run(_run(services, concurrency))
+
+
+def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
+    """Do what is due in the queue and come back."""
+
+    async def work() -> None:
+        queue = create_queue(services)
+        async with queue.open_async():
+            await queue.run_worker_async(
+                queues=[QUEUE_NAME, SLOW_QUEUE],
+                concurrency=concurrency,
+                wait=False,
+                install_signal_handlers=False,
+                delete_jobs="successful",
+            )
+
+    asyncio.run(work())
+
+
+@contextmanager
+def working(services: Services) -> Iterator[threading.Thread]:
+    """A worker in a thread of this process, as `run` is one: for `portal import --wait` with no
+    other about. At the end a job in hand is left to the next worker, with what it stored."""
+    loop = asyncio.new_event_loop()
+    stopping = asyncio.Event()
+
+    def work() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(_work_until(services, 1, stopping))
+
+    thread = threading.Thread(target=work, name="worker", daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        with contextlib.suppress(RuntimeError):  # Its loop is closed when it failed.
+            loop.call_soon_threadsafe(stopping.set)
+        thread.join()
+
+
+def has_live_workers(services: Services) -> bool:
+    """Whether some worker has given a sign of life of late."""
+    with services.database.begin() as session:
+        return queue_store.has_live_workers(session, within_s=_SILENT_AFTER_S)
+
+
+async def _run(services: Services, concurrency: int) -> None:
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    await _work_until(services, concurrency, stopping)
+
+
+async def _work_until(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
+    while not stopping.is_set():
+        # It ends by itself when it loses the database; what it had loaded stays loaded.
+        try:
+            await _work(services, concurrency, stopping)
+        except (ConnectorException, psycopg_pool.PoolTimeout) as error:
+            log.warning("queue_lost", error_type=type(error).__name__)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _RECONNECT_S)
+
+
+async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
+    """Work until it is time to stop, or until the queue cannot be reached."""
+    queue = create_queue(services)
+    async with queue.open_async(), _timers(services, queue):
+        tasks = [
+            asyncio.create_task(stopping.wait()),
+            asyncio.create_task(_work_on(queue, [QUEUE_NAME, BUILD_QUEUE], concurrency)),
+            asyncio.create_task(_work_on(queue, [SLOW_QUEUE], 1)),
+        ]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
+
+
+async def _work_on(queue: procrastinate.App, names: list[str], concurrency: int) -> None:
+    await queue.run_worker_async(
+        queues=names,
+        concurrency=concurrency,
+        wait=True,
+        install_signal_handlers=False,
+        delete_jobs="successful",
+        update_heartbeat_interval=_HEARTBEAT_S,
+        stalled_worker_timeout=_SILENT_AFTER_S,
+        # Jobs are asked to stop at once: what they did so far is kept and goes on later.
+        shutdown_graceful_timeout=0.1,
+    )
+
+
+@asynccontextmanager
+async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator[None]:
+    """Recovery and housekeeping, in every worker: any of them may be the only one left."""
+    timers = [
+        asyncio.create_task(_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
+        asyncio.create_task(
+            _every(_HOUSEKEEPING_EVERY_S, lambda: asyncio.to_thread(maintenance.run, services))
+        ),
+    ]
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+        await asyncio.gather(*timers, return_exceptions=True)
+
+
+async def _recover(queue: procrastinate.App) -> None:
+    """Give back what a dead worker held.
+
+    A timer of the worker's own rather than a job: a job could be stuck in the same queue.
+    """
+    stalled = await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=_SILENT_AFTER_S)
+    for job in stalled:
+        log.warning("job_recovered", queue_job_id=job.id)
+        await queue.job_manager.retry_job(job)
+
+
+async def _every(seconds: float, action: Callable[[], Awaitable[None]]) -> None:
+    """Do something again and again; whatever fails once is logged and tried the next time."""
+    while True:
+        try:
+            await action()
+        except Exception as error:  # noqa: BLE001 - the timer must outlive whatever fails once
+            log.warning("timer_failed", error_type=type(error).__name__)
+        await asyncio.sleep(seconds)

@@ -1,0 +1,1 @@
+"""Answers: questions in conversations, quotations and citations."""

@@ -1,0 +1,191 @@
+"""Answering: ask a question in a conversation, ask it again, and stop an answer.
+
+What can be refused is refused before anything is stored: `ask` searches, reads the passages that
+count, stores the question with an empty answer, and only then gives the stream that writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from portal.answering import prompt
+from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, MessageStatus, Replay, Role
+from portal.domain.people import Person
+from portal.errors import InvalidInput, NotFound
+from portal.services import Services
+from portal.services.answers import conversations
+from portal.services.answers.drafts import AnswerDraft
+from portal.services.answers.retrieving import Asked, Retrieved, ask_in, retrieve
+from portal.services.answers.streaming import Answering, AnswerStream
+from portal.store.answers import citations as citation_store
+from portal.store.answers import conversations as conversation_store
+from portal.store.answers import messages as message_store
+from portal.store.answers.sources import HISTORY_RESTS_ON
+from portal.store.models import MessageRow
+from portal.store.session import Session
+from portal.text.scripts import has_visible_text
+from portal.text.titles import without_invisible
+
+_TITLE_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a question goes: it replaces what stands from position `since` on, or goes to the end.
+    `existing` is the question itself when only its answer is replaced."""
+
+    conversation_id: UUID
+    since: int | None = None
+    existing: UUID | None = None
+
+
+def ask(
+    services: Services, person: Person, conversation_id: UUID, question: str, *,
+    replace_from: UUID | None = None,
+) -> AnswerStream:  # fmt: skip
+    """Ask at the end of a conversation, or instead of an earlier question and all after it.
+
+    Raises NotFound, InvalidInput, TooManyAnswers, TooManyOwnAnswers, and what a search raises;
+    nothing is stored then. An answer that is still being written in this conversation is stopped.
+    """
+    question = question.strip()
+    if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
+        raise InvalidInput(reason=f"a question has 1 to {MAX_MESSAGE_CHARACTERS} characters")
+    with services.database.begin() as session:
+        conversation_store.require_own(session, conversation_id, person.id)
+        place = _Place(conversation_id)
+        if replace_from is not None:
+            replaced = message_store.find_shown(session, conversation_id, replace_from)
+            if replaced.role != Role.USER:
+                raise NotFound
+            place = _Place(conversation_id, since=replaced.position)
+    return _begin(services, person, place, question)
+
+
+def retry(services: Services, person: Person, message_id: UUID) -> AnswerStream:
+    """Answer a question once more, instead of this answer and all after it. Raises what `ask`
+    raises."""
+    with services.database.begin() as session:
+        message = message_store.get_message(session, person, message_id, stale_after_s=0)
+        answer = message_store.find_shown(session, message.conversation_id, message_id)
+        if answer.role != Role.ASSISTANT:
+            raise NotFound
+        question = message_store.question_of(session, answer)
+        place = _Place(message.conversation_id, since=answer.position, existing=question.id)
+    return _begin(services, person, place, question.content)
+
+
+def stop(services: Services, person: Person, message_id: UUID) -> Message:
+    """Stop an answer that is being written, by whichever process: it ends within about a second
+    and keeps what there is. Raises NotFound."""
+    with services.database.begin() as session:
+        patience_s = conversations.stale_after_s(services)
+        message_store.get_message(session, person, message_id, stale_after_s=patience_s)
+        message_store.stop(session, message_id)
+        return message_store.get_message(session, person, message_id, stale_after_s=patience_s)
+
+
+def _begin(services: Services, person: Person, place: _Place, question: str) -> AnswerStream:
+    slot = services.answer_slots.take(person.id, services.settings.chat)
+    try:
+        before = _position_of_question(services, place)
+        asked = ask_in(services, person, place.conversation_id, question, before)
+        retrieved = retrieve(services, asked)
+        answering = _store(services, asked, place, retrieved)
+    except BaseException:
+        slot.release()
+        raise
+    return AnswerStream(services, answering, slot)
+
+
+def _position_of_question(services: Services, place: _Place) -> int | None:
+    """What stands before the question is what it may go on from."""
+    if place.existing is None:
+        return place.since
+    with services.database.begin() as session:
+        return message_store.find_shown(session, place.conversation_id, place.existing).position
+
+
+def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved) -> Answering:
+    """The question and its answer, still empty, with the passages that it is written from."""
+    built = prompt.build(
+        retrieved.sources,
+        language=asked.language,
+        token_budget=retrieved.token_budget,
+        can_search=services.chat.takes_tools,
+    )
+    draft = AnswerDraft(
+        services,
+        asked.person,
+        uuid4(),
+        replay=_replay(services, retrieved, built.tokens),
+        found=retrieved.sources,
+        shown=built.sources,
+    )
+    with services.database.begin() as session:
+        alive = citation_store.hold_documents(session, draft.cited)
+        conversation = conversation_store.lock_own(session, asked.conversation_id, asked.person.id)
+        message_store.give_way(session, asked.conversation_id, since=place.since)
+        question = _store_question(session, asked, place)
+        message_store.add_message(
+            session,
+            asked.conversation_id,
+            draft.message_id,
+            role=Role.ASSISTANT,
+            content="",
+            status=MessageStatus.STREAMING,
+            replay=draft.replay,
+        )
+        citation_store.replace_citations(session, draft.message_id, draft.cited, alive)
+        if not conversation.title:
+            conversation.title = title_from(asked.question)
+        conversation_store.touch(session, asked.conversation_id)
+        patience_s = conversations.stale_after_s(services)
+        stored = message_store.get_message(
+            session, asked.person, question.id, stale_after_s=patience_s
+        )
+    return Answering(asked, retrieved, built, stored, draft)
+
+
+def _store_question(session: Session, asked: Asked, place: _Place) -> MessageRow:
+    if place.existing is not None:
+        return message_store.find_shown(session, place.conversation_id, place.existing)
+    return message_store.add_message(
+        session,
+        asked.conversation_id,
+        uuid4(),
+        role=Role.USER,
+        content=asked.question,
+        status=MessageStatus.DONE,
+    )
+
+
+def _replay(services: Services, retrieved: Retrieved, context_tokens: int) -> Replay:
+    return Replay(
+        selection_hash=retrieved.snapshot.selection_hash,
+        enabled_count=retrieved.snapshot.enabled_count,
+        document_count=retrieved.snapshot.document_count,
+        search_query=retrieved.search_query,
+        further_queries=(),
+        search_method=retrieved.search_method,
+        degraded=retrieved.degraded,
+        embedding_model=retrieved.embedding_model,
+        chat_provider=services.chat.provider,
+        chat_model=services.chat.model,
+        context_tokens=context_tokens,
+        extra={HISTORY_RESTS_ON: sorted(map(str, retrieved.history_rests_on))},
+    )
+
+
+def title_from(question: str) -> str:
+    """A conversation's title from its first question: its first line with something to see, cut
+    between words."""
+    lines = (" ".join(without_invisible(line).split()) for line in question.splitlines())
+    line = next(filter(has_visible_text, lines), "")
+    if len(line) <= _TITLE_CHARACTERS:
+        return line
+    cut = line[:_TITLE_CHARACTERS]
+    # Between words where there are spaces near the end; Chinese is cut anywhere.
+    head, space, _ = cut.rpartition(" ")
+    return (head if space and len(head) > _TITLE_CHARACTERS // 2 else cut).rstrip() + "…"

@@ -1,0 +1,65 @@
+"""Citations: what was cited, whether it still stands, and what stands around it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from portal.domain.conversations import Citation, QuotedText, SourceState, Verification
+from portal.domain.people import Person
+from portal.errors import NotFound
+from portal.services import Services
+from portal.store.answers import citations as citation_store
+from portal.store.session import Session
+
+_AROUND = 1500
+
+
+def get_citation(services: Services, person: Person, citation_id: UUID) -> Citation:
+    """A citation in one of the person's own conversations. Raises NotFound."""
+    with services.database.begin() as session:
+        return _own(session, person, citation_id)
+
+
+def verify(services: Services, person: Person, citation_id: UUID) -> Verification:
+    """Whether the quoted words stand in the stored revision, or in the passage that a program
+    added, by their hash computed anew. Raises NotFound."""
+    with services.database.begin() as session:
+        citation = _own(session, person, citation_id)
+        found = citation_store.hash_in_source(session, citation)
+    return Verification(
+        citation_id=citation.id,
+        stands=None if found is None else found == citation.quote_sha256,
+        quote_sha256=citation.quote_sha256,
+        found_sha256=found,
+    )
+
+
+def quoted_text(
+    services: Services, person: Person, citation_id: UUID, *, around: int = _AROUND
+) -> QuotedText:
+    """The quotation in the text that it was taken from, whatever the document says today. Raises
+    NotFound, also for what is gone."""
+    with services.database.begin() as session:
+        citation = _own(session, person, citation_id)
+        if citation.state is SourceState.GONE:
+            raise NotFound
+        found = citation_store.read_around(session, citation, around)
+    if found is None:
+        # A passage that a program added and took away again: there is no text around it.
+        return QuotedText(citation, "", citation.excerpt, "", starts_text=True, ends_text=True)
+    before, quote, after, length = found
+    return QuotedText(
+        citation=citation,
+        before=before,
+        quote=quote,
+        after=after,
+        starts_text=citation.char_start - len(before) == 0,
+        ends_text=citation.char_end + len(after) >= length,
+    )
+
+
+def _own(session: Session, person: Person, citation_id: UUID) -> Citation:
+    citation = citation_store.find_citation(session, person, citation_id)
+    if citation is None:
+        raise NotFound
+    return citation

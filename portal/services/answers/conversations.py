@@ -1,0 +1,127 @@
+"""Conversations: begin, find, name, read and delete them, and say what an answer was worth."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from portal.domain.conversations import (
+    MAX_TITLE_CHARACTERS,
+    ConversationPage,
+    ConversationSummary,
+    Feedback,
+    Message,
+    Role,
+)
+from portal.domain.people import Person
+from portal.errors import InvalidInput, NotFound
+from portal.services import Services
+from portal.store.answers import conversations as conversation_store
+from portal.store.answers import messages as message_store
+from portal.text.titles import without_invisible
+
+# Beyond the model's own patience: storing takes a moment too.
+_SPARE_S = 30.0
+
+
+def stale_after_s(services: Services) -> float:
+    """After so long without a sign of life, the process that wrote an answer is taken to be
+    gone."""
+    return services.settings.chat.timeout_s + _SPARE_S
+
+
+def create(services: Services, person: Person, title: str = "") -> ConversationSummary:
+    """A new conversation; without a title its first question gives it one. Raises InvalidInput."""
+    with services.database.begin() as session:
+        conversation_id = conversation_store.add_conversation(
+            session, person.id, _check_title(title, least=0)
+        )
+        return conversation_store.get_summary(session, conversation_id, person.id)
+
+
+def _check_title(title: str, *, least: int) -> str:
+    title = " ".join(without_invisible(title).split())
+    if not least <= len(title) <= MAX_TITLE_CHARACTERS:
+        raise InvalidInput(reason=f"a title has 1 to {MAX_TITLE_CHARACTERS} characters")
+    return title
+
+
+def list_conversations(
+    services: Services, person: Person, *, contains: str = "", cursor: str | None = None,
+    limit: int = 50,
+) -> ConversationPage:  # fmt: skip
+    """A person's conversations, latest first; with `contains` those that have these words in the
+    title or in a message. Raises MalformedRequest on a bad cursor."""
+    with services.database.begin() as session:
+        return conversation_store.list_conversations(
+            session, person.id, contains=contains.strip(), cursor=cursor, limit=limit
+        )
+
+
+def get(services: Services, person: Person, conversation_id: UUID) -> ConversationSummary:
+    """Raises NotFound, also for another person's."""
+    with services.database.begin() as session:
+        return conversation_store.get_summary(session, conversation_id, person.id)
+
+
+def rename(
+    services: Services, person: Person, conversation_id: UUID, title: str
+) -> ConversationSummary:
+    """Raises NotFound, InvalidInput."""
+    title = _check_title(title, least=1)
+    with services.database.begin() as session:
+        conversation_store.lock_own(session, conversation_id, person.id)
+        conversation_store.set_title(session, conversation_id, title)
+        return conversation_store.get_summary(session, conversation_id, person.id)
+
+
+def delete(services: Services, person: Person, conversation_id: UUID) -> None:
+    """With all its messages, citations and switches, for good. Raises NotFound."""
+    with services.database.begin() as session:
+        conversation_store.lock_own(session, conversation_id, person.id)
+        message_store.hold_all(session, conversation_id)
+        conversation_store.delete_conversation(session, conversation_id)
+
+
+def messages(services: Services, person: Person, conversation_id: UUID) -> tuple[Message, ...]:
+    """The conversation as it reads now, in order. Raises NotFound."""
+    with services.database.begin() as session:
+        conversation_store.require_own(session, conversation_id, person.id)
+        return message_store.list_messages(
+            session, person, conversation_id, stale_after_s=stale_after_s(services)
+        )
+
+
+def get_message(services: Services, person: Person, message_id: UUID) -> Message:
+    """Raises NotFound."""
+    with services.database.begin() as session:
+        return message_store.get_message(
+            session, person, message_id, stale_after_s=stale_after_s(services)
+        )
+
+
+def question_of(services: Services, person: Person, message: Message) -> str | None:
+    """What an answer that is shown answers; None for any other message. Raises NotFound for another
+    person's."""
+    if message.role is not Role.ASSISTANT:
+        return None
+    with services.database.begin() as session:
+        conversation_store.require_own(session, message.conversation_id, person.id)
+        try:
+            answer = message_store.find_shown(session, message.conversation_id, message.id)
+            return message_store.question_of(session, answer).content
+        except NotFound:
+            return None
+
+
+def set_feedback(
+    services: Services, person: Person, message_id: UUID, feedback: Feedback | None
+) -> Message:
+    """Say whether an answer was useful; None takes it back. Raises NotFound, also for a
+    question."""
+    with services.database.begin() as session:
+        patience_s = stale_after_s(services)
+        message = message_store.get_message(session, person, message_id, stale_after_s=patience_s)
+        if message.role is not Role.ASSISTANT:
+            raise NotFound
+        message_store.set_feedback(session, message_id, feedback)
+        return message_store.get_message(session, person, message_id, stale_after_s=patience_s)

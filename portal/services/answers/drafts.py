@@ -1,0 +1,158 @@
+"""An answer as it grows: its text, what it cites by now, and how both are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from uuid import UUID
+
+from portal.answering import support
+from portal.answering.markers import MarkerStream
+from portal.domain.answering import MarkedText, Source
+from portal.domain.conversations import Message, MessageStatus, Replay
+from portal.domain.people import Person
+from portal.errors import NotFound, PortalError
+from portal.services import Services
+from portal.services.answers.quoting import quoted_range
+from portal.services.documents.erasing import without_quotations
+from portal.store.answers import citations as citation_store
+from portal.store.answers import messages as message_store
+from portal.store.answers.citations import CitedSource
+from portal.store.answers.sentence_support import from_support
+
+
+class AnswerDraft:
+    """The answer with the id `message_id`. `register` are the passages that were found for it,
+    by their numbers from 1."""
+
+    def __init__(
+        self,
+        services: Services,
+        person: Person,
+        message_id: UUID,
+        *,
+        replay: Replay,
+        found: Sequence[Source],
+        shown: Sequence[Source],
+    ) -> None:
+        self.message_id = message_id
+        self.register: list[Source] = list(found)
+        self.is_finished = False
+        self._services = services
+        self._person = person
+        self.replay = replay
+        self._markers = MarkerStream(shown)
+        self._in_prompt = {source.number for source in shown}
+        self._text: list[str] = []
+        self._kept = self.cited
+
+    @property
+    def content(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self.content.strip())
+
+    @property
+    def cited(self) -> list[CitedSource]:
+        """What stands behind the text by now, whole passages: should this process end, the
+        numbers in both fit."""
+        return self._cited(self._in_prompt, "")
+
+    def feed(self, text: str) -> tuple[MarkedText, ...]:
+        """What the model wrote, with markers that name something and none that do not."""
+        return self._take(self._markers.feed(text))
+
+    def close(self) -> tuple[MarkedText, ...]:
+        """What was held back because it might have become a marker."""
+        return self._take(self._markers.close())
+
+    def _take(self, pieces: Sequence[MarkedText]) -> tuple[MarkedText, ...]:
+        self._text += [piece.text for piece in pieces]
+        return tuple(pieces)
+
+    def consulted(
+        self, query: str, found: Sequence[Source], shown: Sequence[Source], tokens: int
+    ) -> None:
+        """Another search was made, and of all passages the model reads those `shown` now."""
+        known = {source.number for source in self.register}
+        self.register += sorted(
+            (one for one in found if one.number not in known), key=lambda one: one.number
+        )
+        self._in_prompt |= {source.number for source in shown}
+        self._markers.know(shown)
+        self.replay = replace(
+            self.replay,
+            further_queries=(*self.replay.further_queries, query),
+            context_tokens=max(self.replay.context_tokens, tokens),
+        )
+        self.keep()
+
+    def failed(self, error: PortalError) -> None:
+        """Note why there is no answer, or no more of it."""
+        failure = {"code": error.code, "params": {k: str(v) for k, v in error.params.items()}}
+        self.replay = replace(self.replay, extra=self.replay.extra | {"failure": failure})
+
+    def keep(self) -> bool:
+        """Store what is there; whether the answer is still to be gone on with."""
+        cited = self.cited
+        is_new = cited != self._kept
+        with self._services.database.begin() as session:
+            alive = citation_store.hold_documents(session, cited if is_new else ())
+            if not message_store.keep_alive(session, self.message_id, self.content):
+                return False
+            if is_new:
+                citation_store.replace_citations(session, self.message_id, cited, alive)
+        self._kept = cited
+        return True
+
+    def finish(self, status: MessageStatus) -> Message:
+        """Store the answer for good. Raises NotFound when its conversation was deleted."""
+        self.is_finished = True
+        content = self.content
+        is_answer = status in {MessageStatus.DONE, MessageStatus.STOPPED}
+        shown = self._in_prompt if is_answer else {one.number for one in self.register}
+        cited = self._cited(shown, content)
+        texts = {one.marker: one.source.text for one in cited if one.was_cited}
+        checked = support.check(content, texts) if is_answer else ()
+        with self._services.database.begin() as session:
+            alive = citation_store.hold_documents(session, cited)
+            row = message_store.lock_message(session, self.message_id)
+            if row is None:
+                raise NotFound
+            citation_store.replace_citations(session, self.message_id, cited, alive)
+            # Of what was purged while this was written, the answer keeps no sentence either.
+            erased = [one.source.text for one in cited if not alive.get(one.source.document_id)]
+            content, checked = without_quotations(content, checked, erased)
+            if row.status == MessageStatus.STREAMING:
+                row.status = status.value
+            row.content = content
+            row.support = from_support(checked)
+            row.retrieval = asdict(self.replay)
+            session.flush()
+            # What is finished is never stale.
+            return message_store.get_message(
+                session, self._person, self.message_id, stale_after_s=0
+            )
+
+    def give_up(self) -> None:
+        """End the answer as it was last kept, for no more can be made of it."""
+        with self._services.database.begin() as session:
+            message_store.stop(session, self.message_id)
+
+    def _cited(self, shown: set[int], content: str) -> list[CitedSource]:
+        """What markers name, by marker, then what was read beside it, by rank; each narrowed to
+        the sentences that `content` rests on."""
+        by_number = {source.number: source for source in self.register}
+        order = self._markers.order
+        rest = [one.number for one in self.register if one.number in shown - set(order)]
+        return [
+            CitedSource(
+                marker,
+                by_number[number],
+                number in order,
+                *quoted_range(by_number[number].text, content, marker),
+            )
+            for marker, number in enumerate((*order, *rest), 1)
+        ]

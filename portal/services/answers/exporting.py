@@ -1,0 +1,128 @@
+"""A conversation as a Markdown file, with its sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from portal.domain.conversations import Citation, Message, MessageStatus, Role, SourceState
+from portal.domain.people import Person
+from portal.services import Services
+from portal.services.answers import conversations
+
+# The file is written in the reader's language, outside of any page.
+_WORDS = {
+    "en": {
+        "untitled": "Conversation",
+        "question": "Question",
+        "answer": "Answer",
+        "cited": "Sources",
+        "consulted": "Also consulted",
+        "page": "p. {page}",
+        "low": "low confidence",
+        "stopped": "This answer was stopped.",
+        "unavailable": "No answer was available.",
+        "replaced": "the document has changed since",
+        "trashed": "the document is in the trash",
+        "gone": "the document is gone",
+        "hash": "SHA-256 of the quotation",
+    },
+    "zh": {
+        "untitled": "对话",
+        "question": "问题",
+        "answer": "回答",
+        "cited": "来源",
+        "consulted": "也参考了",
+        "page": "第 {page} 页",
+        "low": "可信度低",
+        "stopped": "此回答已被停止。",
+        "unavailable": "当时无法给出回答。",
+        "replaced": "文档此后已更改",
+        "trashed": "文档在回收站中",
+        "gone": "文档已不存在",
+        "hash": "引文的 SHA-256",
+    },
+}
+_SIGNS = re.compile(r"[\\`*_\[\]<>!#|~]")
+_NOT_IN_FILE_NAMES = re.compile(r'[/\\:*?"<>|]')
+_FILE_NAME_CHARACTERS = 80
+_NOTED = {
+    SourceState.REPLACED: "replaced",
+    SourceState.TRASHED: "trashed",
+    SourceState.GONE: "gone",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownFile:
+    name: str
+    text: str
+
+
+def export_markdown(
+    services: Services, person: Person, conversation_id: UUID, language: str
+) -> MarkdownFile:
+    """The whole conversation, questions as headings, each answer with what it cites. `language`
+    is `zh-CN` or `en`. Raises NotFound."""
+    conversation = conversations.get(services, person, conversation_id)
+    messages = conversations.messages(services, person, conversation_id)
+    words = _WORDS["zh" if language.startswith("zh") else "en"]
+    title = _one_line(conversation.title) or words["untitled"]
+    parts = [f"# {title}", conversation.created_at.strftime("%Y-%m-%d")]
+    for message in messages:
+        parts += _message(message, words)
+    return MarkdownFile(f"{_file_name(title) or words['untitled']}.md", "\n\n".join(parts) + "\n")
+
+
+def _file_name(title: str) -> str:
+    """A title without what some file system refuses."""
+    return _NOT_IN_FILE_NAMES.sub("", title)[:_FILE_NAME_CHARACTERS].strip()
+
+
+def _message(message: Message, words: dict[str, str]) -> Iterator[str]:
+    if message.role is Role.USER:
+        yield f"## {words['question']}"
+        # Quoted, so that nothing in it becomes a heading of the file.
+        yield _quoted(message.content)
+        return
+    yield f"### {words['answer']}"
+    if message.content.strip():
+        yield message.content.strip()
+    if message.status in {MessageStatus.STOPPED, MessageStatus.UNAVAILABLE}:
+        yield f"*{words[message.status.value]}*"
+    for heading, was_cited in (("cited", True), ("consulted", False)):
+        sources = [one for one in message.citations if one.was_cited is was_cited]
+        if sources:
+            yield f"**{words[heading]}**"
+            yield "\n".join(_source(one, words) for one in sources)
+
+
+def _source(citation: Citation, words: dict[str, str]) -> str:
+    notes = [f"{round(citation.confidence * 100)}%"]
+    if citation.page is not None:
+        notes.insert(0, words["page"].format(page=citation.page_label or citation.page))
+    if citation.low_confidence:
+        notes.append(words["low"])
+    if (state := _NOTED.get(citation.state)) is not None:
+        notes.append(words[state])
+    lines = [f"- [{citation.marker}] {_literal(_one_line(citation.title))} ({', '.join(notes)})"]
+    if citation.excerpt:
+        lines.append(_quoted(_literal(citation.excerpt), indent="  "))
+    lines.append(f"  {words['hash']}: `{citation.quote_sha256}`")
+    return "\n".join(lines)
+
+
+def _quoted(text: str, *, indent: str = "") -> str:
+    return "\n".join(f"{indent}> {line}".rstrip() for line in text.strip().splitlines())
+
+
+def _literal(text: str) -> str:
+    """Text in which no sign means anything: a document must not bring in a picture from
+    elsewhere, nor a heading."""
+    return _SIGNS.sub(r"\\\g<0>", text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

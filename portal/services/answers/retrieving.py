@@ -1,0 +1,256 @@
+"""What an answer is written from: passages found for the question, whole, as they count now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import TypeVar
+from uuid import UUID
+
+from portal.answering import follow_up
+from portal.domain.answering import ChatModel, Source, Turn
+from portal.domain.conversations import Role
+from portal.domain.people import Person
+from portal.domain.search import (
+    MAX_QUERY_CHARACTERS,
+    SearchHit,
+    SearchMode,
+    SearchOutcome,
+    SearchRequest,
+)
+from portal.services import Services
+from portal.services.search import dynamic_config, engine
+from portal.store.answers import sources as source_store
+from portal.store.answers.sources import PastMessage, StoredSource
+from portal.store.documents import selections as selection_store
+from portal.store.documents.selections import Snapshot
+from portal.store.embedding_models import registry
+from portal.text.language import detect_language
+
+_Looked = TypeVar("_Looked")
+
+# More than fits into any budget of a conversation.
+_PAST_MESSAGES = 40
+# So often a question is looked up where what was found is gone before it is read: a new version of
+# a document has other passages in its place.
+_MOST_LOOKS = 3
+# What stands in the place of an answer that rests on something that is switched off by now: turns
+# still alternate, and the model knows that there was one.
+_WITHHELD = {
+    "zh": "（此处的回答所依据的文档现已不在可用范围内，内容略去。）",
+    "en": "(This answer is left out: it rests on documents that do not count any more.)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question in its place: `before` is the position in the conversation that it stands at,
+    None at the end. `language` is `zh` or `en`."""
+
+    person: Person
+    conversation_id: UUID
+    question: str
+    before: int | None
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """Passages that count, best first, numbered from 1; the turns before the question, and the
+    documents that these rest on; and what was switched on at the moment at which all was read."""
+
+    sources: tuple[Source, ...]
+    turns: tuple[Turn, ...]
+    history_rests_on: frozenset[UUID]
+    snapshot: Snapshot
+    token_budget: int
+    search_query: str
+    search_method: str
+    degraded: tuple[str, ...]
+    embedding_model: str | None
+
+
+def ask_in(
+    services: Services, person: Person, conversation_id: UUID, question: str, before: int | None
+) -> Asked:
+    """The question with the language to answer in: its own, else that of the questions before."""
+    language = detect_language(question)
+    if language == "other":
+        with services.database.begin() as session:
+            past = source_store.read_past(
+                session, person, conversation_id, before=before, limit=_PAST_MESSAGES
+            )
+        language = detect_language(" ".join(m.content for m in past if m.role == Role.USER))
+    if language == "other":
+        language = "zh" if (person.language or "").startswith("zh") else "en"
+    return Asked(person, conversation_id, question, before, language)
+
+
+def retrieve(services: Services, asked: Asked) -> Retrieved:
+    """Search for the question as asked and, in a follow-up, as it reads on its own. Raises what
+    `searching.search` raises."""
+    query = _standalone(services, asked)
+    queries = tuple(dict.fromkeys((query, asked.question)))
+    return settled(lambda: _look(services, asked, queries))
+
+
+def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
+    """What a look gives that found all that it then read, or the last of a few that did not."""
+    for _ in range(_MOST_LOOKS):
+        looked, has_all = look()
+        if has_all:
+            break
+    return looked
+
+
+def _look(services: Services, asked: Asked, queries: Sequence[str]) -> tuple[Retrieved, bool]:
+    """What is found for the queries, the first of which is kept as what was searched for; and
+    whether all of it was still there to be read."""
+    outcomes = [_search(services, asked, one) for one in queries]
+    hits = _merged([outcome.hits for outcome in outcomes])
+    with services.database.begin() as session:
+        source_store.see_one_moment(session)
+        stored = source_store.read_sources(
+            session, asked.person, asked.conversation_id, [hit.chunk_id for hit in hits]
+        )
+        snapshot = selection_store.snapshot(session, asked.person, asked.conversation_id)
+        past = source_store.read_past(
+            session, asked.person, asked.conversation_id, before=asked.before,
+            limit=_PAST_MESSAGES,
+        )  # fmt: skip
+        config = dynamic_config.read(session)
+        model = registry.find_active(session)
+    method = outcomes[0].search_method
+    retrieved = Retrieved(
+        sources=sources_of(hits, stored, after=0),
+        turns=_turns(past, asked.language),
+        history_rests_on=_read_by(services.chat, past),
+        snapshot=snapshot,
+        token_budget=config.context_token_budget,
+        search_query=queries[0],
+        search_method=method.value,
+        degraded=tuple(dict.fromkeys(chain.from_iterable(one.degraded for one in outcomes))),
+        # A search that did without meaning asked no model.
+        embedding_model=model.name if model and method is not SearchMode.KEYWORD else None,
+    )
+    return retrieved, len(stored) == len(hits)
+
+
+def search_further(
+    services: Services, asked: Asked, query: str, known: Sequence[Source]
+) -> tuple[Source, ...]:
+    """What another query finds beside the passages that are known, numbered on after them; best
+    first, those that are known under the numbers they have."""
+    numbers = {source.chunk_id: source for source in known}
+
+    def look() -> tuple[tuple[Source, ...], bool]:
+        outcome = _search(services, asked, query[:MAX_QUERY_CHARACTERS])
+        hits = [hit for hit in outcome.hits if hit.chunk_id not in numbers]
+        with services.database.begin() as session:
+            stored = source_store.read_sources(
+                session, asked.person, asked.conversation_id, [hit.chunk_id for hit in hits]
+            )
+        new = {one.chunk_id: one for one in sources_of(hits, stored, after=len(known))}
+        sources = (numbers.get(hit.chunk_id) or new.get(hit.chunk_id) for hit in outcome.hits)
+        return tuple(filter(None, sources)), len(stored) == len(hits)
+
+    return settled(look)
+
+
+def _standalone(services: Services, asked: Asked) -> str:
+    """The question as it reads without the conversation before it."""
+    with services.database.begin() as session:
+        past = source_store.read_past(
+            session, asked.person, asked.conversation_id, before=asked.before,
+            limit=_PAST_MESSAGES,
+        )  # fmt: skip
+    turns = _turns(past, asked.language)
+    if not turns:
+        return asked.question
+    query = _rewritten(services.chat, turns, asked.question)
+    return query[:MAX_QUERY_CHARACTERS].strip() or asked.question
+
+
+def _rewritten(chat: ChatModel, turns: Sequence[Turn], question: str) -> str:
+    if chat.provider == "extractive":
+        return follow_up.search_query(turns, question)
+    return follow_up.rewritten(chat, turns, question)
+
+
+def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
+    request = SearchRequest(query, conversation_id=asked.conversation_id)
+    return engine.search(services, asked.person, request)
+
+
+def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
+    """Each passage once. One search keeps its order; of several, confidence decides, for it alone
+    means the same in each, and among equals the place."""
+    if len(lists) == 1:
+        return list(lists[0])
+    best: dict[UUID, SearchHit] = {}
+    for hit in chain.from_iterable(zip_longest(*lists)):
+        if hit is not None and (
+            hit.chunk_id not in best or best[hit.chunk_id].confidence < hit.confidence
+        ):
+            best[hit.chunk_id] = hit
+    return sorted(best.values(), key=lambda hit: -hit.confidence)
+
+
+def sources_of(
+    hits: Sequence[SearchHit], stored: dict[UUID, StoredSource], *, after: int
+) -> tuple[Source, ...]:
+    """Passages that were there to be read, in the order of the hits."""
+    read = [hit for hit in hits if hit.chunk_id in stored]
+    return tuple(
+        _source(after + place, hit, stored[hit.chunk_id]) for place, hit in enumerate(read, 1)
+    )
+
+
+def _source(number: int, hit: SearchHit, stored: StoredSource) -> Source:
+    return Source(
+        number=number,
+        document_id=stored.document_id,
+        revision_id=stored.revision_id,
+        chunk_id=stored.chunk_id,
+        title=stored.title,
+        media_type=stored.media_type,
+        text=stored.content,
+        char_start=stored.char_start,
+        char_end=stored.char_end,
+        language=stored.language,
+        page=stored.page,
+        page_label=stored.page_label,
+        heading=stored.heading,
+        score=hit.score,
+        vector_score=hit.vector_score,
+        text_score=hit.text_score,
+        confidence=hit.confidence,
+        low_confidence=hit.low_confidence,
+        found_by=hit.source,
+    )
+
+
+def _read_by(chat: ChatModel, past: Sequence[PastMessage]) -> frozenset[UUID]:
+    """Documents that the model hears of by the turns before the question. Quotations are made
+    from passages alone."""
+    if chat.provider == "extractive":
+        return frozenset()
+    shown = (message.rests_on for message in past if not message.is_withheld)
+    return frozenset(one for one in chain.from_iterable(shown) if one is not None)
+
+
+def _turns(past: Sequence[PastMessage], language: str) -> tuple[Turn, ...]:
+    """What was said before, as far as it rests on what counts."""
+    turns: list[Turn] = []
+    for message in past:
+        if message.role == Role.USER:
+            turns.append(Turn(message.role, message.content))
+        elif message.is_withheld:
+            turns.append(Turn(message.role, _WITHHELD[language]))
+        elif message.content.strip():
+            turns.append(Turn(message.role, message.content))
+        elif turns and turns[-1].role == Role.USER:
+            # Nothing was answered: the question alone would stand before the next.
+            turns.pop()
+    return tuple(turns)

@@ -1,0 +1,142 @@
+"""One answer to one question, outside any conversation; nothing of it is stored."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+import structlog
+
+from portal.answering import prompt
+from portal.answering.markers import MarkerStream
+from portal.answering.prompt import Prompt
+from portal.domain.answering import Abstained, ChatRequest, Source, TextDelta, Turn
+from portal.domain.conversations import Role
+from portal.domain.people import Person
+from portal.domain.search import Weights
+from portal.errors import ChatUnavailable
+from portal.services import Services
+from portal.services.answers.retrieving import settled, sources_of
+from portal.services.answers.streaming import chat_events
+from portal.services.search import document_search, dynamic_config
+from portal.services.search.document_search import DocumentHit, DocumentsFound
+from portal.store.answers import sources as source_store
+from portal.text.language import detect_language
+
+log = structlog.get_logger(__name__)
+
+
+class AnswerStatus(StrEnum):
+    """`abstained`: what was found holds no answer, and the answer says so."""
+
+    DONE = "done"
+    ABSTAINED = "abstained"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class SingleAnswer:
+    """What was written from `hits`. Marker ``[n]`` of `text` names `citations[n - 1]`. `error` is
+    why there is no text, `degraded` says in codes what was done without."""
+
+    status: AnswerStatus
+    text: str
+    citations: tuple[UUID, ...]
+    hits: tuple[DocumentHit, ...]
+    degraded: tuple[str, ...]
+    error: ChatUnavailable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The model's text, and the documents that its markers name by first use."""
+
+    text: str
+    cited: tuple[UUID, ...]
+    has_abstained: bool
+
+
+def answer(
+    services: Services, person: Person, query: str, *, k: int, weights: Weights, language: str
+) -> SingleAnswer:
+    """Answer from the best passage of each of the `k` best documents. `language`, `zh` or `en`, is
+    for questions that are in neither.
+
+    A chat model that gives nothing is no error: the hits are there. Raises TooManyAnswers,
+    TooManyOwnAnswers, and what `document_search.search` raises.
+    """
+    slot = services.answer_slots.take(person.id, services.settings.chat)
+
+    def look() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
+        found = document_search.search(services, person, query, limit=k, weights=weights)
+        request, built, has_all = _request(services, person, found, language)
+        return (found, request, built), has_all
+
+    try:
+        return _answered(services, *settled(look))
+    finally:
+        slot.release()
+
+
+def _answered(
+    services: Services, found: DocumentsFound, request: ChatRequest, built: Prompt
+) -> SingleAnswer:
+    try:
+        written = _written(services, request, built)
+    except ChatUnavailable as error:
+        log.warning("answer_unavailable", code=error.code)
+        degraded = (*found.degraded, error.code)
+        return SingleAnswer(AnswerStatus.UNAVAILABLE, "", (), found.hits, degraded, error)
+    status = AnswerStatus.ABSTAINED if written.has_abstained else AnswerStatus.DONE
+    return SingleAnswer(status, written.text, written.cited, found.hits, found.degraded)
+
+
+def _request(
+    services: Services, person: Person, found: DocumentsFound, language: str
+) -> tuple[ChatRequest, Prompt, bool]:
+    """What to ask the chat model: whole passages, as far as they count at this moment; and whether
+    all of them do."""
+    detected = detect_language(found.query)
+    language = language if detected == "other" else detected
+    passages = [hit.passage for hit in found.hits]
+    with services.database.begin() as session:
+        stored = source_store.read_sources(
+            session, person, None, [passage.chunk_id for passage in passages]
+        )
+        token_budget = dynamic_config.read(session).context_token_budget
+    sources = sources_of(passages, stored, after=0)
+    built = prompt.build(sources, language=language, token_budget=token_budget)
+    request = ChatRequest(
+        system=built.system,
+        turns=(Turn(Role.USER.value, found.query),),
+        question=found.query,
+        language=language,
+        sources=built.sources,
+    )
+    return request, built, len(stored) == len(passages)
+
+
+def _written(services: Services, request: ChatRequest, built: Prompt) -> _Written:
+    """All that the model writes. Raises ChatUnavailable, also when that is nothing."""
+    markers = MarkerStream(built.sources)
+    parts: list[str] = []
+    has_abstained = False
+    with closing(chat_events(services, request)) as events:
+        for event in events:
+            if isinstance(event, TextDelta | Abstained):
+                parts += [piece.text for piece in markers.feed(event.text)]
+            if isinstance(event, Abstained):
+                has_abstained = True
+                break
+    parts += [piece.text for piece in markers.close()]
+    text = "".join(parts).strip()
+    if not text:
+        raise ChatUnavailable(reason="its endpoint wrote nothing")
+    return _Written(text, _documents(markers.order, built.sources), has_abstained)
+
+
+def _documents(numbers: tuple[int, ...], sources: tuple[Source, ...]) -> tuple[UUID, ...]:
+    by_number = {source.number: source.document_id for source in sources}
+    return tuple(by_number[number] for number in numbers)

@@ -1,0 +1,253 @@
+"""Writing an answer: the model's text comes, is kept, and goes on to the reader.
+
+No transaction is open while the model writes. What is there is kept about once a second, which is
+also when somebody who pressed stop, in whatever process, is heard.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from portal.answering import prompt
+from portal.answering.prompt import Prompt
+from portal.domain.answering import (
+    Abstained,
+    ChatRequest,
+    Heartbeat,
+    SearchCall,
+    Source,
+    Turn,
+)
+from portal.domain.conversations import (
+    AnswerEvent,
+    Began,
+    Finished,
+    Message,
+    MessageStatus,
+    Role,
+    SearchedAgain,
+    Waiting,
+    Wrote,
+)
+from portal.errors import ChatUnavailable, PortalError
+from portal.services import Services
+from portal.services.answers.drafts import AnswerDraft
+from portal.services.answers.retrieving import Asked, Retrieved, search_further
+from portal.services.answers.slots import Slot
+
+log = structlog.get_logger(__name__)
+
+MOST_SEARCHES = 2
+HISTORY_TOKENS = 1500
+SAVE_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A question that is stored, with what its answer is written from."""
+
+    asked: Asked
+    retrieved: Retrieved
+    prompt: Prompt
+    question: Message
+    draft: AnswerDraft
+
+
+class AnswerStream(Iterator[AnswerEvent]):
+    """What happens while an answer is written: `Began` first, `Finished` last. Closing it stops
+    the answer and keeps what is there. Between the two an endpoint that fails is no error: the
+    answer is then `unavailable`. Raises NotFound where the conversation is deleted meanwhile, and
+    DatabaseUnavailable."""
+
+    def __init__(self, services: Services, answering: Answering, slot: Slot) -> None:
+        self._services = services
+        self._answering = answering
+        self._slot = slot
+        self._draft = answering.draft
+        self._saved_at = time.monotonic()
+        # Made when it is first asked for: one that never is has nothing to hold on to.
+        self._events: Generator[AnswerEvent, None, None] | None = None
+
+    def __iter__(self) -> AnswerStream:
+        return self
+
+    def __next__(self) -> AnswerEvent:
+        if self._events is None:
+            self._events = self._run()
+        return next(self._events)
+
+    def close(self) -> None:
+        """Stop, wherever it is; also before it was begun."""
+        if self._events is None:
+            # A generator that was never begun would not notice that it ends.
+            next(self)
+        if self._events is not None:
+            self._events.close()
+
+    def _run(self) -> Generator[AnswerEvent, None, None]:
+        answering = self._answering
+        try:
+            yield Began(
+                question=answering.question,
+                answer_id=self._draft.message_id,
+                search_query=answering.retrieved.search_query,
+                source_count=len(answering.prompt.sources),
+            )
+            status = yield from self._write()
+            if rest := self._draft.close():
+                yield Wrote(rest)
+            finished = Finished(self._draft.finish(status))
+            # Whoever has the last event need not come back for the end.
+            self._slot.release()
+            yield finished
+        except GeneratorExit:
+            self._stop()
+            raise
+        except Exception:
+            self._give_up()
+            raise
+        finally:
+            self._slot.release()
+
+    def _stop(self) -> None:
+        """Keep what is there. Nobody is left to be told of an error."""
+        if self._draft.is_finished:
+            return
+        try:
+            self._draft.close()
+            self._draft.finish(MessageStatus.STOPPED)
+        except PortalError as error:
+            log.warning("stopped_answer_not_kept", code=error.code)
+        except Exception as error:
+            log.exception("stopped_answer_not_kept", error_type=type(error).__name__)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Have nobody wait for the rest of an answer that could not be finished."""
+        try:
+            self._draft.give_up()
+        except PortalError as error:
+            log.warning("answer_left_open", code=error.code)
+
+    def _write(self) -> Generator[AnswerEvent, None, MessageStatus]:
+        """Ask the model, and again after each search that it wishes for."""
+        request = self._first_request()
+        searches = 0
+        while True:
+            ended = yield from self._listen(request)
+            if not isinstance(ended, SearchCall):
+                return ended
+            searches += 1
+            request = self._search_again(request, ended, may_again=searches < MOST_SEARCHES)
+            yield SearchedAgain(ended.query, len(request.sources))
+
+    def _listen(
+        self, request: ChatRequest
+    ) -> Generator[AnswerEvent, None, MessageStatus | SearchCall]:
+        """One call of the model, until it ends, searches or is stopped."""
+        try:
+            ended = yield from self._hear(request)
+        except ChatUnavailable as error:
+            log.warning("answer_unavailable", code=error.code)
+            self._draft.failed(error)
+            return MessageStatus.UNAVAILABLE
+        if ended is MessageStatus.DONE and not self._draft.has_text:
+            self._draft.failed(ChatUnavailable(reason="its endpoint wrote nothing"))
+            return MessageStatus.UNAVAILABLE
+        return ended
+
+    def _hear(
+        self, request: ChatRequest
+    ) -> Generator[AnswerEvent, None, MessageStatus | SearchCall]:
+        with closing(chat_events(self._services, request)) as events:
+            for event in events:
+                if isinstance(event, SearchCall):
+                    # One that was not offered any more is passed over.
+                    if request.can_search:
+                        return event
+                    continue
+                if isinstance(event, Heartbeat):
+                    yield Waiting()
+                elif pieces := self._draft.feed(event.text):
+                    yield Wrote(pieces)
+                if isinstance(event, Abstained):
+                    return MessageStatus.ABSTAINED
+                if not self._is_wanted():
+                    return MessageStatus.STOPPED
+        return MessageStatus.DONE
+
+    def _is_wanted(self) -> bool:
+        """Keep what is there from time to time; whether somebody still waits for more."""
+        if time.monotonic() - self._saved_at < SAVE_EVERY_S:
+            return True
+        self._saved_at = time.monotonic()
+        return self._draft.keep()
+
+    def _first_request(self) -> ChatRequest:
+        answering = self._answering
+        retrieved, asked = answering.retrieved, answering.asked
+        turns = (*retrieved.turns, Turn(Role.USER.value, asked.question))
+        return ChatRequest(
+            system=answering.prompt.system,
+            turns=prompt.within_budget(turns, HISTORY_TOKENS),
+            # For a provider that reads no turns, the question has to stand alone.
+            question=retrieved.search_query,
+            language=asked.language,
+            sources=answering.prompt.sources,
+            can_search=self._services.chat.takes_tools,
+        )
+
+    def _search_again(
+        self, request: ChatRequest, call: SearchCall, *, may_again: bool
+    ) -> ChatRequest:
+        """The request once more, with what the search found in the prompt and, as far as there is
+        room, what was there before."""
+        answering = self._answering
+        found = self._found(call)
+        built = prompt.build(
+            _unique([*found, *request.sources]),
+            language=answering.asked.language,
+            token_budget=answering.retrieved.token_budget,
+            can_search=may_again,
+        )
+        self._draft.consulted(call.query, found, built.sources, built.tokens)
+        shown = {source.number for source in built.sources}
+        exchange = prompt.tool_exchange(call, [one for one in found if one.number in shown])
+        return replace(
+            request,
+            system=built.system,
+            sources=built.sources,
+            can_search=may_again,
+            tool_turns=(*request.tool_turns, *exchange),
+        )
+
+    def _found(self, call: SearchCall) -> tuple[Source, ...]:
+        """A search that fails found nothing: the model answers from what it has."""
+        try:
+            return search_further(
+                self._services, self._answering.asked, call.query, self._draft.register
+            )
+        except PortalError as error:
+            log.warning("further_search_failed", code=error.code)
+            return ()
+
+
+def chat_events(services: Services, request: ChatRequest) -> Generator[Any, None, None]:
+    """The model's events; whatever goes wrong in it is ChatUnavailable."""
+    try:
+        yield from services.chat.stream(request)
+    except ChatUnavailable:
+        raise
+    except Exception as error:
+        log.error("chat_model_failed", error_type=type(error).__name__, exc_info=error)
+        raise ChatUnavailable(reason=f"its endpoint failed ({type(error).__name__})") from error
+
+
+def _unique(sources: Sequence[Source]) -> list[Source]:
+    return list({source.number: source for source in sources}.values())

@@ -1,0 +1,47 @@
+"""What records of programs' collections must be like to be stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from portal.domain.embedding import Vector
+from portal.errors import InvalidInput
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.embedding_models.vector_index import MAX_VECTOR_DIMENSIONS
+
+MOST_DIMENSIONS = 16_000
+_LARGEST_HALF = 65_504.0  # The largest number of half precision.
+
+
+def require_distinct(ids: Sequence[str]) -> None:
+    doubled = [one for one, times in Counter(ids).items() if times > 1]
+    if doubled:
+        raise InvalidInput(reason=f"expected ids to be unique, found duplicates of {doubled[:5]}")
+
+
+def common_length(vectors: Sequence[Vector]) -> int | None:
+    """The length of vectors, all the same and all usable; None when there are none."""
+    if not vectors:
+        return None
+    lengths = {len(vector) for vector in vectors}
+    if len(lengths) > 1 or not 0 < max(lengths) <= MOST_DIMENSIONS:
+        raise InvalidInput(reason=f"embeddings have one length, of 1 to {MOST_DIMENSIONS}")
+    together = np.stack(vectors)
+    if not np.isfinite(together).all():
+        raise InvalidInput(reason="embeddings must not hold NaN or infinity")
+    (length,) = lengths
+    if length > MAX_VECTOR_DIMENSIONS and np.abs(together).max() > _LARGEST_HALF:
+        # They are indexed in half precision.
+        raise InvalidInput(reason=f"long embeddings hold numbers up to {_LARGEST_HALF:g}")
+    return length
+
+
+def require_dimensions(model: RegisteredModel, dimensions: int) -> None:
+    if model.dimensions != dimensions:
+        raise InvalidInput(
+            reason=f"collection expecting embedding with dimension of {model.dimensions}, "
+            f"got {dimensions}"
+        )

@@ -1,0 +1,159 @@
+"""Search of a program's collection by words, and by meaning and words (seed 000).
+
+Score = cosine × semantic_weight + BM25 / the best BM25 × bm25_weight, for everything that either
+leg offers. The weights are those of `dynamic_config` now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import structlog
+
+from portal.domain.embedding import Vector
+from portal.domain.search import KeywordBackend
+from portal.domain.vector_collections import RecordFilter, StoredRecord
+from portal.errors import NotFound, Unavailable
+from portal.services.collections.nearest import Meant, look_up, nearest
+from portal.services.collections.records import Collections
+from portal.services.search import dynamic_config
+from portal.store.collections import by_vector, reads
+from portal.store.collections import rows as collection_store
+from portal.store.collections.by_words import best_by_words
+from portal.store.collections.rows import VectorCollection
+from portal.store.search import keyword_index
+from portal.store.search.keyword_candidates import Scored
+from portal.store.search.term_postings import Bm25Shape
+from portal.store.session import Session
+from portal.text.analyser import query_terms
+
+# Each leg offers at least so many, and so many times what is wanted.
+_LEAST_OFFERED = 100
+_OFFERED_FACTOR = 5
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HybridWeights:
+    semantic: float
+    bm25: float
+
+
+def hybrid_search(
+    collections: Collections,
+    collection_id: UUID,
+    question: Vector,
+    words: str,
+    wanted: RecordFilter,
+    *,
+    limit: int,
+) -> list[StoredRecord]:
+    """The best records by both, with their `score`, the best first. Without pg_textsearch by
+    meaning alone, which is logged: the score is the cosine then.
+
+    Raises InvalidInput for a vector of another length, NotFound.
+    """
+    offered = max(_LEAST_OFFERED, _OFFERED_FACTOR * limit)
+    with collections.database.read() as session:
+        collection = collection_store.find_by_id(session, collection_id)
+        if collection is None:
+            raise NotFound
+        config = dynamic_config.read(session)
+        weights = HybridWeights(config.semantic_weight, config.bm25_weight)
+        meant = look_up(session, collections.ways, collection, wanted)
+        found = _by_words(
+            session, collections, collection, words, meant, limit=offered, enough=offered // 2
+        )
+        if found is None:
+            log.warning(
+                "hybrid search goes by meaning alone, BM25 is disabled",
+                reason="pg_textsearch is not available",
+                collection=collection.name,
+            )
+            weights, found = HybridWeights(1.0, 0.0), []
+        near = nearest(
+            session,
+            collections.ways,
+            collection,
+            question,
+            meant,
+            limit=offered,
+            read=by_vector.read_chunks,
+        )
+        offers = list({*near, *(one.chunk_id for one in found)})
+        cosines = by_vector.cosines(session, collection, question, offers)
+        scores = _fused(cosines, {one.chunk_id: one.bm25 for one in found}, weights)[:limit]
+        records = reads.records_of_chunks(session, [one for one, _score in scores])
+    return [replace(records[one], score=score) for one, score in scores if one in records]
+
+
+def ranks_words(collections: Collections) -> bool:
+    """Whether the server can rank records by their words, right now."""
+    with collections.database.read() as session:
+        state = keyword_index.read_state(session, wanted=collections.search.keyword_backend)
+    return state.backend is KeywordBackend.PG_TEXTSEARCH
+
+
+def search_by_words(
+    collections: Collections, collection_id: UUID, words: str, wanted: RecordFilter, *, limit: int
+) -> list[StoredRecord]:
+    """The best records by BM25, with it as their `score`, the best first.
+
+    Raises NotFound, and Unavailable where the server cannot rank words.
+    """
+    with collections.database.read() as session:
+        collection = collection_store.find_by_id(session, collection_id)
+        if collection is None:
+            raise NotFound
+        meant = look_up(session, collections.ways, collection, wanted)
+        found = _by_words(session, collections, collection, words, meant, limit=limit, enough=limit)
+        if found is None:
+            raise Unavailable
+        records = reads.records_of_chunks(session, [one.chunk_id for one in found])
+    return [
+        replace(records[one.chunk_id], score=one.bm25) for one in found if one.chunk_id in records
+    ]
+
+
+def _by_words(
+    session: Session,
+    collections: Collections,
+    collection: VectorCollection,
+    words: str,
+    meant: Meant,
+    *,
+    limit: int,
+    enough: int,
+) -> list[Scored] | None:
+    """The best by BM25: `limit`, or where looking for more would cost too much, at least
+    `enough`. None where the server cannot rank words."""
+    settings = collections.search
+    state = keyword_index.read_state(session, wanted=settings.keyword_backend)
+    if state.backend is not KeywordBackend.PG_TEXTSEARCH:
+        return None
+    return best_by_words(
+        session,
+        collection,
+        query_terms(words),
+        wanted=meant.wanted,
+        chunks=meant.chunks,
+        shape=Bm25Shape(settings.bm25_k1, settings.bm25_b),
+        total_chunks=state.chunk_count,
+        limit=limit,
+        enough=enough,
+    )
+
+
+def _fused(
+    cosines: Mapping[UUID, float], bm25: Mapping[UUID, float], weights: HybridWeights
+) -> list[tuple[UUID, float]]:
+    """Chunks with their scores, the best first; of equals the first added."""
+    best = max(bm25.values(), default=0.0) or 1.0
+    scored = [
+        (chunk_id, cosine * weights.semantic + bm25.get(chunk_id, 0.0) / best * weights.bm25)
+        for chunk_id, cosine in cosines.items()
+    ]
+    return sorted(scored, key=lambda one: (-one[1], one[0]))

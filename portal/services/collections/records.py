@@ -1,0 +1,260 @@
+"""What programs do with collections of their own, one transaction each.
+
+These use cases need no more than a database and the settings of search, so that a program can
+have them without a whole portal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+from uuid import UUID
+
+from portal.domain.embedding import Vector
+from portal.domain.vector_collections import (
+    Distance,
+    NewRecord,
+    Page,
+    RecordChange,
+    RecordFilter,
+    StoredRecord,
+)
+from portal.errors import InvalidInput, NotFound
+from portal.services.collections.checks import common_length, require_dimensions, require_distinct
+from portal.services.collections.nearest import (
+    COMPARED_ONE_BY_ONE,
+    NEVER_INDEXED,
+    Meant,
+    Ways,
+    look_up,
+    nearest,
+)
+from portal.settings import SearchSettings
+from portal.store.collections import by_vector, reads, writes
+from portal.store.collections import rows as collection_store
+from portal.store.collections.rows import VectorCollection
+from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.embedding_models.switches import patiently
+from portal.store.session import Database, Session
+
+_LONGEST_NAME = 512
+
+
+class Documents(Protocol):
+    """What tells which document a record belongs to, by its metadata; None: its own."""
+
+    def __call__(self, metadata: Mapping[str, Any], /) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Collections:
+    """The collections of a database. Safe to share between threads."""
+
+    database: Database
+    search: SearchSettings
+    compared_one_by_one: int = COMPARED_ONE_BY_ONE
+
+    @property
+    def ways(self) -> Ways:
+        """How vectors are searched for."""
+        return Ways(self.search, self.compared_one_by_one)
+
+    # --- collections themselves -----------------------------------------------------------------
+
+    def find(self, name: str) -> VectorCollection | None:
+        with self.database.begin() as session:
+            return collection_store.find(session, name=name)
+
+    def names(self) -> list[str]:
+        with self.database.begin() as session:
+            return collection_store.list_names(session)
+
+    def ensure(
+        self, name: str, distance: Distance, metadata: Mapping[str, Any]
+    ) -> VectorCollection:
+        """The collection of this name, as it is or newly made. Raises InvalidInput for a name
+        that cannot be."""
+        self.check_name(name)
+        with self.database.begin() as session:
+            collection_store.add(session, name=name, distance=distance, metadata=metadata)
+            collection = collection_store.find(session, name=name)
+        if collection is None:
+            raise NotFound  # Dropped in that moment.
+        return collection
+
+    def check_name(self, name: str) -> None:
+        """Raises InvalidInput for what no collection of a program's can be called."""
+        if not 0 < len(name) <= _LONGEST_NAME or "\0" in name:
+            raise InvalidInput(reason=f"a collection's name has 1 to {_LONGEST_NAME} characters")
+        if name == PORTAL_COLLECTION:
+            raise InvalidInput(reason=f"the collection “{name}” is the portal's own")
+
+    def drop(self, collection_id: UUID) -> None:
+        """Erase a collection. Raises NotFound when there is none."""
+
+        def erase(session: Session) -> None:
+            collection_store.drop(session, _locked(session, collection_id))
+
+        patiently(self.database, erase)
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def upsert(self, collection_id: UUID, records: Sequence[NewRecord]) -> None:
+        """Store records, all or none, in the place of those with the same ids.
+
+        Raises InvalidInput for ids that are doubled or vectors that do not fit, NotFound.
+        """
+        if records:
+            self._prepare(collection_id, records)
+            self._write(collection_id, lambda _session, _collection: records)
+
+    def add_new(self, collection_id: UUID, records: Sequence[NewRecord]) -> None:
+        """Store those records whose ids are not there yet; the others stay as they are."""
+
+        def missing(session: Session, collection: VectorCollection) -> list[NewRecord]:
+            there = {record.id for record in _read(session, collection, records)}
+            return [record for record in records if record.id not in there]
+
+        if records:
+            self._prepare(collection_id, records)
+            self._write(collection_id, missing)
+
+    def update(
+        self, collection_id: UUID, changes: Sequence[RecordChange], document_of: Documents
+    ) -> None:
+        """Change records that are there, all or none; ids that are not are passed over."""
+
+        def changed(session: Session, collection: VectorCollection) -> list[NewRecord]:
+            there = {record.id: record for record in _read(session, collection, changes)}
+            return [
+                _changed(there[change.id], change, document_of)
+                for change in changes
+                if change.id in there
+            ]
+
+        require_distinct([change.id for change in changes])
+        self._write(collection_id, changed)
+
+    def delete(self, collection_id: UUID, wanted: RecordFilter) -> int:
+        """Erase records for good, in the trash too; how many they were."""
+        with self.database.begin() as session:
+            return writes.delete(session, _locked(session, collection_id), wanted)
+
+    def delete_document(self, collection_id: UUID, document: UUID | str) -> bool:
+        """Erase a document with all its records, by its id or by what its records name it."""
+        with self.database.begin() as session:
+            collection = _locked(session, collection_id)
+            if isinstance(document, str):
+                document = writes.document_id(collection.id, document)
+            return writes.delete_document(session, collection, document)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def count(self, collection_id: UUID) -> int:
+        with self.database.begin() as session:
+            return reads.count(session, _there(session, collection_id))
+
+    def records(self, collection_id: UUID, wanted: RecordFilter, page: Page) -> list[StoredRecord]:
+        """Records that are meant, in the order in which they were first added."""
+        with self.database.begin() as session:
+            collection = _there(session, collection_id)
+            return reads.list_records(session, collection, wanted, page)
+
+    def nearest(
+        self, collection_id: UUID, question: Vector, wanted: RecordFilter, page: Page
+    ) -> list[StoredRecord]:
+        """The records nearest to a vector (dimensions,), with their distances.
+
+        Raises InvalidInput for a vector of another length, NotFound.
+        """
+        read = partial(by_vector.read_records, with_vectors=page.with_vectors)
+        with self.database.read() as session:
+            collection = _there(session, collection_id)
+            # Without a filter there is nothing to look up: an index, if any, offers the nearest.
+            meant = Meant(wanted)
+            if not wanted.is_empty:
+                meant = look_up(session, self.ways, collection, wanted)
+            return nearest(
+                session, self.ways, collection, question, meant, limit=page.limit, read=read
+            )
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _prepare(self, collection_id: UUID, records: Sequence[NewRecord]) -> None:
+        """See that records can be stored, and make the collection's table before the first."""
+        require_distinct([record.id for record in records])
+        vectors = [record.vector for record in records if record.vector is not None]
+        dimensions = common_length(vectors)
+        with self.database.begin() as session:
+            model = _there(session, collection_id).model
+
+        def make(session: Session) -> RegisteredModel | None:
+            collection = _locked(session, collection_id)
+            if collection.model is None and dimensions is not None:
+                collection_store.give_partition(session, collection, dimensions)
+            return _locked(session, collection_id).model
+
+        model = model or patiently(self.database, make)
+        if model is not None and dimensions is not None:
+            require_dimensions(model, dimensions)
+
+    def _write(
+        self,
+        collection_id: UUID,
+        records_for: Callable[[Session, VectorCollection], Sequence[NewRecord]],
+    ) -> None:
+        with self.database.begin() as session:
+            collection = _locked(session, collection_id)
+            records = records_for(session, collection)
+            if not records or collection.model is None:
+                return
+            vectors = [record.vector for record in records if record.vector is not None]
+            if (dimensions := common_length(vectors)) is not None:
+                require_dimensions(collection.model, dimensions)
+            writes.write(session, collection, collection.model, records)
+        self.index_if_many(collection_id)
+
+    def index_if_many(self, collection_id: UUID) -> None:
+        """Make the index of a collection that has become large; nobody writes to it meanwhile.
+        Every write calls this."""
+        if self.compared_one_by_one >= NEVER_INDEXED:
+            return
+        with self.database.begin() as session:
+            collection = _there(session, collection_id)
+            if not collection_store.needs_index(session, collection, self.compared_one_by_one):
+                return
+        with self.database.begin() as session:
+            collection_store.ensure_index(session, _locked(session, collection_id), self.search)
+
+
+def _there(session: Session, collection_id: UUID) -> VectorCollection:
+    collection = collection_store.find_by_id(session, collection_id)
+    if collection is None:
+        raise NotFound
+    return collection
+
+
+def _locked(session: Session, collection_id: UUID) -> VectorCollection:
+    collection = collection_store.lock_for_writing(session, collection_id)
+    if collection is None:
+        raise NotFound
+    return collection
+
+
+def _read(
+    session: Session, collection: VectorCollection, named: Sequence[NewRecord | RecordChange]
+) -> list[StoredRecord]:
+    wanted = RecordFilter(ids=tuple(one.id for one in named))
+    return reads.list_records(session, collection, wanted, Page())
+
+
+def _changed(record: StoredRecord, change: RecordChange, document_of: Documents) -> NewRecord:
+    metadata = record.metadata
+    if change.metadata is not None:
+        merged = metadata | dict(change.metadata)
+        metadata = {key: value for key, value in merged.items() if value is not None}
+    content = record.content if change.content is None else change.content
+    return NewRecord(record.id, content, metadata, change.vector, document_of(metadata))

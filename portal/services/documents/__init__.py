@@ -1,0 +1,1 @@
+"""Documents: upload, indexing, versions, trash and selection."""

@@ -1,0 +1,236 @@
+"""Attempts at a job: how one begins, how it ends, and whether there is another.
+
+::
+
+    queued ── begin ──► processing ── publish ──► ready
+      ▲                    │ │ │
+      ├── hand_back ───────┤ │ └─ an error that stays, the third one that
+      ├── postpone ────────┘ │    may pass, or a deadly file ──► failed
+      └── fail, and a wait ──┘
+
+A document that has searchable text from an earlier job stays ready throughout; only the job says
+how it went.
+
+Every write of an attempt names its number, so that one whose worker only seemed dead, and whose job
+another has taken up since, changes nothing any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from portal.domain.documents import DocumentStatus, Failure, MediaType
+from portal.domain.jobs import UNFINISHED, JobStage, JobStatus
+from portal.domain.notifications import NotificationKind
+from portal.errors import KilledWorker, PortalError, StorageFull, Unavailable
+from portal.services import Services
+from portal.services.documents.adopting import title_with
+from portal.store.documents import files as file_store
+from portal.store.documents import jobs as job_store
+from portal.store.documents import notifications, queue
+from portal.store.documents import rows as document_store
+from portal.store.models import DocumentRow, JobRow
+from portal.store.session import Session
+
+log = structlog.get_logger(__name__)
+
+MAX_ATTEMPTS = 3
+BACKOFF_S = (10.0, 40.0)
+"""Between the first and the second attempt, and between the second and the third."""
+_POSTPONED_S = 60.0
+_MAY_PASS = (Unavailable, StorageFull)
+# After so many deaths in a row the next attempt is made in a process of its own.
+_DEATHS_OF_A_SUSPECT = MAX_ATTEMPTS - 1
+
+
+class JobGone(Exception):
+    """The attempt has nothing left to do: its job ended, or is another's by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A job in hand, `number` counting from 1."""
+
+    job_id: UUID
+    number: int
+    document_id: UUID
+    collection_id: UUID
+    file_id: UUID | None
+    revision_id: UUID | None
+    title: str
+    """What the document will be called when it is searched with this text."""
+    file_name: str
+    media_type: MediaType
+    encoding: str | None
+    """What a person chose; None: what is recognised."""
+
+
+def begin(services: Services, job_id: UUID) -> Attempt | None:
+    """Take a job up; None when it is done or its document is gone, be it to the trash: restored,
+    it is queued again by housekeeping."""
+    with services.database.begin() as session:
+        job = job_store.lock_job(session, job_id)
+        if job is None or job.status not in UNFINISHED:
+            return None
+        document = document_store.get_document(session, job.document_id)
+        if document is None or document.deleted_at is not None:
+            return None
+        number = job_store.start(session, job)
+        original = file_store.find_original_of_job(session, job_id)
+        file_name = original.file_name if original else document.file_name
+        media_type = original.media_type if original else MediaType(document.media_type)
+        if document.current_job_id is None:
+            # A document that already has searchable text stays ready while new text is read.
+            document_store.set_status(session, document.id, DocumentStatus.PROCESSING)
+        return Attempt(
+            job_id=job_id,
+            number=number,
+            document_id=document.id,
+            collection_id=document.collection_id,
+            file_id=job.file_id,
+            revision_id=job.revision_id,
+            title=title_with(document, file_name),
+            file_name=file_name,
+            media_type=media_type,
+            encoding=job.config.get("encoding"),
+        )
+
+
+def held(session: Session, attempt: Attempt) -> JobRow:
+    """The job of an attempt, locked. Raises JobGone when it is no longer this attempt's, and when
+    its document lies in the trash, where nobody waits for it."""
+    job = job_store.lock_attempt(session, attempt.job_id, attempt.number)
+    if job is None or document_store.is_deleted(session, attempt.document_id):
+        raise JobGone
+    return job
+
+
+def note(
+    services: Services, attempt: Attempt, stage: JobStage, *, done: int = 0, total: int = 0
+) -> None:
+    """Say how far an attempt is. Raises JobGone as `held` does."""
+    with services.database.begin() as session:
+        is_noted = job_store.note_progress(
+            session, attempt.job_id, attempt.number, stage=stage, done=done, total=total
+        )
+        if not is_noted or document_store.is_deleted(session, attempt.document_id):
+            raise JobGone
+
+
+def is_suspect(services: Services, job_id: UUID) -> bool:
+    """Whether a job's last attempts died with their workers, one after the other, and brought
+    nothing further: one more may take this worker along."""
+    with services.database.begin() as session:
+        job = job_store.find_job(session, job_id)
+        if job is None:
+            return False
+        is_cut_off = job.status == JobStatus.PROCESSING
+        return job.deaths + is_cut_off >= _DEATHS_OF_A_SUSPECT
+
+
+def others_wait(services: Services, job_id: UUID) -> bool:
+    """Whether someone else's document could be read while this job makes room."""
+    with services.database.begin() as session:
+        job = job_store.find_job(session, job_id)
+        return job is not None and queue.others_wait(session, job.document_id)
+
+
+def hand_back(
+    services: Services, job_id: UUID, *, number: int | None = None, is_slow: bool = False
+) -> None:
+    """Queue an interrupted job again, for whichever worker comes next: no attempt was lost. What
+    `is_slow` to read waits among its like. Without `number` of whichever attempt is at it."""
+    with services.database.begin() as session:
+        job = _in_hand(session, job_id, number)
+        if job is not None:
+            job.attempts -= 1
+            session.flush()
+            name = queue.SLOW_QUEUE if is_slow else queue.QUEUE_NAME
+            queue.enqueue(session, job_id, goes_on=True, name=name)
+
+
+def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
+    """Queue a job again, in a minute, with which nothing could be done, for a reason that is not
+    its own: no attempt was lost, however long that stays so."""
+    with services.database.begin() as session:
+        job = _in_hand(session, attempt.job_id, attempt.number)
+        if job is not None:
+            job.attempts -= 1
+            _try_later(session, job, Failure(error.code, error.params), wait_s=_POSTPONED_S)
+
+
+def fail(
+    services: Services, job_id: UUID, error: PortalError, *, number: int | None = None
+) -> None:
+    """End an attempt with an error: what may pass is tried again after a while, three attempts in
+    all; else the job has failed, with a reason that a person understands, and so has a document
+    without a text from before. Without `number` of whichever attempt is at it."""
+    failure = Failure(error.code, error.params)
+    with services.database.begin() as session:
+        job = _in_hand(session, job_id, number)
+        if job is None:
+            return
+        job.failed_attempts += 1
+        session.flush()
+        if isinstance(error, _MAY_PASS) and job.failed_attempts < MAX_ATTEMPTS:
+            _try_later(session, job, failure, wait_s=BACKOFF_S[job.failed_attempts - 1])
+            return
+        document = document_store.get_document(session, job.document_id)
+        if document is not None:
+            _end(session, job, document, JobStatus.FAILED, failure)
+
+
+def _in_hand(session: Session, job_id: UUID, number: int | None) -> JobRow | None:
+    if number is not None:
+        return job_store.lock_attempt(session, job_id, number)
+    job = job_store.lock_job(session, job_id)
+    return job if job is not None and job.status == JobStatus.PROCESSING else None
+
+
+def _try_later(session: Session, job: JobRow, failure: Failure, *, wait_s: float) -> None:
+    job.error = failure.as_json()
+    session.flush()
+    queue.enqueue(session, job.id, wait_s=wait_s, goes_on=True)
+    document = document_store.get_document(session, job.document_id)
+    if document is not None and document.current_job_id is None:
+        document_store.set_status(session, document.id, DocumentStatus.QUEUED)
+
+
+def fail_as_killer(services: Services, job_id: UUID) -> None:
+    """End a job whose file killed the process that read it, alone, with nothing else to blame."""
+    with services.database.begin() as session:
+        original = file_store.find_original_of_job(session, job_id)
+    if original is not None:
+        fail(services, job_id, KilledWorker(name=original.file_name, times=MAX_ATTEMPTS))
+
+
+def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
+    """End what is queued or being done for a locked document; whether there was anything.
+
+    Whoever works on it notices before it stores anything more; its queue entry is found to be done.
+    """
+    job = job_store.find_unfinished(session, document.id)
+    if job is None:
+        return False
+    _end(session, job, document, JobStatus.CANCELLED, failure)
+    return True
+
+
+def _end(
+    session: Session, job: JobRow, document: DocumentRow, status: JobStatus, failure: Failure
+) -> None:
+    """End a job without its text. A document that has searchable text stays ready: it is in
+    searches, and the same bytes sent again are still a duplicate of it."""
+    job_store.finish(session, job.id, status, failure=failure)
+    if status is JobStatus.FAILED:
+        notifications.add_ending(session, job.id, NotificationKind.FAILED)
+    searchable = document.current_job_id is not None
+    document_store.set_status(
+        session,
+        document.id,
+        DocumentStatus.READY if searchable else DocumentStatus.FAILED,
+        None if searchable else failure,
+    )

@@ -1,0 +1,69 @@
+"""Requests that may be repeated: the same key and body get the same answer, and act once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from portal.domain import locks
+from portal.domain.people import Person
+from portal.errors import IdempotencyConflict, IdempotencyMismatch, InvalidInput
+from portal.services import Services
+from portal.store.documents import idempotency as idempotency_store
+
+MOST_KEY_CHARACTERS = 200
+_LIFE = timedelta(hours=24)
+
+Answer = dict[str, Any]
+
+
+def once(
+    services: Services,
+    person: Person,
+    *,
+    key: str | None,
+    body_sha256: Callable[[], str],
+    action: Callable[[], Answer],
+) -> Answer:
+    """The answer of `action`, or the one it gave before under this key; None acts always.
+
+    Raises IdempotencyConflict while the first request runs, IdempotencyMismatch for another body.
+    """
+    if key is None:
+        return action()
+    if not 1 <= len(key) <= MOST_KEY_CHARACTERS or not key.isprintable():
+        raise InvalidInput(reason=f"Idempotency-Key has 1 to {MOST_KEY_CHARACTERS} characters")
+    digest = body_sha256()
+    # Held while it is answered: of a process that dies the server knows at once, and the same
+    # request, sent again, need not wait until some time has passed.
+    with services.database.hold(locks.IDEMPOTENCY, f"{person.id} {key}") as is_first:
+        with services.database.begin() as session:
+            earlier = idempotency_store.find(session, user_id=person.id, key=key, life=_LIFE)
+            if earlier is not None and earlier.body_sha256 != digest:
+                raise IdempotencyMismatch
+            if earlier is not None and earlier.response is not None:
+                return earlier.response
+            if not is_first:
+                raise IdempotencyConflict
+            idempotency_store.claim(session, user_id=person.id, key=key, body_sha256=digest)
+        return _answer(services, person, key, action)
+
+
+def forget_old(services: Services) -> None:
+    """Drop what is past its life."""
+    with services.database.begin() as session:
+        idempotency_store.forget(session, life=_LIFE)
+
+
+def _answer(services: Services, person: Person, key: str, action: Callable[[], Answer]) -> Answer:
+    try:
+        answer = action()
+    except BaseException:
+        # What failed may be tried again under the same key.
+        with services.database.begin() as session:
+            idempotency_store.release(session, user_id=person.id, key=key)
+        raise
+    with services.database.begin() as session:
+        idempotency_store.answer(session, user_id=person.id, key=key, response=answer)
+    return answer

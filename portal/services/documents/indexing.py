@@ -1,0 +1,260 @@
+"""Indexing: from a stored file to searchable passages, in steps that can be repeated.
+
+The text becomes an immutable revision, its passages are embedded and stored in batches, and one
+update makes them searchable. Whatever is interrupted goes on where it stopped; until the last
+step nothing of it is in any search.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from portal.domain.documents import (
+    ExtractedText,
+    Heading,
+    Page,
+    Passage,
+)
+from portal.domain.jobs import JobStage, JobStatus
+from portal.domain.notifications import NotificationKind
+from portal.errors import EmptyFile, PortalError, StorageFull, is_disk_full
+from portal.ingest.chunking import split
+from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.page_progress import followed_by
+from portal.observability import metrics
+from portal.services import Services
+from portal.services.documents import attempts, disk_space, passages, revision_changes
+from portal.services.documents.adopting import adopt
+from portal.services.documents.attempts import Attempt, JobGone
+from portal.services.documents.passages import NewPassage, Place
+from portal.store.documents import chunks as chunk_store
+from portal.store.documents import files as file_store
+from portal.store.documents import jobs as job_store
+from portal.store.documents import notifications
+from portal.store.documents import rows as document_store
+from portal.store.models import DocumentRevisionRow
+from portal.store.session import Session
+from portal.text.scripts import has_visible_text
+
+log = structlog.get_logger(__name__)
+
+_BATCH_PASSAGES = 16
+_TELL_EVERY_S = 1.0
+
+
+class _Interrupted(Exception):
+    """The job stopped between two batches, or between two pages; what it stored is kept."""
+
+    def __init__(self, *, while_reading: bool = False) -> None:
+        self.while_reading = while_reading
+
+
+def index_document(
+    services: Services,
+    job_id: UUID,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    should_stop_reading: Callable[[], bool] = lambda: False,
+) -> None:
+    """Do one ingestion job to its end: the document is ready, or failed with a reason; or it is
+    queued again, while the disk has no room to begin, after an error that may pass, when
+    `should_stop` says so between two batches of passages, and when `should_stop_reading` says so
+    between two pages.
+
+    Raises DatabaseUnavailable, when nothing can be noted; the job is then recovered.
+    """
+    attempt = attempts.begin(services, job_id)
+    if attempt is None:
+        return
+    try:
+        disk_space.expect_room_to_work(services)
+    except StorageFull as error:
+        attempts.postpone(services, attempt, error)
+        return
+    try:
+        _index(services, attempt, should_stop, should_stop_reading)
+    except JobGone:
+        return
+    except _Interrupted as end:
+        attempts.hand_back(services, job_id, number=attempt.number, is_slow=end.while_reading)
+    except PortalError as error:
+        attempts.fail(services, job_id, error, number=attempt.number)
+    except Exception as error:  # Nothing unforeseen may leave a document "processing" for ever.
+        if is_disk_full(error):
+            attempts.fail(services, job_id, StorageFull(), number=attempt.number)
+            return
+        log.exception("job_failed", job_id=str(job_id), error_type=type(error).__name__)
+        metrics.error_told(PortalError.code, "job")
+        attempts.fail(services, job_id, PortalError(), number=attempt.number)
+
+
+def _index(
+    services: Services,
+    attempt: Attempt,
+    should_stop: Callable[[], bool],
+    should_stop_reading: Callable[[], bool],
+) -> None:
+    extracted = _extracted(services, attempt, should_stop_reading)
+    found = split(extracted, target_tokens=_chunk_tokens(services, attempt))
+    _store_passages(services, attempt, found, should_stop)
+    revision_changes.note(services, attempt)
+    _publish(services, attempt)
+
+
+def _chunk_tokens(services: Services, attempt: Attempt) -> int:
+    """The length of passages that this job began with: half a text cut one way and half another
+    would overlap or leave gaps."""
+    with services.database.begin() as session:
+        job = attempts.held(session, attempt)
+        if "chunk_tokens" not in job.config:
+            job.config = {**job.config, "chunk_tokens": services.settings.ingest.chunk_tokens}
+        return int(job.config["chunk_tokens"])
+
+
+def _extracted(
+    services: Services, attempt: Attempt, should_stop_reading: Callable[[], bool]
+) -> ExtractedText:
+    """The text of the job's file, from its revision when an earlier attempt got that far."""
+    if attempt.revision_id is not None:
+        with services.database.begin() as session:
+            row = chunk_store.get_revision(session, attempt.revision_id)
+            if row is not None:
+                return _from_revision(row)
+    attempts.note(services, attempt, JobStage.READING)
+    settings = services.settings.ingest
+    limits = ExtractionLimits(
+        max_pages=settings.max_pages,
+        max_characters=settings.max_characters,
+        timeout_s=settings.extraction_timeout_s,
+        memory_mb=settings.extraction_memory_mb,
+        ocr_timeout_s=settings.ocr_timeout_s,
+    )
+    room = disk_space.temporary_dir(services.settings)
+    with tempfile.TemporaryDirectory(prefix="portal-", dir=room) as directory:
+        path = Path(directory) / "original"
+        _copy_file(services, attempt, path)
+        with followed_by(_teller(services, attempt, should_stop_reading)):
+            extracted = extract(
+                path,
+                file_name=attempt.file_name,
+                media_type=attempt.media_type,
+                limits=limits,
+                encoding=attempt.encoding,
+            )
+    if not has_visible_text(extracted.text):
+        raise EmptyFile(name=attempt.file_name)
+    digest = hashlib.sha256(extracted.text.encode()).hexdigest()
+    with services.database.begin() as session:
+        job = attempts.held(session, attempt)
+        job.deaths = 0
+        job.revision_id = chunk_store.add_revision(
+            session,
+            document_id=attempt.document_id,
+            file_id=attempt.file_id,
+            extracted=extracted,
+            sha256=digest,
+        )
+    return extracted
+
+
+def _teller(
+    services: Services, attempt: Attempt, should_stop_reading: Callable[[], bool]
+) -> Callable[[int, int], None]:
+    """Notes what pages are read, about once a second, and ends the reading when it is to stop."""
+    due = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal due
+        if should_stop_reading():
+            raise _Interrupted(while_reading=True)
+        if time.monotonic() >= due:
+            due = time.monotonic() + _TELL_EVERY_S
+            attempts.note(services, attempt, JobStage.READING, done=done, total=total)
+
+    return tell
+
+
+def _from_revision(row: DocumentRevisionRow) -> ExtractedText:
+    return ExtractedText(
+        text=row.body,
+        extractor=row.extractor,
+        pages=tuple(Page(*page) for page in row.pages),
+        headings=tuple(Heading(*heading) for heading in row.headings),
+        encoding=row.encoding,
+        warnings=tuple(row.warnings),
+    )
+
+
+def _copy_file(services: Services, attempt: Attempt, path: Path) -> None:
+    with services.database.begin() as session, path.open("wb") as copy:
+        if attempt.file_id is None:
+            raise JobGone
+        for part in file_store.read_parts(session, attempt.file_id):
+            copy.write(part)
+
+
+def _store_passages(
+    services: Services,
+    attempt: Attempt,
+    found: Sequence[Passage],
+    should_stop: Callable[[], bool],
+) -> None:
+    """Embed and store passages in batches, each batch whole or not at all."""
+    with services.database.begin() as session:
+        stored = chunk_store.stored_indexes(session, attempt.job_id)
+    todo = [passage for passage in found if passage.index not in stored]
+    done, total = len(found) - len(todo), len(found)
+    attempts.note(services, attempt, JobStage.EMBEDDING, done=done, total=total)
+    for start in range(0, len(todo), _BATCH_PASSAGES):
+        if should_stop():
+            raise _Interrupted
+        batch = todo[start : start + _BATCH_PASSAGES]
+        done += len(batch)
+        _store_batch(services, attempt, batch, done=done, total=total)
+
+
+def _store_batch(
+    services: Services, attempt: Attempt, batch: Sequence[Passage], *, done: int, total: int
+) -> None:
+    """Store passages with their vectors. What a pipeline knows of each is its metadata."""
+    new = [NewPassage(passage, _metadata(passage, attempt.file_name)) for passage in batch]
+    place = Place(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
+
+    def prepare(session: Session) -> tuple[Place, Sequence[NewPassage]]:
+        attempts.held(session, attempt).deaths = 0
+        job_store.note_progress(
+            session,
+            attempt.job_id,
+            attempt.number,
+            stage=JobStage.EMBEDDING,
+            done=done,
+            total=total,
+        )
+        return place, new
+
+    texts = [passage.content for passage in batch]
+    passages.store(services, texts, prepare, document_id=attempt.document_id)
+
+
+def _metadata(passage: Passage, file_name: str) -> dict[str, Any]:
+    known: dict[str, Any] = {"source_file": file_name, "page_number": passage.page}
+    return known if passage.page_label is None else known | {"page_label": passage.page_label}
+
+
+def _publish(services: Services, attempt: Attempt) -> None:
+    """Make the whole ingestion searchable at once, under its file's name, in the place of what was
+    searched before. A deleted document stays deleted."""
+    with services.database.begin() as session:
+        attempts.held(session, attempt)
+        adopt(session, attempt.document_id, attempt.job_id, analysed_as=attempt.title)
+        document_store.publish(session, document_id=attempt.document_id, job_id=attempt.job_id)
+        job_store.finish(session, attempt.job_id, JobStatus.READY)
+        notifications.add_ending(session, attempt.job_id, NotificationKind.READY)

@@ -1,0 +1,304 @@
+"""The library: what is in it, one document, and its way through trash, restore and purge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from portal.domain.documents import (
+    DocumentDetail,
+    DocumentFilter,
+    DocumentPage,
+    DocumentStatus,
+    DocumentSummary,
+    MediaType,
+    StoredPassage,
+    Visibility,
+)
+from portal.domain.people import Person
+from portal.errors import AlreadyElsewhere, Forbidden, NotFound, UploadedAgain
+from portal.services import Services
+from portal.services.documents.erasing import erase_from_answers
+from portal.store.documents import chunks as chunk_store
+from portal.store.documents import files as file_store
+from portal.store.documents import jobs as job_store
+from portal.store.documents import outdated_chunks
+from portal.store.documents import rows as document_store
+from portal.store.documents.files import Original
+from portal.store.models import DocumentRow
+from portal.store.session import Session
+from portal.text.titles import check_domain, check_title
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """An original; `parts` yields its bytes in order and must be read to the end or closed."""
+
+    file_name: str
+    media_type: MediaType
+    size_bytes: int
+    parts: Iterator[bytes]
+
+
+def list_documents(
+    services: Services,
+    person: Person,
+    *,
+    filters: DocumentFilter | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> DocumentPage:
+    """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
+    with services.database.begin() as session:
+        return document_store.list_documents(
+            session, person, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
+        )
+
+
+def list_domains(services: Services, person: Person) -> list[str]:
+    """The domains of all documents that a person may see, in order."""
+    with services.database.begin() as session:
+        return document_store.list_domains(session, person)
+
+
+def list_trash(
+    services: Services,
+    person: Person,
+    *,
+    filters: DocumentFilter | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> DocumentPage:
+    """What a person may restore, the last deleted first. Raises MalformedRequest on a bad
+    cursor."""
+    with services.database.begin() as session:
+        return document_store.list_trash(
+            session, person, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
+        )
+
+
+def get_trashed(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
+    """A document that a person may restore. Raises NotFound."""
+    with services.database.begin() as session:
+        return seen(session, person, document_id, deleted=True)
+
+
+def get_summary(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
+    """Raises NotFound, also for what the person may not see."""
+    with services.database.begin() as session:
+        return seen(session, person, document_id)
+
+
+def list_summaries(
+    services: Services, person: Person, document_ids: Sequence[UUID]
+) -> list[DocumentSummary]:
+    """Those of these documents that a person may see and that are not in the trash."""
+    with services.database.begin() as session:
+        return document_store.list_summaries(session, person, document_ids)
+
+
+def get_document(services: Services, person: Person, document_id: UUID) -> DocumentDetail:
+    """Raises NotFound, also for what the person may not see."""
+    with services.database.begin() as session:
+        return _there(document_store.find_detail(session, person, document_id))
+
+
+def seen(
+    session: Session, person: Person, document_id: UUID, *, deleted: bool = False
+) -> DocumentSummary:
+    """Raises NotFound, also for what the person may not see."""
+    return _there(document_store.find_summary(session, person, document_id, deleted=deleted))
+
+
+def _there(found: Found | None) -> Found:
+    if found is None:
+        raise NotFound
+    return found
+
+
+def list_passages(
+    services: Services, person: Person, document_id: UUID, *, limit: int = 50, offset: int = 0
+) -> tuple[tuple[StoredPassage, ...], int]:
+    """Passages in reading order, and how many there are. Raises NotFound."""
+    with services.database.begin() as session:
+        seen(session, person, document_id)
+        return chunk_store.list_passages(session, document_id, limit=limit, offset=offset)
+
+
+def find_passage(
+    services: Services, person: Person, document_id: UUID, chunk_id: UUID
+) -> StoredPassage:
+    """Raises NotFound."""
+    with services.database.begin() as session:
+        seen(session, person, document_id)
+        return _there(chunk_store.find_passage(session, document_id, chunk_id))
+
+
+def count_passages_before(
+    services: Services, person: Person, document_id: UUID, passage: StoredPassage
+) -> int:
+    """How many passages come before one of them: their indexes may have gaps. Raises NotFound."""
+    with services.database.begin() as session:
+        seen(session, person, document_id)
+        return chunk_store.count_before(session, document_id, passage.passage.index)
+
+
+def find_passage_at(
+    services: Services, person: Person, document_id: UUID, position: int
+) -> StoredPassage:
+    """The passage at a character of the text. Raises NotFound."""
+    with services.database.begin() as session:
+        seen(session, person, document_id)
+        return _there(chunk_store.find_passage_at(session, document_id, position))
+
+
+def read_text(
+    services: Services, person: Person, document_id: UUID, *, start: int = 0, end: int | None = None
+) -> tuple[UUID, str]:
+    """The text as indexed, or characters `start` to `end`, with its revision. Raises NotFound."""
+    with services.database.begin() as session:
+        seen(session, person, document_id)
+        return _there(chunk_store.read_text(session, document_id, start=start, end=end))
+
+
+def open_file(services: Services, person: Person, document_id: UUID) -> StoredFile:
+    """The original of the text that is searched, else the last that was uploaded. Raises
+    NotFound."""
+    with services.database.begin() as session:
+        seen(session, person, document_id)
+        original = _there(file_store.find_original(session, document_id))
+    return as_file(services, original)
+
+
+def as_file(services: Services, original: Original) -> StoredFile:
+    return StoredFile(
+        file_name=original.file_name,
+        media_type=original.media_type,
+        size_bytes=original.size_bytes,
+        parts=_parts(services, original.id),
+    )
+
+
+def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
+    # One short transaction a part: a slow reader must not hold a connection.
+    part_index = 0
+    while True:
+        with services.database.begin() as session:
+            data = file_store.read_part(session, file_id, part_index)
+        if data is None:
+            return
+        yield data
+        part_index += 1
+
+
+def editable(session: Session, person: Person, document_id: UUID, *, deleted: bool) -> DocumentRow:
+    """The locked row, if this person may change it. Raises NotFound, Forbidden."""
+    row = document_store.lock_document(session, document_id)
+    summary = seen(session, person, document_id, deleted=deleted)
+    if not summary.can_edit:
+        raise Forbidden
+    if row is None:
+        raise NotFound
+    return row
+
+
+def change_document(
+    services: Services,
+    person: Person,
+    document_id: UUID,
+    *,
+    title: str | None = None,
+    domain: str | None = None,
+    visibility: Visibility | None = None,
+) -> None:
+    """Change what is given; an empty domain takes it away. Raises NotFound, Forbidden."""
+    with services.database.begin() as session:
+        row = editable(session, person, document_id, deleted=False)
+        if title is not None:
+            row.title = check_title(title)
+            # Passages are found by their document's title too.
+            outdated_chunks.mark_outdated(session, document_id)
+        if domain is not None:
+            row.domain = check_domain(domain)
+        if visibility is not None:
+            row.visibility = visibility.value
+
+
+def delete_document(services: Services, person: Person, document_id: UUID) -> None:
+    """Move to the trash: gone from lists and search when this returns. Raises NotFound."""
+    with services.database.begin() as session:
+        editable(session, person, document_id, deleted=False)
+        document_store.set_deleted(session, document_id, deleted=True)
+
+
+def restore_document(services: Services, person: Person, document_id: UUID) -> None:
+    """Take out of the trash, as it was. Raises NotFound, and UploadedAgain where its owner has
+    sent the same file anew since, or that of a version which still waits: they would have it
+    twice."""
+    with services.database.begin() as session:
+        document = editable(session, person, document_id, deleted=True)
+        _refuse_twice(session, document)
+        document_store.set_deleted(session, document_id, deleted=False)
+
+
+def _refuse_twice(session: Session, document: DocumentRow) -> None:
+    """What is searched of it, or would be, and what is still to be read. Raises UploadedAgain."""
+    if document.status == DocumentStatus.FAILED:
+        return
+    pending = find_pending(session, document.id)
+    again = _find_elsewhere(session, document, {document.sha256, (pending or document).sha256})
+    if again is not None:
+        raise UploadedAgain(title=again.title)
+
+
+def find_pending(session: Session, document_id: UUID) -> Original | None:
+    """The file that waits or is being read."""
+    job = job_store.find_unfinished(session, document_id)
+    return file_store.find_original_of_job(session, job.id) if job else None
+
+
+def refuse_elsewhere(session: Session, document: DocumentRow, sha256: str) -> None:
+    """An owner has the same bytes in one document only, until the transaction ends. Raises
+    AlreadyElsewhere."""
+    other = _find_elsewhere(session, document, {sha256})
+    if other is not None:
+        raise AlreadyElsewhere(title=other.title)
+
+
+def _find_elsewhere(
+    session: Session, document: DocumentRow, hashes: Set[str]
+) -> DocumentRow | None:
+    """Another live document of the same owner with one of these files."""
+    if document.owner_id is None:
+        return None
+    # In the order in which uploads of several files lock them.
+    for sha256 in sorted(hashes):
+        document_store.lock_content(session, owner_id=document.owner_id, sha256=sha256)
+        other_id = document_store.find_duplicate(
+            session, owner_id=document.owner_id, sha256=sha256, other_than=document.id
+        )
+        if other_id is not None:
+            return document_store.get_document(session, other_id)
+    return None
+
+
+def purge_document(services: Services, person: Person, document_id: UUID) -> None:
+    """Erase text, vectors and file for good, from the trash or directly. Raises NotFound."""
+    with services.database.begin() as session:
+        in_trash = document_store.find_summary(session, person, document_id, deleted=True)
+        document_store.lock_for_purge(session, document_id)
+        editable(session, person, document_id, deleted=in_trash is not None)
+        if in_trash is None:
+            # What is there already keeps the day on which it was deleted.
+            document_store.set_deleted(session, document_id, deleted=True)
+        erase(session, document_id)
+
+
+def erase(session: Session, document_id: UUID) -> None:
+    """Erase a locked document that is in the trash, and its words wherever they were quoted."""
+    erase_from_answers(session, document_id)
+    document_store.purge(session, document_id)

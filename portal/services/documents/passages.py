@@ -1,0 +1,137 @@
+"""Storing passages with all that a search needs of them: terms, language, words, vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from portal.domain.documents import Passage
+from portal.domain.embedding import Vector
+from portal.services import Services
+from portal.services.models import catalog
+from portal.store.documents import chunks as chunk_store
+from portal.store.documents import vocabulary
+from portal.store.embedding_models import registry
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.session import Session
+from portal.text.analyser import ANALYSER_VERSION, index_terms
+from portal.text.language import detect_language
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where passages belong; `title` is their document's."""
+
+    job_id: UUID
+    document_id: UUID
+    collection_id: UUID
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewPassage:
+    """A passage to store, with what is said of it."""
+
+    passage: Passage
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Prepare = Callable[[Session], tuple[Place, Sequence[NewPassage]]]
+Finish = Callable[[Session, Place, Sequence[UUID]], None]
+
+
+def store(
+    services: Services,
+    texts: Sequence[str],
+    prepare: Prepare,
+    *,
+    document_id: UUID,
+    finish: Finish | None = None,
+) -> list[UUID]:
+    """Store passages of these texts with their vectors by every model that is kept, all of them in
+    one transaction or none; gives their ids.
+
+    `prepare` is called in that transaction, maybe more than once: it locks what it must, raises
+    what stands in the way, and says what to store. `finish` is called in it with the ids when all
+    is stored. A model that was registered or began to serve meanwhile is embedded for before
+    anything is stored. Raises what `models.embed_for_all` raises.
+    """
+    vectors: dict[int, Vector | None] = {}
+    while True:
+        # Embedding is slow and must not hold a transaction open.
+        vectors = catalog.embed_for_all(services, texts, vectors, document_id=document_id)
+        with services.database.begin() as session:
+            place, passages = prepare(session)
+            kept = registry.hold_models(session)
+            if all(_is_embedded(model, vectors) for model in kept):
+                chunk_ids = _insert(session, place, passages, kept, vectors)
+                if finish is not None:
+                    finish(session, place, chunk_ids)
+                return chunk_ids
+
+
+def _is_embedded(model: RegisteredModel, vectors: Mapping[int, Vector | None]) -> bool:
+    """Only the model that serves must have vectors; the others may fall behind."""
+    if model.status == "active":
+        return vectors.get(model.id) is not None
+    return model.id in vectors
+
+
+def _insert(
+    session: Session,
+    place: Place,
+    passages: Sequence[NewPassage],
+    kept: Sequence[RegisteredModel],
+    vectors: Mapping[int, Vector | None],
+) -> list[UUID]:
+    chunk_ids = chunk_store.add_chunks(session, [_row(place, new) for new in passages])
+    vocabulary.add_words(session, [_words(place.title, new.passage) for new in passages])
+    for model in kept:
+        own = vectors[model.id]
+        if own is None:
+            registry.set_complete(session, model, is_complete=False)
+        else:
+            chunk_store.add_embeddings(
+                session,
+                model_id=model.id,
+                document_id=place.document_id,
+                job_id=place.job_id,
+                chunk_ids=chunk_ids,
+                vectors=own,
+            )
+    return chunk_ids
+
+
+def _row(place: Place, new: NewPassage) -> dict[str, Any]:
+    passage = new.passage
+    return {
+        "job_id": place.job_id,
+        "document_id": place.document_id,
+        "collection_id": place.collection_id,
+        "chunk_index": passage.index,
+        "content": passage.content,
+        "terms": passage_terms(place.title, passage.heading, passage.content),
+        "analyser_version": ANALYSER_VERSION,
+        "language": detect_language(passage.content),
+        "page": passage.page,
+        "heading": passage.heading,
+        "char_start": passage.char_start,
+        "char_end": passage.char_end,
+        "attributes": dict(new.metadata),
+    }
+
+
+def _words(title: str, passage: Passage) -> str:
+    return passage_text(title, passage.heading, passage.content)
+
+
+def passage_text(title: str, heading: str | None, content: str) -> str:
+    """A passage with where it stands, so that asking for a document by its name finds it."""
+    return "\n".join(part for part in (title, heading, content) if part)
+
+
+def passage_terms(title: str, heading: str | None, content: str) -> str:
+    """What the keyword index holds of a passage."""
+    return index_terms(passage_text(title, heading, content))

@@ -1,0 +1,63 @@
+"""Analysing stored passages anew when the analyser changed, while the portal serves.
+
+Until it is done, rows of two versions stand side by side: questions are analysed by the new one,
+so that a passage of the old may rank lower or be missed by its words; by its meaning it is found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import structlog
+
+from portal.services import Services
+from portal.services.documents.passages import passage_text
+from portal.store.documents import outdated_chunks, vocabulary
+from portal.text.analyser import ANALYSER_VERSION, index_terms
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many passages were analysed anew so far, and how many are left."""
+
+    done: int
+    left: int
+
+
+def reanalyse(services: Services, *, batch_size: int = 500) -> Iterator[Progress]:
+    """Analyse passages of older versions anew, with the vocabulary: each batch whole or not at
+    all, and whoever comes later goes on. Ends when none is left or another process is at it."""
+    done = 0
+    while batch := _reanalyse_batch(services, batch_size):
+        done += batch
+        with services.database.begin() as session:
+            left = outdated_chunks.count_outdated(session, ANALYSER_VERSION)
+        yield Progress(done, left)
+
+
+def reanalyse_for(services: Services, *, seconds: float, batch_size: int = 100) -> None:
+    """Go on with it for about this long: for a timer that has other things to do too."""
+    until = time.monotonic() + seconds
+    for progress in reanalyse(services, batch_size=batch_size):
+        if not progress.left:
+            log.info("all passages have the terms of this analyser", version=ANALYSER_VERSION)
+        if time.monotonic() >= until:
+            log.info("passages analysed anew", done=progress.done, left=progress.left)
+            return
+
+
+def _reanalyse_batch(services: Services, batch_size: int) -> int:
+    with services.database.begin() as session:
+        if not outdated_chunks.is_alone(session):
+            return 0
+        chunks = outdated_chunks.lock_outdated(session, ANALYSER_VERSION, limit=batch_size)
+        texts = {c.id: passage_text(c.title, c.heading, c.content) for c in chunks}
+        if texts:
+            terms = {chunk_id: index_terms(each) for chunk_id, each in texts.items()}
+            outdated_chunks.write_terms(session, terms, ANALYSER_VERSION)
+            vocabulary.add_words(session, texts.values())
+        return len(texts)

@@ -1,0 +1,84 @@
+"""Reading a document's file once more: in another encoding, or with what was installed since."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from itertools import chain
+from uuid import UUID
+
+from portal.domain.documents import DocumentStatus
+from portal.domain.people import Person
+from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs
+from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
+from portal.services import Services
+from portal.services.documents.library import as_file, editable, refuse_elsewhere, seen
+from portal.store.documents import files as file_store
+from portal.store.documents import jobs as job_store
+from portal.store.documents import rows as document_store
+
+__all__ = ["ENCODINGS", "reread"]
+
+
+def reread(
+    services: Services, person: Person, document_id: UUID, *, encoding: str | None = None
+) -> None:
+    """Queue a document's last file to be read again; until that is done, its present text is
+    searched.
+
+    `encoding` is one of ENCODINGS by any of its names, for files that are text; None: as it is
+    recognised. Raises NotFound, Forbidden, InvalidInput, UndecodableAs when some bytes are none of
+    that encoding or much of what comes out is NUL, Conflict while the document is being prepared,
+    and AlreadyElsewhere where its file is another document by now.
+    """
+    name = None if encoding is None else _checked(services, person, document_id, encoding)
+    with services.database.begin() as session:
+        document = editable(session, person, document_id, deleted=False)
+        original = file_store.find_newest_original(session, document_id)
+        if job_store.find_unfinished(session, document_id) is not None:
+            raise Conflict(reason="the document is being prepared already")
+        if original is None:
+            raise NotFound
+        refuse_elsewhere(session, document, original.sha256)
+        job_store.add_job(
+            session,
+            document_id=document_id,
+            file_id=original.id,
+            config={"encoding": name} if name else {},
+        )
+        if document.current_job_id is None:
+            document_store.set_status(session, document_id, DocumentStatus.QUEUED)
+
+
+def _checked(services: Services, person: Person, document_id: UUID, encoding: str) -> str:
+    """The encoding's own name, if all of the file can be read in it: so no text is lost for a
+    choice that cannot be right."""
+    name = known_encoding(encoding)
+    if name is None:
+        raise InvalidInput(reason="this encoding is not known; the documentation lists them")
+    with services.database.begin() as session:
+        seen(session, person, document_id)
+        original = file_store.find_newest_original(session, document_id)
+    if original is None:
+        raise NotFound
+    file = as_file(services, original)
+    if not file.media_type.has_encoding:
+        raise InvalidInput(reason="only text files and web pages have an encoding to choose")
+    if not _reads_as(name, file.parts):
+        raise UndecodableAs(name=file.file_name, encoding=name.upper())
+    return name
+
+
+def _reads_as(encoding: str, parts: Iterable[bytes]) -> bool:
+    """Whether all of the bytes are characters there, by the rule that reading goes by; a part of
+    the file is in memory at a time."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    nul_count = character_count = 0
+    try:
+        for part in chain(parts, [b""]):
+            text = decoder.decode(part, final=not part)
+            nul_count += text.count("\0")
+            character_count += len(text)
+    except UnicodeError:
+        return False
+    return not full_of_nul(nul_count, character_count)

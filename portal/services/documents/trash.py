@@ -1,0 +1,57 @@
+"""What has lain in the trash long enough is erased for good, as if its owner had done so."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import structlog
+
+from portal.errors import DatabaseUnavailable
+from portal.services import Services
+from portal.services.documents.library import erase
+from portal.store.documents import rows as document_store
+
+log = structlog.get_logger(__name__)
+
+
+def purged_at(services: Services, deleted_at: datetime) -> datetime | None:
+    """When the workers erase what was deleted then; None: never."""
+    days = services.settings.trash_days
+    return deleted_at + timedelta(days=days) if days else None
+
+
+def purge_forgotten(services: Services, *, seconds: float, now: datetime | None = None) -> int:
+    """Erase what was deleted `trash_days` ago, one document a transaction, until nothing is left or
+    `seconds` are over; gives how many. Safe in several workers at once.
+
+    What cannot be erased is left for the next call. Raises DatabaseUnavailable.
+    """
+    if not services.settings.trash_days:
+        return 0
+    before = (now or datetime.now(UTC)) - timedelta(days=services.settings.trash_days)
+    ends_at, count, failed = time.monotonic() + seconds, 0, set[UUID]()
+    while True:
+        document_id: UUID | None = None
+        try:
+            with services.database.begin() as session:
+                document_id = document_store.lock_forgotten(
+                    session, before=before, other_than=failed
+                )
+                if document_id is None:
+                    return count
+                erase(session, document_id)
+        except DatabaseUnavailable:
+            raise
+        except Exception:
+            if document_id is None:
+                raise
+            # Of this one alone: those behind it are not to wait for it.
+            failed.add(document_id)
+            log.exception("document_not_purged", document_id=str(document_id))
+        else:
+            count += 1
+            log.info("document_purged", document_id=str(document_id))
+        if time.monotonic() >= ends_at:
+            return count

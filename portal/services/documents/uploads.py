@@ -1,0 +1,236 @@
+"""Uploads: a file is checked, stored and queued in one transaction, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+from uuid import UUID, uuid4
+
+from portal.domain.documents import DocumentSummary, MediaType, Visibility
+from portal.domain.people import Person
+from portal.errors import EmptyFile, EncryptedPdf, TooLarge
+from portal.ingest.formats.pdf import is_encrypted_pdf, mentions_encryption
+from portal.ingest.media_types import sniff_file
+from portal.services import Services
+from portal.services.documents import disk_space, quotas
+from portal.services.documents.library import seen
+from portal.store.documents import files as file_store
+from portal.store.documents import jobs as job_store
+from portal.store.documents import rows as document_store
+from portal.store.session import Session
+from portal.text.scripts import has_visible_text, is_invisible
+from portal.text.titles import MAX_TITLE_CHARACTERS, check_domain, check_title
+
+_COPY_BYTES = 1024 * 1024
+_MOST_NAME_CHARACTERS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class UploadReceipt:
+    """What came of an upload; `is_duplicate` when the same bytes were already there."""
+
+    document: DocumentSummary
+    is_duplicate: bool
+
+
+def clean_file_name(file_name: str) -> str:
+    """The last part of a name, in NFC, without controls and marks of direction, of a length to
+    show. Joiners stay, which are written inside words and emoji, and so does private use."""
+    name = unicodedata.normalize("NFC", file_name.replace("\\", "/"))
+    name = PurePosixPath(name).name
+    name = "".join(c for c in name if not is_invisible(c)).strip()
+    if len(name) > _MOST_NAME_CHARACTERS:
+        suffix = PurePosixPath(name).suffix[:20]
+        name = name[: _MOST_NAME_CHARACTERS - len(suffix)] + suffix
+    return name if has_visible_text(name.strip(".")) else "unnamed"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file as it arrives: a seekable stream of bytes, and what it calls itself."""
+
+    stream: IO[bytes]
+    file_name: str
+
+
+def store_upload(
+    services: Services,
+    person: Person,
+    *,
+    stream: IO[bytes],
+    file_name: str,
+    title: str | None = None,
+    domain: str | None = None,
+    visibility: Visibility = Visibility.SHARED,
+) -> UploadReceipt:
+    """Store a file and queue its ingestion; the same bytes by the same owner give what is there.
+
+    Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, QuotaExceeded, StorageFull; then
+    nothing is stored.
+    """
+    upload = Upload(stream, file_name)
+    receipts = store_uploads(
+        services, person, [upload], title=title, domain=domain, visibility=visibility
+    )
+    return receipts[0]
+
+
+def store_uploads(
+    services: Services,
+    person: Person,
+    files: Sequence[Upload],
+    *,
+    title: str | None = None,
+    domain: str | None = None,
+    visibility: Visibility = Visibility.SHARED,
+) -> list[UploadReceipt]:
+    """Store several files together: all of them, or with the first error none."""
+    domain = check_domain(domain)
+    checked = [check(services, file, title) for file in files]
+    size_bytes = sum(file.size_bytes for file in checked)
+    with disk_space.room_for(services, size_bytes), services.database.begin() as session:
+        # In one order whoever asks: of two requests with the same files in different orders each
+        # would wait for the other.
+        for sha256 in sorted({file.sha256 for file in checked}):
+            document_store.lock_content(session, owner_id=person.id, sha256=sha256)
+        return [
+            _store(services, session, person, file, domain=domain, visibility=visibility)
+            for file in checked
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A file that can be taken: what it is, and what its document is called."""
+
+    stream: IO[bytes]
+    file_name: str
+    title: str
+    media_type: MediaType
+    size_bytes: int
+    sha256: str
+
+
+def check(services: Services, file: Upload, title: str | None = None) -> CheckedFile:
+    """What a file is. Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InvalidInput for
+    the title; without one it is called after its file."""
+    file_name = clean_file_name(file.file_name)
+    return CheckedFile(
+        stream=file.stream,
+        file_name=file_name,
+        title=check_title(title if title and title.strip() else title_of(file_name)),
+        media_type=_check_file(services, file.stream, file_name),
+        size_bytes=_size_of(file.stream),
+        sha256=_sha256(file.stream),
+    )
+
+
+def _store(
+    services: Services,
+    session: Session,
+    person: Person,
+    file: CheckedFile,
+    *,
+    domain: str | None,
+    visibility: Visibility,
+) -> UploadReceipt:
+    present = document_store.find_duplicate(session, owner_id=person.id, sha256=file.sha256)
+    if present is not None:
+        return UploadReceipt(seen(session, person, present), is_duplicate=True)
+    document_id = uuid4()
+    room = quotas.room_for(
+        services, session, person.id, name=file.file_name, size_bytes=file.size_bytes
+    )
+    with room:
+        file_id = keep_original(session, person, file)
+        document_store.add_document(
+            session,
+            document_id=document_id,
+            owner_id=person.id,
+            title=file.title,
+            file_name=file.file_name,
+            media_type=file.media_type,
+            size_bytes=file.size_bytes,
+            sha256=file.sha256,
+            domain=domain,
+            visibility=visibility,
+        )
+        job_store.add_job(session, document_id=document_id, file_id=file_id)
+    return UploadReceipt(seen(session, person, document_id), is_duplicate=False)
+
+
+def keep_original(session: Session, person: Person, file: CheckedFile) -> UUID:
+    """Store a file that can be taken; gives its id."""
+    file_id, _, _ = file_store.add_file(
+        session,
+        file.stream,
+        file_name=file.file_name,
+        media_type=file.media_type,
+        uploaded_by=person.id,
+    )
+    return file_id
+
+
+def digest_of(streams: Sequence[IO[bytes]], values: Sequence[str | None]) -> str:
+    """A hash of all that an upload request says, to tell a repeat from another request."""
+    parts = [_sha256(stream) for stream in streams]
+    return hashlib.sha256(repr((parts, list(values))).encode()).hexdigest()
+
+
+def title_of(file_name: str) -> str:
+    """What a document is called that nobody gave a title."""
+    stem = PurePosixPath(file_name).stem.strip()
+    return (stem if has_visible_text(stem) else file_name)[:MAX_TITLE_CHARACTERS]
+
+
+def _check_file(services: Services, stream: IO[bytes], file_name: str) -> MediaType:
+    """What the file is. Raises when it cannot be taken; leaves the stream at its start."""
+    size_bytes = _size_of(stream)
+    if size_bytes == 0:
+        raise EmptyFile(name=file_name)
+    if size_bytes > services.settings.max_upload_bytes:
+        raise TooLarge(name=file_name, limit_mb=services.settings.max_upload_mb)
+    media_type = sniff_file(stream, file_name)
+    if media_type is MediaType.PDF and _is_encrypted(services, stream):
+        raise EncryptedPdf(name=file_name)
+    stream.seek(0)
+    return media_type
+
+
+def _is_encrypted(services: Services, stream: IO[bytes]) -> bool:
+    stream.seek(0)
+    if not mentions_encryption(_blocks(stream)):
+        return False
+    stream.seek(0)
+    directory = disk_space.temporary_dir(services.settings)
+    with tempfile.NamedTemporaryFile(suffix=".pdf", dir=directory) as copy:
+        for block in _blocks(stream):
+            copy.write(block)
+        copy.flush()
+        return is_encrypted_pdf(Path(copy.name))
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    return iter(lambda: stream.read(_COPY_BYTES), b"")
+
+
+def _size_of(stream: IO[bytes]) -> int:
+    """In bytes; leaves the stream at its start."""
+    size_bytes = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    return size_bytes
+
+
+def _sha256(stream: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    stream.seek(0)
+    for block in _blocks(stream):
+        digest.update(block)
+    stream.seek(0)
+    return digest.hexdigest()

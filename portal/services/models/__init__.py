@@ -1,0 +1,1 @@
+"""Embedding models: register, build, compare, switch."""

@@ -1,0 +1,88 @@
+"""Embedding what the model that serves has no vectors of, a batch whenever somebody asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from portal.domain.people import Person
+from portal.errors import (
+    Conflict,
+    EmbedderUnavailable,
+    Forbidden,
+    InvalidEmbedding,
+    VectorStoreDisabled,
+)
+from portal.services import Services
+from portal.services.models import builds, catalog
+from portal.store.embedding_models import builds as build_store
+from portal.store.embedding_models import switches
+from portal.store.embedding_models.registry import RegisteredModel
+
+log = structlog.get_logger(__name__)
+
+# Small enough for the rate limits of providers (seed 004).
+DEFAULT_BATCH = 50
+# A batch of a small model on a busy machine; who builds the whole model takes longer.
+PATIENCE_S = 10.0
+_PAUSE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """What one batch did: how many passages got a vector by `model`, how many still lack one."""
+
+    model: str
+    embedded: int
+    remaining: int
+
+
+def embed_batch(services: Services, person: Person, *, batch_size: int) -> Backfilled:
+    """Embed up to `batch_size` passages that have no vector by the model that serves, and store
+    all of these vectors or none.
+
+    Raises Forbidden, VectorStoreDisabled, Conflict when others build the model for long, and
+    EmbedderUnavailable when it gives no vectors, or none that can be used.
+    """
+    if not person.is_admin:
+        raise Forbidden
+    if not services.settings.vector_store_enabled:
+        raise VectorStoreDisabled
+    model = catalog.ensure_serving(services)
+    with _in_turn(services, model):
+        embedded = _embed(services, model, batch_size)
+        with services.database.begin() as session:
+            remaining = switches.coverage(session, model).missing
+        if embedded and not remaining:
+            builds.finish(services, model)
+    log.info("batch_embedded", model=model.name, embedded=embedded, remaining=remaining)
+    return Backfilled(model.name, embedded, remaining)
+
+
+def _embed(services: Services, model: RegisteredModel, batch_size: int) -> int:
+    try:
+        batch = builds.fill_batch(services, model, after=None, size=batch_size)
+    except InvalidEmbedding as error:
+        raise EmbedderUnavailable(reason=str(error.params.get("reason", ""))) from error
+    return batch[1] if batch else 0
+
+
+@contextmanager
+def _in_turn(services: Services, model: RegisteredModel) -> Iterator[None]:
+    """The right to build a model, as soon as whoever has it is done; nothing is held meanwhile.
+    Raises Conflict when that takes too long."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        with build_store.building(services.database.engine, model) as connection:
+            if connection is not None:
+                yield
+                return
+        if time.monotonic() > deadline:
+            raise Conflict(
+                reason=f"“{model.name}” is being built; wait for it, or stop what builds it"
+            )
+        time.sleep(_PAUSE_S)

@@ -1,0 +1,214 @@
+"""Building a model's vectors beside those that serve, in batches that can be cut off anywhere.
+
+What is there is what the partition holds: whoever goes on, after whatever end, begins with the
+first chunk that has no vector.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+import structlog
+
+from portal.domain.documents import Failure
+from portal.errors import Conflict, NoSuchModel, PortalError
+from portal.services import Services
+from portal.services.models import catalog, comparison
+from portal.store.embedding_models import builds as build_store
+from portal.store.embedding_models import registry, switches
+from portal.store.embedding_models.registry import RegisteredModel
+
+log = structlog.get_logger(__name__)
+
+# A worker turns to what else waits after this long, and goes on later.
+SLICE_S = 20.0
+# What failed for a lasting reason, a wrong key for example, would fail again and again.
+FAILED_AGAIN_AFTER_S = 600.0
+
+Stage = Literal["embedding", "indexing", "comparing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build is: `done` of `total` passages have a vector."""
+
+    stage: Stage
+    done: int
+    total: int
+
+
+class Paused(Exception):
+    """The build stopped between two batches; what it stored is kept."""
+
+
+def backfill(
+    services: Services,
+    *,
+    batch_size: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Generator[Progress]:
+    """Embed what the model that serves has no vectors of, after a restored backup for example,
+    and build its index anew when the settings for it have changed. Raises as `build`."""
+    active = catalog.ensure_serving(services)
+    yield from build(services, active.name, batch_size=batch_size, should_stop=should_stop)
+
+
+def build(
+    services: Services,
+    name: str,
+    *,
+    batch_size: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Generator[Progress]:
+    """Bring a model up to date while searches go on: every passage embedded, `batch_size` at a
+    time, each batch whole or not at all; then its index; then how it compares to the model that
+    serves. Safe to repeat.
+
+    Raises NoSuchModel, Conflict when it is being built elsewhere, Paused when `should_stop` says
+    so, EmbedderUnavailable and InvalidEmbedding.
+    """
+    model = catalog.find(services, name)
+    with build_store.building(services.database.engine, model) as connection:
+        if connection is None:
+            raise Conflict(reason=f"“{name}” is being built; wait for it, or stop what builds it")
+        try:
+            yield from _fill(services, model, batch_size, should_stop)
+            yield Progress("indexing", *_note(services, model, "indexing"))
+            build_store.bring_index_up_to_date(
+                services.database,
+                connection,
+                model,
+                services.settings.search,
+                axis=catalog.language_axis(services, model),
+            )
+            yield Progress("comparing", *_note(services, model, "comparing"))
+            comparison.compare_with_serving(services, model)
+        except PortalError as error:
+            _note(services, model, "failed", Failure(error.code, error.params))
+            raise
+        except (GeneratorExit, KeyboardInterrupt):
+            # Whoever asked for it wants no more: no worker goes on with it by itself.
+            _note(services, model, None)
+            raise
+        finish(services, model)
+
+
+def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool]) -> None:
+    """Build for some seconds, and queue what is left: a worker has documents to read as well."""
+    ends_at = time.monotonic() + SLICE_S
+    try:
+        for _ in build(
+            services, name, should_stop=lambda: should_stop() or time.monotonic() > ends_at
+        ):
+            pass
+    except Paused:
+        with services.database.begin() as session:
+            build_store.enqueue_build(session, catalog.find(services, name))
+    except NoSuchModel:
+        log.info("model_gone", model=name)
+    except Conflict:
+        log.info("model_built_elsewhere", model=name)
+    except PortalError as error:
+        # It stands with the model, where the administrator looks.
+        log.warning("model_build_failed", model=name, code=error.code)
+
+
+def requeue_lost(services: Services) -> None:
+    """Queue builds that began and that nothing goes on with: their worker or their queue entry
+    is gone. So too the model that serves, some minutes after its last build failed: where passages
+    lost their vectors, where somebody dropped its index, or where that was made before the model's
+    direction of language was known."""
+    with services.database.begin() as session:
+        for model in build_store.unfinished_without_queue_entry(session):
+            log.warning("model_build_requeued", model=model.name)
+            build_store.enqueue_build(session, model)
+        serving = registry.find_active(session)
+        if serving is None or build_store.is_queued(session, serving):
+            return
+        if build_store.has_failed_lately(session, serving, within_s=FAILED_AGAIN_AFTER_S):
+            return
+        if services.vector_rounds.find_missing(session, serving):
+            log.warning("passages have no vectors; making them", model=serving.name)
+            build_store.enqueue_build(session, serving)
+        elif build_store.lacks_index(session, serving):
+            log.warning("vector index is gone; making it anew", model=serving.name)
+            build_store.enqueue_build(session, serving)
+        elif serving.shape.axis is None and catalog.language_axis(services, serving) is not None:
+            log.info("vector_index_across_languages_queued", model=serving.name)
+            build_store.enqueue_build(session, serving)
+
+
+def _fill(
+    services: Services,
+    model: RegisteredModel,
+    batch_size: int | None,
+    should_stop: Callable[[], bool],
+) -> Iterator[Progress]:
+    """Embed passages until none is missing. Several passes: some may be added behind the first."""
+    size = batch_size or services.settings.embedding.batch_size
+    done, total = _note(services, model, "embedding")
+    yield Progress("embedding", done, total)
+    while done < total:
+        after: UUID | None = None
+        while added := fill_batch(services, model, after=after, size=size, should_stop=should_stop):
+            after, count = added
+            done = min(total, done + count)
+            with services.database.begin() as session:
+                build_store.note_progress(session, model, "embedding", done=done, total=total)
+            yield Progress("embedding", done, total)
+        done, total = _note(services, model, "embedding")
+
+
+def fill_batch(
+    services: Services,
+    model: RegisteredModel,
+    *,
+    after: UUID | None,
+    size: int,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> tuple[UUID, int] | None:
+    """Embed the next passages after one, all or none: the last one's id and how many; None at the
+    end. Raises Paused, EmbedderUnavailable, InvalidEmbedding."""
+    with services.database.begin() as session:
+        chunks = build_store.missing_chunks(session, model, after=after, limit=size)
+    if not chunks:
+        return None
+    if should_stop():
+        raise Paused
+    # Embedding is slow and must not hold a transaction open.
+    embedder = catalog.loaded(services, model).embedder
+    vectors = embedder.embed_passages([chunk.content for chunk in chunks])
+    with services.database.begin() as session:
+        added = build_store.add_missing(session, model, chunks, vectors)
+    return chunks[-1].id, added
+
+
+def _note(
+    services: Services, model: RegisteredModel, stage: str | None, failure: Failure | None = None
+) -> tuple[int, int]:
+    """Note the stage of a build; how many passages have a vector, of how many."""
+    with services.database.begin() as session:
+        coverage = switches.coverage(session, model)
+        done, total = coverage.chunks - coverage.missing, coverage.chunks
+        build_store.note_progress(session, model, stage, done=done, total=total, failure=failure)
+    return done, total
+
+
+def finish(services: Services, model: RegisteredModel) -> None:
+    """Note that a model has all the vectors that it can have, if it has."""
+    with services.database.begin() as session:
+        # Held while it is counted: whoever falls behind from now on notes it after this.
+        registry.lock_registry(session)
+        known = registry.find_model(session, model.name)
+        if known is None:
+            return
+        coverage = switches.coverage(session, known)
+        registry.set_complete(session, known, is_complete=not coverage.missing)
+        done = coverage.chunks - coverage.missing
+        build_store.note_progress(session, known, None, done=done, total=coverage.chunks)
+        if known.status == "building":
+            build_store.set_status(session, known, "ready")

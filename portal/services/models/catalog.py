@@ -1,0 +1,317 @@
+"""Embedding models: how one is named, registered and loaded, and whose vectors passages get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import structlog
+from pydantic import ValidationError
+
+from portal.domain.embedding import Embedder, ModelSource, Vector
+from portal.embeddings import PROVIDERS, create_embedder
+from portal.embeddings.cached import hold_to
+from portal.embeddings.eventual import PATIENCE_S
+from portal.embeddings.loaded import LoadedModel, LoadedModels
+from portal.errors import (
+    Conflict,
+    EmbedderUnavailable,
+    InvalidEmbedding,
+    InvalidInput,
+    NoSuchModel,
+)
+from portal.services import Services
+from portal.services.models import moved
+from portal.settings import EmbeddingSettings
+from portal.store.documents import embedded_texts
+from portal.store.embedding_models import registry, switches
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.session import Session
+
+log = structlog.get_logger(__name__)
+
+_LOADED = LoadedModels()
+
+
+def loaded(
+    services: Services, registered: RegisteredModel, *, is_urgent: bool = False
+) -> LoadedModel:
+    """The model behind a registration, from this process's memory or loaded now. Where somebody
+    waits (`is_urgent`) its calibration may be the neutral one for some seconds.
+
+    Raises EmbedderUnavailable, with the remedy, when this machine cannot load it.
+    """
+    if _is_configured(services, registered):
+        found = LoadedModel(services.embedder, services.calibration)
+    else:
+        settings = settings_for(services, registered.source)
+        found = _LOADED.get(
+            settings,
+            services.settings.data_dir / "cache",
+            services.redis,
+            patience_s=0.0 if is_urgent else PATIENCE_S,
+        )
+    # Before it is asked: an endpoint may give other vectors than when the model was built.
+    hold_to(found.embedder, registered.dimensions)
+    found.calibration.adopt(registered.calibration)
+    return found
+
+
+def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
+    """The model behind a registration if this process has it already: nothing is loaded and nobody
+    waits."""
+    if _is_configured(services, registered):
+        return services.embedder
+    settings = settings_for(services, registered.source)
+    found = _LOADED.peek(settings, services.settings.data_dir / "cache")
+    return found.embedder if found is not None else None
+
+
+def _is_configured(services: Services, registered: RegisteredModel) -> bool:
+    """Whether the settings name this very model, so that this process has it already."""
+    embedder, configured = services.embedder, services.settings.embedding
+    if registered.name != embedder.name or moved.is_refused(registered, configured):
+        return False
+    # The only provider that gives whatever length it is asked for under one name.
+    return configured.provider != "hashing" or embedder.dimensions == registered.dimensions
+
+
+def language_axis(services: Services, registered: RegisteredModel) -> Vector | None:
+    """The model's direction of language (dimensions,), None while that is not known."""
+    try:
+        axis = loaded(services, registered).calibration.language_axis
+    except EmbedderUnavailable:
+        return None
+    return axis if axis is not None and len(axis) == registered.dimensions else None
+
+
+def source_of(
+    settings: EmbeddingSettings, embedder: Embedder, *, dimensions: int | None = None
+) -> ModelSource:
+    """How a model that was made from these settings is loaded again. `dimensions`, where they are
+    known, save asking an endpoint."""
+    options: dict[str, Any] = {}
+    if settings.provider == "sentence-transformers" and settings.model:
+        path = Path(settings.model).expanduser()
+        options = {"model": str(path.resolve()) if path.is_dir() else settings.model}
+    elif settings.provider == "openai":
+        options = {
+            "model": settings.model_name,
+            "dimensions": settings.dimensions,
+            "api_base": settings.api_base,
+        }
+    length = dimensions or embedder.dimensions
+    return ModelSource(settings.provider, embedder.name, length, options)
+
+
+def settings_for(services: Services, source: ModelSource) -> EmbeddingSettings:
+    """The settings with which a provider gives this very model, under this very name."""
+    configured, options = services.settings.embedding, source.options
+    asked = source.dimensions if source.provider == "hashing" else options.get("dimensions")
+    api_base = options.get("api_base", configured.api_base)
+    return configured.model_copy(
+        update={
+            "provider": source.provider,
+            "model": options.get("model", source.name),
+            "dimensions": asked,
+            "api_base": api_base,
+            # The key is for the endpoint that it was set for, and goes to no other.
+            "api_key": configured.api_key if api_base == configured.api_base else None,
+        }
+    )
+
+
+def named_settings(services: Services, spec: str) -> EmbeddingSettings:
+    """The settings of a model that a person names: `provider`, `provider:model`,
+    `provider:model@dimensions`, or the directory of a sentence-transformers model.
+
+    Raises NoSuchModel when it is none of these, InvalidInput.
+    """
+    configured = services.settings.embedding
+    if spec and Path(spec).expanduser().is_dir():
+        spec = f"sentence-transformers:{spec}"
+    provider, _, name = spec.partition(":")
+    if provider not in PROVIDERS:
+        if spec.startswith(("/", "~", "./", "../")):
+            raise InvalidInput(reason=f"there is no directory “{spec}”")
+        raise NoSuchModel(name=spec)
+    if not name and provider == configured.provider:
+        return configured
+    model, _, asked = name.rpartition("@")
+    has_dimensions = bool(model) and asked.isdecimal()
+    values = configured.model_dump() | {
+        "provider": provider,
+        "model": (model if has_dimensions else name) or None,
+        "dimensions": int(asked) if has_dimensions else None,
+    }
+    try:
+        return EmbeddingSettings(**values)
+    except ValidationError as error:
+        raise InvalidInput(reason="a vector has 8 to 16000 dimensions") from error
+
+
+def find(services: Services, name: str) -> RegisteredModel:
+    """Raises NoSuchModel."""
+    with services.database.begin() as session:
+        return require(session, name)
+
+
+def require(session: Session, name: str) -> RegisteredModel:
+    model = registry.find_model(session, name)
+    if model is None:
+        raise NoSuchModel(name=name)
+    return model
+
+
+def ensure_serving(services: Services) -> RegisteredModel:
+    """The model that serves. Where none does, or one that the settings chose before and nothing
+    was embedded with, the configured one is registered and serves from now on."""
+    with services.database.begin() as session:
+        active = registry.find_active(session)
+        if active is not None and not _gives_way(session, services, active):
+            return active
+    source = source_of(services.settings.embedding, services.embedder)
+    return switches.patiently(services.database, lambda session: _adopt(session, services, source))
+
+
+def _gives_way(session: Session, services: Services, active: RegisteredModel) -> bool:
+    name = services.embedder.name
+    if active.name == name or registry.find_model(session, name) is not None:
+        return False
+    return switches.is_untried(session, active)
+
+
+def _adopt(session: Session, services: Services, source: ModelSource) -> RegisteredModel:
+    registry.lock_registry(session)
+    active = registry.find_active(session)
+    if active is not None and _gives_way(session, services, active):
+        switches.drop_model(session, active)
+    axis = services.calibration.language_axis
+    registry.ensure_model(session, source, services.settings.search, axis=axis)
+    serving = registry.find_active(session)
+    if serving is None:
+        # Registered before, to be built, when nothing served.
+        serving = require(session, source.name)
+        switches.serve_by(session, serving)
+    return serving
+
+
+def refresh_registration(services: Services) -> RegisteredModel:
+    """`ensure_serving`, and note how the configured model is loaded now, where it is kept: a
+    directory may have moved, an endpoint have a new address."""
+    active = ensure_serving(services)
+    configured = services.settings.embedding
+    with services.database.begin() as session:
+        known = registry.find_model(session, services.embedder.name)
+    if known is not None:
+        is_remote = configured.provider == "openai"
+        length = known.dimensions if is_remote else None
+        source = source_of(configured, services.embedder, dimensions=length)
+        _refresh(services, known, source)
+    else:
+        log.warning(
+            "configured_model_does_not_serve",
+            configured=services.embedder.name,
+            serving=active.name,
+            remedy="portal reindex --model, then portal models switch",
+        )
+    return active
+
+
+def _refresh(services: Services, known: RegisteredModel, source: ModelSource) -> None:
+    try:
+        moved.require_same(services, known, source, services.embedder)
+        if source.dimensions != known.dimensions:
+            name, length = known.name, known.dimensions
+            raise Conflict(reason=f"“{name}” is registered with {length} dimensions; drop it first")
+    except Conflict as error:
+        # The portal goes on with the model whose vectors it has.
+        log.warning("configured_model_is_another", reason=error.params["reason"])
+        source = moved.with_refused(known, source)
+    with services.database.begin() as session:
+        registry.ensure_model(session, source, services.settings.search)
+
+
+def register(services: Services, spec: str) -> RegisteredModel:
+    """The model that `spec` names, made ready to be built: the name of one that is kept, or what
+    `named_settings` reads.
+
+    Raises NoSuchModel, InvalidInput, EmbedderUnavailable with the remedy, Conflict.
+    """
+    with services.database.begin() as session:
+        known = registry.find_model(session, spec)
+    if known is not None:
+        return known
+    settings = named_settings(services, spec)
+    embedder = create_embedder(settings)
+    source = source_of(settings, embedder)
+    with services.database.begin() as session:
+        known = registry.find_model(session, source.name)
+    if known is not None:
+        if moved.is_unchanged(known, source):
+            return known
+        moved.require_same(services, known, source, embedder)
+
+    def add(session: Session) -> RegisteredModel:
+        try:
+            return registry.ensure_model(session, source, services.settings.search)
+        except ValueError as error:
+            registered = require(session, source.name).dimensions
+            reason = f"“{source.name}” is registered with {registered} dimensions; drop it first"
+            raise Conflict(reason=reason) from error
+
+    return switches.patiently(services.database, add)
+
+
+def embed_for_all(
+    services: Services,
+    texts: Sequence[str],
+    known: Mapping[int, Vector | None],
+    *,
+    document_id: UUID,
+) -> dict[int, Vector | None]:
+    """Vectors (len(texts), dimensions) by every model that is kept, by its id, beside those that
+    are `known`: of a document that is added while a model is built or kept to go back to, none
+    may lack them. What stands in the same words in what the document's owner may see is not
+    embedded again.
+
+    None where one that does not serve gives none; that is mended by building it again. Raises
+    EmbedderUnavailable or InvalidEmbedding when the one that serves gives none.
+    """
+    active = ensure_serving(services)
+    with services.database.begin() as session:
+        kept = registry.list_models(session)
+    vectors = {
+        id_: vectors for id_, vectors in known.items() if vectors is not None or id_ != active.id
+    }
+    for model in kept:
+        if model.id in vectors:
+            continue
+        try:
+            vectors[model.id] = _embed(services, model, texts, document_id)
+        except (EmbedderUnavailable, InvalidEmbedding) as error:
+            if model.id == active.id:
+                raise
+            log.warning("model_left_behind", model=model.name, code=error.code)
+            vectors[model.id] = None
+    return vectors
+
+
+def _embed(
+    services: Services, model: RegisteredModel, texts: Sequence[str], document_id: UUID
+) -> Vector:
+    different = list(dict.fromkeys(texts))
+    with services.database.read() as session:
+        found = embedded_texts.find_vectors(
+            session, model.id, document_id=document_id, texts=different
+        )
+    new = [one for one in different if one not in found]
+    if new:
+        embedded = loaded(services, model).embedder.embed_passages(new)
+        if len(new) == len(texts):
+            return embedded
+        found |= dict(zip(new, embedded, strict=True))
+    return np.array([found[one] for one in texts])

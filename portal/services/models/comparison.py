@@ -1,0 +1,173 @@
+"""Two models side by side, on questions whose answers are known.
+
+The questions are an operator's own set or, because the portal keeps no questions that people ask,
+sentences taken from its passages: does each model find the passage that a sentence stands in?
+That favours models that go by words, so it tells whether a model works here rather than which is
+the better one; a set of real questions tells that.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from portal.errors import EmbedderUnavailable, InvalidEmbedding, InvalidInput
+from portal.services import Services
+from portal.services.models import catalog, question_sets
+from portal.services.models.question_sets import Question
+from portal.store.embedding_models import builds as build_store
+from portal.store.embedding_models import nearby, registry
+from portal.store.embedding_models.nearby import Neighbour, SampledChunk
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.text.sentences import sentence_spans
+
+SAMPLED_QUESTIONS = 40
+DEPTH = 10
+
+_SHORTEST_SENTENCE = 12
+_LONGEST_SENTENCE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class ModelScore:
+    """How a model did: shares of questions whose answer came first or among ten, the mean of one
+    through its rank, and medians of the time a question took to embed and to look up."""
+
+    name: str
+    hit_1: float
+    hit_10: float
+    mrr_10: float
+    embed_ms: float
+    search_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two models on the same questions; `overlap_10` is the share of the ten nearest passages
+    that both have in common. `kind` is ``sampled`` or ``set``."""
+
+    kind: str
+    questions: int
+    scores: tuple[ModelScore, ModelScore]
+    overlap_10: float
+    compared_at: str
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare(
+    services: Services, first: str, second: str, *, questions_dir: Path | None = None
+) -> Comparison:
+    """Two models that are kept, on a folder of question sets in the format of `./run eval`, or on
+    sentences of stored passages.
+
+    Raises NoSuchModel, EmbedderUnavailable, InvalidInput when there is no question to ask.
+    """
+    pair = catalog.find(services, first), catalog.find(services, second)
+    kind = "set" if questions_dir else "sampled"
+    asked = list(question_sets.read(questions_dir)) if questions_dir else _sampled(services)
+    if questions_dir is not None:
+        asked = _answerable(services, asked)
+    if not asked:
+        raise InvalidInput(reason="there is no question whose answer is stored here")
+    for model in pair:
+        # A command or a worker has the time that a question has not: a model that is still being
+        # loaded is waited for, and no question's time has its loading in it.
+        catalog.loaded(services, model).embedder.embed_passages([asked[0].text])
+    found = [[_nearest(services, model, question) for question in asked] for model in pair]
+    scores = tuple(_score(model, asked, own) for model, own in zip(pair, found, strict=True))
+    overlaps = [_overlap(*pair) for pair in zip(*found, strict=True)]
+    return Comparison(
+        kind=kind,
+        questions=len(asked),
+        scores=(scores[0], scores[1]),
+        overlap_10=statistics.fmean(overlaps),
+        compared_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def compare_with_serving(services: Services, model: RegisteredModel) -> None:
+    """Compare a model that was built with the one that serves, and keep what came of it. Without
+    passages, or with a model that does not answer now, there is nothing to keep."""
+    with services.database.begin() as session:
+        active = registry.find_active(session)
+    if active is None or active.id == model.id:
+        return
+    try:
+        comparison = compare(services, active.name, model.name)
+    except (EmbedderUnavailable, InvalidEmbedding, InvalidInput):
+        return
+    with services.database.begin() as session:
+        build_store.note_comparison(session, model, comparison.as_json())
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    neighbours: Sequence[Neighbour]
+    embed_s: float
+    search_s: float
+
+
+def _nearest(services: Services, model: RegisteredModel, question: Question) -> _Found:
+    started = time.perf_counter()
+    vector = catalog.loaded(services, model).embedder.embed_query(question.text)
+    embedded = time.perf_counter()
+    with services.database.begin() as session:
+        neighbours = nearby.nearest(
+            session, model, vector, search=services.settings.search, limit=DEPTH
+        )
+    return _Found(neighbours, embedded - started, time.perf_counter() - embedded)
+
+
+def _overlap(one: _Found, other: _Found) -> float:
+    ids = [{neighbour.chunk_id for neighbour in found.neighbours} for found in (one, other)]
+    return len(ids[0] & ids[1]) / max(1, *map(len, ids))
+
+
+def _score(
+    model: RegisteredModel, questions: Sequence[Question], found: Sequence[_Found]
+) -> ModelScore:
+    ranks = [_rank(question, own) for question, own in zip(questions, found, strict=True)]
+    return ModelScore(
+        name=model.name,
+        hit_1=statistics.fmean(rank == 1 for rank in ranks),
+        hit_10=statistics.fmean(rank is not None for rank in ranks),
+        mrr_10=statistics.fmean(1 / rank if rank else 0.0 for rank in ranks),
+        embed_ms=1000 * statistics.median(own.embed_s for own in found),
+        search_ms=1000 * statistics.median(own.search_s for own in found),
+    )
+
+
+def _rank(question: Question, found: _Found) -> int | None:
+    """The first right passage's place, from 1."""
+    for place, neighbour in enumerate(found.neighbours, start=1):
+        if {str(neighbour.chunk_id), neighbour.title, neighbour.file_stem} & question.relevant:
+            return place
+    return None
+
+
+def _sampled(services: Services) -> list[Question]:
+    with services.database.begin() as session:
+        chunks = nearby.sample_chunks(session, limit=SAMPLED_QUESTIONS)
+    return [Question(_sentence(chunk), frozenset({str(chunk.id)})) for chunk in chunks]
+
+
+def _sentence(chunk: SampledChunk) -> str:
+    """A whole sentence from the middle of a passage, or its beginning where there is none."""
+    sentences = [chunk.content[start:end].strip() for start, end in sentence_spans(chunk.content)]
+    whole = [s for s in sentences if _SHORTEST_SENTENCE <= len(s) <= _LONGEST_SENTENCE]
+    return whole[len(whole) // 2] if whole else chunk.content[:_LONGEST_SENTENCE]
+
+
+def _answerable(services: Services, questions: Sequence[Question]) -> list[Question]:
+    """Those whose answer is stored: documents go by their title, or their file's name without its
+    ending."""
+    with services.database.begin() as session:
+        titles = nearby.document_names(session)
+    return [question for question in questions if question.relevant & titles]

@@ -1,0 +1,42 @@
+"""Loading the model that serves when a web process starts, so that no search waits for it."""
+
+from __future__ import annotations
+
+import threading
+
+import structlog
+
+from portal.embeddings.loading import begin_to_serve
+from portal.services import Services
+from portal.services.models import catalog
+from portal.store.embedding_models import registry
+
+log = structlog.get_logger(__name__)
+
+# Another machine has loaded these, or does when it likes.
+_ELSEWHERE = {"openai"}
+
+
+def load_ahead(services: Services) -> threading.Thread:
+    """Begin to load in the background; questions that come earlier wait for the documented time
+    and are answered by words. To be called in the process that serves: neither the thread nor a
+    model lives through a fork."""
+    begin_to_serve()
+    thread = threading.Thread(target=_load, args=(services,), name="load-ahead", daemon=True)
+    thread.start()
+    return thread
+
+
+def _load(services: Services) -> None:
+    try:
+        with services.database.begin() as session:
+            serving = registry.find_active(session)
+        if serving is None or serving.provider in _ELSEWHERE:
+            return
+        embedder = catalog.loaded(services, serving).embedder
+        embedder.embed_passages(["?"])  # Waits for the model, which a question does not.
+        embedder.embed_query("?")
+    except Exception as error:  # noqa: BLE001 - searches go on without, and say what is wrong
+        log.warning("model_not_loaded_ahead", error_type=type(error).__name__)
+    else:
+        log.info("model_loaded_ahead", model=serving.name)

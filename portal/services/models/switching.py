@@ -1,0 +1,151 @@
+"""Which model serves, what else is kept, and how another comes to serve.
+
+Searches go on by the model that serves until one transaction names another; the next search of
+every process reads which it is. The vectors of the model before are kept, and of what is uploaded
+since too, until it is dropped: going back loses nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from portal.errors import Conflict, InvalidInput
+from portal.services import Services
+from portal.services.models import catalog
+from portal.store.embedding_models import builds as build_store
+from portal.store.embedding_models import registry, switches
+from portal.store.embedding_models.builds import BuildState
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.embedding_models.switches import Coverage, Size
+from portal.store.session import Session
+
+log = structlog.get_logger(__name__)
+
+# Longer than the names that hubs and endpoints give their models.
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """A model as an administrator sees it. `is_previous` is the one that going back leads to."""
+
+    model: RegisteredModel
+    coverage: Coverage
+    size: Size
+    build: BuildState
+    is_previous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """What a switch did: the model that serves now, the one before, and how long it took."""
+
+    model: RegisteredModel
+    before: RegisteredModel | None
+    duration_s: float
+
+
+def list_models(services: Services) -> list[ModelSummary]:
+    """All models, oldest first."""
+    with services.database.begin() as session:
+        previous = switches.find_previous(session)
+        return [
+            ModelSummary(
+                model=model,
+                coverage=switches.coverage(session, model),
+                size=switches.read_size(session, model),
+                build=build_store.read_build(session, model),
+                is_previous=previous is not None and previous.id == model.id,
+            )
+            for model in registry.list_models(session)
+        ]
+
+
+def request_build(services: Services, spec: str) -> RegisteredModel:
+    """Register a model and leave its building to the workers. For people who are not at the
+    machine: directories of it are not taken. Raises as `register`, InvalidInput."""
+    name = spec.partition(":")[2] or spec
+    with services.database.begin() as session:
+        known = registry.find_model(session, spec) is not None
+    if not known and (len(name) > _LONGEST_NAME or _is_path(name)):
+        raise InvalidInput(reason=f"“{spec}” is no model that this page can build")
+    model = catalog.register(services, spec)
+    with services.database.begin() as session:
+        build_store.note_progress(session, model, "queued")
+        build_store.enqueue_build(session, model)
+    return model
+
+
+def _is_path(name: str) -> bool:
+    return name.startswith(("/", ".", "~")) or Path(name).exists()
+
+
+def switch(services: Services, name: str, *, force: bool = False) -> Switched:
+    """Let searches use another model from the next one on, in one transaction.
+
+    Raises NoSuchModel; Conflict when it serves already or, unless `force` is given, passages have
+    no vector by it yet: search by meaning would not find them.
+    """
+    if not force:
+        # All are counted once, before anybody is kept waiting.
+        with services.database.begin() as session:
+            _require_vectors(session, catalog.require(session, name))
+    return _switch(services, name, force=force)
+
+
+def rollback(services: Services, *, force: bool = False) -> Switched:
+    """Go back to the model that served before this one, at once. Raises Conflict as `switch`, and
+    when there is none to go back to."""
+    with services.database.begin() as session:
+        previous = switches.find_previous(session)
+    if previous is None:
+        raise Conflict(reason="there is no model to go back to")
+    return _switch(services, previous.name, force=force)
+
+
+def _switch(services: Services, name: str, *, force: bool) -> Switched:
+    started = time.monotonic()
+    with services.database.begin() as session:
+        registry.lock_registry(session)
+        before = registry.find_active(session)
+        model = catalog.require(session, name)
+        if before is not None and before.id == model.id:
+            raise Conflict(reason=f"“{name}” serves already")
+        if not force and not model.is_complete:
+            _require_vectors(session, model)
+        switches.serve_by(session, model)
+        serving = catalog.require(session, name)
+    log.info("model_switched", model=name, before=before.name if before else None)
+    return Switched(serving, before, time.monotonic() - started)
+
+
+def _require_vectors(session: Session, model: RegisteredModel) -> None:
+    missing = switches.coverage(session, model).missing
+    if missing or model.status == "building":
+        reason = (
+            f"{missing} passages have no vector by “{model.name}” yet; build it to its end first"
+        )
+        raise Conflict(reason=reason)
+
+
+def drop(services: Services, name: str) -> None:
+    """Erase a model with all its vectors. Raises NoSuchModel; Conflict when it serves or is being
+    built."""
+    model = catalog.find(services, name)
+    with build_store.building(services.database.engine, model) as connection:
+        if connection is None:
+            raise Conflict(reason=f"“{name}” is being built; wait for it, or stop what builds it")
+
+        def erase(session: Session) -> None:
+            registry.lock_registry(session)
+            active = registry.find_active(session)
+            if active is not None and active.name == name:
+                raise Conflict(reason=f"“{name}” serves; switch to another model first")
+            switches.drop_model(session, catalog.require(session, name))
+
+        switches.patiently(services.database, erase)
+    log.info("model_dropped", model=name)

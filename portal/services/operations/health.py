@@ -1,0 +1,202 @@
+"""How the portal is: alive, ready, and what its search is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from portal.database import bm25
+from portal.domain.search import KeywordBackend
+from portal.domain.sightings import Seen, Watched
+from portal.errors import DatabaseUnavailable
+from portal.services import Services
+from portal.services.models import catalog
+from portal.store.embedding_models import builds, registry
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.migrations import newest_revision
+from portal.store.operations import health as health_store
+from portal.store.search import keyword_index
+from portal.store.search.keyword_index import KeywordState
+from portal.store.session import Session
+
+# Whoever asks has been told to wait for a second (a load balancer, a container's health check).
+_PATIENCE_S = 0.5
+_COUNTING_PATIENCE_S = 0.35
+# What of the settings ranks words by the BM25 index, where the server has it.
+_BM25 = frozenset({"auto", KeywordBackend.PG_TEXTSEARCH})
+
+
+def check(services: Services) -> dict[str, Any]:
+    """``status`` is ok when the database answers and its schema is the one of this code. Comes
+    back within a second, also when the database is frozen."""
+    try:
+        revision = services.database.probe(health_store.read_revision, timeout_s=_PATIENCE_S)
+    except DatabaseUnavailable:
+        database, migrated = False, False
+    else:
+        database, migrated = True, revision is not None and revision == newest_revision()
+    return {
+        "status": "ok" if database and migrated else "unavailable",
+        "live": True,
+        "ready": database and migrated,
+        "checks": {
+            "database": "ok" if database else "unavailable",
+            "schema": "ok" if migrated else "behind",
+        },
+    }
+
+
+def check_vector_store(services: Services) -> dict[str, Any]:
+    """Extensions, the keyword index, models and counts. No names and no text of documents.
+
+    Comes back within a second; ``counts`` is None where counting takes longer than that. However
+    many ask at once, the database is asked once: /health, which others rely on, goes first.
+    """
+    return services.vector_store_looks.ask(lambda: _look_at_vector_store(services))
+
+
+def _look_at_vector_store(services: Services) -> dict[str, Any]:
+    wanted = services.settings.search.keyword_backend
+    try:
+        state = services.database.probe(
+            lambda session: _read_index_state(session, wanted), timeout_s=_PATIENCE_S
+        )
+    except DatabaseUnavailable:
+        return {"status": "unavailable", "reason": "the database does not answer"}
+    # Before the counting, which gives looks that are due some time to come to their end.
+    _embedder_answers(services, state.serving)
+    _reranking(services)
+    counts = count(services)
+    found = {
+        "status": "ok",
+        "enabled": services.settings.vector_store_enabled,
+        "extensions": state.extensions,
+        "keyword_backend": state.keywords.backend.value,
+        "keyword_index": state.keyword_index,
+        "vector_index": "ok" if state.has_vector_index else "missing",
+        "embedding_model": state.serving.name if state.serving else services.embedder.name,
+        "embedder": "ok" if _embedder_answers(services, state.serving) else "unavailable",
+        "reranker": _shown(services.reranker.name) if services.reranker else None,
+        "reranking": _reranking(services),
+        "models": state.models,
+        "counts": counts,
+    }
+    return found | {"status": _status(found, wanted)}
+
+
+def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
+    """Whether, by what `check_vector_store` gave, search by meaning has all that it needs."""
+    return (
+        bool(vector_store.get("enabled"))
+        and vector_store["embedder"] == "ok"
+        and vector_store["vector_index"] == "ok"
+        and not (vector_store["counts"] or {}).get("missing_embeddings")
+    )
+
+
+def count(services: Services) -> dict[str, int] | None:
+    """Documents, passages, and passages without a vector; None where that takes too long."""
+    try:
+        return services.database.probe(health_store.read_counts, timeout_s=_COUNTING_PATIENCE_S)
+    except DatabaseUnavailable:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexState:
+    extensions: dict[str, str]
+    keywords: KeywordState
+    keyword_index: dict[str, Any] | None
+    models: list[dict[str, Any]]
+    serving: RegisteredModel | None
+    has_vector_index: bool
+
+
+def _read_index_state(session: Session, wanted: str) -> _IndexState:
+    serving = registry.find_active(session)
+    keywords = keyword_index.read_state(session, wanted=wanted)
+    return _IndexState(
+        extensions=health_store.read_extensions(session),
+        keywords=keywords,
+        keyword_index=_read_keyword_index(session, keywords) if wanted in _BM25 else None,
+        models=health_store.read_models(session),
+        serving=serving,
+        has_vector_index=serving is None or not builds.lacks_index(session, serving),
+    )
+
+
+def _read_keyword_index(session: Session, keywords: KeywordState) -> dict[str, Any]:
+    """How the BM25 index stands now, whatever its guard saw last, and about how many passages it
+    holds: all that are stored."""
+    state = bm25.read_state(session.connection())
+    return {
+        "state": state.state,
+        "rebuilt_at": state.rebuilt_at.isoformat() if state.rebuilt_at else None,
+        "row_count": None if state.state == "absent" else keywords.chunk_count,
+    }
+
+
+def _status(found: dict[str, Any], wanted: str) -> str:
+    if not found["enabled"]:
+        return "disabled"
+    finds_words = wanted == KeywordBackend.OFF or found["keyword_backend"] != KeywordBackend.OFF
+    is_whole = finds_words and finds_by_meaning(found) and found["reranking"] != "unavailable"
+    return "ok" if is_whole else "degraded"
+
+
+def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bool:
+    """Whether the model that searches ask, which need not be the one that is configured, gave
+    vectors when it was last asked; where that is long ago it is asked again aside."""
+    if not services.settings.vector_store_enabled:
+        return True
+    name = serving.name if serving is not None else services.embedder.name
+    provider = serving.provider if serving is not None else services.settings.embedding.provider
+    known = catalog.peek(services, serving) if serving is not None else services.embedder
+    return services.embedder_watch.is_well(
+        name,
+        _seen(known),
+        lambda: _ask_embedder(services, serving),
+        at_first=provider == "openai",
+    )
+
+
+def _ask_embedder(services: Services, serving: RegisteredModel | None) -> None:
+    embedder = services.embedder
+    if serving is not None:
+        embedder = catalog.loaded(services, serving).embedder
+    _look_at(embedder)
+
+
+def _reranking(services: Services) -> str | None:
+    """Whether the re-ranking model gave scores when it was last asked, as for the embedder; None
+    where nothing is re-ranked. It is not loaded for that."""
+    reranker = services.reranker
+    if reranker is None:
+        return None
+    if _is_path(reranker.name) and not Path(reranker.name).expanduser().is_dir():
+        return "unavailable"
+    answers = services.reranker_watch.is_well(
+        reranker.name, _seen(reranker), lambda: _look_at(reranker)
+    )
+    return "ok" if answers else "unavailable"
+
+
+def _shown(model: str) -> str:
+    """A model's name for everybody: of a directory its last part, for the rest tells strangers how
+    this machine is laid out."""
+    return Path(model).name if _is_path(model) else model
+
+
+def _is_path(model: str) -> bool:
+    """Whether a directory is meant, there or not: names on the hub are ``owner/model``."""
+    return model.startswith((".", "~", "/")) or Path(model).is_dir()
+
+
+def _seen(thing: object) -> Seen | None:
+    return thing.seen if isinstance(thing, Watched) else None
+
+
+def _look_at(thing: object) -> None:
+    if isinstance(thing, Watched):
+        thing.look()

@@ -1,0 +1,57 @@
+"""Housekeeping that every worker does between jobs, safe to do twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from portal.domain.jobs import UNFINISHED
+from portal.services import Services
+from portal.services.documents import disk_space, idempotency, notifications, reanalysis, trash
+from portal.services.models import builds, calibrating
+from portal.services.operations import setup
+from portal.store.documents import jobs as job_store
+from portal.store.documents import queue
+from portal.store.people import tokens as token_store
+
+log = structlog.get_logger(__name__)
+
+# An ended token is remembered this long, so that a copied refresh token is still recognised.
+_TOKEN_MEMORY = timedelta(days=30)
+# A share of the time between two rounds: searches and ingestion come first.
+_REANALYSIS_S = 10.0
+_PURGE_S = 5.0
+
+
+def run(services: Services) -> None:
+    """Requeue jobs and builds that the queue lost, and have vectors made where they are gone;
+    forget tokens that ended long ago, keys of requests and old notifications, and see that the
+    keyword index still answers: after a restart of the server an early one falls silent. A model
+    without constants of confidence gets them. What an older analyser made of the passages is made
+    anew bit by bit, and what lies in the trash for long is purged."""
+    setup.heal_keyword_index(services)
+    builds.requeue_lost(services)
+    _requeue_lost(services)
+    with services.database.begin() as session:
+        token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)
+    idempotency.forget_old(services)
+    notifications.forget_old(services)
+    disk_space.clear_left_behind(services.settings)
+    calibrating.fit_if_due(services)
+    reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)
+    trash.purge_forgotten(services, seconds=_PURGE_S)
+
+
+def _requeue_lost(services: Services) -> None:
+    """Queue unfinished jobs of which the queue knows nothing, unless another worker is at that."""
+    with services.database.begin() as session:
+        if not queue.hold_lost_jobs(session):
+            return
+        for job_id in queue.unfinished_without_queue_entry(session):
+            # Someone may have cancelled it, or thrown its document away, since it was looked for.
+            job = job_store.lock_job(session, job_id)
+            if job is None or job.status not in UNFINISHED:
+                continue
+            log.warning("job_requeued", job_id=str(job_id))
+            queue.enqueue(session, job_id)

@@ -1,0 +1,134 @@
+"""What Prometheus gets: what all processes have counted, and what the database says right now.
+
+A database that does not answer leaves its figures out and sets `portal_database_up` to 0; the rest
+is told all the same, for that is when it is needed.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from threading import Lock
+
+from cachetools import TTLCache, cached
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from portal.errors import DatabaseUnavailable
+from portal.observability import metric_files
+from portal.services import Services
+from portal.services.operations import health
+from portal.store.operations import health as health_store
+from portal.store.operations.health import QueueState
+
+# A worker that has given no sign of life for so long is not one.
+_SILENT_AFTER_S = 20.0
+_PATIENCE_S = 0.5
+# How the index stands takes a look at every passage, and changes slowly.
+_INDEX_FOR_S = 30.0
+
+
+def exposition(services: Services, accept: str) -> tuple[bytes, str]:
+    """The metrics and their media type, in the format that `accept` prefers."""
+    encode, media_type = choose_encoder(accept)
+    registry = CollectorRegistry()
+    registry.register(metric_files.collector())
+    registry.register(_Database(services))
+    return encode(registry), media_type
+
+
+class _Database(Collector):
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def describe(self) -> Iterable[Metric]:
+        return ()  # Otherwise the registry collects once to see the names.
+
+    def collect(self) -> Iterator[Metric]:
+        return of_database(self._services)
+
+
+def of_database(services: Services) -> Iterator[Metric]:
+    """What is not counted but read, at each scrape."""
+    yield _build_info()
+    try:
+        queue = services.database.probe(
+            lambda session: health_store.read_queue(session, silent_after_s=_SILENT_AFTER_S),
+            timeout_s=_PATIENCE_S,
+        )
+    except DatabaseUnavailable:
+        yield _gauge("portal_database_up", _UP, 0)
+        return
+    yield _gauge("portal_database_up", _UP, 1)
+    yield from _queue_metrics(queue)
+    yield from _index_metrics(services)
+
+
+_UP = "Whether the database answers in time; without it the figures of queue and index are left out"
+
+
+def _build_info() -> Metric:
+    """Which portal this is."""
+    return InfoMetricFamily(
+        "portal_build",
+        "Version of the portal and of Python",
+        value={"version": version("knowledge-portal"), "python": platform.python_version()},
+    )
+
+
+def _queue_metrics(queue: QueueState) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("portal_queue_jobs", "Jobs in the queue", labels=("queue", "status"))
+    for (name, status), count in sorted(queue.jobs.items()):
+        jobs.add_metric((name, status), count)
+    yield jobs
+    documents = GaugeMetricFamily(
+        "portal_stored_documents", "Documents outside of the trash", labels=("status",)
+    )
+    for status, count in sorted(queue.documents.items()):
+        documents.add_metric((status,), count)
+    yield documents
+    yield _gauge(
+        "portal_queue_oldest_wait_seconds",
+        "How long the oldest upload waits that no worker has begun to read",
+        queue.oldest_wait_s,
+    )
+    yield _gauge(
+        "portal_queue_live_workers", "Workers that gave a sign of life of late", queue.live_workers
+    )
+
+
+@cached(
+    TTLCache(maxsize=8, ttl=_INDEX_FOR_S), key=lambda services: services.database.url, lock=Lock()
+)
+def _index_metrics(services: Services) -> tuple[Metric, ...]:
+    state = health.check_vector_store(services)
+    if state["status"] == "unavailable":
+        return ()
+    keyword = GaugeMetricFamily(
+        "portal_keyword_index_ready",
+        "Whether words are searched for, and by what",
+        labels=("backend",),
+    )
+    keyword.add_metric((state["keyword_backend"],), int(state["keyword_backend"] != "off"))
+    vector = _gauge(
+        "portal_vector_index_ready",
+        "Whether the serving model's vectors have their index",
+        int(state["vector_index"] == "ok"),
+    )
+    counts = state["counts"]
+    if counts is None:
+        return (keyword, vector)
+    chunks = _gauge("portal_index_chunks", "Passages of documents", counts["chunks"])
+    missing = _gauge(
+        "portal_index_missing_embeddings",
+        "Passages that the serving model has no vector of",
+        counts["missing_embeddings"],
+    )
+    return (keyword, vector, chunks, missing)
+
+
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help_text, value=value)

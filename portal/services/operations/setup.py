@@ -1,0 +1,150 @@
+"""Preparing a database for serving, and saying what a server lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from portal.database import bm25, extensions
+from portal.database import health as server_health
+from portal.embeddings.cached import hold_to
+from portal.errors import EmbedderUnavailable, InvalidEmbedding, NoSuchModel, RerankerUnavailable
+from portal.services import Services
+from portal.services.models import catalog
+from portal.store import migrations as store_migrations
+from portal.store.documents import vocabulary
+
+
+def prepare_database(services: Services, *, revision: str = "head") -> Iterator[str]:
+    """Bring schema, extensions, keyword index and model partition in order; says what it does.
+
+    Raises ServerSetup when the server cannot serve the portal.
+    """
+    database = services.database
+    if revision != "head":
+        yield f"schema to {revision}"
+        store_migrations.migrate(database.url, revision)
+        return
+    yield "extensions"
+    with database.engine.connect() as connection:
+        extensions.ensure_extensions(connection)
+    yield "schema"
+    store_migrations.migrate(database.url)
+    yield "keyword index"
+    prepare_keyword_index(services)
+    prepare_vocabulary(services)
+    yield f"embedding model {services.embedder.name}"
+    try:
+        register_model(services)
+    except (EmbedderUnavailable, InvalidEmbedding) as error:
+        # It may be back before anyone needs it, and words are found without it.
+        yield f"{error} Until then search goes by words alone and no document can be indexed"
+
+
+def prepare_keyword_index(services: Services) -> None:
+    """Make the BM25 index where the setting wants it, and rebuild it after a server start."""
+    settings, engine = services.settings.search, services.database.engine
+    if settings.keyword_backend not in {"auto", "pg_textsearch"}:
+        return
+    with engine.begin() as connection:
+        has_index = bm25.ensure_index(connection, _bm25_parameters(services))
+    if has_index:
+        bm25.rebuild_after_start(engine, _bm25_parameters(services))
+
+
+def _bm25_parameters(services: Services) -> bm25.Parameters:
+    settings = services.settings.search
+    return bm25.Parameters(k1=settings.bm25_k1, b=settings.bm25_b)
+
+
+def prepare_vocabulary(services: Services) -> None:
+    """Make the index that finds misspelt words by their trigrams, where there is pg_trgm."""
+    with services.database.engine.begin() as connection:
+        vocabulary.ensure_trigram_index(connection)
+
+
+def heal_keyword_index(services: Services) -> None:
+    """See that the BM25 index is there and answers. If not, make it anew where the server can,
+    or rebuild it beside those who read and write."""
+    if services.settings.search.keyword_backend in {"auto", "pg_textsearch"}:
+        bm25.heal(services.database.engine, _bm25_parameters(services))
+
+
+def register_model(services: Services) -> None:
+    """Make the partition of the configured embedding model where no model serves yet."""
+    catalog.refresh_registration(services)
+
+
+def schema_differences(services: Services) -> list[object]:
+    """What autogenerate would change between the migrated database and the models."""
+    store_migrations.migrate(services.database.url)
+    with services.database.engine.connect() as connection:
+        return store_migrations.differences(connection)
+
+
+def diagnose(services: Services) -> dict[str, Any]:
+    """What the server has and lacks, what each lack costs, and what to do."""
+    with services.database.engine.connect() as connection:
+        report = server_health.report(connection)
+        revision = store_migrations.current_revision(connection)
+    if revision == store_migrations.newest_revision():
+        _hold_to_registered_length(services)
+    settings = services.settings
+    return {
+        "fit": report.is_fit,
+        "database": "your own (DATABASE_URL)" if settings.database_url else "embedded",
+        "server_version": report.server_version,
+        "extensions": report.extensions,
+        "schema": revision,
+        "schema_wanted": store_migrations.newest_revision(),
+        "keyword_backend": report.keyword_backend,
+        "bm25_state": report.bm25.state,
+        "embedding_model": services.embedder.name,
+        "lacks": [asdict(lack) for lack in (*report.lacks, *_lacks_of_models(services))],
+    }
+
+
+def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
+    """The models are asked here and now, which loads those of this machine."""
+    try:
+        services.embedder.embed_query("?")
+    except (EmbedderUnavailable, InvalidEmbedding) as error:
+        yield server_health.Lack(
+            what=f"the embedding model {services.embedder.name} cannot be used",
+            cost="search goes by words alone, and new documents cannot be indexed",
+            remedy=str(error.params["reason"]),
+        )
+    if services.reranker is None:
+        return
+    try:
+        services.reranker.load()
+    except RerankerUnavailable as error:
+        yield server_health.Lack(
+            what=f"the re-ranking model {services.reranker.name} cannot be used",
+            cost="results stay in the order of fusion",
+            remedy=str(error.params["reason"]),
+        )
+
+
+def _hold_to_registered_length(services: Services) -> None:
+    with suppress(NoSuchModel):
+        hold_to(services.embedder, catalog.find(services, services.embedder.name).dimensions)
+
+
+def report_lines(report: dict[str, Any]) -> Iterator[str]:
+    """`diagnose` as a person reads it."""
+    yield f"PostgreSQL {report['server_version']}, {report['database']}"
+    for name, version in report["extensions"].items():
+        yield f"  {name}: {version or 'missing'}"
+    yield f"schema: {report['schema'] or 'none'} (this version wants {report['schema_wanted']})"
+    yield f"keyword search: {report['keyword_backend']}, index {report['bm25_state']}"
+    yield f"embedding model: {report['embedding_model']}"
+    for lack in report["lacks"]:
+        yield ""
+        yield f"{'MISSING' if lack['is_fatal'] else 'lacking'}: {lack['what']}"
+        yield f"  costs: {lack['cost']}"
+        yield f"  do:    {lack['remedy']}"
+    yield ""
+    yield "fit to serve" if report["fit"] else "not fit to serve"

@@ -1,0 +1,198 @@
+"""Accounts: who has one, their names and passwords, and what an administrator may change."""
+
+from __future__ import annotations
+
+import secrets
+import unicodedata
+from datetime import UTC, datetime
+from functools import cache
+from uuid import UUID
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from portal.domain.people import AccountSummary, Person, require_admin
+from portal.errors import (
+    Conflict,
+    InvalidInput,
+    NoSuchAccount,
+    NotFound,
+    WeakPassword,
+    WrongCredentials,
+)
+from portal.services import Services
+from portal.store.models import UserRow
+from portal.store.people import accounts as account_store
+from portal.store.people import tokens as token_store
+from portal.store.session import Session
+from portal.text.titles import check_domain
+
+LEAST_PASSWORD_CHARACTERS = 10
+MOST_PASSWORD_CHARACTERS = 1000  # Hashing an unbounded text is a way to tire the server.
+MOST_NAME_CHARACTERS = 100
+FIRST_ADMINISTRATOR = "admin"
+_LANGUAGES = {"zh-CN", "en"}
+
+_hasher = PasswordHasher()
+
+
+@cache
+def _dummy_hash() -> str:
+    """A hash to check against when there is no such user, so that both answers take as long."""
+    return _hasher.hash(secrets.token_hex())
+
+
+def normalise_name(name: str) -> str:
+    """A name as it is stored and looked up: NFC, without NUL and outer spaces."""
+    return unicodedata.normalize("NFC", name.replace("\0", " ")).strip()
+
+
+def check_name(name: str) -> str:
+    """A name fit for an account. Raises InvalidInput."""
+    name = normalise_name(name)
+    if not 1 <= len(name) <= MOST_NAME_CHARACTERS:
+        raise InvalidInput(reason=f"a name has 1 to {MOST_NAME_CHARACTERS} characters")
+    if any(unicodedata.category(character).startswith("C") for character in name):
+        raise InvalidInput(reason="a name has no invisible characters")
+    return name
+
+
+def hash_password(password: str) -> str:
+    """Raises WeakPassword, InvalidInput."""
+    if len(password) < LEAST_PASSWORD_CHARACTERS:
+        raise WeakPassword(least=LEAST_PASSWORD_CHARACTERS)
+    if len(password) > MOST_PASSWORD_CHARACTERS:
+        raise InvalidInput(reason=f"a password has at most {MOST_PASSWORD_CHARACTERS} characters")
+    return _hasher.hash(password)
+
+
+def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
+    """Make the administrator on an empty portal: name and password, or None when people exist."""
+    given = services.settings.admin_password
+    password = (given.get_secret_value() if given else "") or secrets.token_urlsafe(12)
+    with services.database.begin() as session:
+        if account_store.has_users(session):
+            return None
+        account_store.add_user(
+            session,
+            name=FIRST_ADMINISTRATOR,
+            password_hash=hash_password(password),
+            is_admin=True,
+        )
+    return FIRST_ADMINISTRATOR, password
+
+
+def create_user(services: Services, *, name: str, password: str, is_admin: bool = False) -> Person:
+    """Raises NameTaken, WeakPassword, InvalidInput."""
+    password_hash = hash_password(password)
+    with services.database.begin() as session:
+        row = account_store.add_user(
+            session, name=check_name(name), password_hash=password_hash, is_admin=is_admin
+        )
+        return account_store.to_person(row)
+
+
+def find_person(services: Services, name: str) -> Person:
+    """An enabled account by name, for the command line. Raises NoSuchAccount."""
+    with services.database.begin() as session:
+        row = account_store.find_user_by_name(session, name)
+        if row is None or row.disabled_at is not None:
+            raise NoSuchAccount(name=name)
+        return account_store.to_person(row)
+
+
+def verify_password(services: Services, name: str, password: str) -> UserRow:
+    """The account that name and password open. Raises WrongCredentials, always as slowly."""
+    with services.database.begin() as session:
+        row = account_store.find_user_by_name(session, normalise_name(name))
+    # Also one without a password takes as long: who comes in by other tokens is nobody's business.
+    password_hash = row.password_hash if row else None
+    if not _matches(password_hash or _dummy_hash(), password):
+        raise WrongCredentials
+    if row is None or row.disabled_at is not None:
+        raise WrongCredentials
+    return row
+
+
+def _matches(password_hash: str, password: str) -> bool:
+    if len(password) > MOST_PASSWORD_CHARACTERS:
+        return False
+    try:
+        return _hasher.verify(password_hash, password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def change_password(services: Services, person: Person, *, current: str, new: str) -> None:
+    """Set a new password and end every token of this person. Raises WrongCredentials."""
+    user = verify_password(services, person.name, current)
+    password_hash = hash_password(new)
+    with services.database.begin() as session:
+        row = account_store.get_user(session, user.id)
+        if row is None:
+            raise NotFound
+        row.password_hash = password_hash
+        token_store.revoke_all(session, user.id)
+
+
+def set_language(services: Services, person: Person, language: str | None) -> None:
+    """Keep the interface's language with the account; None asks the browser again."""
+    if language is not None and language not in _LANGUAGES:
+        raise InvalidInput(reason="the language is zh-CN or en")
+    with services.database.begin() as session:
+        row = account_store.get_user(session, person.id)
+        if row is not None:
+            row.language = language
+
+
+def set_preferred_domain(services: Services, person: Person, domain: str | None) -> None:
+    """Keep the domain whose documents this person's searches prefer; none prefers none. Raises
+    InvalidInput."""
+    domain = check_domain(domain)
+    with services.database.begin() as session:
+        row = account_store.get_user(session, person.id)
+        if row is not None:
+            row.preferred_domain = domain
+
+
+def register(services: Services, *, name: str, password: str) -> Person:
+    """Make an account without an invitation, where registration is open. Raises NotFound."""
+    if services.settings.registration != "open":
+        raise NotFound
+    return create_user(services, name=name, password=password)
+
+
+def list_accounts(services: Services, person: Person) -> tuple[AccountSummary, ...]:
+    """All accounts by name. Administrators only."""
+    require_admin(person)
+    with services.database.begin() as session:
+        return tuple(
+            AccountSummary(
+                id=row.id,
+                name=row.name,
+                is_admin=row.is_admin,
+                created_at=row.created_at,
+                disabled_at=row.disabled_at,
+                last_seen_at=row.last_seen_at,
+            )
+            for row in account_store.list_users(session)
+        )
+
+
+def set_disabled(services: Services, person: Person, user_id: UUID, *, disabled: bool) -> None:
+    """Close or reopen an account; closing ends its tokens. The last administrator stays."""
+    require_admin(person)
+    with services.database.begin() as session:
+        row = account_store.get_user(session, user_id)
+        if row is None:
+            raise NotFound
+        if disabled:
+            _refuse_last_admin(session, row)
+            token_store.revoke_all(session, user_id)
+        row.disabled_at = datetime.now(UTC) if disabled else None
+
+
+def _refuse_last_admin(session: Session, row: UserRow) -> None:
+    is_active_admin = row.is_admin and row.disabled_at is None
+    if is_active_admin and account_store.count_active_admins(session) <= 1:
+        raise Conflict(reason="this is the last administrator")

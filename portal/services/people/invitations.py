@@ -1,0 +1,73 @@
+"""Invitations: the way into a portal that is not open to everyone."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import UTC, datetime, timedelta
+
+from portal.domain.people import Invitation, Person, require_admin
+from portal.errors import NotFound
+from portal.services import Services
+from portal.services.people.accounts import check_name, hash_password
+from portal.store.models import InvitationRow
+from portal.store.people import accounts as account_store
+
+_INVITATION_LIFE = timedelta(days=7)
+
+
+def invite(services: Services, person: Person) -> Invitation:
+    """A link secret that makes one account within a week. Administrators only."""
+    require_admin(person)
+    secret = secrets.token_urlsafe(24)
+    with services.database.begin() as session:
+        row = account_store.add_invitation(
+            session,
+            secret_sha256=_digest(secret),
+            created_by=person.id,
+            expires_at=datetime.now(UTC) + _INVITATION_LIFE,
+        )
+        return _to_invitation(row, person.name, secret)
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _to_invitation(row: InvitationRow, invited_by: str, secret: str | None = None) -> Invitation:
+    return Invitation(
+        id=row.id, expires_at=row.expires_at, invited_by=invited_by, secret=secret,
+        used_at=row.used_at,
+    )  # fmt: skip
+
+
+def list_invitations(services: Services, person: Person) -> tuple[Invitation, ...]:
+    """Invitations that are still open. Administrators only."""
+    require_admin(person)
+    with services.database.begin() as session:
+        rows = account_store.list_open_invitations(session)
+        return tuple(_to_invitation(row, name) for row, name in rows)
+
+
+def find_invitation(services: Services, secret: str) -> Invitation:
+    """Raises NotFound when it was used, has expired or never was."""
+    with services.database.begin() as session:
+        row = account_store.find_open_invitation(session, secret_sha256=_digest(secret))
+        if row is None:
+            raise NotFound
+        inviter = account_store.get_user(session, row.created_by)
+        return _to_invitation(row, inviter.name if inviter else "")
+
+
+def accept_invitation(services: Services, secret: str, *, name: str, password: str) -> Person:
+    """Make the one account that an invitation allows. Raises NotFound, NameTaken, WeakPassword."""
+    name, password_hash = check_name(name), hash_password(password)
+    with services.database.begin() as session:
+        invitation_id = account_store.use_invitation(session, secret_sha256=_digest(secret))
+        if invitation_id is None:
+            raise NotFound
+        row = account_store.add_user(
+            session, name=name, password_hash=password_hash, is_admin=False
+        )
+        account_store.note_invitee(session, invitation_id=invitation_id, user_id=row.id)
+        return account_store.to_person(row)

@@ -1,0 +1,117 @@
+"""Whom tokens of an outside issuer speak for.
+
+An account is linked to an issuer and a subject, by an administrator or when it was made for that
+subject. Names decide nothing: whoever is called “admin” elsewhere is a stranger here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from portal.domain.people import TokenKind
+from portal.errors import (
+    InvalidInput,
+    InvalidSetting,
+    InvalidToken,
+    NameTaken,
+    NoSuchAccount,
+    UnknownSubject,
+)
+from portal.services import Services
+from portal.services.people.accounts import MOST_NAME_CHARACTERS, check_name
+from portal.services.people.outside_tokens import OutsideClaims
+from portal.store.models import TokenRow, UserRow
+from portal.store.people import accounts as account_store
+from portal.store.people import outside_identities as identity_store
+from portal.store.people import tokens as token_store
+from portal.store.session import Session
+
+_MOST_NAMESAKES = 9
+_MOST_LABEL_CHARACTERS = 40
+
+
+def admit(
+    session: Session, claims: OutsideClaims, *, create_accounts: bool
+) -> tuple[TokenRow, UserRow]:
+    """The row of a verified token, made when it is first used, and its account. Raises
+    InvalidToken, UnknownSubject."""
+    user = identity_store.find_user(session, issuer=claims.issuer, subject=claims.subject)
+    if user is None:
+        if not create_accounts:
+            raise UnknownSubject
+        user = _create_account(session, claims)
+    if user.disabled_at is not None:
+        raise InvalidToken
+    found = token_store.find_live_token(session, claims.token_id)
+    if found is None:
+        token_store.add_token(
+            session,
+            token_id=claims.token_id,
+            user_id=user.id,
+            kind=TokenKind.OUTSIDE,
+            family_id=claims.token_id,
+            expires_at=claims.expires_at,
+            scopes=claims.scopes,
+        )
+        found = token_store.find_live_token(session, claims.token_id)
+    # Its row is another's when the subject was linked anew since the token was first used.
+    if found is None or found[1].id != user.id:
+        raise InvalidToken
+    return found
+
+
+def _create_account(session: Session, claims: OutsideClaims) -> UserRow:
+    identity = {"issuer": claims.issuer, "subject": claims.subject}
+    identity_store.lock_subject(session, **identity)
+    made_meanwhile = identity_store.find_user(session, **identity)
+    if made_meanwhile is not None:
+        return made_meanwhile
+    for name in _names(claims):
+        with suppress(NameTaken):
+            user = account_store.add_user(session, name=name, password_hash=None, is_admin=False)
+            identity_store.link(session, **identity, user_id=user.id)
+            return user
+    raise InvalidToken
+
+
+def _names(claims: OutsideClaims) -> Iterator[str]:
+    """What the account may be called: as the issuer says, and where that is taken, with where
+    they come from, so that nobody takes them for whoever has the name here."""
+    label = (urlsplit(claims.issuer).hostname or claims.issuer)[:_MOST_LABEL_CHARACTERS]
+    for wanted in (claims.name, claims.subject):
+        with suppress(InvalidInput):
+            name = check_name(wanted)
+            yield name
+            short = name[: MOST_NAME_CHARACTERS - _MOST_LABEL_CHARACTERS - 6]
+            yield check_name(f"{short} ({label})")
+            for number in range(2, _MOST_NAMESAKES + 1):
+                yield check_name(f"{short} ({label} {number})")
+
+
+def link(services: Services, *, name: str, subject: str) -> None:
+    """Let tokens of the outside issuer with this subject speak for an account. Raises
+    InvalidSetting, NoSuchAccount."""
+    issuer = _issuer(services)
+    with services.database.begin() as session:
+        user = account_store.find_user_by_name(session, name)
+        if user is None:
+            raise NoSuchAccount(name=name)
+        identity_store.link(session, issuer=issuer, subject=subject, user_id=user.id)
+
+
+def unlink(services: Services, *, subject: str) -> bool:
+    """Let them speak for nobody; False when they did not. Raises InvalidSetting."""
+    issuer = _issuer(services)
+    with services.database.begin() as session:
+        return identity_store.unlink(session, issuer=issuer, subject=subject)
+
+
+def _issuer(services: Services) -> str:
+    issuer = services.settings.jwt.outside.issuer
+    if issuer is None:
+        raise InvalidSetting(
+            name="PORTAL_JWT__OUTSIDE__ISSUER", got="unset", takes="the issuer of the subject"
+        )
+    return issuer

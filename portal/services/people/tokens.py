@@ -1,0 +1,192 @@
+"""Signed tokens: making them, reading them, and ending them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import jwt
+
+from portal.domain.people import SCOPES, Scope, SignedIn, TokenKind, TokenPair
+from portal.errors import InvalidToken
+from portal.services import Services
+from portal.services.people import outside_accounts, outside_tokens
+from portal.store.models import TokenRow, UserRow
+from portal.store.people import accounts as account_store
+from portal.store.people import tokens as token_store
+from portal.store.session import Session
+
+# The only algorithm that is made, and accepted of our own tokens.
+ALGORITHM = "HS256"
+_REQUIRED_CLAIMS = ["iss", "aud", "sub", "iat", "exp", "jti", "typ"]
+
+
+def issue(
+    services: Services,
+    session: Session,
+    *,
+    user_id: UUID,
+    kind: TokenKind,
+    ttl_s: int,
+    family_id: UUID,
+    name: str | None = None,
+    scopes: Iterable[Scope] = SCOPES,
+    token_id: UUID | None = None,
+) -> str:
+    """A signed token that is known to the database, so that it can be ended early."""
+    token_id, now = token_id or uuid4(), datetime.now(UTC)
+    expires_at = now + timedelta(seconds=ttl_s)
+    token_store.add_token(
+        session,
+        token_id=token_id,
+        user_id=user_id,
+        kind=kind,
+        family_id=family_id,
+        expires_at=expires_at,
+        name=name,
+        scopes=scopes,
+    )
+    claims = {
+        "iss": services.settings.jwt.issuer,
+        "aud": services.settings.jwt.audience,
+        "sub": str(user_id),
+        "iat": int(now.timestamp()),
+        "exp": int(expires_at.timestamp()),
+        "jti": str(token_id),
+        "typ": kind.value,
+    }
+    return jwt.encode(claims, services.secret_key, algorithm=ALGORITHM)
+
+
+def issue_pair(services: Services, session: Session, *, user_id: UUID) -> TokenPair:
+    """An access token and the refresh token that renews it, in a family of their own."""
+    family_id, settings = uuid4(), services.settings.jwt
+    return _pair(services, session, user_id, family_id, settings.access_ttl_s)
+
+
+def _pair(
+    services: Services, session: Session, user_id: UUID, family_id: UUID, access_ttl_s: int
+) -> TokenPair:
+    def make(kind: TokenKind, ttl_s: int) -> str:
+        return issue(
+            services, session, user_id=user_id, kind=kind, ttl_s=ttl_s, family_id=family_id
+        )
+
+    return TokenPair(
+        access_token=make(TokenKind.ACCESS, access_ttl_s),
+        refresh_token=make(TokenKind.REFRESH, services.settings.jwt.refresh_ttl_s),
+        expires_in_s=access_ttl_s,
+    )
+
+
+def read_claims(services: Services, token: str, *, kinds: set[TokenKind]) -> dict[str, Any]:
+    """Verified claims with `jti` and `sub` as UUIDs. Raises InvalidToken."""
+    settings = services.settings.jwt
+    try:
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            services.secret_key,
+            algorithms=[ALGORITHM],
+            issuer=settings.issuer,
+            audience=settings.audience,
+            leeway=settings.leeway_s,
+            options={"require": _REQUIRED_CLAIMS},
+        )
+        kind = TokenKind(claims["typ"])
+        claims |= {"jti": UUID(claims["jti"]), "sub": UUID(claims["sub"]), "typ": kind}
+    except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError) as error:
+        raise InvalidToken from error
+    if kind not in kinds:
+        raise InvalidToken
+    return claims
+
+
+def authenticate(services: Services, token: str) -> SignedIn:
+    """Who a bearer or browser token speaks for, and what it may do. Raises InvalidToken,
+    IssuerUnavailable."""
+    if outside_tokens.is_outside(services, token):
+        create_accounts = services.settings.jwt.outside.create_accounts
+        return _authenticate_outside(services, token, create_accounts=create_accounts)
+    claims = read_claims(services, token, kinds={TokenKind.ACCESS, TokenKind.PERSONAL})
+    with services.database.begin() as session:
+        found = token_store.find_live_token(session, claims["jti"])
+        if found is None or found[1].id != claims["sub"] or found[0].kind != claims["typ"].value:
+            raise InvalidToken
+        return _signed_in(session, *found)
+
+
+def _authenticate_outside(services: Services, token: str, *, create_accounts: bool) -> SignedIn:
+    # The keys may take a while: no transaction is open meanwhile.
+    claims = outside_tokens.read_claims(services, token)
+    with services.database.begin() as session:
+        found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
+        return _signed_in(session, *found, is_admin=claims.is_admin)
+
+
+def _signed_in(
+    session: Session, row: TokenRow, user: UserRow, *, is_admin: bool | None = None
+) -> SignedIn:
+    """`is_admin` counts instead of what the account says, where it is not None."""
+    if _used_long_ago(row.last_used_at):
+        token_store.note_use(session, row.id, user.id)
+    scopes = frozenset(map(Scope, row.scopes))
+    person = account_store.to_person(user)
+    may_administer = person.is_admin if is_admin is None else is_admin
+    return SignedIn(
+        # A token that may not administer does not see what administrators see either.
+        person=replace(person, is_admin=may_administer and Scope.ADMIN in scopes),
+        token_id=row.id,
+        token_kind=TokenKind(row.kind),
+        scopes=scopes,
+    )
+
+
+def _used_long_ago(last_used_at: datetime | None) -> bool:
+    # Once a minute is enough to show last use, and keeps reading requests from writing.
+    return last_used_at is None or datetime.now(UTC) - last_used_at > timedelta(minutes=1)
+
+
+def refresh(services: Services, refresh_token: str) -> TokenPair:
+    """A new pair for a refresh token, which ends with that. Raises InvalidToken.
+
+    A refresh token that was used before has been copied by someone: its whole family ends.
+    """
+    claims = read_claims(services, refresh_token, kinds={TokenKind.REFRESH})
+    with services.database.begin() as session:
+        row = token_store.find_token(session, claims["jti"], lock=True)
+        user = account_store.get_user(session, claims["sub"])
+        usable = row is not None and user is not None and user.disabled_at is None
+        if row is not None and row.revoked_at is not None:
+            token_store.revoke_family(session, row.family_id)
+            usable = False
+        if usable and row is not None:
+            token_store.revoke_family(session, row.family_id)
+            ttl_s = services.settings.jwt.access_ttl_s
+            return _pair(services, session, row.user_id, row.family_id, ttl_s)
+    # Raised outside the transaction: inside, it would roll the family's end back.
+    raise InvalidToken
+
+
+def end_family(services: Services, token_id: UUID) -> None:
+    """End a token and all that came from the same sign-in."""
+    with services.database.begin() as session:
+        row = token_store.find_token(session, token_id)
+        if row is not None:
+            token_store.revoke_family(session, row.family_id)
+
+
+def revoke(services: Services, token: str) -> None:
+    """End a token and its family; nothing happens to one that does not count here (RFC 7009).
+    One of the outside issuer opens nothing here any more; its issuer does not learn of it. Whoever
+    it speaks for gets no account by that."""
+    try:
+        if outside_tokens.is_outside(services, token):
+            token_id = _authenticate_outside(services, token, create_accounts=False).token_id
+        else:
+            token_id = read_claims(services, token, kinds=set(TokenKind))["jti"]
+    except InvalidToken:
+        return
+    end_family(services, token_id)

@@ -1,0 +1,119 @@
+"""Results of searches, kept for some minutes and never stale.
+
+A result is kept under all that it was made from: the person, the request, and what was in force
+(`store.search_context`), which names the versions of the corpus and of the person's selection that
+triggers write in the very transaction that changes them. Every search reads that anew; whatever has
+changed meanwhile, it then asks under another key. The key is made of every field of those values,
+so that none can be forgotten. What is kept is JSON: a foreign writer could at worst lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from threading import Lock
+from typing import Any
+from uuid import UUID
+
+import structlog
+from cachetools import TTLCache
+from pydantic import BaseModel, TypeAdapter
+
+from portal.domain.caching import SharedCache
+from portal.domain.search import SearchOutcome
+from portal.observability import metrics
+from portal.settings import SearchSettings
+
+_MEBIBYTE = 1024 * 1024
+_MOST_BYTES = 256 * 1024
+"""A longer result is not worth its place."""
+_ENTRY_BYTES = 300
+"""What an entry takes beside its result."""
+
+_outcomes = TypeAdapter(SearchOutcome)
+
+log = structlog.get_logger(__name__)
+
+
+class SearchCache:
+    """A process's memory of results, and the one that processes share. Safe between threads.
+
+    Without settings, or with a life of 0 seconds, nothing is kept.
+    """
+
+    def __init__(
+        self, shared: SharedCache | None = None, settings: SearchSettings | None = None
+    ) -> None:
+        self._shared = shared
+        self._ttl_s = settings.cache_ttl_s if settings else 0
+        self._kept: TTLCache[str, bytes] = TTLCache(
+            (settings.cache_mb if settings else 0) * _MEBIBYTE,
+            self._ttl_s,
+            getsizeof=lambda value: len(value) + _ENTRY_BYTES,
+        )
+        self._lock = Lock()
+
+    @property
+    def is_on(self) -> bool:
+        return self._ttl_s > 0
+
+    def get(self, key: str) -> SearchOutcome | None:
+        """What is kept under a key of `key_of`."""
+        with self._lock:
+            found = self._kept.get(key)
+        if found is None and self._shared is not None:
+            found = self._shared.get(key)
+        outcome = _read(found) if found is not None else None
+        metrics.cache_asked("search_results", hit=outcome is not None)
+        return outcome
+
+    def put(self, key: str, outcome: SearchOutcome) -> None:
+        """Keep an outcome, unless it did without something or is very long."""
+        if outcome.degraded:
+            return
+        value = _outcomes.dump_json(outcome)
+        if len(value) > _MOST_BYTES:
+            return
+        with self._lock:
+            self._kept[key] = value
+        if self._shared is not None:
+            self._shared.put(key, value, ttl_s=self._ttl_s)
+
+
+def _read(value: bytes) -> SearchOutcome | None:
+    try:
+        return _outcomes.validate_json(value)
+    except ValueError:
+        # Of a process with other code, while a new version is rolled out.
+        log.info("a kept result is not one of ours")
+        return None
+
+
+def key_of(*parts: Any) -> str:
+    """A key that differs whenever one field of one part does. Raises TypeError for a part, or a
+    value in it, whose fields are unknown."""
+    text = json.dumps([_plain(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
+    return f"search:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _plain(value: Any) -> Any:
+    """A value as lists of what JSON knows, with the type where that alone may tell two apart."""
+    match value:
+        case None | bool() | int() | float() | str() if not isinstance(value, Enum):
+            return value
+        case Enum() | UUID() | datetime():
+            return [type(value).__name__, str(value)]
+        case BaseModel():
+            return [type(value).__name__, _plain(value.model_dump(mode="json"))]
+        case Mapping():
+            return [[str(key), _plain(value[key])] for key in sorted(value, key=str)]
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case _ if is_dataclass(value):
+            named = {field.name: getattr(value, field.name) for field in fields(value)}
+            return [type(value).__name__, _plain(named)]
+    raise TypeError(f"no field of a key: {type(value).__name__}")

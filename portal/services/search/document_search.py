@@ -1,0 +1,84 @@
+"""Searching documents: each once, by the passage that scores best, its score reproducible.
+
+What a hit shows adds up: ``final_score`` is just the weighted sum of ``text_score`` and
+``vec_score`` as they stand beside it. ADR 14 says why passages of one document are not all shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.domain.people import Person
+from portal.domain.search import SearchHit, SearchRequest, Unit, Weights
+from portal.errors import InvalidInput
+from portal.services import Services
+from portal.services.search import engine
+from portal.text.scripts import has_visible_text
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHit:
+    """A document found. `text_score` is BM25 as a share of the best passage's, in [0, 1],
+    `vec_score` the cosine to the question; either is 0 where there is none. `passage` is the
+    document's best."""
+
+    passage: SearchHit
+    text_score: float
+    vec_score: float
+    final_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsFound:
+    """Hits by `final_score`, best first. `degraded` says in codes what was done without."""
+
+    query: str
+    hits: tuple[DocumentHit, ...]
+    degraded: tuple[str, ...]
+
+
+def search(
+    services: Services, person: Person, query: str, *, limit: int, weights: Weights
+) -> DocumentsFound:
+    """The best `limit` documents of those that count for a person, fewer where no more have a word
+    of the question in them or a meaning on its side.
+
+    The query is text and nothing else: what looks like SQL, markup or a search operator is looked
+    for. Raises InvalidInput for an empty query or weights that come to nothing, and what
+    `searching.search` raises.
+    """
+    if not has_visible_text(query):
+        raise InvalidInput(reason="query")
+    if weights.text + weights.vector <= 0:
+        raise InvalidInput(reason="weights")
+    outcome = engine.search(
+        services,
+        person,
+        SearchRequest(
+            query,
+            top_n=limit,
+            weights=weights,
+            operators=False,
+            one_hit_per=Unit.DOCUMENT,
+            as_shown=True,
+        ),
+    )
+    hits = [_scored(passage, weights) for passage in outcome.hits]
+    return DocumentsFound(query, tuple(sorted(hits, key=_best_first)), outcome.degraded)
+
+
+def default_weights(services: Services) -> Weights:
+    """What counts where a request does not say."""
+    weights = services.settings.search.weights
+    return Weights(vector=weights.vector, text=weights.text)
+
+
+def _scored(passage: SearchHit, weights: Weights) -> DocumentHit:
+    text, vector = passage.text_score, passage.vector_score or 0.0
+    return DocumentHit(passage, text, vector, weights.text * text + weights.vector * vector)
+
+
+def _best_first(hit: DocumentHit) -> tuple[float, float, bytes]:
+    # The statement adds up in another order: sums that differ in their last digit would stand the
+    # wrong way round. Among equals the order is the statement's.
+    return -hit.final_score, -hit.vec_score, hit.passage.chunk_id.bytes

@@ -1,0 +1,231 @@
+"""Explaining a search: for any document the one reason why it is not among the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from portal.domain.explaining import Absence, FailedFilter, OtherDocument, WhyNot
+from portal.domain.people import Person
+from portal.domain.search import (
+    MAX_RESULTS,
+    SearchHit,
+    SearchMode,
+    SearchOutcome,
+    SearchRequest,
+)
+from portal.errors import NotFound
+from portal.services import Services
+from portal.services.search import engine
+from portal.services.search.preparation import parsed_as
+from portal.store.answers import conversations as conversation_store
+from portal.store.embedding_models import registry
+from portal.store.search import explaining as explaining_store
+from portal.store.search.explaining import DocumentState
+from portal.store.search.query_filters import narrowing
+from portal.text.near_duplicates import group_near_duplicates
+from portal.text.query_syntax import ParsedQuery
+
+# How far the real rank of a document is counted; beyond, no one asks for the place any more.
+FARTHEST_RANK = 1000
+# Of a long document, so many passages are compared with the results that stand for copies.
+_MOST_COMPARED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A result and its place, from 1."""
+
+    rank: int
+    hit: SearchHit
+
+
+def why_not(
+    services: Services, person: Person, request: SearchRequest, document_id: UUID
+) -> WhyNot:
+    """Why a document is not among the results of `request`, or that it is.
+
+    Raises NotFound for what the person may not see, as for what does not exist, and what
+    `searching.search` raises.
+    """
+    state = _state(services, person, request, document_id)
+    if (answer := _kept_out(state)) is not None:
+        return answer
+    shown = engine.search(services, person, replace(request, explain=False))
+    if (place := _place_of(document_id, shown)) is not None:
+        return _ranked(state, place, shown, reason=Absence.IN_RESULTS)
+    if (unasked := _unasked(shown)) is not None:
+        return _because(state, unasked)
+    if (failed := _failed_filter(services, state, request, shown)) is not None:
+        return replace(_because(state, Absence.EXCLUDED_BY_FILTER), failed_filter=failed)
+    if not _is_embedded(services, state, request):
+        return _because(state, Absence.NO_EMBEDDING_YET)
+    return _outranked(services, person, request, state, shown)
+
+
+def _state(
+    services: Services, person: Person, request: SearchRequest, document_id: UUID
+) -> DocumentState:
+    with services.database.begin() as session:
+        conversation_id = request.conversation_id
+        if conversation_id is not None and not conversation_store.belongs_to(
+            session, conversation_id, person.id
+        ):
+            raise NotFound
+        state = explaining_store.document_state(
+            session, person, document_id, conversation_id=conversation_id
+        )
+    if state is None:
+        raise NotFound
+    return state
+
+
+def _kept_out(state: DocumentState) -> WhyNot | None:
+    """What keeps a document out of every search, whatever is asked."""
+    summary = state.summary
+    if summary.deleted_at is not None:
+        return _because(state, Absence.IN_TRASH)
+    if not state.has_text:
+        return replace(
+            _because(state, Absence.NOT_READY), status=summary.status, failure=summary.failure
+        )
+    if state.on_in_conversation is False:
+        return _because(state, Absence.OFF_IN_CONVERSATION)
+    if state.on_in_conversation is None and state.on_by_default is False:
+        return _because(state, Absence.OFF_BY_DEFAULT)
+    return None
+
+
+def _unasked(shown: SearchOutcome) -> Absence | None:
+    """Why nothing at all was searched."""
+    if engine.NO_WORDS in shown.degraded:
+        return Absence.NO_WORDS
+    is_by_words = shown.search_method is SearchMode.KEYWORD
+    if is_by_words and engine.KEYWORD_UNAVAILABLE in shown.degraded:
+        return Absence.KEYWORD_UNAVAILABLE
+    return None
+
+
+def _failed_filter(
+    services: Services, state: DocumentState, request: SearchRequest, shown: SearchOutcome
+) -> FailedFilter | None:
+    """The first condition of the search that no passage of the document meets."""
+    applied = shown.correction if shown.correction and shown.correction.is_applied else None
+    parsed = parsed_as(request, applied.query if applied else request.query)
+    if engine.PHRASE_NOT_FOUND in shown.degraded:
+        parsed = replace(parsed, phrases=())  # The search itself went on without them.
+    document_id = state.summary.id
+    with services.database.begin() as session:
+        everything = narrowing(parsed, domain=request.domain)
+        if explaining_store.passes(session, document_id, everything):
+            return None
+        if request.domain is not None and state.summary.domain != request.domain:
+            return FailedFilter("domain", request.domain)
+        for failed, alone in _each_filter(parsed):
+            if not explaining_store.passes(session, document_id, narrowing(alone)):
+                return failed
+    return FailedFilter("together", request.query)
+
+
+def _each_filter(parsed: ParsedQuery) -> Iterator[tuple[FailedFilter, ParsedQuery]]:
+    """The question's operators, each alone; several types count as one: any of them."""
+    if parsed.media_types:
+        names = ", ".join(media_type.short for media_type in parsed.media_types)
+        yield FailedFilter("type", names), ParsedQuery("", media_types=parsed.media_types)
+    for title in parsed.titles:
+        yield FailedFilter("title", title), ParsedQuery("", titles=(title,))
+    for phrase in parsed.phrases:
+        yield FailedFilter("phrase", phrase), ParsedQuery("", phrases=(phrase,))
+    for word in parsed.excluded:
+        yield FailedFilter("word", word), ParsedQuery("", excluded=(word,))
+
+
+def _is_embedded(services: Services, state: DocumentState, request: SearchRequest) -> bool:
+    if request.mode is SearchMode.KEYWORD:
+        return True
+    with services.database.begin() as session:
+        model = registry.find_active(session)
+        return model is not None and explaining_store.is_embedded(
+            session, state.summary.id, model_id=model.id
+        )
+
+
+def _outranked(
+    services: Services,
+    person: Person,
+    request: SearchRequest,
+    state: DocumentState,
+    shown: SearchOutcome,
+) -> WhyNot:
+    """The reason of a document that was searched and did not come far enough."""
+    wide = replace(request, top_n=MAX_RESULTS, threshold=0.0, explain=False)
+    found = engine.search(services, person, wide)
+    twin = _duplicate_of(services, state, found)
+    if twin is not None and _place_of(twin.hit.document_id, shown) is not None:
+        other = OtherDocument(twin.hit.document_id, twin.hit.title, twin.rank)
+        return replace(_ranked(state, twin, shown, reason=Absence.DUPLICATE_OF), duplicate_of=other)
+    place = twin or _place_of(state.summary.id, found)
+    if place is None and len(found.hits) >= MAX_RESULTS:
+        found = engine.search(services, person, replace(wide, top_n=FARTHEST_RANK))
+        place = _place_of(state.summary.id, found)
+    if place is None:
+        return _not_found_at_all(state, found, shown)
+    threshold = request.threshold or 0.0
+    if place.hit.score < threshold:
+        below = _ranked(state, place, shown, reason=Absence.BELOW_THRESHOLD)
+        return replace(below, threshold=threshold)
+    return _ranked(state, place, shown, reason=Absence.RANKED)
+
+
+def _not_found_at_all(state: DocumentState, found: SearchOutcome, shown: SearchOutcome) -> WhyNot:
+    is_complete = len(found.hits) < FARTHEST_RANK
+    if is_complete and found.search_method is SearchMode.KEYWORD:
+        return _because(state, Absence.NO_WORD_IN_COMMON)
+    return replace(
+        _because(state, Absence.RANKED),
+        ranked_beyond=len(found.hits) if is_complete else FARTHEST_RANK,
+        shown_count=len(shown.hits),
+    )
+
+
+def _duplicate_of(services: Services, state: DocumentState, found: SearchOutcome) -> _Place | None:
+    """The best result that stands for a near-identical passage of the document."""
+    places = [_Place(rank, hit) for rank, hit in enumerate(found.hits, 1) if hit.duplicate_count]
+    if not places:
+        return None
+    with services.database.begin() as session:
+        texts = explaining_store.contents(session, [place.hit.chunk_id for place in places])
+        own = explaining_store.contents_of(session, state.summary.id, limit=_MOST_COMPARED)
+    return _first_copied(places, [texts.get(place.hit.chunk_id, "") for place in places], own)
+
+
+def _first_copied(
+    places: Sequence[_Place], texts: Sequence[str], own: Sequence[str]
+) -> _Place | None:
+    groups = group_near_duplicates([*texts, *own])
+    copied = [group for group in groups[len(texts) :] if group < len(texts)]
+    return places[min(copied)] if copied else None
+
+
+def _place_of(document_id: UUID, outcome: SearchOutcome) -> _Place | None:
+    for rank, hit in enumerate(outcome.hits, 1):
+        if hit.document_id == document_id:
+            return _Place(rank, hit)
+    return None
+
+
+def _because(state: DocumentState, reason: Absence) -> WhyNot:
+    return WhyNot(state.summary.id, state.summary.title, reason)
+
+
+def _ranked(
+    state: DocumentState, place: _Place, shown: SearchOutcome, *, reason: Absence
+) -> WhyNot:
+    return replace(
+        _because(state, reason),
+        rank=place.rank,
+        shown_count=len(shown.hits),
+        score=place.hit.score,
+        chunk_id=place.hit.chunk_id if place.hit.document_id == state.summary.id else None,
+    )

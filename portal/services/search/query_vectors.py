@@ -1,0 +1,26 @@
+"""Vectors that a caller brings along instead of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from portal.domain.embedding import Vector
+from portal.embeddings.validation import validated
+from portal.errors import InvalidEmbedding, InvalidQueryVector
+from portal.store.embedding_models.registry import RegisteredModel
+
+
+def checked(given: Sequence[float], model: RegisteredModel) -> Vector:
+    """The vector (dimensions,) at unit length. Raises InvalidQueryVector, naming both dimensions
+    where they differ."""
+    if len(given) != model.dimensions:
+        raise InvalidQueryVector(
+            reason=f"it has {len(given)} dimensions, and “{model.name}”, the model that serves, "
+            f"has {model.dimensions}"
+        )
+    try:
+        (vector,) = validated([given], dimensions=model.dimensions, count=1)
+    except InvalidEmbedding as error:
+        raise InvalidQueryVector(**error.params) from error
+    unit: Vector = vector
+    return unit

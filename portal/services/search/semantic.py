@@ -1,0 +1,248 @@
+"""`semantic_search` (seed 003): by meaning, or by meaning and words, fused by reciprocal ranks.
+
+All that does not depend on where passages are kept stands here, above every backend: which legs
+run, what happens when one fails, what becomes of their lists, and what is logged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import structlog
+
+from portal.domain.embedding import Vector
+from portal.domain.semantic import (
+    FoundPassage,
+    HybridStatus,
+    QueryEmbedder,
+    SemanticBackend,
+    SemanticOutcome,
+    SemanticResult,
+)
+from portal.errors import Unavailable
+from portal.services.search.rank_fusion import RRF_K, Fused, fuse, reranked, with_similarities
+from portal.text.scripts import has_visible_text
+
+log = structlog.get_logger(__name__)
+
+DEFAULT_LIMIT = 5
+# So many candidates of each leg for each result: what one leg ranks low, both may rank first.
+CANDIDATES_PER_RESULT = 2
+
+EMBEDDING_FAILED = "embedder_unavailable"
+DENSE_FAILED = "vector_unavailable"
+SPARSE_FAILED = "keyword_unavailable"
+THRESHOLD_NOT_APPLIED = "threshold_not_applied"
+
+_Found = Sequence[FoundPassage]
+_Given = TypeVar("_Given")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    query: str
+    limit: int
+    threshold: float | None
+    content_type: str | None
+
+
+class SemanticSearch:
+    """Searches one backend. `hybrid` is the wish; what comes of it is in `status`."""
+
+    def __init__(self, backend: SemanticBackend, embedder: QueryEmbedder, *, hybrid: bool) -> None:
+        self._backend = backend
+        self._embedder = embedder
+        reason = backend.why_no_sparse() if hybrid else None
+        self.status = HybridStatus(backend.name, hybrid, hybrid and reason is None, reason)
+        announce(self.status)
+
+    def is_hybrid_search_enabled(self) -> bool:
+        return self.status.is_enabled
+
+    def semantic_search(
+        self,
+        query: str,
+        limit: int = DEFAULT_LIMIT,
+        threshold: float | None = None,
+        content_type: str | None = None,
+    ) -> list[SemanticResult]:
+        """The results of `search`."""
+        return list(self.search(query, limit, threshold, content_type).results)
+
+    def search(
+        self,
+        query: str,
+        limit: int = DEFAULT_LIMIT,
+        threshold: float | None = None,
+        content_type: str | None = None,
+    ) -> SemanticOutcome:
+        """The best passages: at most `limit` (less than 1 counts as 5), of a cosine of `threshold`
+        or more, of this `content_type`; none for an empty question.
+
+        Of a hybrid search a leg that fails is left out. Raises what embedder or backend raise when
+        there is no other leg, Unavailable when both fail.
+        """
+        if not has_visible_text(query):
+            return SemanticOutcome((), "none", self.status.is_enabled)
+        started = time.perf_counter()
+        asked = _Asked(query, limit if limit >= 1 else DEFAULT_LIMIT, threshold, content_type)
+        outcome = self._hybrid(asked) if self.status.is_enabled else self._dense(asked)
+        log.info(
+            "semantic_search_finished",
+            backend=self._backend.name,
+            method=outcome.method,
+            results=len(outcome.results),
+            limit=asked.limit,
+            threshold=asked.threshold,
+            degraded=list(outcome.degraded),
+            duration_ms=round((time.perf_counter() - started) * 1000, 1),
+        )
+        return outcome
+
+    def _dense(self, asked: _Asked) -> SemanticOutcome:
+        """By meaning alone."""
+        try:
+            vector = self._embedder.embed_query(asked.query)
+            found = self._backend.dense(vector, asked.limit, asked.content_type)
+        except Exception as error:
+            self._log_failure("dense", error)
+            raise
+        log.info("semantic_search_legs", backend=self._backend.name, dense=len(found))
+        results = [_result(passage) for passage in found]
+        best = _best(results, asked.threshold, asked.limit)
+        return SemanticOutcome(best, "dense", is_hybrid_enabled=False)
+
+    def _hybrid(self, asked: _Asked) -> SemanticOutcome:
+        """By meaning and words."""
+        vector = self._attempt("embedding", lambda: self._embedder.embed_query(asked.query))
+        dense, sparse = self._legs(vector, asked)
+        if dense is None and sparse is None:
+            raise Unavailable
+        fused = self._merged(vector, dense or (), sparse or ())
+        degraded = _degraded(vector, dense, sparse)
+        threshold = asked.threshold
+        if threshold is not None and vector is None:
+            # Nothing has a similarity, and leaving all out would leave nothing to fall back to.
+            degraded, threshold = (*degraded, THRESHOLD_NOT_APPLIED), None
+        results = [_fused_result(one) for one in fused]
+        best = _best(results, threshold, asked.limit)
+        return SemanticOutcome(best, _method(dense, sparse), True, degraded)
+
+    def _legs(self, vector: Vector | None, asked: _Asked) -> tuple[_Found | None, _Found | None]:
+        """What each leg finds; None of one that fails."""
+        backend, content_type = self._backend, asked.content_type
+        wanted = asked.limit * CANDIDATES_PER_RESULT
+        dense = None
+        if vector is not None:
+            dense = self._attempt("dense", lambda: backend.dense(vector, wanted, content_type))
+        sparse = self._attempt("sparse", lambda: backend.sparse(asked.query, wanted, content_type))
+        log.info(
+            "semantic_search_legs",
+            backend=backend.name,
+            dense=None if dense is None else len(dense),
+            sparse=None if sparse is None else len(sparse),
+            candidates=wanted,
+        )
+        return dense, sparse
+
+    def _merged(self, vector: Vector | None, dense: _Found, sparse: _Found) -> list[Fused]:
+        """Both lists as one, each passage with its similarity where the question has a vector."""
+        fused = fuse(dense, sparse)
+        unknown = [one.passage.id for one in fused if one.passage.similarity is None]
+        if vector is not None and unknown:
+            known = self._attempt("similarity", lambda: self._backend.similarities(vector, unknown))
+            fused = reranked(with_similarities(fused, known or {}))
+        log.info(
+            "semantic_search_merged",
+            backend=self._backend.name,
+            unique=len(fused),
+            merged=len(dense) + len(sparse),
+            in_both=sum(None not in (one.dense_rank, one.sparse_rank) for one in fused),
+        )
+        return fused
+
+    def _attempt(self, leg: str, action: Callable[[], _Given]) -> _Given | None:
+        try:
+            return action()
+        except Exception as error:  # noqa: BLE001 - the other leg answers, whatever this one meets
+            self._log_failure(leg, error)
+            return None
+
+    def _log_failure(self, leg: str, error: Exception) -> None:
+        # With its stack; what was asked and what the error says of it stay out of the log.
+        log.error(
+            "semantic_search_leg_failed",
+            backend=self._backend.name,
+            leg=leg,
+            error_type=type(error).__name__,
+            exc_info=error,
+        )
+
+
+_announced: dict[str, HybridStatus] = {}
+
+
+def announce(status: HybridStatus) -> None:
+    """Log how a backend is searched: once, and again whenever that changes."""
+    if _announced.get(status.backend) == status:
+        return
+    _announced[status.backend] = status
+    is_missed = status.is_requested and not status.is_enabled
+    (log.warning if is_missed else log.info)(
+        "semantic_search_configured",
+        backend=status.backend,
+        hybrid_requested=status.is_requested,
+        hybrid_enabled=status.is_enabled,
+        reason=status.reason,
+        rrf_k=RRF_K,
+    )
+
+
+def _best(
+    results: Sequence[SemanticResult], threshold: float | None, limit: int
+) -> tuple[SemanticResult, ...]:
+    """In their order those that are similar enough, as many as are wanted."""
+    if threshold is not None:
+        results = [
+            one for one in results if one.similarity is not None and one.similarity >= threshold
+        ]
+    return tuple(results[:limit])
+
+
+def _result(passage: FoundPassage, **hybrid: Any) -> SemanticResult:
+    return SemanticResult(
+        id=passage.id,
+        document_id=passage.document_id,
+        content=passage.content,
+        similarity=passage.similarity,
+        metadata={**passage.metadata, "similarity": passage.similarity, **hybrid},
+    )
+
+
+def _fused_result(one: Fused) -> SemanticResult:
+    return _result(
+        one.passage,
+        rrf_score=one.rrf_score,
+        dense_rank=one.dense_rank,
+        sparse_rank=one.sparse_rank,
+    )
+
+
+def _degraded(
+    vector: Vector | None, dense: _Found | None, sparse: _Found | None
+) -> tuple[str, ...]:
+    lost = []
+    if dense is None:
+        lost.append(EMBEDDING_FAILED if vector is None else DENSE_FAILED)
+    if sparse is None:
+        lost.append(SPARSE_FAILED)
+    return tuple(lost)
+
+
+def _method(dense: _Found | None, sparse: _Found | None) -> Literal["dense", "sparse", "hybrid"]:
+    if sparse is None:
+        return "dense"
+    return "sparse" if dense is None else "hybrid"

@@ -1,0 +1,257 @@
+"""Another spelling of a question: "did you mean", from the words of the person's own passages.
+
+A word is doubted when no passage that counts for this person holds it, and corrected only to one
+that such a passage does hold: what stands in documents of others, or in those that are switched
+off, is neither taken for known nor proposed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from portal.domain.people import Person
+from portal.domain.search import Correction
+from portal.store.documents import vocabulary
+from portal.store.search.query_filters import pattern, title_pattern
+from portal.store.search.word_counts import Evidence, visible_matches, visible_titles
+from portal.store.session import Session
+from portal.text.analyser import query_terms, tsquery_and, tsquery_or
+from portal.text.folding import fold, in_script_of
+from portal.text.spelling import (
+    LONG_HAN_WORD,
+    Suspect,
+    Word,
+    edits,
+    in_the_manner_of,
+    lookup_keys,
+    most_edits,
+    not_seen,
+    suspects_of,
+)
+
+# A longer question is no typing: it was pasted, and says enough without its odd words.
+_MOST_SUSPECTS = 24
+# How many replacements are looked up in the passages, for each doubtful word: many, for words of
+# documents that the person may not see stand among them.
+_MOST_LOOKED_UP = 24
+# A short Chinese word without neighbours that is near more words than these may mean any of them.
+_MOST_TRIED = 8
+_MOST_COUNTED = 30
+_MOST_IN_CONTEXT = 80
+
+# A doubtful word, and words that one look into the passages is to find in its place.
+_Tried = tuple[Suspect, tuple[Word, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a search has found already: words of the question as they stand there, and texts."""
+
+    words: Sequence[str] = ()
+    texts: Sequence[str] = ()
+
+
+def count_doubtful(parsed_text: str, seen: Seen) -> int:
+    """How many places of a question hold what nothing found holds. Asks no database."""
+    count, end = 0, 0
+    for suspect in sorted(_doubtful(parsed_text, seen), key=lambda one: one.start):
+        # Of Chinese several windows lie over one slip.
+        count += suspect.start >= end
+        end = max(end, suspect.end)
+    return count
+
+
+def _doubtful(parsed_text: str, seen: Seen) -> list[Suspect]:
+    suspects = suspects_of(parsed_text)
+    if not suspects:
+        return []
+    suspects = not_seen(suspects, query_terms(" ".join(seen.words)), "")
+    # Texts may be long: most questions are done by now.
+    return not_seen(suspects, (), "\n".join(seen.texts).lower()) if suspects else []
+
+
+def correct(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    parsed_text: str,
+    seen: Seen = Seen(),
+) -> Correction | None:
+    """The question with unknown words replaced by the nearest known ones; None where there is
+    nothing to replace. The keyword index is not needed. Words that were `seen` are known."""
+    suspects = _doubtful(parsed_text, seen)
+    return _corrected(session, person, conversation_id, parsed_text, suspects)
+
+
+def correct_titles(
+    session: Session, person: Person, conversation_id: UUID | None, titles: Iterable[str]
+) -> Correction | None:
+    """Titles that a question names, a line each, with words that no title holds replaced by the
+    nearest that one does hold; None where there is nothing to replace."""
+    lines = "\n".join(titles)
+    suspects = [suspect._replace(in_title=True) for suspect in suspects_of(lines)]
+    return _corrected(session, person, conversation_id, lines, suspects)
+
+
+def _corrected(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    parsed_text: str,
+    suspects: Sequence[Suspect],
+) -> Correction | None:
+    suspects = _unknown(session, person, conversation_id, suspects[:_MOST_SUSPECTS])
+    candidates = _candidates(session, suspects)
+    chosen = _chosen(session, person, conversation_id, candidates)
+    if not chosen:
+        return None
+    replaced: list[tuple[str, str]] = []
+    corrected, done = "", 0
+    for suspect, word in _apart(chosen):
+        typed = parsed_text[suspect.start : suspect.end]
+        new = _written(parsed_text, typed, suspect, word)
+        corrected += parsed_text[done : suspect.start] + new
+        done = suspect.end
+        if (typed, new) not in replaced:
+            replaced.append((typed, new))
+    corrected += parsed_text[done:]
+    return Correction(corrected, query_terms(corrected), tuple(replaced))
+
+
+def _unknown(
+    session: Session, person: Person, conversation_id: UUID | None, suspects: Sequence[Suspect]
+) -> list[Suspect]:
+    """Those that no passage, or no title, of this person's holds."""
+    wanted = {suspect: _standing(suspect) for suspect in suspects if not suspect.in_title}
+    titles = {suspect: title_pattern(suspect.word) for suspect in suspects if suspect.in_title}
+    seen = set(visible_matches(session, person, conversation_id, wanted))
+    seen.update(visible_titles(session, person, conversation_id, titles))
+    return [suspect for suspect in suspects if suspect not in seen]
+
+
+def _standing(suspect: Suspect) -> Evidence:
+    """That a word stands in a passage. A Chinese one may be cut otherwise there."""
+    if not suspect.is_han:
+        return Evidence(tsquery_or((suspect.term,)))
+    parts = tsquery_and(query_terms(suspect.word))
+    return Evidence(f"{tsquery_or((suspect.term,))} | ({parts})", pattern(suspect.word))
+
+
+def _candidates(session: Session, suspects: Sequence[Suspect]) -> dict[Suspect, list[Word]]:
+    """Words of the vocabulary that each may be a slip of, nearest first."""
+    sought: dict[str, list[Suspect]] = defaultdict(list)
+    for suspect in suspects:
+        for key in lookup_keys(suspect.word):
+            sought[key].append(suspect)
+    found: dict[Suspect, set[Word]] = defaultdict(set)
+    for key, word in vocabulary.find_by_keys(session, sought):
+        for suspect in sought[key]:
+            found[suspect].add(word)
+    far = [suspect.word for suspect in suspects if most_edits(suspect.word) > 1]
+    similar = vocabulary.find_similar(session, far)
+    for suspect in suspects:
+        found[suspect].update(similar.get(suspect.word, ()))
+    return {suspect: _nearest(suspect, words) for suspect, words in found.items()}
+
+
+def _nearest(suspect: Suspect, words: Iterable[Word]) -> list[Word]:
+    most = most_edits(suspect.word)
+    ranked = sorted(
+        (distance, word.word[0] != suspect.word[0], word)
+        for word in words
+        if word.term != suspect.term
+        and 0 < (distance := edits(suspect.word, word.word, most)) <= most
+    )
+    return [word for _, _, word in ranked]
+
+
+def _chosen(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    candidates: dict[Suspect, list[Word]],
+) -> dict[Suspect, Word]:
+    """For each the best candidate that this person's passages bear out: the nearest, and of
+    those the one that most passages have."""
+    wanted: dict[_Tried, Evidence] = {}
+    for suspect, words in candidates.items():
+        if suspect.is_han and words:
+            if _is_guesswork(suspect, words):
+                continue
+            wanted[suspect, tuple(words)] = _evidence_in_context(suspect, words)
+            continue
+        for word in words[:_MOST_LOOKED_UP]:
+            # The very word, not another with its stem: that may stand in documents of others only.
+            wanted[suspect, (word,)] = Evidence(
+                tsquery_and(word.term.split()), pattern(word.surface)
+            )
+    found = _borne_out(session, person, conversation_id, wanted)
+    choices: dict[Suspect, list[tuple[int, bool, int, Word]]] = defaultdict(list)
+    for (suspect, tried), strings in found.items():
+        counted = Counter("".join(fold(string).text.split()) for string in strings)
+        for word in tried:
+            if count := counted[word.word]:
+                begins_otherwise = word.word[0] != suspect.word[0]
+                distance = edits(suspect.word, word.word, most_edits(suspect.word))
+                choices[suspect].append((distance, begins_otherwise, -count, word))
+    return {suspect: min(options)[-1] for suspect, options in choices.items()}
+
+
+def _borne_out(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    wanted: Mapping[_Tried, Evidence],
+) -> dict[_Tried, list[str]]:
+    """What stands in passages for each, or in titles where a title is to hold it."""
+    passages = {tried: evidence for tried, evidence in wanted.items() if not tried[0].in_title}
+    titles = {
+        tried: evidence.pattern
+        for tried, evidence in wanted.items()
+        if tried[0].in_title and evidence.pattern
+    }
+    most = _MOST_COUNTED
+    found = visible_matches(session, person, conversation_id, passages, most=most)
+    return found | visible_titles(session, person, conversation_id, titles, most=most)
+
+
+def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:
+    """Whether too many words are near a short Chinese one that nothing stands beside."""
+    has_context = suspect.before or suspect.after or len(suspect.word) >= LONG_HAN_WORD
+    return len(words) > (_MOST_IN_CONTEXT if has_context else _MOST_TRIED)
+
+
+def _evidence_in_context(suspect: Suspect, words: Iterable[Word]) -> Evidence:
+    """That one of these words stands in a passage, beside the same characters as in the question
+    where there are any. One character of two is too little to know a Chinese word by."""
+    terms = " | ".join(f"({tsquery_and(word.term.split())})" for word in words)
+    either = "(?:" + "|".join(pattern(word.word) for word in words) + ")"
+    if len(suspect.word) >= LONG_HAN_WORD or not (suspect.before or suspect.after):
+        return Evidence(terms, either)
+    sides = []
+    if suspect.before:
+        sides.append(f"(?<={pattern(suspect.before)}){either}")
+    if suspect.after:
+        sides.append(f"{either}(?={pattern(suspect.after)})")
+    beside = (query_terms(side) for side in (suspect.before, suspect.after) if side)
+    neighbours = " | ".join(f"({tsquery_and(each)})" for each in beside)
+    return Evidence(f"({terms}) & ({neighbours})", "|".join(sides))
+
+
+def _apart(chosen: dict[Suspect, Word]) -> list[tuple[Suspect, Word]]:
+    """Replacements that do not overlap, in the order of the text: the longest first come, since
+    the more characters agree, the likelier it is."""
+    taken: list[tuple[Suspect, Word]] = []
+    for suspect, word in sorted(chosen.items(), key=lambda item: -len(item[0].word)):
+        if all(suspect.end <= other.start or other.end <= suspect.start for other, _ in taken):
+            taken.append((suspect, word))
+    return sorted(taken, key=lambda pair: pair[0].start)
+
+
+def _written(question: str, typed: str, suspect: Suspect, word: Word) -> str:
+    if suspect.is_han:
+        return in_script_of(question, word.surface)
+    return in_the_manner_of(typed, word.surface)

@@ -1,0 +1,1 @@
+"""SQL of conversations, messages and citations."""

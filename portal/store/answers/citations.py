@@ -1,0 +1,275 @@
+"""What answers cite: stored as it stood, read with what became of it since."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID, uuid5
+
+from sqlalchemy import ColumnElement, Select, and_, delete, func, literal_column, select
+from sqlalchemy.orm import Session, aliased
+
+from portal.domain.answering import Source
+from portal.domain.conversations import Citation, SourceState
+from portal.domain.people import Person
+from portal.domain.search import SearchMode
+from portal.store.documents.outlines import outlines
+from portal.store.documents.page_labels import page_label
+from portal.store.documents.selection import visible_to
+from portal.store.models import (
+    CitationRow,
+    ConversationRow,
+    DocumentChunkRow,
+    DocumentRevisionRow,
+    DocumentRow,
+    JobRow,
+    MessageRow,
+)
+from portal.text.outlines import Outline, Place
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSource:
+    """A passage to be kept with an answer, under the number that the reader sees. `start` and
+    `end` are the quoted characters of the passage's own text."""
+
+    marker: int
+    source: Source
+    was_cited: bool
+    start: int
+    end: int
+
+    @property
+    def quote(self) -> str:
+        return self.source.text[self.start : self.end]
+
+
+def sha256_of(quote: str) -> str:
+    return hashlib.sha256(quote.encode()).hexdigest()
+
+
+def hold_documents(session: Session, cited: Sequence[CitedSource]) -> Mapping[UUID, bool]:
+    """Whether each of those that exist still has its text. A purge that is under way is waited
+    for, and one that comes now waits until the citations are there for it to erase. To be called
+    before the answer itself is locked, in the order in which a purge goes."""
+    rows = session.execute(
+        select(DocumentRow.id, DocumentRow.purged_at)
+        .where(DocumentRow.id.in_({one.source.document_id for one in cited}))
+        .order_by(DocumentRow.id)
+        .with_for_update(read=True, key_share=True)
+    )
+    return {document_id: purged_at is None for document_id, purged_at in rows}
+
+
+def replace_citations(
+    session: Session, message_id: UUID, cited: Sequence[CitedSource], alive: Mapping[UUID, bool]
+) -> None:
+    """Keep what an answer rests on, instead of what was kept before. Of a document that is not
+    `alive`, no word is kept."""
+    session.execute(delete(CitationRow).where(CitationRow.message_id == message_id))
+    touched = outlines(session, [one.source.chunk_id for one in cited])
+    session.add_all(
+        _to_row(message_id, one, alive, touched.get(one.source.chunk_id, Outline()))
+        for one in cited
+    )
+    session.flush()
+
+
+def _to_row(
+    message_id: UUID, cited: CitedSource, alive: Mapping[UUID, bool], touched: Outline
+) -> CitationRow:
+    source = cited.source
+    # Of the very words: their passage may have begun pages and sections before.
+    beginning = Place(source.page, source.page_label, source.heading)
+    place = touched.place(source.char_start + cited.start, beginning)
+    has_text = alive.get(source.document_id, False)
+    return CitationRow(
+        # The same as long as the answer is written, whatever number it comes to have.
+        id=uuid5(message_id, str(source.chunk_id)),
+        message_id=message_id,
+        marker=cited.marker,
+        document_id=source.document_id if source.document_id in alive else None,
+        revision_id=source.revision_id if has_text else None,
+        chunk_id=source.chunk_id if has_text else None,
+        title=source.title,
+        char_start=source.char_start + cited.start,
+        char_end=source.char_start + cited.end,
+        quote=cited.quote if has_text else "",
+        quote_sha256=sha256_of(cited.quote),
+        page=place.page,
+        heading=place.heading if has_text else None,
+        scores={
+            "score": source.score,
+            "vector_score": source.vector_score,
+            "text_score": source.text_score,
+            "low_confidence": source.low_confidence,
+            "source": source.found_by.value,
+        },
+        confidence=source.confidence,
+        was_cited=cited.was_cited,
+    )
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+_Cited, _Current = aliased(DocumentRevisionRow, name="cited"), aliased(DocumentRevisionRow)
+# Whether the cited passage is one that is searched.
+_CHUNK_STANDS = (
+    select(DocumentChunkRow.id)
+    .where(
+        DocumentChunkRow.id == CitationRow.chunk_id,
+        DocumentChunkRow.job_id == DocumentRow.current_job_id,
+    )
+    .correlate(CitationRow, DocumentRow)
+    .exists()
+    .label("chunk_stands")
+)
+_PAGE_LABEL: ColumnElement[str | None] = literal_column(
+    page_label("cited.pages", "citations.page")
+).label("page_label")
+
+
+def _with_state(person: Person) -> Select[Any]:
+    """Citations with all that tells what became of their documents, for this reader."""
+    statement: Any = (
+        select(
+            CitationRow,
+            DocumentRow.purged_at,
+            DocumentRow.deleted_at,
+            func.coalesce(visible_to(person), False).label("is_visible"),
+            _Cited.sha256.label("cited_sha256"),
+            _Current.sha256.label("current_sha256"),
+            _CHUNK_STANDS,
+            _PAGE_LABEL,
+        )
+        .outerjoin(DocumentRow, DocumentRow.id == CitationRow.document_id)
+        .outerjoin(JobRow, JobRow.id == DocumentRow.current_job_id)
+        .outerjoin(_Current, _Current.id == JobRow.revision_id)
+        .outerjoin(_Cited, _Cited.id == CitationRow.revision_id)
+    )
+    return cast("Select[Any]", statement)
+
+
+def of_messages(
+    session: Session, person: Person, message_ids: Sequence[UUID]
+) -> dict[UUID, tuple[Citation, ...]]:
+    """Citations of these messages in the order of their markers: cited first, then consulted."""
+    rows = session.execute(
+        _with_state(person)
+        .where(CitationRow.message_id.in_(message_ids))
+        .order_by(CitationRow.message_id, CitationRow.marker)
+    )
+    found: dict[UUID, list[Citation]] = {}
+    for row in rows:
+        found.setdefault(row.CitationRow.message_id, []).append(_to_citation(row))
+    return {message_id: tuple(citations) for message_id, citations in found.items()}
+
+
+def find_citation(session: Session, person: Person, citation_id: UUID) -> Citation | None:
+    """A citation in one of a person's own conversations."""
+    row = session.execute(
+        _with_state(person)
+        .join(MessageRow, MessageRow.id == CitationRow.message_id)
+        .join(ConversationRow, ConversationRow.id == MessageRow.conversation_id)
+        .where(CitationRow.id == citation_id, ConversationRow.user_id == person.id)
+    ).one_or_none()
+    return _to_citation(row) if row else None
+
+
+def _state(row: Any) -> SourceState:
+    if row.CitationRow.document_id is None or row.purged_at is not None or not row.is_visible:
+        return SourceState.GONE
+    if row.deleted_at is not None:
+        return SourceState.TRASHED
+    if row.CitationRow.revision_id is None:
+        is_current = row.chunk_stands  # What a program added stays as it is, or is deleted.
+    else:
+        # Read again to the very same text, it is the same.
+        is_current = row.cited_sha256 == row.current_sha256
+    return SourceState.CURRENT if is_current else SourceState.REPLACED
+
+
+def _to_citation(row: Any) -> Citation:
+    stored, state = row.CitationRow, _state(row)
+    # What a reader may not see any more is not read out to them anew.
+    is_gone = state is SourceState.GONE
+    scores = stored.scores
+    return Citation(
+        id=stored.id,
+        marker=stored.marker,
+        document_id=None if is_gone else stored.document_id,
+        revision_id=None if is_gone else stored.revision_id,
+        chunk_id=None if is_gone else stored.chunk_id,
+        title=stored.title,
+        excerpt="" if is_gone else stored.quote,
+        quote_sha256=stored.quote_sha256,
+        char_start=stored.char_start,
+        char_end=stored.char_end,
+        page=stored.page,
+        page_label=None if is_gone else row.page_label,
+        heading=None if is_gone else stored.heading,
+        score=scores["score"],
+        vector_score=scores["vector_score"],
+        text_score=scores["text_score"],
+        confidence=stored.confidence,
+        low_confidence=scores["low_confidence"],
+        source=SearchMode(scores["source"]),
+        was_cited=stored.was_cited,
+        state=state,
+        can_open=state in {SourceState.CURRENT, SourceState.REPLACED},
+        cited_at=stored.created_at,
+        gone_at=row.purged_at if row.is_visible else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _QuotedFrom:
+    """The text that a quotation was taken from, how long it is, and how to find it."""
+
+    text: ColumnElement[str]
+    length: ColumnElement[int]
+    is_this: ColumnElement[bool]
+
+
+def _quoted_from(citation: Citation) -> _QuotedFrom:
+    """A revision, or a passage that a program added."""
+    if citation.revision_id is not None:
+        revision = DocumentRevisionRow
+        return _QuotedFrom(
+            revision.body.expression,
+            revision.character_count.expression,
+            revision.id == citation.revision_id,
+        )
+    chunk = DocumentChunkRow
+    is_this = and_(chunk.id == citation.chunk_id, chunk.char_start.is_(None))
+    return _QuotedFrom(chunk.content.expression, func.char_length(chunk.content), is_this)
+
+
+def hash_in_source(session: Session, citation: Citation) -> str | None:
+    """SHA-256 of what stands now where the quotation was taken from: in its revision, or in the
+    passage that a program added; None where neither is there any more."""
+    start, length = citation.char_start + 1, citation.char_end - citation.char_start
+    source = _quoted_from(citation)
+    quote = session.scalar(select(func.substr(source.text, start, length)).where(source.is_this))
+    return None if quote is None else sha256_of(quote)
+
+
+def read_around(
+    session: Session, citation: Citation, around: int
+) -> tuple[str, str, str, int] | None:
+    """What stands before, in and after the quotation where it was taken from, at most `around`
+    characters each, and how long that text is; None where it is not there any more."""
+    start, end = citation.char_start, citation.char_end
+    first = max(0, start - around)
+    source = _quoted_from(citation)
+    row = session.execute(
+        select(
+            func.substr(source.text, first + 1, start - first),
+            func.substr(source.text, start + 1, end - start),
+            func.substr(source.text, end + 1, around),
+            source.length,
+        ).where(source.is_this)
+    ).one_or_none()
+    return None if row is None else (row[0], row[1], row[2], row[3])

@@ -1,0 +1,217 @@
+"""Messages: questions as they were asked, and answers while and after they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, case, false, func, select, update
+from sqlalchemy.orm import Session
+
+from portal.domain.answering import SentenceSupport
+from portal.domain.conversations import Feedback, Message, MessageStatus, Replay, Role
+from portal.domain.people import Person
+from portal.errors import NotFound
+from portal.store.answers import citations
+from portal.store.answers.sentence_support import from_support, to_support
+from portal.store.models import ConversationRow, MessageRow
+
+_STREAMING = MessageStatus.STREAMING.value
+
+
+def _status(stale_after_s: float) -> Any:
+    """An answer that nobody writes on any more was stopped, whatever its row still says."""
+    oldest = func.clock_timestamp() - timedelta(seconds=stale_after_s)
+    is_stale = (MessageRow.status == _STREAMING) & (MessageRow.updated_at < oldest)
+    return case((is_stale, MessageStatus.STOPPED.value), else_=MessageRow.status)
+
+
+def _own(person: Person, stale_after_s: float) -> Select[Any]:
+    return (
+        select(MessageRow, _status(stale_after_s))
+        .join(ConversationRow, ConversationRow.id == MessageRow.conversation_id)
+        .where(ConversationRow.user_id == person.id)
+    )
+
+
+def list_messages(
+    session: Session, person: Person, conversation_id: UUID, *, stale_after_s: float
+) -> tuple[Message, ...]:
+    """A conversation as it reads now, in order."""
+    statement = _own(person, stale_after_s).where(
+        MessageRow.conversation_id == conversation_id, MessageRow.superseded_at.is_(None)
+    )
+    rows = session.execute(statement.order_by(MessageRow.position)).all()
+    return _to_messages(session, person, rows)
+
+
+def get_message(
+    session: Session, person: Person, message_id: UUID, *, stale_after_s: float
+) -> Message:
+    """One message of a person's own, also one that was asked or answered anew since. Raises
+    NotFound."""
+    statement = _own(person, stale_after_s).where(MessageRow.id == message_id)
+    rows = session.execute(statement).all()
+    if not rows:
+        raise NotFound
+    return _to_messages(session, person, rows)[0]
+
+
+def _to_messages(session: Session, person: Person, rows: Sequence[Any]) -> tuple[Message, ...]:
+    cited = citations.of_messages(session, person, [row.id for row, _ in rows])
+    return tuple(
+        Message(
+            id=row.id,
+            conversation_id=row.conversation_id,
+            role=Role(row.role),
+            content=row.content,
+            status=MessageStatus(status),
+            created_at=row.created_at,
+            citations=cited.get(row.id, ()),
+            support=tuple(to_support(values) for values in row.support),
+            replay=_to_replay(row.retrieval),
+            feedback=Feedback(row.feedback) if row.feedback else None,
+        )
+        for row, status in rows
+    )
+
+
+def _to_replay(stored: dict[str, Any]) -> Replay | None:
+    if not stored:
+        return None
+    lists = {name: tuple(stored[name]) for name in ("further_queries", "degraded")}
+    return Replay(**(stored | lists))
+
+
+def find_shown(session: Session, conversation_id: UUID, message_id: UUID) -> MessageRow:
+    """A message that is shown in a conversation. Raises NotFound."""
+    row = session.scalar(
+        select(MessageRow).where(
+            MessageRow.id == message_id,
+            MessageRow.conversation_id == conversation_id,
+            MessageRow.superseded_at.is_(None),
+        )
+    )
+    if row is None:
+        raise NotFound
+    return row
+
+
+def question_of(session: Session, answer: MessageRow) -> MessageRow:
+    """The question that an answer stands under. Raises NotFound."""
+    row = session.scalar(
+        select(MessageRow)
+        .where(
+            MessageRow.conversation_id == answer.conversation_id,
+            MessageRow.superseded_at.is_(None),
+            MessageRow.role == Role.USER.value,
+            MessageRow.position < answer.position,
+        )
+        .order_by(MessageRow.position.desc())
+        .limit(1)
+    )
+    if row is None:
+        raise NotFound
+    return row
+
+
+def give_way(session: Session, conversation_id: UUID, *, since: int | None) -> None:
+    """Have whoever writes an answer in this conversation stop: the reader has gone on. The messages
+    from position `since` on are shown no more."""
+    shown = (MessageRow.conversation_id == conversation_id) & MessageRow.superseded_at.is_(None)
+    replaced = MessageRow.position >= since if since is not None else false()
+    # All of them at once: a second look could need one that stands before those already held.
+    held = _hold(session, shown & (replaced | (MessageRow.status == _STREAMING)))
+    _stop(session, held)
+    session.execute(
+        update(MessageRow).where(MessageRow.id.in_(held), replaced).values(superseded_at=func.now())
+    )
+
+
+def hold_all(session: Session, conversation_id: UUID) -> None:
+    """Hold a conversation's messages before they are deleted with it."""
+    _hold(session, MessageRow.conversation_id == conversation_id)
+
+
+def _hold(session: Session, which: ColumnElement[bool]) -> list[UUID]:
+    """Messages, held until the transaction ends. In the order of their ids, as a purge holds them
+    too: in any other, two could wait for each other."""
+    statement = select(MessageRow.id).where(which).order_by(MessageRow.id)
+    return list(session.scalars(statement.with_for_update(key_share=True)))
+
+
+def add_message(
+    session: Session,
+    conversation_id: UUID,
+    message_id: UUID,
+    *,
+    role: Role,
+    content: str,
+    status: MessageStatus,
+    replay: Replay | None = None,
+) -> MessageRow:
+    row = MessageRow(
+        id=message_id,
+        conversation_id=conversation_id,
+        role=role.value,
+        content=content,
+        status=status.value,
+        retrieval=asdict(replay) if replay else {},
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+def keep_alive(session: Session, message_id: UUID, content: str) -> bool:
+    """Keep what is written so far. Whether it is still to be gone on with: not when it was
+    stopped, asked anew, or deleted with its conversation."""
+    kept = session.scalar(
+        update(MessageRow)
+        .where(MessageRow.id == message_id, MessageRow.status == _STREAMING)
+        .values(content=content, updated_at=func.now())
+        .returning(MessageRow.id)
+    )
+    return kept is not None
+
+
+def lock_message(session: Session, message_id: UUID) -> MessageRow | None:
+    """The row, held until the transaction ends."""
+    return session.scalar(
+        select(MessageRow).where(MessageRow.id == message_id).with_for_update(key_share=True)
+    )
+
+
+def rewrite(
+    session: Session, message_id: UUID, *, content: str, support: Sequence[SentenceSupport]
+) -> None:
+    """Put other words in the place of an answer's."""
+    session.execute(
+        update(MessageRow)
+        .where(MessageRow.id == message_id)
+        .values(content=content, support=from_support(support))
+    )
+
+
+def stop(session: Session, message_id: UUID) -> None:
+    """Have whoever writes this answer stop."""
+    _stop(session, [message_id])
+
+
+def _stop(session: Session, message_ids: Sequence[UUID]) -> None:
+    session.execute(
+        update(MessageRow)
+        .where(MessageRow.id.in_(message_ids), MessageRow.status == _STREAMING)
+        .values(status=MessageStatus.STOPPED.value, updated_at=func.now())
+    )
+
+
+def set_feedback(session: Session, message_id: UUID, feedback: Feedback | None) -> None:
+    session.execute(
+        update(MessageRow)
+        .where(MessageRow.id == message_id)
+        .values(feedback=feedback.value if feedback else None)
+    )

@@ -1,0 +1,60 @@
+"""What a purge finds of a document in answers, and what it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from portal.domain.answering import SentenceSupport
+from portal.store.answers.sentence_support import to_support
+from portal.store.models import CitationRow, MessageRow
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """An answer, and what it quotes of one document."""
+
+    message_id: UUID
+    content: str
+    support: tuple[SentenceSupport, ...]
+    quotes: tuple[str, ...]
+
+
+def lock_quotations(session: Session, document_id: UUID) -> list[Quotation]:
+    """Answers of whoever it be that cite or consulted a document, held until the transaction
+    ends."""
+    of_document = select(CitationRow.message_id).where(CitationRow.document_id == document_id)
+    messages = session.execute(
+        select(MessageRow.id, MessageRow.content, MessageRow.support)
+        .where(MessageRow.id.in_(of_document))
+        .order_by(MessageRow.id)
+        .with_for_update(key_share=True)
+    ).all()
+    quotes: dict[UUID, list[str]] = {}
+    for message_id, quote in session.execute(
+        select(CitationRow.message_id, CitationRow.quote)
+        .where(CitationRow.document_id == document_id)
+        .order_by(CitationRow.message_id, CitationRow.marker)
+    ):
+        quotes.setdefault(message_id, []).append(quote)
+    return [
+        Quotation(
+            message_id,
+            content,
+            tuple(to_support(values) for values in support),
+            tuple(quotes.get(message_id, ())),
+        )
+        for message_id, content, support in messages
+    ]
+
+
+def erase_quotes(session: Session, document_id: UUID) -> None:
+    """Leave of a document that is purged only that it was cited: title, hash, place and dates."""
+    session.execute(
+        update(CitationRow)
+        .where(CitationRow.document_id == document_id)
+        .values(chunk_id=None, revision_id=None, quote="", heading=None)
+    )

@@ -1,0 +1,121 @@
+"""Passages as an answer is written from, and the turns that it may go on from.
+
+Both are read under the rule of selection: what a search found a moment ago is read only if it
+still counts, and an earlier answer that rests on something that counts no more is kept back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.domain.people import Person
+from portal.store.documents.page_labels import label_of_chunk
+from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSource:
+    """A passage whole: `content` are characters `char_start` to `char_end` of its revision. What a
+    program added has no revision, and is all of its text."""
+
+    chunk_id: UUID
+    document_id: UUID
+    revision_id: UUID | None
+    title: str
+    media_type: str
+    content: str
+    char_start: int
+    char_end: int
+    language: str
+    page: int | None
+    page_label: str | None
+    heading: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PastMessage:
+    """A message before the question. `rests_on` are the documents that it cites or consulted, or
+    that answers did which its model was shown, with None for one that is gone; `is_withheld` when
+    one of them does not count any more, or not for this person."""
+
+    role: str
+    content: str
+    is_withheld: bool
+    rests_on: frozenset[UUID | None]
+
+
+# Under this name an answer's replay keeps which documents the history rests on that its model was
+# shown: it may have repeated of them what it does not cite.
+HISTORY_RESTS_ON = "history_rests_on"
+
+_SOURCES = text(
+    f"""
+    SELECT c.id AS chunk_id, d.id AS document_id,
+           CASE WHEN c.char_start IS NOT NULL THEN j.revision_id END AS revision_id,
+           d.title, d.media_type, c.content, COALESCE(c.char_start, 0) AS char_start,
+           COALESCE(c.char_end, char_length(c.content)) AS char_end, c.language, c.page,
+           {label_of_chunk("c")} AS page_label, c.heading
+    FROM document_chunks c
+    JOIN documents d ON d.current_job_id = c.job_id
+    JOIN jobs j ON j.id = c.job_id {SELECTION_JOINS}
+    WHERE c.id = ANY(:chunk_ids) AND {SELECTION_WHERE}
+    """
+)
+
+_PAST = text(
+    f"""
+    SELECT m.role, m.content, EXISTS (
+        SELECT FROM unnest(basis.ids) AS used(id)
+        WHERE NOT EXISTS (
+            SELECT FROM documents d {SELECTION_JOINS}
+            WHERE d.id = used.id AND {SELECTION_WHERE}
+        )
+    ) AS is_withheld, basis.ids AS rests_on
+    FROM messages m
+    CROSS JOIN LATERAL (
+        SELECT COALESCE(array_agg(one.id), '{{}}') AS ids
+        FROM (
+            SELECT document_id AS id FROM citations WHERE citations.message_id = m.id
+            UNION
+            SELECT CAST(jsonb_array_elements_text(
+                m.retrieval #> '{{extra,{HISTORY_RESTS_ON}}}') AS uuid)
+        ) one
+    ) basis
+    WHERE m.conversation_id = :conversation_id AND m.superseded_at IS NULL
+      AND (CAST(:before AS bigint) IS NULL OR m.position < :before)
+    ORDER BY m.position DESC
+    LIMIT :limit
+    """
+)
+
+
+def see_one_moment(session: Session) -> None:
+    """Have all statements of this transaction see the same state. Has to be its first."""
+    session.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+
+
+def read_sources(
+    session: Session, person: Person, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
+) -> dict[UUID, StoredSource]:
+    """Those of these passages that count for a person in a conversation, or in none, by chunk."""
+    binds: dict[str, Any] = selection_binds(person, conversation_id)
+    rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
+    return {row.chunk_id: StoredSource(*row) for row in rows}
+
+
+def read_past(
+    session: Session, person: Person, conversation_id: UUID, *, before: int | None, limit: int
+) -> tuple[PastMessage, ...]:
+    """The last messages before a position, in order; without a position up to the end."""
+    binds = selection_binds(person, conversation_id) | {"before": before, "limit": limit}
+    rows = session.execute(_PAST, binds).all()
+    return tuple(
+        PastMessage(row.role, row.content, row.is_withheld, frozenset(row.rests_on))
+        for row in reversed(rows)
+    )

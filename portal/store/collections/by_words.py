@@ -1,0 +1,72 @@
+"""Which records of a program's collection match words best, by the index of all chunks.
+
+The session must be one of `Database.read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from portal.domain.vector_collections import RecordFilter
+from portal.store.collections.reads import LIVE, condition_of
+from portal.store.collections.rows import VectorCollection
+from portal.store.search.enabled_sets import EnabledSet
+from portal.store.search.keyword_candidates import Scored, best_of_index, best_of_selection
+from portal.store.search.term_postings import Bm25Shape
+
+# How many times what is wanted is read from the index first.
+_FIRST_READ = 2
+_PLANNER = {
+    "plan_cache_mode": "force_custom_plan",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+
+
+def best_by_words(
+    session: Session,
+    collection: VectorCollection,
+    words: Sequence[str],
+    *,
+    wanted: RecordFilter,
+    chunks: EnabledSet | None,
+    shape: Bm25Shape,
+    total_chunks: int,
+    limit: int,
+    enough: int,
+) -> list[Scored]:
+    """The best records that are meant by BM25: all that match, or `limit`, or, where looking for
+    more would cost too much, at least the best `enough`. `words` are terms of the analyser's;
+    `chunks` are those that the filter lets through, if they were looked up."""
+    if not words:
+        return []
+    if chunks is not None and chunks.ids is not None:
+        return best_of_selection(
+            session,
+            words,
+            chunks,
+            shape=shape,
+            total_chunks=total_chunks,
+            limit=limit,
+            enough=enough,
+            settings=_PLANNER,
+        )
+    binds: dict[str, Any] = {"collection": collection.id}
+    is_meant = f"""
+        EXISTS (SELECT FROM document_chunks c JOIN documents d ON {LIVE}
+                WHERE c.id = best.chunk_id AND c.collection_id = :collection
+                      {condition_of(wanted, binds)})
+    """
+    return best_of_index(
+        session,
+        words,
+        is_meant,
+        binds,
+        rows=_FIRST_READ * limit,
+        limit=limit,
+        enough=enough,
+        settings=_PLANNER,
+    )

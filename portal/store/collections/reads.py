@@ -1,0 +1,122 @@
+"""Reading records of programs' collections, by id and by condition.
+
+Only documents that are not in the trash are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from pgvector.sqlalchemy import Vector as VectorType
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.domain.embedding import Vector
+from portal.domain.vector_collections import (
+    Page,
+    RecordFilter,
+    StoredRecord,
+    TextCondition,
+    TextFilter,
+)
+from portal.store.collections.rows import VectorCollection
+from portal.store.search.enabled_sets import EnabledSet
+from portal.store.search.metadata_sql import metadata_condition
+
+# By the job alone, which is one document's: with a second column the planner thinks that next to no
+# rows pass.
+LIVE = "d.current_job_id = c.job_id AND d.deleted_at IS NULL"
+_RECORDS = f"document_chunks c JOIN documents d ON {LIVE}"
+
+
+def condition_of(wanted: RecordFilter, binds: dict[str, Any]) -> str:
+    """The filter as conditions on `document_chunks c`: empty, or beginning with AND. Its values
+    are added to `binds`."""
+    conditions = []
+    if wanted.ids is not None:
+        binds["wanted_ids"] = list(wanted.ids)
+        conditions.append("c.external_id = ANY(CAST(:wanted_ids AS text[]))")
+    if wanted.metadata is not None:
+        conditions.append(metadata_condition(wanted.metadata, binds))
+    if wanted.text is not None:
+        conditions.append(_text_condition(wanted.text, binds))
+    return "".join(f" AND {condition}" for condition in conditions)
+
+
+def _text_condition(wanted: TextFilter, binds: dict[str, Any]) -> str:
+    if isinstance(wanted, TextCondition):
+        name = f"wanted_text_{len(binds)}"
+        binds[name] = wanted.words
+        found = f"strpos(c.content, CAST(:{name} AS text)) > 0"
+        return f"NOT {found}" if wanted.is_negated else found
+    word = " OR " if wanted.any_suffices else " AND "
+    return f"({word.join(_text_condition(part, binds) for part in wanted.parts)})"
+
+
+def count(session: Session, collection: VectorCollection) -> int:
+    statement = text(f"SELECT count(*) FROM {_RECORDS} WHERE c.collection_id = :collection")
+    return session.scalar(statement, {"collection": collection.id}) or 0
+
+
+def list_records(
+    session: Session, collection: VectorCollection, wanted: RecordFilter, page: Page
+) -> list[StoredRecord]:
+    """Records that are meant, in the order in which they were first added."""
+    binds: dict[str, Any] = {
+        "collection": collection.id,
+        "limit": page.limit,
+        "offset": page.offset,
+    }
+    vector, joined = "CAST(NULL AS vector)", ""
+    if page.with_vectors and collection.model is not None:
+        vector = "e.embedding"
+        joined = f"LEFT JOIN {collection.model.partition} e ON e.chunk_id = c.id"
+    statement = f"""
+        SELECT c.external_id, c.content, c.metadata, {vector} AS embedding
+        FROM {_RECORDS} {joined}
+        WHERE c.collection_id = :collection {condition_of(wanted, binds)}
+        ORDER BY c.id LIMIT :limit OFFSET :offset
+    """
+    rows = session.execute(text(statement).columns(embedding=VectorType()), binds)
+    return [
+        StoredRecord(row.external_id, row.content, row.metadata, vector=_vector(row.embedding))
+        for row in rows
+    ]
+
+
+def name_chunks(
+    session: Session, collection: VectorCollection, wanted: RecordFilter, *, most: int
+) -> EnabledSet:
+    """The chunks of the records that are meant, counted up to one more than `most`; `ids` is None
+    when they are more."""
+    binds: dict[str, Any] = {"collection": collection.id, "most": most}
+    statement = f"""
+        SELECT count(DISTINCT document_id), count(*),
+               CASE WHEN count(*) <= :most THEN CAST(COALESCE(array_agg(id), '{{}}') AS text) END
+        FROM (
+            SELECT c.id, c.document_id FROM {_RECORDS}
+            WHERE c.collection_id = :collection {condition_of(wanted, binds)}
+            LIMIT :most + 1
+        ) meant
+    """
+    documents, chunks, ids = session.execute(text(statement), binds).one()
+    return EnabledSet(documents, chunks, ids, of_chunks=True)
+
+
+def records_of_chunks(session: Session, ids: Sequence[UUID]) -> dict[UUID, StoredRecord]:
+    """The records of chunks."""
+    statement = """
+        SELECT id, external_id, content, metadata FROM document_chunks
+        WHERE id = ANY(CAST(:ids AS uuid[]))
+    """
+    return {
+        row.id: StoredRecord(row.external_id, row.content, row.metadata)
+        for row in session.execute(text(statement), {"ids": list(ids)})
+    }
+
+
+def _vector(stored: Any) -> Vector | None:
+    return None if stored is None else np.asarray(stored, dtype=np.float32)

@@ -1,0 +1,169 @@
+"""Collections that programs keep: each has a partition of vectors of its own, made when the first
+vector comes and tells how long vectors are here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import delete, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from portal.domain.vector_collections import Distance
+from portal.settings import SearchSettings
+from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.embedding_models.registry import (
+    COLLECTION_PROVIDER,
+    RegisteredModel,
+    make_partition,
+    registered,
+)
+from portal.store.embedding_models.vector_index import (
+    MAX_HALFVEC_DIMENSIONS,
+    MAX_VECTOR_DIMENSIONS,
+    IndexShape,
+    create_statement,
+    standing_indexes,
+)
+from portal.store.models import CollectionRow, EmbeddingModelRow
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCollection:
+    """A collection of a program's; `model` registers its vectors, None before the first."""
+
+    id: UUID
+    name: str
+    distance: Distance
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    model: RegisteredModel | None = None
+
+    @property
+    def index_shape(self) -> IndexShape | None:
+        """How its vectors are indexed once they are many: in full precision as long as pgvector
+        can. None where they are too long to be."""
+        if self.model is None or self.model.dimensions > MAX_HALFVEC_DIMENSIONS:
+            return None
+        is_short = self.model.dimensions <= MAX_VECTOR_DIMENSIONS
+        return IndexShape("hnsw", "vector" if is_short else "halfvec", self.distance)
+
+
+def find(session: Session, *, name: str) -> VectorCollection | None:
+    """A program's collection by its name. The portal's own is none."""
+    return _one(session, CollectionRow.name == name)
+
+
+def find_by_id(session: Session, collection_id: UUID) -> VectorCollection | None:
+    return _one(session, CollectionRow.id == collection_id)
+
+
+def _one(session: Session, condition: Any) -> VectorCollection | None:
+    row = session.execute(
+        select(CollectionRow, EmbeddingModelRow)
+        .outerjoin(EmbeddingModelRow, EmbeddingModelRow.id == CollectionRow.embedding_model_id)
+        .where(condition, CollectionRow.name != PORTAL_COLLECTION)
+        .execution_options(populate_existing=True)
+    ).one_or_none()
+    if row is None:
+        return None
+    collection = row[0]
+    model: EmbeddingModelRow | None = row[1]
+    return VectorCollection(
+        id=collection.id,
+        name=collection.name,
+        distance=cast("Distance", collection.distance),
+        metadata=dict(collection.attributes),
+        model=None if model is None else registered(model),
+    )
+
+
+def list_names(session: Session) -> list[str]:
+    """Names of all collections of programs, in order."""
+    return list(
+        session.scalars(
+            select(CollectionRow.name)
+            .where(CollectionRow.name != PORTAL_COLLECTION)
+            .order_by(CollectionRow.name)
+        )
+    )
+
+
+def add(session: Session, *, name: str, distance: Distance, metadata: Mapping[str, Any]) -> None:
+    """Make a collection where there is none of this name."""
+    session.execute(
+        insert(CollectionRow)
+        .values(name=name, distance=distance, attributes=dict(metadata))
+        .on_conflict_do_nothing(index_elements=[CollectionRow.name])
+    )
+
+
+def lock_for_writing(session: Session, collection_id: UUID) -> VectorCollection | None:
+    """The collection, in which nobody else writes until the transaction ends: two who write the
+    same ids neither double them nor wait for each other for ever."""
+    held = session.scalar(
+        select(CollectionRow.id)
+        .where(CollectionRow.id == collection_id)
+        .with_for_update(key_share=True)
+    )
+    return find_by_id(session, held) if held else None
+
+
+def give_partition(session: Session, collection: VectorCollection, dimensions: int) -> None:
+    """Make the table for a collection's vectors, all of this length."""
+    row = EmbeddingModelRow(
+        name=f"{COLLECTION_PROVIDER}:{collection.id}",
+        provider=COLLECTION_PROVIDER,
+        dimensions=dimensions,
+        options={},
+        status="ready",
+        index_method="hnsw",
+        vector_type="vector" if dimensions <= MAX_VECTOR_DIMENSIONS else "halfvec",
+    )
+    session.add(row)
+    session.flush()
+    session.refresh(row)
+    make_partition(session, registered(row))
+    session.execute(
+        update(CollectionRow)
+        .where(CollectionRow.id == collection.id)
+        .values(embedding_model_id=row.id)
+    )
+
+
+def drop(session: Session, collection: VectorCollection) -> None:
+    """Erase a collection with all that is in it."""
+    if collection.model is not None:
+        session.execute(text(f"DROP TABLE {collection.model.partition}"))
+    session.execute(delete(CollectionRow).where(CollectionRow.id == collection.id))
+    if collection.model is not None:
+        session.execute(
+            delete(EmbeddingModelRow).where(EmbeddingModelRow.id == collection.model.id)
+        )
+
+
+def is_larger_than(session: Session, model: RegisteredModel, count: int) -> bool:
+    """Whether there are more vectors than `count`; costs no more than counting so far."""
+    query = text(f"SELECT count(*) FROM (SELECT FROM {model.partition} LIMIT :most) counted")
+    return (session.scalar(query, {"most": count + 1}) or 0) > count
+
+
+def needs_index(session: Session, collection: VectorCollection, most: int) -> bool:
+    """Whether a collection has more vectors than `most`, and could have an index, but has none."""
+    model = collection.model
+    return (
+        model is not None
+        and collection.index_shape is not None
+        and is_larger_than(session, model, most)
+        and not standing_indexes(session, model.partition)
+    )
+
+
+def ensure_index(session: Session, collection: VectorCollection, search: SearchSettings) -> None:
+    """Make the collection's index where it has none and can have one. Nobody writes meanwhile."""
+    shape, model = collection.index_shape, collection.model
+    if shape is None or model is None or standing_indexes(session, model.partition):
+        return
+    session.execute(text(create_statement(model.partition, shape, model.dimensions, search)))

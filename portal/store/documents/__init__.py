@@ -1,0 +1,1 @@
+"""SQL of documents, chunks, jobs and selection."""

@@ -1,0 +1,200 @@
+"""Chunks and revisions: writing an ingestion, and reading passages back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, Select, func, insert, literal_column, select
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import ExtractedText, Passage, StoredPassage
+from portal.domain.embedding import Vector
+from portal.domain.revisions import MOST_NUMBER
+from portal.store.documents.outlines import outlines
+from portal.store.documents.page_labels import label_of_chunk
+from portal.store.models import (
+    ChunkEmbeddingRow,
+    DocumentChunkRow,
+    DocumentRevisionRow,
+    DocumentRow,
+    JobRow,
+)
+from portal.text.outlines import Outline
+
+
+def add_revision(
+    session: Session, *, document_id: UUID, file_id: UUID | None, extracted: ExtractedText,
+    sha256: str,
+) -> UUID:  # fmt: skip
+    """Keep an extracted text for good and give its id."""
+    newest = session.scalar(
+        select(func.max(DocumentRevisionRow.revision_number)).where(
+            DocumentRevisionRow.document_id == document_id
+        )
+    )
+    row = DocumentRevisionRow(
+        document_id=document_id,
+        revision_number=(newest or 0) + 1,
+        file_id=file_id,
+        body=extracted.text,
+        sha256=sha256,
+        extractor=extracted.extractor,
+        encoding=extracted.encoding,
+        character_count=len(extracted.text),
+        pages=[[p.number, p.start, p.end, p.label] for p in extracted.pages],
+        headings=[[h.level, h.title, h.start] for h in extracted.headings],
+        warnings=list(extracted.warnings),
+    )
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def get_revision(session: Session, revision_id: UUID) -> DocumentRevisionRow | None:
+    return session.get(DocumentRevisionRow, revision_id)
+
+
+def stored_indexes(session: Session, job_id: UUID) -> set[int]:
+    """Which passages of a job are already stored: an interrupted ingestion goes on after them."""
+    return set(
+        session.scalars(
+            select(DocumentChunkRow.chunk_index).where(DocumentChunkRow.job_id == job_id)
+        )
+    )
+
+
+def add_chunks(session: Session, rows: Sequence[dict[str, Any]]) -> list[UUID]:
+    """Insert chunks (column names to values); ids in the same order."""
+    # Of our own: ids that the server makes come back one by one, a round trip each.
+    ids = [uuid4() for _ in rows]
+    named = [{"id": id_, **row} for id_, row in zip(ids, rows, strict=True)]
+    session.execute(insert(DocumentChunkRow), named)
+    return ids
+
+
+def add_embeddings(
+    session: Session,
+    *,
+    model_id: int,
+    document_id: UUID,
+    job_id: UUID,
+    chunk_ids: Sequence[UUID],
+    vectors: Vector,
+) -> None:
+    """Store vectors (len(chunk_ids), dimensions) beside their chunks."""
+    session.execute(
+        insert(ChunkEmbeddingRow),
+        [
+            {
+                "model_id": model_id,
+                "chunk_id": chunk_id,
+                "document_id": document_id,
+                "job_id": job_id,
+                "embedding": vector,
+            }
+            for chunk_id, vector in zip(chunk_ids, vectors, strict=True)
+        ],
+    )
+
+
+def _to_stored(
+    row: DocumentChunkRow, label: str | None, touched: Outline | None = None
+) -> StoredPassage:
+    return StoredPassage(
+        id=row.id,
+        passage=Passage(
+            index=row.chunk_index,
+            content=row.content,
+            char_start=row.char_start,
+            char_end=row.char_end,
+            page=row.page,
+            heading=row.heading,
+            page_label=label,
+            ends_on=touched.last_page(row.char_end) if touched and row.char_end else None,
+        ),
+    )
+
+
+def _count(passages: Select[DocumentChunkRow, str | None]) -> Select[int]:
+    return select(func.count()).select_from(
+        passages.with_only_columns(DocumentChunkRow.id).subquery()
+    )
+
+
+_PAGE_LABEL: ColumnElement[str | None] = literal_column(label_of_chunk("document_chunks"))
+
+
+def _searchable(document_id: UUID) -> Select[DocumentChunkRow, str | None]:
+    return (
+        select(DocumentChunkRow, _PAGE_LABEL)
+        .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
+        .where(DocumentRow.id == document_id)
+    )
+
+
+def list_passages(
+    session: Session, document_id: UUID, *, limit: int, offset: int
+) -> tuple[tuple[StoredPassage, ...], int]:
+    """Passages of a document's searchable text in reading order, with the pages on which they end,
+    and how many there are."""
+    of_document = _searchable(document_id)
+    total = session.scalar(_count(of_document)) or 0
+    rows = session.execute(
+        of_document.order_by(DocumentChunkRow.chunk_index).limit(limit).offset(offset)
+    ).all()
+    touched = outlines(session, [row.id for row, _ in rows if row.page is not None])
+    return tuple(_to_stored(*row, touched.get(row[0].id)) for row in rows), total
+
+
+def find_passage(session: Session, document_id: UUID, chunk_id: UUID) -> StoredPassage | None:
+    """One passage of a document's searchable text."""
+    return _one(session, _searchable(document_id).where(DocumentChunkRow.id == chunk_id))
+
+
+def count_before(session: Session, document_id: UUID, index: int) -> int:
+    """How many passages of a document's searchable text have a lower index."""
+    before = _searchable(document_id).where(DocumentChunkRow.chunk_index < index)
+    return session.scalar(_count(before)) or 0
+
+
+def find_passage_at(session: Session, document_id: UUID, position: int) -> StoredPassage | None:
+    """The passage of a document's searchable text that holds character `position`, or the first
+    one after it."""
+    return _one(
+        session,
+        _searchable(document_id)
+        .where(DocumentChunkRow.char_end > position)
+        .order_by(DocumentChunkRow.chunk_index)
+        .limit(1),
+    )
+
+
+def _one(session: Session, statement: Select[DocumentChunkRow, str | None]) -> StoredPassage | None:
+    row = session.execute(statement).one_or_none()
+    return _to_stored(*row) if row else None
+
+
+def stretch_of_body(start: int = 0, end: int | None = None) -> ColumnElement[str]:
+    """The text of a revision, or characters `start` to `end` of it."""
+    body: ColumnElement[str] = DocumentRevisionRow.body.expression
+    if not start and end is None:
+        return body
+    # substr counts from 1, and in characters, as our ranges do.
+    length = MOST_NUMBER - start if end is None else max(0, end - start)
+    return func.substr(body, start + 1, length)
+
+
+def read_text(
+    session: Session, document_id: UUID, *, start: int, end: int | None
+) -> tuple[UUID, str] | None:
+    """The searchable text of a document, or characters `start` to `end` of it, with the id of
+    its revision."""
+    row = session.execute(
+        select(DocumentRevisionRow.id, stretch_of_body(start, end))
+        .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
+        .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
+        .where(DocumentRow.id == document_id)
+    ).one_or_none()
+    return (row[0], row[1]) if row else None

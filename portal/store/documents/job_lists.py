@@ -1,0 +1,161 @@
+"""Jobs as lists show them: of documents that a person may see and that are not in the trash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, and_, func, select
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import Failure
+from portal.domain.jobs import (
+    ENDED_WITHOUT_TEXT,
+    UNFINISHED,
+    Job,
+    JobPage,
+    JobStage,
+    JobStatus,
+    ListedJob,
+    QueueState,
+)
+from portal.domain.people import Person
+from portal.store.cursors import latest_first
+from portal.store.documents.rows import NEWEST_JOB, PORTAL_COLLECTION
+from portal.store.documents.selection import visible_to
+from portal.store.models import CollectionRow, DocumentRow, JobRow, UserRow
+
+
+def _shown(person: Person, *columns: Any) -> Select[Any]:
+    return (
+        select(*columns)
+        .select_from(JobRow)
+        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(
+            CollectionRow.name == PORTAL_COLLECTION,
+            DocumentRow.deleted_at.is_(None),
+            visible_to(person),
+        )
+    )
+
+
+def _listed(person: Person) -> Select[Any]:
+    can_retry = and_(
+        JobRow.status.in_([status.value for status in ENDED_WITHOUT_TEXT]),
+        JobRow.file_id.is_not(None),
+        JobRow.id == NEWEST_JOB,
+    )
+    columns = (JobRow, DocumentRow.title, DocumentRow.owner_id, UserRow.name, can_retry)
+    return _shown(person, *columns).outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
+
+
+def list_jobs(
+    session: Session, person: Person, *, status: JobStatus | None, cursor: str | None, limit: int
+) -> JobPage:
+    """Jobs of documents that a person may see, newest first. Raises MalformedRequest on a bad
+    cursor."""
+    statement = _listed(person)
+    if status is not None:
+        statement = statement.where(JobRow.status == status.value)
+    items, next_cursor = latest_first(
+        session,
+        statement,
+        JobRow.created_at,
+        JobRow.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=lambda row: _to_listed(row, person),
+        place=lambda one: (one.job.queued_at, one.job.id),
+    )
+    return JobPage(items=items, next_cursor=next_cursor)
+
+
+def find_job(session: Session, person: Person, job_id: UUID) -> ListedJob | None:
+    row = session.execute(_listed(person).where(JobRow.id == job_id)).one_or_none()
+    return _to_listed(row, person) if row else None
+
+
+def by_document(session: Session, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
+    """Jobs by their document's id."""
+    rows = session.scalars(select(JobRow).where(JobRow.id.in_(job_ids))) if job_ids else ()
+    return {row.document_id: _to_job(row) for row in rows}
+
+
+def queue_state(session: Session, person: Person) -> QueueState:
+    """How much there is to do for the documents that a person may see."""
+    unfinished = _shown(
+        person,
+        func.count().filter(JobRow.status == JobStatus.QUEUED.value),
+        func.count().filter(JobRow.status == JobStatus.PROCESSING.value),
+        func.min(JobRow.created_at).filter(JobRow.status == JobStatus.QUEUED.value),
+    ).where(JobRow.status.in_([status.value for status in UNFINISHED]))
+    queued, processing, since = session.execute(unfinished).one()
+    return QueueState(
+        queued=queued,
+        processing=processing,
+        failed=count_failed(session, person, own=False),
+        waiting_since=since,
+    )
+
+
+def count_failed(session: Session, person: Person, *, own: bool) -> int:
+    """How many documents a person may try again whose last job failed."""
+    return session.scalar(_failed(person, own=own, columns=[func.count()])) or 0
+
+
+def failed_documents(session: Session, person: Person, *, own: bool) -> list[UUID]:
+    """Documents that a person may change whose last job failed, in the order of their upload."""
+    statement = _failed(person, own=own, columns=[DocumentRow.id])
+    return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
+
+
+def _failed(person: Person, *, own: bool, columns: list[Any]) -> Select[Any]:
+    """By the job rather than the document, which stays ready when a job fails beside its text, and
+    is "failed" when somebody cancelled what was to be its first: that was their wish."""
+    statement = (
+        select(*columns)
+        .select_from(JobRow)
+        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(
+            CollectionRow.name == PORTAL_COLLECTION,
+            DocumentRow.deleted_at.is_(None),
+            JobRow.status == JobStatus.FAILED.value,
+            JobRow.file_id.is_not(None),
+            JobRow.id == NEWEST_JOB,
+        )
+    )
+    if own or not person.is_admin:
+        statement = statement.where(DocumentRow.owner_id == person.id)
+    return statement
+
+
+def _to_listed(row: Any, person: Person) -> ListedJob:
+    job, title, owner_id, owner_name, can_retry = row
+    can_edit = person.is_admin or owner_id == person.id
+    return ListedJob(
+        job=_to_job(job),
+        title=title,
+        owner_name=owner_name or "",
+        can_edit=can_edit,
+        can_retry=can_edit and can_retry,
+    )
+
+
+def _to_job(row: JobRow) -> Job:
+    return Job(
+        id=row.id,
+        document_id=row.document_id,
+        status=JobStatus(row.status),
+        stage=JobStage(row.stage) if row.stage else None,
+        done=row.done_count,
+        total=row.total_count,
+        attempts=row.attempts,
+        failure=Failure.stored(row.error),
+        queued_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        retry_at=row.retry_at,
+    )

@@ -1,0 +1,130 @@
+"""Ingestion jobs: their rows, from the upload to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Update, func, select, update
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import Failure
+from portal.domain.jobs import UNFINISHED, JobStage, JobStatus
+from portal.store.documents import queue
+from portal.store.models import DocumentRow, JobRow
+
+
+def add_job(
+    session: Session,
+    *,
+    document_id: UUID,
+    file_id: UUID | None,
+    config: Mapping[str, Any] | None = None,
+) -> UUID:
+    """Add a job and enqueue it on this very connection: roll back, and neither exists."""
+    row = JobRow(
+        document_id=document_id,
+        file_id=file_id,
+        config=dict(config or {}),
+        # Not the beginning of its transaction, which may have waited for the job before it.
+        created_at=func.clock_timestamp(),
+    )
+    session.add(row)
+    session.flush()
+    queue.enqueue(session, row.id)
+    return row.id
+
+
+def find_job(session: Session, job_id: UUID) -> JobRow | None:
+    return session.get(JobRow, job_id)
+
+
+def lock_job(session: Session, job_id: UUID) -> JobRow | None:
+    """The job, held with its document until the transaction ends.
+
+    Always the document first: purging holds the document and then drops its jobs, and two
+    transactions that lock in opposite orders would wait for each other for ever.
+    """
+    session.execute(
+        select(DocumentRow.id)
+        .join(JobRow, JobRow.document_id == DocumentRow.id)
+        .where(JobRow.id == job_id)
+        .with_for_update(of=DocumentRow, key_share=True)
+    )
+    return session.scalar(select(JobRow).where(JobRow.id == job_id).with_for_update(key_share=True))
+
+
+def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:
+    """As `lock_job`, while this attempt is the one that works on it: None when it was cancelled,
+    or when another worker took it up because this one seemed dead."""
+    row = lock_job(session, job_id)
+    is_ours = row is not None and row.status == JobStatus.PROCESSING and row.attempts == attempt
+    return row if is_ours else None
+
+
+def find_newest(session: Session, document_id: UUID) -> JobRow | None:
+    """A document's last ingestion."""
+    return session.scalar(
+        select(JobRow)
+        .where(JobRow.document_id == document_id)
+        .order_by(JobRow.created_at.desc(), JobRow.id)
+        .limit(1)
+    )
+
+
+def find_unfinished(session: Session, document_id: UUID) -> JobRow | None:
+    """A document's last ingestion, unless it is over."""
+    job = find_newest(session, document_id)
+    return job if job is not None and job.status in UNFINISHED else None
+
+
+def start(session: Session, row: JobRow) -> int:
+    """Note that an attempt begins; gives its number."""
+    if row.status == JobStatus.PROCESSING:
+        # Whoever worked on it said nothing of its end.
+        row.deaths += 1
+    row.status, row.retry_at, row.finished_at = JobStatus.PROCESSING.value, None, None
+    row.attempts += 1
+    session.flush()
+    session.execute(_this(row.id).values(started_at=func.coalesce(JobRow.started_at, func.now())))
+    return row.attempts
+
+
+def note_progress(
+    session: Session, job_id: UUID, attempt: int, *, stage: JobStage, done: int, total: int
+) -> bool:
+    """Say how far this attempt is; False when the job is no longer this attempt's."""
+    noted = session.scalar(
+        _this(job_id)
+        .where(JobRow.status == JobStatus.PROCESSING.value, JobRow.attempts == attempt)
+        .values(stage=stage.value, done_count=done, total_count=total)
+        .returning(JobRow.id)
+    )
+    return noted is not None
+
+
+def finish(
+    session: Session, job_id: UUID, status: JobStatus, *, failure: Failure | None = None
+) -> None:
+    session.execute(
+        _this(job_id).values(
+            status=status.value,
+            error=failure.as_json() if failure else None,
+            finished_at=func.now(),
+            retry_at=None,
+        )
+    )
+
+
+def begin_again(session: Session, row: JobRow) -> None:
+    """Queue a job that has ended once more, with as many chances as the first time: what it stored
+    is kept."""
+    row.error, row.finished_at, row.started_at = None, None, None
+    row.failed_attempts = row.deaths = 0
+    session.flush()
+    queue.enqueue(session, row.id)
+
+
+def _this(job_id: UUID) -> Update:
+    return update(JobRow).where(JobRow.id == job_id)

@@ -1,0 +1,239 @@
+"""Notifications: written with the end they tell of, shown once, kept for a while.
+
+Every one is of a document that its reader may see and that is not in the trash: of one that is they
+hear when it is restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    case,
+    delete,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session, aliased
+
+from portal.domain.documents import Failure
+from portal.domain.jobs import UNFINISHED
+from portal.domain.notifications import (
+    MANY_IN_WORK,
+    MOST_UNREAD_COUNTED,
+    Beside,
+    Notification,
+    NotificationKind,
+    NotificationPage,
+    NotificationState,
+)
+from portal.domain.people import Person
+from portal.store.cursors import latest_first
+from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import visible_to
+from portal.store.models import (
+    CollectionRow,
+    DocumentRevisionRow,
+    DocumentRow,
+    JobRow,
+    NotificationRow,
+    StoredFileRow,
+    UserRow,
+)
+
+# People take turns: whoever has something in work has it among the next of all (store.queue).
+_JOBS_LOOKED_AT = 500
+_COLUMNS = (
+    *(NotificationRow.id, NotificationRow.kind, NotificationRow.document_id),
+    *(NotificationRow.job_id, DocumentRow.title, NotificationRow.payload),
+    *(NotificationRow.created_at, NotificationRow.read_at),
+)
+
+
+def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
+    """Tell the owner of a document, and who uploaded the file, how a job ended, in the transaction
+    that ends it: once for each end, and nobody of what lies in the trash or is a program's."""
+    # The job of the text that is searched; that of one that is ready is itself.
+    current = aliased(JobRow)
+    beside = case(
+        (current.id.is_(None), None),
+        (current.file_id == JobRow.file_id, Beside.REREAD.value),
+        else_=Beside.VERSION.value,
+    )
+    payload = func.jsonb_build_object(
+        "error",
+        JobRow.error if kind is NotificationKind.FAILED else None,
+        "beside",
+        beside,
+        "warnings",
+        func.coalesce(DocumentRevisionRow.warnings, func.jsonb_build_array()),
+    )
+    ending = (
+        select(UserRow.id, literal(kind.value), DocumentRow.id, JobRow.id, JobRow.attempts, payload)
+        .select_from(JobRow)
+        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .outerjoin(StoredFileRow, StoredFileRow.id == JobRow.file_id)
+        .join(UserRow, UserRow.id.in_([DocumentRow.owner_id, StoredFileRow.uploaded_by]))
+        .outerjoin(DocumentRevisionRow, DocumentRevisionRow.id == JobRow.revision_id)
+        .outerjoin(current, and_(current.id == DocumentRow.current_job_id, current.id != JobRow.id))
+        .where(
+            JobRow.id == job_id,
+            DocumentRow.deleted_at.is_(None),
+            CollectionRow.name == PORTAL_COLLECTION,
+        )
+    )
+    columns = ["user_id", "kind", "document_id", "job_id", "attempt", "payload"]
+    session.execute(insert(NotificationRow).from_select(columns, ending).on_conflict_do_nothing())
+
+
+def state(session: Session, person: Person) -> NotificationState:
+    """What there is to show, in one statement that reads a few rows."""
+    unread = _of(person, literal(1)).where(NotificationRow.read_at.is_(None))
+    untold = _of(person, NotificationRow.created_at).where(NotificationRow.delivered_at.is_(None))
+    # What lies in the trash waits there with the turn that it had, before all who come later.
+    nearest = (
+        select(DocumentRow.owner_id)
+        .join(JobRow, JobRow.document_id == DocumentRow.id)
+        .where(
+            JobRow.status.in_([status.value for status in UNFINISHED]),
+            DocumentRow.deleted_at.is_(None),
+        )
+        .order_by(JobRow.turn)
+        .limit(_JOBS_LOOKED_AT)
+        .subquery()
+    )
+    in_work = select(literal(1)).select_from(nearest).where(nearest.c.owner_id == person.id)
+    oldest = untold.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
+    row = session.execute(
+        select(
+            _count(unread, MOST_UNREAD_COUNTED),
+            _count(in_work, MANY_IN_WORK),
+            func.extract("epoch", func.clock_timestamp() - oldest),
+        )
+    ).one()
+    return NotificationState(
+        unread=row[0], in_work=row[1], waiting_s=None if row[2] is None else float(row[2])
+    )
+
+
+def _count(statement: Select[Any], most: int) -> Any:
+    return select(func.count()).select_from(statement.limit(most).subquery()).scalar_subquery()
+
+
+def list_notifications(
+    session: Session, person: Person, *, unread_only: bool, cursor: str | None, limit: int
+) -> NotificationPage:
+    """A person's, newest first. Raises MalformedRequest on a bad cursor."""
+    statement = _of(person, *_COLUMNS)
+    if unread_only:
+        statement = statement.where(NotificationRow.read_at.is_(None))
+    items, next_cursor = latest_first(
+        session,
+        statement,
+        NotificationRow.created_at,
+        NotificationRow.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=_to_notification,
+        place=lambda one: (one.created_at, one.id),
+    )
+    return NotificationPage(items=items, next_cursor=next_cursor)
+
+
+def find(session: Session, person: Person, notification_id: UUID) -> Notification | None:
+    statement = _of(person, *_COLUMNS)
+    row = session.execute(statement.where(NotificationRow.id == notification_id)).one_or_none()
+    return _to_notification(row) if row else None
+
+
+def take(session: Session, person: Person) -> tuple[Notification, ...]:
+    """What a person was not told of yet, oldest first; whoever takes it is the one to tell them.
+    Of two who ask at the same moment one waits for the other, and then gets nothing."""
+    taken = session.execute(
+        update(NotificationRow)
+        .where(_is_shown(person), NotificationRow.delivered_at.is_(None))
+        .values(delivered_at=func.now())
+        .returning(*_COLUMNS)
+        .execution_options(synchronize_session=False)
+    )
+    found = (_to_notification(row) for row in taken)
+    return tuple(sorted(found, key=lambda one: (one.created_at, one.id)))
+
+
+def mark_read(
+    session: Session,
+    person: Person,
+    ids: Sequence[UUID] | None = None,
+    *,
+    until: datetime | None = None,
+) -> None:
+    """Note that a person knows of these, or of all, or of all `until` a moment; those of others
+    stay as they are."""
+    statement = update(NotificationRow).where(
+        NotificationRow.user_id == person.id, NotificationRow.read_at.is_(None)
+    )
+    if ids is not None:
+        statement = statement.where(NotificationRow.id.in_(ids))
+    if until is not None:
+        statement = statement.where(NotificationRow.created_at <= until)
+    # What was read needs no telling any more.
+    told = func.coalesce(NotificationRow.delivered_at, func.now())
+    session.execute(statement.values(read_at=func.now(), delivered_at=told))
+
+
+def delete_old(session: Session, *, before: datetime, most_a_person: int) -> None:
+    """Forget those of before a moment, and of each person all but the latest so many."""
+    first_beyond = (
+        select(NotificationRow.created_at)
+        .where(NotificationRow.user_id == UserRow.id)
+        .order_by(NotificationRow.created_at.desc())
+        .offset(most_a_person)
+        .limit(1)
+        .correlate(UserRow)
+        .scalar_subquery()
+    )
+    old = select(UserRow.id, func.greatest(before, first_beyond).label("until")).subquery()
+    session.execute(
+        delete(NotificationRow).where(
+            NotificationRow.user_id == old.c.id, NotificationRow.created_at <= old.c.until
+        ),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def _of(person: Person, *columns: Any) -> Select[Any]:
+    return select(*columns).where(_is_shown(person))
+
+
+def _is_shown(person: Person) -> ColumnElement[bool]:
+    return and_(
+        NotificationRow.user_id == person.id,
+        DocumentRow.id == NotificationRow.document_id,
+        DocumentRow.deleted_at.is_(None),
+        visible_to(person),
+    )
+
+
+def _to_notification(row: Any) -> Notification:
+    return Notification(
+        id=row.id,
+        kind=NotificationKind(row.kind),
+        document_id=row.document_id,
+        job_id=row.job_id,
+        title=row.title,
+        failure=Failure.stored(row.payload.get("error")),
+        beside=Beside(beside) if (beside := row.payload.get("beside")) else None,
+        warnings=tuple(row.payload.get("warnings", ())),
+        created_at=row.created_at,
+        read_at=row.read_at,
+    )

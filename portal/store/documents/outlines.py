@@ -1,0 +1,58 @@
+"""The pages that passages touch and the headings above them, from the revisions they stand in.
+
+A passage has the page and the headings of its first character. It may run over several pages of a
+slide show and several short sections, and what was found stands on one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import Heading, Page
+from portal.text.outlines import Outline
+
+# More pages than any passage touches whose text can be read.
+_MOST_PAGES = 400
+# Of a text with more headings than these each passage keeps the one that it begins under.
+_MOST_HEADINGS = 2_000
+
+# Strict paths: lax ones would look into each heading, which is an array itself.
+_OUTLINES = text(
+    f"""
+    SELECT c.id,
+           COALESCE(jsonb_path_query_array(r.pages, '$[$first to $last]', bounds), '[]') AS pages,
+           CASE WHEN jsonb_array_length(r.headings) <= {_MOST_HEADINGS} AND jsonb_path_exists(
+                    r.headings, 'strict $[*] ? (@[2] > $start && @[2] < $end)', bounds)
+                THEN jsonb_path_query_array(r.headings, 'strict $[*] ? (@[2] < $end)', bounds)
+                ELSE '[]' END AS headings
+    FROM document_chunks c
+    JOIN jobs j ON j.id = c.job_id
+    JOIN document_revisions r ON r.id = j.revision_id
+    CROSS JOIN LATERAL jsonb_build_object(
+        'first', COALESCE(c.page - 1, 0),
+        'last', CASE WHEN c.page IS NULL THEN 0 ELSE c.page - 1 + {_MOST_PAGES} END,
+        'start', c.char_start, 'end', c.char_end
+    ) AS bounds
+    WHERE c.id = ANY(CAST(:chunk_ids AS uuid[])) AND c.char_start IS NOT NULL
+      AND (c.page IS NOT NULL OR c.heading IS NOT NULL)
+    """
+)
+
+
+def outlines(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, Outline]:
+    """For each of these passages that has pages or headings what it touches of them."""
+    if not chunk_ids:
+        return {}
+    rows: Any = session.execute(_OUTLINES, {"chunk_ids": list(chunk_ids)})
+    return {
+        row.id: Outline(
+            pages=tuple(Page(*page) for page in row.pages),
+            headings=tuple(Heading(*heading) for heading in row.headings),
+        )
+        for row in rows
+    }

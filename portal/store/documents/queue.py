@@ -1,0 +1,153 @@
+"""The queue of ingestions: entries made in the transaction of what they are about, in fair order.
+
+Whoever enqueues gets a turn: one more than the last of the same person's that still waits, or the
+lowest of all that wait where that is higher. So people take turns, document by document, however
+many each of them has waiting, and nobody waits for ever: each turn that is done raises the lowest
+(start-time fair queueing, Goyal, Vin and Cheng 1996).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.domain import locks
+from portal.observability import tracing
+
+QUEUE_NAME = "ingest"
+SLOW_QUEUE = "ingest_slow"
+"""Of files that take long to read, which has no slices: they hold up one another only."""
+INDEX_TASK = "index_document"
+
+# What nobody waits for: after all documents.
+LOWEST_PRIORITY = -1_000_000_000
+
+_TAKE_TURN = text(
+    """
+    UPDATE jobs SET
+        status = 'queued',
+        retry_at = now() + make_interval(secs => CAST(:wait_s AS float)),
+        turn = greatest(
+            (
+                SELECT coalesce(max(j.turn) + 1, 0) FROM jobs j
+                JOIN documents d ON d.id = j.document_id
+                WHERE d.owner_id = (SELECT owner_id FROM documents WHERE id = jobs.document_id)
+                  AND j.status IN ('queued', 'processing') AND j.id <> :job_id
+                  AND d.deleted_at IS NULL
+            ) * CAST(NOT :goes_on AS int),
+            (
+                SELECT coalesce(min(j.turn), 0) FROM jobs j
+                JOIN documents d ON d.id = j.document_id
+                WHERE d.deleted_at IS NULL AND j.id <> :job_id
+                  AND j.status = 'queued' AND coalesce(j.retry_at <= now(), true)
+            ),
+            turn * CAST(:goes_on AS int)
+        )
+    WHERE id = :job_id
+    RETURNING turn, retry_at
+    """
+)
+_DEFER = text(
+    """
+    SELECT procrastinate_defer_jobs_v1(ARRAY[
+        CAST(
+            ROW(CAST(:queue AS varchar), CAST(:task AS varchar), :priority, NULL, NULL,
+                CAST(:args AS jsonb), CAST(:at AS timestamptz))
+            AS procrastinate_job_to_defer_v1
+        )
+    ])
+    """
+)
+_OTHERS_WAIT = text(
+    """
+    SELECT EXISTS (
+        SELECT 1 FROM jobs j JOIN documents d ON d.id = j.document_id
+        WHERE j.status = 'queued' AND coalesce(j.retry_at <= now(), true)
+          AND d.deleted_at IS NULL
+          AND d.owner_id IS DISTINCT FROM (
+            SELECT owner_id FROM documents WHERE id = :document_id
+          )
+    )
+    """
+)
+
+
+def enqueue(
+    session: Session,
+    job_id: UUID,
+    *,
+    wait_s: float | None = None,
+    goes_on: bool = False,
+    name: str = QUEUE_NAME,
+) -> None:
+    """Queue a job on this very connection: roll back, and it is not queued.
+
+    It is due after `wait_s`. One that `goes_on` after it made room for others comes after one of
+    each of them, not after all that its own person has waiting.
+    """
+    turn, due = session.execute(
+        _TAKE_TURN, {"job_id": job_id, "wait_s": wait_s, "goes_on": goes_on}
+    ).one()
+    arguments = {"job_id": str(job_id), "origin": tracing.origin()}
+    session.execute(
+        _DEFER,
+        {
+            "queue": name,
+            "task": INDEX_TASK,
+            "priority": -turn,
+            "args": json.dumps(arguments),
+            "at": due,
+        },
+    )
+
+
+def others_wait(session: Session, document_id: UUID) -> bool:
+    """Whether a document of someone else could be read now."""
+    return bool(session.scalar(_OTHERS_WAIT, {"document_id": document_id}))
+
+
+def hold_lost_jobs(session: Session) -> bool:
+    """Whether nobody else is queueing lost jobs again; then nobody will until this transaction
+    ends."""
+    return bool(
+        session.scalar(text("SELECT pg_try_advisory_xact_lock(:lock)"), {"lock": locks.LOST_JOBS})
+    )
+
+
+def unfinished_without_queue_entry(session: Session) -> list[UUID]:
+    """Jobs that still want doing although the queue holds nothing for them."""
+    rows: Any = session.execute(
+        text(
+            """
+            SELECT j.id FROM jobs j JOIN documents d ON d.id = j.document_id
+            WHERE d.deleted_at IS NULL AND j.status IN ('queued', 'processing')
+              AND NOT EXISTS (
+                SELECT 1 FROM procrastinate_jobs q
+                WHERE q.status IN ('todo', 'doing') AND q.args->>'job_id' = CAST(j.id AS text)
+              )
+            ORDER BY j.created_at, j.id
+            """
+        )
+    )
+    return [row[0] for row in rows]
+
+
+def has_live_workers(session: Session, *, within_s: float) -> bool:
+    """Whether a worker of the queue showed a sign of life within the last seconds."""
+    return bool(
+        session.scalar(
+            text(
+                """
+                SELECT EXISTS (
+                    SELECT 1 FROM procrastinate_workers
+                    WHERE last_heartbeat > now() - make_interval(secs => :within_s)
+                )
+                """
+            ),
+            {"within_s": within_s},
+        )
+    )

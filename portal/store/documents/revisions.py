@@ -1,0 +1,212 @@
+"""Revisions of a document: lists, texts, and what was begun and never read to its end."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import RowMapping, Select, and_, delete, func, select, update
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import MediaType
+from portal.domain.jobs import ENDED_WITHOUT_TEXT, JobStatus
+from portal.domain.revisions import MOST_NUMBER, Revision, RevisionPage, UnreadVersion
+from portal.errors import MalformedRequest
+from portal.store.documents import files, vocabulary
+from portal.store.documents.chunks import stretch_of_body
+from portal.store.documents.files import Original
+from portal.store.documents.rows import NEWEST_JOB
+from portal.store.models import (
+    DocumentChunkRow,
+    DocumentRevisionRow,
+    DocumentRow,
+    JobRow,
+    StoredFileRow,
+    UserRow,
+)
+
+_MOST_DIGITS = 10
+
+
+def _published(document_id: UUID) -> Select[Any]:
+    """Texts that were searched at some time: each has the job that brought it there."""
+    number = DocumentRevisionRow.revision_number
+    statement: Any = (
+        select(
+            DocumentRevisionRow.id,
+            number.label("number"),
+            DocumentRevisionRow.created_at,
+            func.coalesce(UserRow.name, "").label("uploaded_by"),
+            func.coalesce(StoredFileRow.file_name, DocumentRow.file_name).label("file_name"),
+            func.coalesce(StoredFileRow.media_type, DocumentRow.media_type).label("media_type"),
+            StoredFileRow.size_bytes,
+            StoredFileRow.sha256,
+            DocumentRevisionRow.extractor,
+            DocumentRevisionRow.encoding,
+            func.jsonb_array_length(DocumentRevisionRow.pages).label("page_count"),
+            DocumentRevisionRow.character_count,
+            (JobRow.id == DocumentRow.current_job_id).label("is_current"),
+            func.lag(number).over(order_by=number).label("previous"),
+            func.coalesce(
+                JobRow.file_id == func.lag(JobRow.file_id).over(order_by=number), False
+            ).label("is_reread"),
+            DocumentRevisionRow.characters_added,
+            DocumentRevisionRow.characters_removed,
+        )
+        .select_from(DocumentRevisionRow)
+        .join(
+            JobRow,
+            and_(
+                JobRow.revision_id == DocumentRevisionRow.id,
+                JobRow.document_id == DocumentRevisionRow.document_id,
+            ),
+        )
+        .join(DocumentRow, DocumentRow.id == DocumentRevisionRow.document_id)
+        .outerjoin(StoredFileRow, StoredFileRow.id == JobRow.file_id)
+        .outerjoin(
+            UserRow, UserRow.id == func.coalesce(StoredFileRow.uploaded_by, DocumentRow.owner_id)
+        )
+        .where(
+            DocumentRevisionRow.document_id == document_id,
+            JobRow.status == JobStatus.READY.value,
+        )
+    )
+    return cast("Select[Any]", statement)
+
+
+def _to_revision(values: RowMapping) -> Revision:
+    is_current = bool(values["is_current"])
+    media_type = MediaType(values["media_type"])
+    return Revision(**{**values, "media_type": media_type, "is_current": is_current})
+
+
+def list_revisions(
+    session: Session, document_id: UUID, *, cursor: str | None, limit: int
+) -> RevisionPage:
+    """A document's revisions, the latest first. Raises MalformedRequest on a bad cursor."""
+    published = _published(document_id).subquery()
+    total = session.scalar(select(func.count()).select_from(published)) or 0
+    statement = select(published).order_by(published.c.number.desc()).limit(limit + 1)
+    if cursor is not None:
+        statement = statement.where(published.c.number < _number(cursor))
+    rows = session.execute(statement).mappings().all()
+    items = tuple(_to_revision(row) for row in rows[:limit])
+    next_cursor = str(items[-1].number) if len(rows) > limit else None
+    return RevisionPage(items=items, next_cursor=next_cursor, total_count=total)
+
+
+def _number(cursor: str) -> int:
+    is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MOST_DIGITS
+    if not is_number or int(cursor) > MOST_NUMBER:
+        raise MalformedRequest(reason="the cursor is not one of ours")
+    return int(cursor)
+
+
+def find_revision(session: Session, document_id: UUID, number: int) -> Revision | None:
+    published = _published(document_id).subquery()
+    if number > MOST_NUMBER:
+        return None
+    one = select(published).where(published.c.number == number)
+    row = session.execute(one).mappings().one_or_none()
+    return _to_revision(row) if row else None
+
+
+def find_number(session: Session, document_id: UUID, revision_id: UUID) -> int | None:
+    """Which one of a document's revisions this is."""
+    return session.scalar(
+        select(DocumentRevisionRow.revision_number).where(
+            DocumentRevisionRow.document_id == document_id, DocumentRevisionRow.id == revision_id
+        )
+    )
+
+
+def find_current(session: Session, document_id: UUID) -> UUID | None:
+    """The revision that is searched."""
+    return session.scalar(
+        select(JobRow.revision_id)
+        .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
+        .where(DocumentRow.id == document_id)
+    )
+
+
+def read_body(
+    session: Session, revision_id: UUID, *, start: int = 0, end: int | None = None
+) -> str | None:
+    """The text of a revision, or characters `start` to `end` of it; None of a purged one."""
+    body = stretch_of_body(start, end)
+    return session.scalar(select(body).where(DocumentRevisionRow.id == revision_id))
+
+
+def find_original(session: Session, document_id: UUID, revision_id: UUID) -> Original | None:
+    """The file that a revision was read from."""
+    job_id = session.scalar(
+        select(JobRow.id).where(
+            JobRow.document_id == document_id, JobRow.revision_id == revision_id
+        )
+    )
+    return files.find_original_of_job(session, job_id) if job_id else None
+
+
+def count_changes(session: Session, revision_id: UUID, *, added: int, removed: int) -> None:
+    """Note how many characters tell a revision from the one before it."""
+    session.execute(
+        update(DocumentRevisionRow)
+        .where(DocumentRevisionRow.id == revision_id)
+        .values(characters_added=added, characters_removed=removed)
+    )
+
+
+# --- begun, and not searched ----------------------------------------------------------------------
+
+
+def find_unread(session: Session, document_id: UUID) -> UnreadVersion | None:
+    """The last that was begun for a document, where another text of it is searched."""
+    current = select(JobRow.file_id).where(JobRow.id == DocumentRow.current_job_id)
+    row = session.execute(
+        select(
+            JobRow.status,
+            func.coalesce(StoredFileRow.file_name, DocumentRow.file_name),
+            func.coalesce(StoredFileRow.media_type, DocumentRow.media_type),
+            func.coalesce(
+                JobRow.file_id == current.correlate(DocumentRow).scalar_subquery(), False
+            ),
+        )
+        .select_from(JobRow)
+        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
+        .outerjoin(StoredFileRow, StoredFileRow.id == JobRow.file_id)
+        .where(
+            JobRow.document_id == document_id,
+            JobRow.id == NEWEST_JOB,
+            JobRow.id != DocumentRow.current_job_id,
+        )
+    ).one_or_none()
+    if row is None:
+        return None
+    status, file_name, media_type, is_reread = row
+    return UnreadVersion(JobStatus(status), file_name, MediaType(media_type), is_reread)
+
+
+def delete_unread(session: Session, document: DocumentRow) -> None:
+    """Erase what was begun after the text that is searched, and has ended without being so."""
+    current = session.get_one(JobRow, document.current_job_id)
+    ended = (
+        select(JobRow.id, JobRow.file_id, JobRow.revision_id)
+        .where(
+            JobRow.document_id == document.id,
+            JobRow.created_at > current.created_at,
+            JobRow.status.in_([status.value for status in ENDED_WITHOUT_TEXT]),
+        )
+        .with_for_update()
+    )
+    rows = session.execute(ended).all()
+    job_ids = [row.id for row in rows]
+    terms = vocabulary.terms_of_other_jobs(session, document.id, document.current_job_id)
+    session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.job_id.in_(job_ids)))
+    vocabulary.forget_unused(session, terms)
+    session.execute(delete(JobRow).where(JobRow.id.in_(job_ids)))
+    session.execute(
+        delete(DocumentRevisionRow).where(
+            DocumentRevisionRow.id.in_([row.revision_id for row in rows if row.revision_id])
+        )
+    )
+    files.delete_unused(session, [row.file_id for row in rows if row.file_id])

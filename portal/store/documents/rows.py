@@ -1,0 +1,412 @@
+"""Documents: lists, one document, and its life from upload to purge."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from portal.domain.documents import (
+    DocumentDetail,
+    DocumentFilter,
+    DocumentPage,
+    DocumentStatus,
+    DocumentSummary,
+    Failure,
+    MediaType,
+    Visibility,
+)
+from portal.domain.jobs import UNFINISHED
+from portal.domain.people import Person
+from portal.store.cursors import latest_first
+from portal.store.documents import files, vocabulary
+from portal.store.documents.selection import visible_to
+from portal.store.models import (
+    CollectionRow,
+    DocumentChunkRow,
+    DocumentRevisionRow,
+    DocumentRow,
+    JobRow,
+    StoredFileRow,
+    UserRow,
+)
+
+PORTAL_COLLECTION = "portal"
+
+
+def portal_collection_id(session: Session) -> UUID:
+    return session.scalars(
+        select(CollectionRow.id).where(CollectionRow.name == PORTAL_COLLECTION)
+    ).one()
+
+
+def add_document(
+    session: Session,
+    *,
+    document_id: UUID,
+    owner_id: UUID,
+    title: str,
+    file_name: str,
+    media_type: MediaType,
+    size_bytes: int,
+    sha256: str,
+    domain: str | None,
+    visibility: Visibility,
+) -> DocumentRow:
+    row = DocumentRow(
+        id=document_id,
+        collection_id=portal_collection_id(session),
+        owner_id=owner_id,
+        title=title,
+        file_name=file_name,
+        media_type=media_type.value,
+        size_bytes=size_bytes,
+        sha256=sha256,
+        domain=domain,
+        visibility=visibility.value,
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+NEWEST_JOB = (
+    select(JobRow.id)
+    .where(JobRow.document_id == DocumentRow.id)
+    .order_by(JobRow.created_at.desc(), JobRow.id)
+    .limit(1)
+    .correlate(DocumentRow)
+    .scalar_subquery()
+)
+_CHUNK_COUNT = (
+    select(func.count())
+    .select_from(DocumentChunkRow)
+    .where(DocumentChunkRow.job_id == DocumentRow.current_job_id)
+    .correlate(DocumentRow)
+    .scalar_subquery()
+)
+
+
+_WARNINGS = (
+    select(DocumentRevisionRow.warnings)
+    .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)
+    .where(JobRow.id == DocumentRow.current_job_id)
+    .correlate(DocumentRow)
+    .scalar_subquery()
+)
+
+
+def _summaries(person: Person) -> Select[Any]:
+    return (
+        select(DocumentRow, UserRow.name, NEWEST_JOB, _CHUNK_COUNT, _WARNINGS)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
+        .where(
+            CollectionRow.name == PORTAL_COLLECTION,
+            DocumentRow.purged_at.is_(None),
+            visible_to(person),
+        )
+    )
+
+
+def _to_summary(row: Any, person: Person) -> DocumentSummary:
+    document, owner_name, job_id, chunk_count, warnings = row
+    error = document.error
+    return DocumentSummary(
+        id=document.id,
+        title=document.title,
+        file_name=document.file_name,
+        media_type=MediaType(document.media_type),
+        size_bytes=document.size_bytes,
+        status=DocumentStatus(document.status),
+        visibility=Visibility(document.visibility),
+        domain=document.domain,
+        owner_id=document.owner_id,
+        owner_name=owner_name or "",
+        created_at=document.created_at,
+        failure=Failure.stored(error),
+        job_id=job_id,
+        chunk_count=chunk_count,
+        deleted_at=document.deleted_at,
+        can_edit=person.is_admin or document.owner_id == person.id,
+        warnings=tuple(warnings or ()),
+    )
+
+
+def list_documents(
+    session: Session,
+    person: Person,
+    *,
+    filters: DocumentFilter,
+    cursor: str | None,
+    limit: int,
+) -> DocumentPage:
+    """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
+    statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_(None))
+    return _page(session, person, statement, DocumentRow.created_at, cursor=cursor, limit=limit)
+
+
+def _page(
+    session: Session,
+    person: Person,
+    statement: Select[Any],
+    at: InstrumentedAttribute[datetime] | InstrumentedAttribute[datetime | None],
+    *,
+    cursor: str | None,
+    limit: int,
+) -> DocumentPage:
+    """A page of summaries by `at`, a column that a summary has under its name."""
+    total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
+    items, next_cursor = latest_first(
+        session,
+        statement,
+        at,
+        DocumentRow.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=lambda row: _to_summary(row, person),
+        place=lambda one: (getattr(one, at.key), one.id),
+    )
+    return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
+
+
+def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
+    if filters.status:
+        statement = statement.where(DocumentRow.status == filters.status.value)
+    if filters.media_type:
+        statement = statement.where(DocumentRow.media_type == filters.media_type.value)
+    if filters.domain:
+        statement = statement.where(DocumentRow.domain == filters.domain)
+    if filters.title_contains:
+        statement = statement.where(
+            DocumentRow.title.icontains(filters.title_contains, autoescape=True)
+        )
+    return statement
+
+
+def list_domains(session: Session, person: Person) -> list[str]:
+    """Domains of documents that a person may see, in order."""
+    return list(
+        session.scalars(
+            select(DocumentRow.domain)
+            .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+            .where(
+                CollectionRow.name == PORTAL_COLLECTION,
+                DocumentRow.deleted_at.is_(None),
+                DocumentRow.domain.is_not(None),
+                visible_to(person),
+            )
+            .distinct()
+            .order_by(DocumentRow.domain)
+        )
+    )
+
+
+def list_trash(
+    session: Session,
+    person: Person,
+    *,
+    filters: DocumentFilter,
+    cursor: str | None,
+    limit: int,
+) -> DocumentPage:
+    """Deleted documents that a person may restore, the last deleted first. Raises
+    MalformedRequest on a bad cursor."""
+    statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_not(None))
+    if not person.is_admin:
+        statement = statement.where(DocumentRow.owner_id == person.id)
+    return _page(session, person, statement, DocumentRow.deleted_at, cursor=cursor, limit=limit)
+
+
+def find_summary(
+    session: Session, person: Person, document_id: UUID, *, deleted: bool = False
+) -> DocumentSummary | None:
+    """A document that a person may see, or with `deleted` one in the trash."""
+    statement = _summaries(person).where(DocumentRow.id == document_id)
+    in_trash = DocumentRow.deleted_at.is_not(None)
+    if deleted and not person.is_admin:
+        # A trash is its owner's: to everyone else what lies in it is gone.
+        statement = statement.where(DocumentRow.owner_id == person.id)
+    row = session.execute(statement.where(in_trash if deleted else ~in_trash)).one_or_none()
+    return _to_summary(row, person) if row else None
+
+
+def list_summaries(
+    session: Session, person: Person, document_ids: Sequence[UUID]
+) -> list[DocumentSummary]:
+    """Those of these documents that a person may see and that are not in the trash."""
+    statement = _summaries(person).where(
+        DocumentRow.id.in_(document_ids), DocumentRow.deleted_at.is_(None)
+    )
+    return [_to_summary(row, person) for row in session.execute(statement)]
+
+
+def find_detail(session: Session, person: Person, document_id: UUID) -> DocumentDetail | None:
+    """A document with what is known of its searchable text, without the text itself."""
+    summary = find_summary(session, person, document_id)
+    if summary is None:
+        return None
+    row = session.execute(
+        select(
+            DocumentRow.sha256,
+            DocumentRevisionRow.id,
+            DocumentRevisionRow.extractor,
+            DocumentRevisionRow.encoding,
+            func.jsonb_array_length(DocumentRevisionRow.pages),
+            DocumentRevisionRow.character_count,
+        )
+        .select_from(DocumentRow)
+        .outerjoin(JobRow, JobRow.id == DocumentRow.current_job_id)
+        .outerjoin(DocumentRevisionRow, DocumentRevisionRow.id == JobRow.revision_id)
+        .where(DocumentRow.id == document_id)
+    ).one()
+    return DocumentDetail(
+        summary=summary,
+        sha256=row[0],
+        revision_id=row[1],
+        extractor=row[2],
+        encoding=row[3],
+        page_count=row[4] or 0,
+        character_count=row[5] or 0,
+    )
+
+
+def find_duplicate(
+    session: Session, *, owner_id: UUID, sha256: str, other_than: UUID | None = None
+) -> UUID | None:
+    """A document of the same owner with the same bytes, or with a new version of these bytes that
+    is being read, which is neither deleted nor failed."""
+    being_read = (
+        select(JobRow.document_id)
+        .join(StoredFileRow, StoredFileRow.id == JobRow.file_id)
+        .where(
+            StoredFileRow.sha256 == sha256,
+            JobRow.status.in_([status.value for status in UNFINISHED]),
+        )
+    )
+    live = (
+        select(DocumentRow.id)
+        .where(
+            DocumentRow.owner_id == owner_id,
+            DocumentRow.deleted_at.is_(None),
+            DocumentRow.status != DocumentStatus.FAILED.value,
+            DocumentRow.id.is_distinct_from(other_than),
+        )
+        .order_by(DocumentRow.created_at, DocumentRow.id)
+        .limit(1)
+    )
+    # One after the other: joined by OR, neither would use its index.
+    present = session.scalar(live.where(DocumentRow.sha256 == sha256))
+    return present or session.scalar(live.where(DocumentRow.id.in_(being_read)))
+
+
+def lock_content(session: Session, *, owner_id: UUID, sha256: str) -> None:
+    """Let one upload of the same bytes by the same owner pass at a time."""
+    session.execute(
+        select(func.pg_advisory_xact_lock(func.hashtextextended(f"{owner_id} {sha256}", 0)))
+    )
+
+
+def get_document(session: Session, document_id: UUID) -> DocumentRow | None:
+    return session.get(DocumentRow, document_id)
+
+
+def set_deleted(session: Session, document_id: UUID, *, deleted: bool) -> None:
+    """Put a document into the trash, or take it out."""
+    session.execute(
+        update(DocumentRow)
+        .where(DocumentRow.id == document_id)
+        .values(deleted_at=func.now() if deleted else None, updated_at=func.now())
+    )
+
+
+def is_deleted(session: Session, document_id: UUID) -> bool:
+    return bool(session.scalar(select(DocumentRow.deleted_at).where(DocumentRow.id == document_id)))
+
+
+def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:
+    """The row, held until the transaction ends. What refers to it may be added meanwhile: a large
+    file can take long to be stored."""
+    return session.scalar(
+        select(DocumentRow).where(DocumentRow.id == document_id).with_for_update(key_share=True)
+    )
+
+
+def lock_for_purge(session: Session, document_id: UUID) -> None:
+    """Hold a document until the transaction ends, also against what is about to cite it
+    (`citations.hold_documents`)."""
+    session.execute(select(DocumentRow.id).where(DocumentRow.id == document_id).with_for_update())
+
+
+def set_status(
+    session: Session, document_id: UUID, status: DocumentStatus, failure: Failure | None = None
+) -> None:
+    error = failure.as_json() if failure else None
+    session.execute(
+        update(DocumentRow)
+        .where(DocumentRow.id == document_id)
+        .values(status=status.value, error=error, updated_at=func.now())
+    )
+
+
+def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
+    """Make one ingestion the searchable one and drop the chunks of those before it."""
+    terms = vocabulary.terms_of_other_jobs(session, document_id, job_id)
+    session.execute(
+        update(DocumentRow)
+        .where(DocumentRow.id == document_id)
+        .values(
+            current_job_id=job_id,
+            status=DocumentStatus.READY.value,
+            error=None,
+            updated_at=func.now(),
+        )
+    )
+    session.execute(
+        delete(DocumentChunkRow).where(
+            DocumentChunkRow.document_id == document_id, DocumentChunkRow.job_id != job_id
+        )
+    )
+    vocabulary.forget_unused(session, terms)
+
+
+def lock_forgotten(
+    session: Session, *, before: datetime, other_than: Collection[UUID] = ()
+) -> UUID | None:
+    """A document that lies in the trash since before then, the longest of all, held until the
+    transaction ends; none that somebody else holds."""
+    return session.scalar(
+        select(DocumentRow.id)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(
+            CollectionRow.name == PORTAL_COLLECTION,
+            DocumentRow.deleted_at < before,
+            DocumentRow.purged_at.is_(None),
+            DocumentRow.id.not_in(other_than),
+        )
+        .order_by(DocumentRow.deleted_at, DocumentRow.id)
+        .limit(1)
+        .with_for_update(of=DocumentRow, skip_locked=True)
+    )
+
+
+def purge(session: Session, document_id: UUID) -> None:
+    """Erase text, chunks, vectors and files; title, hash and dates stay for old citations, out of
+    which its words are to be taken before (portal.services.documents.erasing)."""
+    terms = vocabulary.terms_of_other_jobs(session, document_id, None)
+    files.delete_files_of(session, document_id)
+    session.execute(delete(JobRow).where(JobRow.document_id == document_id))
+    session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.document_id == document_id))
+    vocabulary.forget_unused(session, terms)
+    session.execute(
+        delete(DocumentRevisionRow).where(DocumentRevisionRow.document_id == document_id)
+    )
+    session.execute(
+        update(DocumentRow)
+        .where(DocumentRow.id == document_id)
+        .values(purged_at=func.now(), current_job_id=None, error=None)
+    )

@@ -1,0 +1,191 @@
+"""The switches of documents: a person's own and those of a conversation, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import TextClause, delete, func, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import MediaType
+from portal.domain.people import Person
+from portal.domain.selection import DocumentSwitch, SelectionPage
+from portal.store.cursors import make_cursor, read_cursor
+from portal.store.documents.selection import (
+    ENABLED,
+    SELECTION_JOINS,
+    VISIBLE_WHERE,
+    selection_binds,
+)
+from portal.store.models import ConversationDocumentOverrideRow, UserDocumentDefaultRow
+
+_SEEN = f"""
+    FROM documents d
+    JOIN collections c ON c.id = d.collection_id AND c.name = 'portal' {SELECTION_JOINS}
+    WHERE {VISIBLE_WHERE}
+"""
+# A key that ends in the id: titles need not differ.
+_ORDER = "lower(d.title), d.id"
+_COLUMNS = "d.id, d.title, lower(d.title) AS sort_key, d.media_type, "
+_SWITCHES = f"SELECT {_COLUMNS} user_default.enabled AS mine, override.enabled AS here {_SEEN}"
+_ONE = text(f"{_SWITCHES} AND d.id = :document_id")
+_SOME = text(f"{_SWITCHES} AND d.id = ANY(:ids)")
+_COUNTS = text(f"SELECT count(*) FILTER (WHERE {ENABLED}), count(*) {_SEEN}")
+# In the order of ids, which is the order of their text in hexadecimal.
+_SNAPSHOT = text(
+    f"""
+    SELECT count(*) FILTER (WHERE {ENABLED}), count(*),
+           encode(sha256(convert_to(COALESCE(
+               string_agg(CAST(d.id AS text), E'\\n' ORDER BY d.id) FILTER (WHERE {ENABLED}),
+               ''), 'UTF8')), 'hex')
+    {_SEEN}
+    """
+)
+
+
+def list_switches(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    *,
+    contains: str,
+    cursor: str | None,
+    limit: int,
+) -> SelectionPage:
+    """Documents that a person may see with their switches, by title; outside a conversation with
+    the person's own alone. Raises MalformedRequest on a bad cursor."""
+    binds = selection_binds(person, conversation_id) | {"limit": limit + 1}
+    enabled_count, total_count = count(session, person, conversation_id)
+    if contains:
+        binds["pattern"] = f"%{_literal(contains)}%"
+    if cursor:
+        binds["after_key"], binds["after_id"] = read_cursor(cursor, str)
+    statement = _list_statement(is_narrowed=bool(contains), goes_on=bool(cursor))
+    rows = session.execute(statement, binds).all()
+    more = len(rows) > limit
+    last = rows[limit - 1] if more else None
+    return SelectionPage(
+        items=tuple(_to_switch(row) for row in rows[:limit]),
+        enabled_count=enabled_count,
+        total_count=total_count,
+        next_cursor=make_cursor(last.sort_key, last.id) if last is not None else None,
+    )
+
+
+def _list_statement(*, is_narrowed: bool, goes_on: bool) -> TextClause:
+    narrowed = "AND d.title ILIKE :pattern" if is_narrowed else ""
+    after = "AND (lower(d.title), d.id) > (:after_key, :after_id)" if goes_on else ""
+    return text(f"{_SWITCHES} {narrowed} {after} ORDER BY {_ORDER} LIMIT :limit")
+
+
+def _literal(words: str) -> str:
+    """Words for LIKE, in which its own signs mean themselves."""
+    return words.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+
+
+def _to_switch(row: Any) -> DocumentSwitch:
+    return DocumentSwitch(
+        document_id=row.id,
+        title=row.title,
+        media_type=MediaType(row.media_type),
+        user_default=row.mine,
+        override=row.here,
+    )
+
+
+def find_switch(
+    session: Session, person: Person, conversation_id: UUID | None, document_id: UUID
+) -> DocumentSwitch | None:
+    """One document's switches, None for what the person may not see."""
+    binds = selection_binds(person, conversation_id) | {"document_id": document_id}
+    row = session.execute(_ONE, binds).one_or_none()
+    return _to_switch(row) if row else None
+
+
+def find_switches(
+    session: Session, person: Person, document_ids: Sequence[UUID]
+) -> dict[UUID, DocumentSwitch]:
+    """A person's own switches of those of these documents that they may see."""
+    binds = selection_binds(person, None) | {"ids": list(document_ids)}
+    return {row.id: _to_switch(row) for row in session.execute(_SOME, binds)}
+
+
+def count(session: Session, person: Person, conversation_id: UUID | None) -> tuple[int, int]:
+    """How many documents are on, and of how many that the person may see."""
+    row = session.execute(_COUNTS, selection_binds(person, conversation_id)).one()
+    return row[0], row[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was switched on at one moment. `selection_hash` is SHA-256, in hexadecimal, over the
+    ids of the documents that counted, sorted and joined by line feeds."""
+
+    enabled_count: int
+    document_count: int
+    selection_hash: str
+
+
+def snapshot(session: Session, person: Person, conversation_id: UUID | None) -> Snapshot:
+    """What counts for a person in a conversation, right now."""
+    row = session.execute(_SNAPSHOT, selection_binds(person, conversation_id)).one()
+    return Snapshot(*row)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+_Switch = UserDocumentDefaultRow | ConversationDocumentOverrideRow
+# Rows are locked in one order, so that two who press "all off" do not wait for each other.
+_SET_ALL = text(
+    f"""
+    INSERT INTO conversation_document_overrides (conversation_id, document_id, enabled)
+    SELECT :conversation_id, d.id, :enabled {_SEEN} ORDER BY d.id
+    ON CONFLICT (conversation_id, document_id)
+    DO UPDATE SET enabled = excluded.enabled, updated_at = now()
+    """
+)
+
+
+def set_default(
+    session: Session, person_id: UUID, document_id: UUID, *, enabled: bool | None
+) -> None:
+    """Switch a document for a person; None takes the switch away."""
+    key = {"user_id": person_id, "document_id": document_id}
+    _set(session, UserDocumentDefaultRow, key, enabled=enabled)
+
+
+def set_override(
+    session: Session, conversation_id: UUID, document_id: UUID, *, enabled: bool | None
+) -> None:
+    """Switch a document in a conversation; None takes the switch away."""
+    key = {"conversation_id": conversation_id, "document_id": document_id}
+    _set(session, ConversationDocumentOverrideRow, key, enabled=enabled)
+
+
+def _set(
+    session: Session, table: type[_Switch], key: Mapping[str, UUID], *, enabled: bool | None
+) -> None:
+    if enabled is None:
+        session.execute(delete(table).filter_by(**key))
+        return
+    changed = {"enabled": enabled, "updated_at": func.now()}
+    row = insert(table).values(**key, enabled=enabled)
+    session.execute(row.on_conflict_do_update(index_elements=list(key), set_=changed))
+
+
+def set_all_overrides(
+    session: Session, person: Person, conversation_id: UUID, *, enabled: bool | None
+) -> None:
+    """Switch every document that the person may see in a conversation; None takes all of its
+    switches away."""
+    if enabled is None:
+        session.execute(
+            delete(ConversationDocumentOverrideRow).filter_by(conversation_id=conversation_id)
+        )
+    else:
+        binds = selection_binds(person, conversation_id) | {"enabled": enabled}
+        session.execute(_SET_ALL, binds)

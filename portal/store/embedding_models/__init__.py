@@ -1,0 +1,1 @@
+"""SQL of embedding models and their partitions."""

@@ -1,0 +1,315 @@
+"""Filling a model's partition beside the one that serves, and what is told of how far it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, Update, func, select, text, update
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from portal.domain import locks
+from portal.domain.documents import Failure
+from portal.domain.embedding import Vector
+from portal.observability import tracing
+from portal.settings import SearchSettings
+from portal.store.documents import chunks as chunk_store
+from portal.store.documents.queue import LOWEST_PRIORITY
+from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.embedding_models import language_axis
+from portal.store.embedding_models.registry import RegisteredModel, list_models, lock_registry
+from portal.store.embedding_models.switches import IS_MISSING, PORTAL_CHUNKS, patiently, read_size
+from portal.store.embedding_models.vector_index import (
+    build_aside,
+    is_current,
+    replace,
+    shape_for,
+    standing_indexes,
+)
+from portal.store.models import EmbeddingModelRow
+from portal.store.session import Database
+
+BUILD_QUEUE = "models"
+BUILD_TASK = "build_model"
+
+_NIL = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingChunk:
+    id: UUID
+    document_id: UUID
+    job_id: UUID
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuildState:
+    """How far the building of a model is, as last noted. `stage` is None when nobody builds."""
+
+    stage: str | None
+    done: int
+    total: int
+    failure: Failure | None
+    comparison: dict[str, Any] | None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.stage not in {None, "failed"}
+
+
+def missing_chunks(
+    session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
+) -> list[MissingChunk]:
+    """The next chunks without a vector, by id, which is what `after` goes on from: looking from
+    the start each time would pass over all that is done already."""
+    rows = session.execute(
+        text(
+            f"""
+            SELECT c.id, c.document_id, c.job_id, c.content FROM {PORTAL_CHUNKS}
+            WHERE c.id > :after AND {IS_MISSING.format(partition=model.partition)}
+            ORDER BY c.id LIMIT :limit
+            """
+        ),
+        {"collection": PORTAL_COLLECTION, "after": after or _NIL, "limit": limit},
+    )
+    return [MissingChunk(*row) for row in rows]
+
+
+def add_missing(
+    session: Session, model: RegisteredModel, chunks: Sequence[MissingChunk], vectors: Vector
+) -> int:
+    """Store vectors (len(chunks), dimensions) of those chunks that are still there and that nobody
+    else has embedded meanwhile; gives how many that were."""
+    # Held until the transaction ends, so that none is deleted between here and there.
+    query = f"""
+        SELECT c.id FROM document_chunks c
+        WHERE c.id = ANY(:ids) AND {IS_MISSING.format(partition=model.partition)}
+        ORDER BY c.id FOR KEY SHARE OF c
+    """
+    left = set(session.scalars(text(query), {"ids": [chunk.id for chunk in chunks]}))
+    places = [place for place, chunk in enumerate(chunks) if chunk.id in left]
+    by_job: dict[tuple[UUID, UUID], list[int]] = {}
+    for place in places:
+        by_job.setdefault((chunks[place].document_id, chunks[place].job_id), []).append(place)
+    for (document_id, job_id), own in by_job.items():
+        chunk_store.add_embeddings(
+            session,
+            model_id=model.id,
+            document_id=document_id,
+            job_id=job_id,
+            chunk_ids=[chunks[place].id for place in own],
+            vectors=vectors[own],
+        )
+    return len(places)
+
+
+@contextmanager
+def building(engine: Engine, model: RegisteredModel) -> Iterator[Connection | None]:
+    """A connection without transactions, as concurrent index builds need, that holds the right to
+    build this model; None when another process builds it.
+
+    The server lets go of the right when the process dies, however it dies.
+    """
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        key = {"lock": locks.MODEL_BUILD, "model": model.id}
+        held = connection.execute(text("SELECT pg_try_advisory_lock(:lock, :model)"), key).scalar()
+        try:
+            yield connection if held else None
+        finally:
+            if held:
+                # A server that is gone has let go of it already.
+                with suppress(DBAPIError):
+                    connection.execute(text("SELECT pg_advisory_unlock(:lock, :model)"), key)
+
+
+def bring_index_up_to_date(
+    database: Database,
+    connection: Connection,
+    model: RegisteredModel,
+    search: SearchSettings,
+    *,
+    axis: Vector | None = None,
+) -> None:
+    """See that the partition's index is as the settings want it and, where the model's direction of
+    language is known, shortened along this `axis` (dimensions,); a new one is built aside, while
+    others read and write, and takes the place of the old one in one transaction.
+
+    `connection` has no transactions.
+    """
+    with database.begin() as session:
+        lock_registry(session)
+        axis_name = model.shape.axis
+        if axis is not None:
+            axis_name = language_axis.ensure(session, model.id, axis, standing=axis_name)
+        shape = shape_for(search, model.dimensions, axis_name)
+        size = read_size(session, model)
+    if (
+        shape == model.shape
+        and size.index is not None
+        and is_current(size.index, model.partition, shape, search, size.vectors)
+    ):
+        return
+    name = build_aside(
+        connection, model.partition, shape, model.dimensions, search, rows=size.vectors
+    )
+
+    def put_in_place(session: Session) -> None:
+        lock_registry(session)
+        replace(session, model.partition, name, shape.method)
+        # Searches read this to know what to order by: it changes with the index.
+        session.execute(
+            _this(model).values(
+                index_method=shape.method, vector_type=shape.vector_type, index_axis=shape.axis
+            )
+        )
+
+    patiently(database, put_in_place)
+
+
+def lacks_index(session: Session, model: RegisteredModel) -> bool:
+    """Whether searches by a model go through all of its vectors, if it has any: an IVFFlat index
+    needs them to find its centres."""
+    if any(index.is_valid for index in standing_indexes(session, model.partition)):
+        return False
+    return bool(session.scalar(text(f"SELECT EXISTS (SELECT FROM {model.partition})")))
+
+
+@dataclass(frozen=True, slots=True)
+class MissingLook:
+    """Whether some of the passages that were looked at have no vector; `last` is the last one's
+    id, None when there are none behind it."""
+
+    is_some: bool
+    last: UUID | None
+
+
+def look_for_missing(
+    session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
+) -> MissingLook:
+    """Look whether the next `limit` passages, by id, all have a vector by a model."""
+    row = session.execute(
+        text(
+            f"""
+            SELECT count(*) AS looked_at, (array_agg(c.id ORDER BY c.id DESC))[1] AS last,
+                   COALESCE(bool_or(e.chunk_id IS NULL), FALSE) AS is_some
+            FROM (SELECT c.id FROM {PORTAL_CHUNKS} WHERE c.id > :after ORDER BY c.id LIMIT :limit) c
+            LEFT JOIN {model.partition} e ON e.chunk_id = c.id
+            """
+        ),
+        {"collection": PORTAL_COLLECTION, "after": after or _NIL, "limit": limit},
+    ).one()
+    return MissingLook(row.is_some, row.last if row.looked_at == limit else None)
+
+
+def has_failed_lately(session: Session, model: RegisteredModel, *, within_s: float) -> bool:
+    """Whether the last build of a model failed, and not long ago."""
+    query = (
+        "SELECT stage = 'failed' AND noted_at > now() - make_interval(secs => :within_s)"
+        " FROM embedding_models WHERE id = :id"
+    )
+    return bool(session.scalar(text(query), {"id": model.id, "within_s": within_s}))
+
+
+def set_status(session: Session, model: RegisteredModel, status: str) -> None:
+    session.execute(_this(model).values(status=status))
+
+
+def note_progress(
+    session: Session,
+    model: RegisteredModel,
+    stage: str | None,
+    *,
+    done: int = 0,
+    total: int = 0,
+    failure: Failure | None = None,
+) -> None:
+    session.execute(
+        _this(model).values(
+            stage=stage,
+            done_count=done,
+            total_count=total,
+            error=failure.as_json() if failure else None,
+            noted_at=func.now(),
+        )
+    )
+
+
+def note_comparison(session: Session, model: RegisteredModel, comparison: dict[str, Any]) -> None:
+    session.execute(_this(model).values(comparison=comparison))
+
+
+def read_build(session: Session, model: RegisteredModel) -> BuildState:
+    row = session.get_one(EmbeddingModelRow, model.id, populate_existing=True)
+    failure = Failure.stored(row.error)
+    return BuildState(row.stage, row.done_count, row.total_count, failure, row.comparison)
+
+
+def is_queued(session: Session, model: RegisteredModel) -> bool:
+    """Whether the queue holds a build of this model that some worker will do, or does."""
+    return bool(
+        session.scalar(
+            text(
+                """
+                SELECT EXISTS (
+                    SELECT 1 FROM procrastinate_jobs
+                    WHERE status IN ('todo', 'doing') AND task_name = :task
+                      AND args->>'name' = :name
+                )
+                """
+            ),
+            {"task": BUILD_TASK, "name": model.name},
+        )
+    )
+
+
+def enqueue_build(session: Session, model: RegisteredModel) -> None:
+    """Queue a slice of work on a model, once. Documents that wait to be read go first, and slices
+    of one model never run side by side."""
+    session.execute(
+        text(
+            """
+            SELECT procrastinate_defer_jobs_v1(ARRAY[
+                CAST(ROW(CAST(:queue AS varchar), CAST(:task AS varchar), :priority, :lock, NULL,
+                         CAST(:args AS jsonb), NULL) AS procrastinate_job_to_defer_v1)
+            ])
+            WHERE NOT EXISTS (
+                SELECT 1 FROM procrastinate_jobs
+                WHERE status = 'todo' AND task_name = :task AND args->>'name' = :name
+            )
+            """
+        ),
+        {
+            "queue": BUILD_QUEUE,
+            "task": BUILD_TASK,
+            "priority": LOWEST_PRIORITY,
+            "name": model.name,
+            "lock": f"{BUILD_TASK}:{model.id}",
+            "args": json.dumps({"name": model.name, "origin": tracing.origin()}),
+        },
+    )
+
+
+def unfinished_without_queue_entry(session: Session) -> list[RegisteredModel]:
+    """Models whose building began and that nothing in the queue goes on with."""
+    building_now = set(
+        session.scalars(
+            select(EmbeddingModelRow.id).where(
+                EmbeddingModelRow.stage.in_(["queued", "embedding", "indexing", "comparing"])
+            )
+        )
+    )
+    return [
+        model
+        for model in list_models(session)
+        if model.id in building_now and not is_queued(session, model)
+    ]
+
+
+def _this(model: RegisteredModel) -> Update:
+    return update(EmbeddingModelRow).where(EmbeddingModelRow.id == model.id)

@@ -1,0 +1,80 @@
+"""Stored passages with their vectors by one model, and the constants that were made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.domain.embedding import Vector
+from portal.store.embedding_models.registry import RegisteredModel
+
+_SEARCHABLE = "documents d WHERE d.current_job_id = e.job_id AND d.deleted_at IS NULL"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledVectors:
+    """Vectors (n, dim) of passages, and the language of each."""
+
+    vectors: Vector
+    languages: tuple[str, ...]
+
+
+def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> SampledVectors:
+    """Searchable passages from all over the corpus, the same ones each time."""
+    statement = f"""
+        SELECT c.language, CAST(e.embedding AS text) AS vector
+        FROM (
+            SELECT e.chunk_id, e.embedding FROM {model.partition} e
+            WHERE EXISTS (SELECT 1 FROM {_SEARCHABLE})
+            ORDER BY md5(CAST(e.chunk_id AS text)) LIMIT :limit
+        ) e
+        JOIN document_chunks c ON c.id = e.chunk_id
+    """
+    rows = session.execute(text(statement), {"limit": limit}).all()
+    vectors = np.array([_vector(row.vector) for row in rows], dtype=np.float32)
+    return SampledVectors(vectors, tuple(row.language for row in rows))
+
+
+def sample_passages(
+    session: Session, model: RegisteredModel, *, limit: int
+) -> tuple[list[str], Vector]:
+    """Some passages, the same ones each time, and their vectors (n, dim) by the model."""
+    statement = f"""
+        SELECT c.content, CAST(e.embedding AS text) AS vector
+        FROM {model.partition} e JOIN document_chunks c ON c.id = e.chunk_id
+        ORDER BY e.chunk_id LIMIT :limit
+    """
+    rows = session.execute(text(statement), {"limit": limit}).all()
+    vectors = np.array([_vector(row.vector) for row in rows], dtype=np.float32)
+    return [row.content for row in rows], vectors
+
+
+def count_passages(session: Session, model: RegisteredModel) -> int:
+    """Searchable passages with vectors by the model."""
+    statement = f"""
+        SELECT count(*) FROM {model.partition} e WHERE EXISTS (SELECT 1 FROM {_SEARCHABLE})
+    """
+    return int(session.execute(text(statement)).scalar_one())
+
+
+def read_constants(session: Session, model: RegisteredModel) -> dict[str, Any] | None:
+    statement = text("SELECT calibration FROM embedding_models WHERE id = :id")
+    found: dict[str, Any] | None = session.execute(statement, {"id": model.id}).scalar_one_or_none()
+    return found
+
+
+def keep_constants(session: Session, model: RegisteredModel, constants: Mapping[str, Any]) -> None:
+    session.execute(
+        text("UPDATE embedding_models SET calibration = CAST(:made AS jsonb) WHERE id = :id"),
+        {"made": json.dumps(constants), "id": model.id},
+    )
+
+
+def _vector(literal: str) -> Vector:
+    return np.fromstring(literal.strip("[]"), dtype=np.float32, sep=",")

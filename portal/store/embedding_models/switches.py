@@ -1,0 +1,136 @@
+"""Naming another model that serves, and dropping one that does not: moments, in one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session
+
+from portal.errors import DatabaseUnavailable
+from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.embedding_models import language_axis
+from portal.store.embedding_models.registry import RegisteredModel, list_models
+from portal.store.embedding_models.vector_index import StandingIndex, standing_indexes
+from portal.store.models import CollectionRow, EmbeddingModelRow
+from portal.store.session import Database, is_lock_timeout
+
+_LOCK_TIMEOUT_MS = 500
+_LOCK_ATTEMPTS = 30
+_LOCK_PAUSE_S = 0.2
+
+Result = TypeVar("Result")
+
+# What there is to embed: documents in the trash too, for they may come back, and those whose
+# ingestion is still under way.
+PORTAL_CHUNKS = """
+    document_chunks c JOIN collections l ON l.id = c.collection_id AND l.name = :collection
+"""
+IS_MISSING = "NOT EXISTS (SELECT 1 FROM {partition} e WHERE e.chunk_id = c.id)"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many chunks there are, and how many of them have no vector by a model."""
+
+    chunks: int
+    missing: int
+
+
+def patiently(database: Database, action: Callable[[Session], Result]) -> Result:
+    """Do in one transaction what needs tables for itself for a moment. A lock that does not come
+    at once is given up and asked for again: one that waits holds up every search behind it. Raises
+    DatabaseUnavailable when it never comes."""
+    for attempt in range(1, _LOCK_ATTEMPTS + 1):
+        try:
+            with database.begin() as session:
+                session.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_MS}ms'"))
+                return action(session)
+        except DatabaseUnavailable as error:
+            if attempt == _LOCK_ATTEMPTS or not is_lock_timeout(error):
+                raise
+            time.sleep(_LOCK_PAUSE_S)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def coverage(session: Session, model: RegisteredModel) -> Coverage:
+    row = session.execute(
+        text(
+            f"SELECT count(*) AS chunks, count(*) FILTER (WHERE "
+            f"{IS_MISSING.format(partition=model.partition)}) AS missing FROM {PORTAL_CHUNKS}"
+        ),
+        {"collection": PORTAL_COLLECTION},
+    ).one()
+    return Coverage(row.chunks, row.missing)
+
+
+def serve_by(session: Session, model: RegisteredModel) -> None:
+    """Let searches use this model from the next one on; the one before is kept as it is."""
+    session.execute(
+        update(EmbeddingModelRow)
+        .where(EmbeddingModelRow.status == "active", EmbeddingModelRow.id != model.id)
+        .values(status="retired", retired_at=func.now())
+    )
+    session.execute(
+        update(EmbeddingModelRow)
+        .where(EmbeddingModelRow.id == model.id)
+        .values(status="active", activated_at=func.now(), retired_at=None)
+    )
+    session.execute(
+        update(CollectionRow)
+        .where(CollectionRow.name == PORTAL_COLLECTION)
+        .values(embedding_model_id=model.id)
+    )
+
+
+def find_previous(session: Session) -> RegisteredModel | None:
+    """The model that served last before this one, while it is kept."""
+    retired = [model for model in list_models(session) if model.retired_at is not None]
+    # By id too: two switches within one tick of the clock still have an order.
+    return max(retired, key=lambda m: (m.retired_at or m.activated_at, m.id), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    vectors: int
+    size_bytes: int
+    index: StandingIndex | None
+
+
+def read_size(session: Session, model: RegisteredModel) -> Size:
+    """What a model's partition holds, and its index if it has one that can be used."""
+    row = session.execute(
+        text(
+            f"SELECT count(*) AS vectors, pg_total_relation_size('{model.partition}') AS size"
+            f" FROM {model.partition}"
+        )
+    ).one()
+    usable = [i for i in standing_indexes(session, model.partition) if i.is_valid]
+    return Size(row.vectors, row.size, usable[0] if usable else None)
+
+
+def drop_model(session: Session, model: RegisteredModel) -> None:
+    """Erase a model and its vectors; after it none serves, if it did."""
+    session.execute(
+        update(CollectionRow)
+        .where(CollectionRow.embedding_model_id == model.id)
+        .values(embedding_model_id=None)
+    )
+    session.execute(text(f"DROP TABLE {model.partition}"))
+    language_axis.drop(session, model.id)
+    session.delete(session.get_one(EmbeddingModelRow, model.id))
+    session.flush()
+
+
+def is_untried(session: Session, model: RegisteredModel) -> bool:
+    """Whether a model serves only because it was the first, and has embedded nothing yet."""
+    switched_to = session.scalar(
+        select(EmbeddingModelRow.activated_at > EmbeddingModelRow.created_at).where(
+            EmbeddingModelRow.id == model.id
+        )
+    )
+    has_vectors = session.scalar(text(f"SELECT EXISTS (SELECT 1 FROM {model.partition})"))
+    return not switched_to and not has_vectors

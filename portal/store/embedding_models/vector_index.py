@@ -1,0 +1,234 @@
+"""Indexes over vectors: what they are built on, and how a search must ask to be served by one.
+
+The cast must be the same in the index and in the query, for the planner matches expressions.
+Half precision halves the index and costs nothing that shows: the scores that are shown come from
+the full vectors. Above 4,000 dimensions pgvector indexes signs only, one bit a dimension; their
+order is rough, so several times as many are taken and put in order by the full vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, text
+from sqlalchemy.orm import Session
+
+from portal.settings import SearchSettings
+from portal.store.embedding_models import language_axis
+
+Method = Literal["hnsw", "ivfflat"]
+VectorType = Literal["halfvec", "vector", "bit"]
+Metric = Literal["cosine", "l2", "ip"]
+FloatArray = NDArray[np.floating[Any]]
+
+# What pgvector indexes, README of 0.8.
+MAX_VECTOR_DIMENSIONS = 2000
+MAX_HALFVEC_DIMENSIONS = 4000
+_OPERATORS: dict[Metric, str] = {"cosine": "<=>", "l2": "<->", "ip": "<#>"}
+# Signs alone order so roughly that this many times the wanted rows hold the true best ones.
+_BIT_CANDIDATE_FACTOR = 8
+# A number of lists that is off by less than this is not worth building anew.
+_LISTS_TOLERANCE = 4
+# pgvector's advice: a list for each thousand rows up to a million.
+_ROWS_A_LIST = 1000
+_MOST_LISTS = 32768
+
+
+@dataclass(frozen=True, slots=True)
+class IndexShape:
+    """How an index over vectors is built: its kind, what it keeps of each vector, what it orders
+    by, and the name of the `language_axis` along which its vectors are shortened, if they are.
+    Signs alone tell angles, whatever the metric."""
+
+    method: Method = "hnsw"
+    vector_type: VectorType = "halfvec"
+    metric: Metric = "cosine"
+    axis: str | None = None
+
+    @classmethod
+    def of(cls, method: str, vector_type: str, axis: str | None = None) -> IndexShape:
+        """The shape of an index over unit vectors that the registry's words name; the table lets
+        no others in."""
+        # Shortened vectors are of no common length: it is their inner product that tells.
+        metric: Metric = "ip" if axis else "cosine"
+        return cls(cast("Method", method), cast("VectorType", vector_type), metric, axis)
+
+    @property
+    def operator_class(self) -> str:
+        if self.vector_type == "bit":
+            return "bit_hamming_ops"
+        return f"{self.vector_type}_{self.metric}_ops"
+
+    @property
+    def candidate_factor(self) -> int:
+        return _BIT_CANDIDATE_FACTOR if self.vector_type == "bit" else 1
+
+    def indexed(self, vector: str, dimensions: int) -> str:
+        """The expression that the index is built on, of an SQL expression for a full vector."""
+        if self.axis:
+            vector = language_axis.shortened(self.axis, vector)
+        return self._kept(vector, dimensions)
+
+    def _kept(self, vector: str, dimensions: int) -> str:
+        if self.vector_type == "bit":
+            return f"CAST(binary_quantize({vector}) AS bit({dimensions}))"
+        return f"CAST({vector} AS {self.vector_type}({dimensions}))"
+
+    def distance(self, vector: str, question: str, dimensions: int) -> str:
+        """The distance that the index orders by, between an SQL expression for a full vector and
+        a bind that holds a VectorParameter."""
+        asked = f"CAST({question} AS vector)"
+        if self.axis:
+            asked = language_axis.stretched(self.axis, asked)
+        asked = self._kept(asked, dimensions)
+        operator = "<~>" if self.vector_type == "bit" else _OPERATORS[self.metric]
+        return f"({self.indexed(vector, dimensions)} {operator} {asked})"
+
+
+def shape_for(search: SearchSettings, dimensions: int, axis: str | None = None) -> IndexShape:
+    """The shape that the settings ask for, or the nearest that vectors of this length can have,
+    with the vectors shortened along an axis."""
+    vector_type: VectorType = search.vector_type
+    if vector_type == "vector" and dimensions > MAX_VECTOR_DIMENSIONS:
+        vector_type = "halfvec"
+    if vector_type == "halfvec" and dimensions > MAX_HALFVEC_DIMENSIONS:
+        vector_type = "bit"
+    return IndexShape.of(search.index, vector_type, axis)
+
+
+def index_name(partition: str, method: str) -> str:
+    return f"ix_{partition}_{method}"
+
+
+def options(shape: IndexShape, search: SearchSettings, rows: int = 0) -> dict[str, int]:
+    """The storage parameters of an index, by the settings and how many rows there are."""
+    if shape.method == "hnsw":
+        # pgvector refuses a graph whose nodes have more links than candidates to choose from.
+        candidates = max(search.hnsw.ef_construction, 2 * search.hnsw.m)
+        return {"m": search.hnsw.m, "ef_construction": candidates}
+    lists = search.ivfflat.lists or min(_MOST_LISTS, max(1, round(rows / _ROWS_A_LIST)))
+    return {"lists": lists}
+
+
+def create_statement(
+    partition: str,
+    shape: IndexShape,
+    dimensions: int,
+    search: SearchSettings,
+    *,
+    rows: int = 0,
+    name: str | None = None,
+    concurrently: bool = False,
+) -> str:
+    """CREATE INDEX for a partition. Nothing in it comes from outside: names are made of our own
+    numbers, the rest of bounded settings."""
+    parameters = ", ".join(f"{k} = {int(v)}" for k, v in options(shape, search, rows).items())
+    how = "CONCURRENTLY " if concurrently else ""
+    expression = shape.indexed("embedding", dimensions)
+    return (
+        f"CREATE INDEX {how}{name or index_name(partition, shape.method)} ON {partition}"
+        f" USING {shape.method} (({expression}) {shape.operator_class})"
+        f" WITH ({parameters})"
+    )
+
+
+def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:
+    """What a transaction must set for its scans to be right: `wanted` is the LIMIT of the leg.
+
+    `ef_search` below the LIMIT would cut results short; the iterative scan goes on when the
+    selection refuses what the index offers.
+    """
+    # Harmless to the other kind of index, so that a search need not know which it will meet.
+    return {
+        "hnsw.ef_search": str(min(1000, max(search.hnsw.ef_search, wanted))),
+        "hnsw.iterative_scan": "relaxed_order",
+        "hnsw.max_scan_tuples": str(search.hnsw.max_scan_tuples),
+        "ivfflat.probes": str(search.ivfflat.probes),
+        "ivfflat.iterative_scan": "relaxed_order",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class StandingIndex:
+    """An index over a partition's vectors, as the server has it."""
+
+    name: str
+    method: str
+    is_valid: bool
+    options: Mapping[str, int] = field(default_factory=dict)
+    size_bytes: int = 0
+
+
+def standing_indexes(connection: Connection | Session, partition: str) -> list[StandingIndex]:
+    rows = connection.execute(
+        text(
+            """
+            SELECT c.relname, m.amname, i.indisvalid, c.reloptions, pg_relation_size(c.oid) AS size
+            FROM pg_index i
+            JOIN pg_class c ON c.oid = i.indexrelid
+            JOIN pg_am m ON m.oid = c.relam
+            WHERE i.indrelid = to_regclass(:partition) AND m.amname IN ('hnsw', 'ivfflat')
+            ORDER BY c.relname
+            """
+        ),
+        {"partition": partition},
+    )
+    return [
+        StandingIndex(row.relname, row.amname, row.indisvalid, _read(row.reloptions), row.size)
+        for row in rows
+    ]
+
+
+def _read(reloptions: list[str] | None) -> dict[str, int]:
+    pairs = (option.split("=", 1) for option in reloptions or ())
+    return {name: int(value) for name, value in pairs}
+
+
+def is_current(
+    index: StandingIndex, partition: str, shape: IndexShape, search: SearchSettings, rows: int
+) -> bool:
+    """Whether an index stands as the settings want it. What it keeps of a vector is the
+    registry's to know, for both change in one transaction."""
+    if not index.is_valid or index.name != index_name(partition, shape.method):
+        return False
+    wanted = options(shape, search, rows)
+    if shape.method == "ivfflat" and not search.ivfflat.lists:
+        lists = index.options.get("lists", 0)
+        return lists <= wanted["lists"] * _LISTS_TOLERANCE and (
+            wanted["lists"] <= lists * _LISTS_TOLERANCE
+        )
+    return dict(index.options) == wanted
+
+
+def build_aside(
+    connection: Connection,
+    partition: str,
+    shape: IndexShape,
+    dimensions: int,
+    search: SearchSettings,
+    *,
+    rows: int,
+) -> str:
+    """Build an index beside the one that serves, while others read and write; gives its name.
+
+    `connection` has no transactions. What a build that was cut off left behind is removed.
+    """
+    name = f"{index_name(partition, shape.method)}_new"
+    statement = create_statement(
+        partition, shape, dimensions, search, rows=rows, name=name, concurrently=True
+    )
+    connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+    connection.execute(text(statement))
+    return name
+
+
+def replace(session: Session, partition: str, name: str, method: Method) -> None:
+    """Put the index `name` in the place of all others of the partition."""
+    for index in standing_indexes(session, partition):
+        if index.name != name:
+            session.execute(text(f"DROP INDEX {index.name}"))
+    session.execute(text(f"ALTER INDEX {name} RENAME TO {index_name(partition, method)}"))

@@ -1,0 +1,110 @@
+"""What operators look at: versions, counts, the state of indexes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.store.embedding_models.registry import COLLECTION_PROVIDER
+
+
+def read_revision(session: Session) -> str | None:
+    """The schema's revision, None before the first migration."""
+    if session.scalar(text("SELECT to_regclass('alembic_version')")) is None:
+        return None
+    revision = session.scalar(text("SELECT version_num FROM alembic_version"))
+    return str(revision) if revision else None
+
+
+def read_extensions(session: Session) -> dict[str, str]:
+    """Installed extensions with their versions, and PostgreSQL's own."""
+    rows = session.execute(
+        text(
+            """
+            SELECT extname, extversion FROM pg_extension
+            WHERE extname IN ('vector', 'pg_textsearch', 'pg_trgm', 'unaccent')
+            ORDER BY extname
+            """
+        )
+    )
+    server = session.scalar(text("SELECT current_setting('server_version')"))
+    return {"postgresql": str(server)} | {row.extname: row.extversion for row in rows}
+
+
+def read_counts(session: Session) -> dict[str, int]:
+    """Documents, searchable chunks, and chunks that the serving model has no vector for."""
+    row = (
+        session.execute(
+            text(
+                """
+            SELECT count(DISTINCT d.id) AS documents, count(c.id) AS chunks,
+                   count(c.id) FILTER (WHERE NOT EXISTS (
+                       SELECT 1 FROM chunk_embeddings e
+                       WHERE e.chunk_id = c.id AND e.model_id = collection.embedding_model_id
+                   )) AS missing_embeddings
+            FROM documents d
+            JOIN collections collection ON collection.id = d.collection_id
+            LEFT JOIN document_chunks c ON c.job_id = d.current_job_id
+            WHERE d.deleted_at IS NULL AND collection.name = 'portal'
+            """
+            )
+        )
+        .mappings()
+        .one()
+    )
+    return {name: int(value) for name, value in row.items()}
+
+
+def read_models(session: Session) -> list[dict[str, Any]]:
+    rows = session.execute(
+        text(
+            "SELECT name, provider, dimensions, status FROM embedding_models"
+            " WHERE provider <> :collection ORDER BY id"
+        ),
+        {"collection": COLLECTION_PROVIDER},
+    ).mappings()
+    return [dict(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """`jobs` by queue and status, `documents` by status, and how long the oldest upload that
+    nobody has begun to read waits, in seconds."""
+
+    jobs: dict[tuple[str, str], int]
+    documents: dict[str, int]
+    oldest_wait_s: float
+    live_workers: int
+
+
+def read_queue(session: Session, *, silent_after_s: float) -> QueueState:
+    """How much is to do, in one statement."""
+    rows = session.execute(
+        text(
+            """
+            SELECT 'job' AS kind, queue_name AS name, CAST(status AS text) AS status,
+                   CAST(count(*) AS double precision) AS amount
+              FROM procrastinate_jobs GROUP BY queue_name, status
+            UNION ALL
+            SELECT 'document', '', status, count(*) FROM documents
+             WHERE deleted_at IS NULL GROUP BY status
+            UNION ALL
+            SELECT 'wait', '', '', COALESCE(extract(epoch FROM now() - min(created_at)), 0)
+              FROM jobs WHERE status = 'queued'
+            UNION ALL
+            SELECT 'worker', '', '', count(*) FROM procrastinate_workers
+             WHERE last_heartbeat > now() - make_interval(secs => :silent_after_s)
+            """
+        ),
+        {"silent_after_s": silent_after_s},
+    ).all()
+    single = {row.kind: row.amount for row in rows}
+    return QueueState(
+        jobs={(row.name, row.status): int(row.amount) for row in rows if row.kind == "job"},
+        documents={row.status: int(row.amount) for row in rows if row.kind == "document"},
+        oldest_wait_s=float(single["wait"]),
+        live_workers=int(single["worker"]),
+    )

@@ -1,0 +1,74 @@
+"""What a search needs to know before it begins, in one reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import namedtuple_row
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.store.embedding_models.registry import REGISTERED_COLUMNS, RegisteredModel, registered
+from portal.store.search.enabled_sets import Versions
+from portal.store.search.keyword_index import STATE_COLUMNS, KeywordState, state_of
+from portal.store.search.tuning import fetch
+
+_CONTEXT = text(
+    f"""
+    SELECT {REGISTERED_COLUMNS}, {STATE_COLUMNS},
+           collections.id AS collection_id, collections.documents_version,
+           collections.corpus_version,
+           (SELECT md5(string_agg(CAST(corpus_version AS text), ' ' ORDER BY id))
+            FROM collections) AS words_version,
+           COALESCE(users.selection_version, 0) AS defaults_version,
+           COALESCE(conversations.selection_version, 0) AS overrides_version,
+           conversations.id IS NOT NULL AS has_conversation,
+           (SELECT jsonb_object_agg(key, value) FROM dynamic_config) AS config
+    FROM collections
+    LEFT JOIN embedding_models m ON m.id = collections.embedding_model_id
+    LEFT JOIN users ON users.id = :person_id
+    LEFT JOIN conversations ON conversations.id = :conversation_id
+                           AND conversations.user_id = :person_id
+    WHERE collections.name = 'portal'
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchContext:
+    """`config` are stored values of `dynamic_config`; `model` is the one that serves, None before
+    the first is registered; `has_conversation` when the conversation is the person's own;
+    `versions` are of what the person has switched on, `corpus_version` is of the passages,
+    `words_version` of those of all collections, for what a word weighs follows from all that
+    stands in the one index they share. Equal contexts give one request of one person equal
+    results: `services.search_cache` rests on that."""
+
+    config: dict[str, Any]
+    keywords: KeywordState
+    model: RegisteredModel | None
+    has_conversation: bool
+    versions: Versions
+    corpus_version: int
+    words_version: str
+
+
+def read_context(
+    session: Session, person_id: UUID, conversation_id: UUID | None, *, keyword_backend: str
+) -> SearchContext:
+    """What is in force right now; nothing of it may be kept for the next search."""
+    binds = {"person_id": person_id, "conversation_id": conversation_id}
+    row: Any
+    (row,) = fetch(session, _CONTEXT, binds, namedtuple_row)
+    return SearchContext(
+        config=row.config or {},
+        keywords=state_of(session, row, wanted=keyword_backend),
+        model=None if row.id is None else registered(row),
+        has_conversation=row.has_conversation,
+        versions=Versions(
+            row.collection_id, row.documents_version, row.defaults_version, row.overrides_version
+        ),
+        corpus_version=row.corpus_version,
+        words_version=row.words_version,
+    )

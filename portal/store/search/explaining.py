@@ -1,0 +1,108 @@
+"""What stands between a document and the results of a search, asked of one document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session
+
+from portal.domain.documents import DocumentSummary
+from portal.domain.people import Person
+from portal.store.documents import rows
+from portal.store.models import (
+    ChunkEmbeddingRow,
+    ConversationDocumentOverrideRow,
+    DocumentChunkRow,
+    DocumentRow,
+    UserDocumentDefaultRow,
+)
+from portal.store.search.query_filters import Narrowing
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """A document as far as it decides about searching it; None is a switch never touched."""
+
+    summary: DocumentSummary
+    has_text: bool
+    on_in_conversation: bool | None
+    on_by_default: bool | None
+
+
+def document_state(
+    session: Session, person: Person, document_id: UUID, *, conversation_id: UUID | None
+) -> DocumentState | None:
+    """None for what the person may not see, as for what does not exist. What lies in the trash is
+    seen by those who may restore it."""
+    summary = rows.find_summary(session, person, document_id)
+    summary = summary or rows.find_summary(session, person, document_id, deleted=True)
+    if summary is None:
+        return None
+    has_text = session.scalar(
+        select(DocumentRow.current_job_id.is_not(None)).where(DocumentRow.id == document_id)
+    )
+    by_default = session.get(UserDocumentDefaultRow, (person.id, document_id))
+    in_conversation = (
+        session.get(ConversationDocumentOverrideRow, (conversation_id, document_id))
+        if conversation_id
+        else None
+    )
+    return DocumentState(
+        summary=summary,
+        has_text=bool(has_text),
+        on_in_conversation=in_conversation.enabled if in_conversation else None,
+        on_by_default=by_default.enabled if by_default else None,
+    )
+
+
+def passes(session: Session, document_id: UUID, narrowing: Narrowing) -> bool:
+    """Whether some passage of a document satisfies all the conditions of a search."""
+    statement = f"""
+        SELECT EXISTS (
+            SELECT FROM documents d
+            JOIN document_chunks c ON c.job_id = d.current_job_id
+            WHERE d.id = :document_id {narrowing.documents} {narrowing.chunks}
+        )
+    """
+    binds = {"document_id": document_id, **narrowing.binds}
+    return bool(session.scalar(text(statement), binds))
+
+
+def is_embedded(session: Session, document_id: UUID, *, model_id: int) -> bool:
+    """Whether a model has a vector of any passage that is searched."""
+    return bool(
+        session.scalar(
+            select(
+                select(ChunkEmbeddingRow.chunk_id)
+                .join(DocumentRow, DocumentRow.current_job_id == ChunkEmbeddingRow.job_id)
+                .where(DocumentRow.id == document_id, ChunkEmbeddingRow.model_id == model_id)
+                .exists()
+            )
+        )
+    )
+
+
+def contents(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """The texts of passages."""
+    rows = session.execute(
+        select(DocumentChunkRow.id, DocumentChunkRow.content).where(
+            DocumentChunkRow.id.in_(chunk_ids)
+        )
+    )
+    return {row.id: row.content for row in rows}
+
+
+def contents_of(session: Session, document_id: UUID, *, limit: int) -> list[str]:
+    """The texts of a document's searchable passages, in reading order."""
+    return list(
+        session.scalars(
+            select(DocumentChunkRow.content)
+            .join(DocumentRow, DocumentRow.current_job_id == DocumentChunkRow.job_id)
+            .where(DocumentRow.id == document_id)
+            .order_by(DocumentChunkRow.chunk_index)
+            .limit(limit)
+        )
+    )

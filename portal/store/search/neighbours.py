@@ -1,0 +1,52 @@
+"""What stands before and after a passage in its document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import namedtuple_row
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.store.search.tuning import fetch
+from portal.text.joining import Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The passages around one, None at the ends of a section."""
+
+    before: Fragment | None = None
+    after: Fragment | None = None
+
+
+# Passages under another heading are about something else, and one that a program added has nothing
+# around it. The unique key (job_id, chunk_index) finds each neighbour.
+_NEIGHBOURS = text(
+    """
+    SELECT c.id, n.chunk_index < c.chunk_index AS is_before, n.content, n.char_start, n.char_end
+    FROM document_chunks c
+    JOIN document_chunks n
+      ON n.job_id = c.job_id AND n.chunk_index IN (c.chunk_index - 1, c.chunk_index + 1)
+     AND n.heading IS NOT DISTINCT FROM c.heading
+     AND n.char_start IS NOT NULL AND c.char_start IS NOT NULL
+    WHERE c.id = ANY(CAST(:chunk_ids AS uuid[]))
+    """
+)
+
+
+def neighbours(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbours]:
+    """For each passage those before and after it under the same heading, in one statement. The
+    session is one of `Database.read`."""
+    before: dict[UUID, Fragment] = {}
+    after: dict[UUID, Fragment] = {}
+    row: Any
+    for row in fetch(session, _NEIGHBOURS, {"chunk_ids": list(chunk_ids)}, namedtuple_row):
+        side = before if row.is_before else after
+        side[row.id] = Fragment(row.content, row.char_start, row.char_end)
+    return {
+        chunk_id: Neighbours(before.get(chunk_id), after.get(chunk_id)) for chunk_id in chunk_ids
+    }

@@ -1,0 +1,139 @@
+"""What a question's operators ask for, as conditions of the search statement.
+
+A regular expression decides, because Chinese words are cut differently beside different
+neighbours; the index of terms leaves it few passages to read. Both stand in the legs, before
+their LIMIT.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from portal.domain.metadata_filter import MetadataFilter
+from portal.store.search.metadata_sql import metadata_condition
+from portal.text.analyser import query_terms, tsquery_any_in_each
+from portal.text.folding import spellings
+from portal.text.query_syntax import ParsedQuery
+from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
+
+_SPACE = "[\\s\u00a0\u3000]"
+_UNSPACED = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}{HANGUL}]")
+_LATIN = re.compile("[A-Za-z0-9\u00c0-\u024f\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+# The hyphen stands last: anywhere else it would mean a range.
+_TITLE_GAP = "[\\s\u00a0\u3000_.\uff3f\uff0e\u2010-\u2015\uff0d-]"
+_TITLE_GAPS = re.compile(f"{_TITLE_GAP}+")
+# What a program said of its passage counts before what the file is.
+CONTENT_TYPE = "COALESCE(c.metadata ->> 'content_type', d.media_type)"
+_NOT_AFTER, _NOT_BEFORE = f"(?<!{_LATIN.pattern})", f"(?!{_LATIN.pattern})"
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Conditions for a search: `documents` on the alias d, `chunks` on the alias c. Each is empty
+    or begins with AND. `binds` are the values for both, their names begin with ``f_``."""
+
+    documents: str = ""
+    chunks: str = ""
+    binds: dict[str, Any] = field(default_factory=dict)
+
+
+def narrowing(
+    parsed: ParsedQuery,
+    *,
+    domain: str | None = None,
+    content_type: str | None = None,
+    job_id: UUID | None = None,
+    without_job_id: UUID | None = None,
+    metadata: MetadataFilter | None = None,
+) -> Narrowing:
+    """Conditions for a question's operators, the domain it was asked in, the type of content, the
+    job whose passages are wanted or not, and what the passages' metadata is to be."""
+    binds: dict[str, Any] = {}
+    documents = []
+    if job_id is not None:
+        documents.append("AND d.current_job_id = :f_job")
+        binds["f_job"] = job_id
+    if without_job_id is not None:
+        documents.append("AND d.current_job_id <> :f_without_job")
+        binds["f_without_job"] = without_job_id
+    if domain is not None:
+        documents.append("AND d.domain = :f_domain")
+        binds["f_domain"] = domain
+    if parsed.media_types:
+        documents.append("AND d.media_type = ANY(CAST(:f_types AS text[]))")
+        binds["f_types"] = [media_type.value for media_type in parsed.media_types]
+    for number, title in enumerate(parsed.titles):
+        documents.append(f"AND d.title ~ :f_title_{number}")
+        binds[f"f_title_{number}"] = title_pattern(title)
+    chunks = [
+        f"AND {_holds(phrase, f'f_phrase_{number}', binds)}"
+        for number, phrase in enumerate(parsed.phrases)
+    ] + [
+        f"AND NOT ({_mentions(excluded, f'f_not_{number}', binds)})"
+        for number, excluded in enumerate(parsed.excluded)
+    ]
+    if content_type is not None:
+        chunks.append(f"AND {CONTENT_TYPE} = :f_content_type")
+        binds["f_content_type"] = content_type
+    if metadata is not None:
+        chunks.append(f"AND {metadata_condition(metadata, binds)}")
+    return Narrowing(" ".join(documents), " ".join(chunks), binds)
+
+
+def _holds(phrase: str, name: str, binds: dict[str, Any]) -> str:
+    """Condition that a passage's text holds a phrase, word for word."""
+    binds[name] = pattern(phrase)
+    exact = f"c.content ~ :{name}"
+    if not (terms := tsquery_any_in_each(phrase)):
+        return exact
+    binds[f"{name}_terms"] = terms
+    return f"c.terms_vector @@ to_tsquery('simple', :{name}_terms) AND {exact}"
+
+
+def _mentions(words: str, name: str, binds: dict[str, Any]) -> str:
+    """Condition that a passage, its heading or its title has a word in any form, or a phrase."""
+    terms = query_terms(words)
+    if len(terms) == 1:
+        binds[f"{name}_terms"] = f"'{terms[0]}'"
+        return f"c.terms_vector @@ to_tsquery('simple', :{name}_terms)"
+    exact = _holds(words, name, binds)
+    return f"{exact} OR coalesce(c.heading ~ :{name}, FALSE)"
+
+
+@lru_cache(maxsize=256)
+def title_pattern(text: str) -> str:
+    """A regular expression, for PostgreSQL and Python, that finds a text anywhere in a title. Many
+    titles are names of files: hyphens, underscores, full stops and spaces are all one."""
+    words = [word for word in _TITLE_GAPS.split(text) if word] or text.split()
+    return f"{_TITLE_GAP}+".join(_word_pattern(word, gap=_TITLE_GAP) for word in words)
+
+
+@lru_cache(maxsize=256)
+def pattern(text: str) -> str:
+    """A regular expression, for PostgreSQL and Python, that finds whole words in either Chinese
+    script, any case and width, with any white space between them, and line breaks between
+    characters of scripts that write no spaces."""
+    words = text.split()
+    found = f"{_SPACE}+".join(_word_pattern(word) for word in words)
+    before = _NOT_AFTER if _LATIN.match(words[0][0]) else ""
+    after = _NOT_BEFORE if _LATIN.match(words[-1][-1]) else ""
+    return f"{before}{found}{after}"
+
+
+def _word_pattern(word: str, gap: str = _SPACE) -> str:
+    parts: list[str] = []
+    for place, character in enumerate(word):
+        if place and _UNSPACED.match(character) and _UNSPACED.match(word[place - 1]):
+            parts.append(f"{gap}*")
+        parts.append(_class(spellings(character)))
+    return "".join(parts)
+
+
+def _class(characters: str) -> str:
+    if len(characters) == 1:
+        return re.escape(characters)
+    return "[" + "".join(f"\\{c}" if c in "\\]^-[" else c for c in characters) + "]"

@@ -1,0 +1,116 @@
+"""Which words the passages hold that count for a person: visible, not deleted, switched on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.domain.people import Person
+from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What to look for in passages with their heading and title: what `query` matches (for
+    `to_tsquery('simple', …)`) and, if there is a `pattern`, this regular expression too."""
+
+    query: str
+    pattern: str | None = None
+
+
+# One plan for all that is looked for; OFFSET 0 keeps each query from being parsed for every row.
+_MATCHES = f"""
+    SELECT wanted.number, few.found
+    FROM (
+        SELECT number, to_tsquery('simple', query) AS query, pattern
+        FROM unnest(CAST(:queries AS text[]), CAST(:patterns AS text[]))
+            WITH ORDINALITY AS given (query, pattern, number)
+        OFFSET 0
+    ) wanted
+    CROSS JOIN LATERAL (
+        SELECT COALESCE(substring(whole.words FROM wanted.pattern), '') AS found
+        FROM document_chunks c
+        JOIN documents d ON d.current_job_id = c.job_id
+        CROSS JOIN LATERAL (
+            SELECT concat_ws(E'\\n', c.content, c.heading, d.title) AS words
+        ) whole
+        {SELECTION_JOINS}
+        WHERE c.terms_vector @@ wanted.query
+          AND (wanted.pattern IS NULL OR whole.words ~ wanted.pattern)
+          AND d.collection_id = (SELECT id FROM collections WHERE name = :collection)
+          AND {SELECTION_WHERE}
+        LIMIT :most
+    ) few
+"""
+
+_TITLES = f"""
+    SELECT wanted.number, few.found
+    FROM unnest(CAST(:patterns AS text[])) WITH ORDINALITY AS wanted (pattern, number)
+    CROSS JOIN LATERAL (
+        SELECT substring(d.title FROM wanted.pattern) AS found
+        FROM documents d
+        {SELECTION_JOINS}
+        WHERE d.title ~ wanted.pattern
+          AND d.current_job_id IS NOT NULL
+          AND d.collection_id = (SELECT id FROM collections WHERE name = :collection)
+          AND {SELECTION_WHERE}
+        LIMIT :most
+    ) few
+"""
+
+
+def visible_matches(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    wanted: Mapping[Key, Evidence],
+    *,
+    most: int = 1,
+) -> dict[Key, list[str]]:
+    """What matches each evidence's pattern ("" without one) in passages that count for this
+    person, one string a passage, of `most` passages at most; nothing for what none shows."""
+    if not wanted:
+        return {}
+    keys, evidence = list(wanted), list(wanted.values())
+    binds = selection_binds(person, conversation_id) | {
+        "collection": PORTAL_COLLECTION,
+        "queries": [each.query for each in evidence],
+        "patterns": [each.pattern for each in evidence],
+        "most": most,
+    }
+    return _by_key(keys, session.execute(text(_MATCHES), binds))
+
+
+def visible_titles(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    wanted: Mapping[Key, str],
+    *,
+    most: int = 1,
+) -> dict[Key, list[str]]:
+    """What matches each regular expression in the titles of documents that count for this person,
+    one string a document, of `most` documents at most; nothing for what no title holds."""
+    if not wanted:
+        return {}
+    binds = selection_binds(person, conversation_id) | {
+        "collection": PORTAL_COLLECTION,
+        "patterns": list(wanted.values()),
+        "most": most,
+    }
+    return _by_key(list(wanted), session.execute(text(_TITLES), binds))
+
+
+def _by_key(keys: Sequence[Key], rows: Iterable[Any]) -> dict[Key, list[str]]:
+    found: dict[Key, list[str]] = {}
+    for number, string in rows:
+        found.setdefault(keys[number - 1], []).append(string)
+    return found

@@ -1,0 +1,30 @@
+"""Titles and domains as people type them: one line, nothing invisible."""
+
+from __future__ import annotations
+
+from portal.errors import InvalidInput
+from portal.text.scripts import is_invisible
+
+MAX_TITLE_CHARACTERS = 300
+MAX_DOMAIN_CHARACTERS = 100
+
+
+def without_invisible(text: str) -> str:
+    """Text without control characters and the marks that turn its direction or show nothing."""
+    return "".join(" " if is_invisible(character) else character for character in text)
+
+
+def check_title(title: str) -> str:
+    """A title fit to show, on one line. Raises InvalidInput."""
+    title = " ".join(without_invisible(title).split())
+    if not 1 <= len(title) <= MAX_TITLE_CHARACTERS:
+        raise InvalidInput(reason=f"a title has 1 to {MAX_TITLE_CHARACTERS} characters")
+    return title
+
+
+def check_domain(domain: str | None) -> str | None:
+    """A domain on one line, None for an empty one. Raises InvalidInput."""
+    domain = " ".join(without_invisible(domain or "").split())
+    if len(domain) > MAX_DOMAIN_CHARACTERS:
+        raise InvalidInput(reason=f"a domain has at most {MAX_DOMAIN_CHARACTERS} characters")
+    return domain or None

@@ -1,0 +1,169 @@
+"""Conversations: the list of them, and one with its messages."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, MAX_TITLE_CHARACTERS, Began
+from portal.errors import InvalidInput, NotSignedIn, PortalError
+from portal.http import context
+from portal.http.downloads import conversation_file
+from portal.http.messages import error_message
+from portal.services.answers import answering, conversations
+from portal.services.answers.streaming import AnswerStream
+from portal.services.documents import selections
+from portal.web.answers.rendering import questions_of
+from portal.web.layout import remember, wants_fragment
+from portal.web.security import local_path
+
+CONVERSATIONS_A_STEP = 30
+
+blueprint = APIBlueprint("chat", __name__, enable_openapi=False, url_prefix="/chat")
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("")
+def index() -> Answer:
+    values = _list_values()
+    if wants_fragment("conversation-list"):
+        return render_template("fragments/chat/_conversations.html", **values)
+    if wants_fragment("more-conversations"):
+        return render_template("fragments/chat/_conversation_rows.html", **values)
+    return render_template("pages/chat.html", **values)
+
+
+@blueprint.post("")
+def create() -> Answer:
+    """A new conversation; with a question its first answer as well. Scripts ask for an empty one
+    and put the question there, so that they can show the answer while it is written."""
+    services, person = context.services(), context.person()
+    question = request.form.get("content", "").strip()
+    conversation = conversations.create(services, person)
+    address = url_for("chat.show", conversation_id=conversation.id)
+    if wants_fragment():
+        return Response("", headers={"HX-Redirect": address})
+    if not question:
+        return redirect(address, code=303)
+    try:
+        answer_id = run(answering.ask(services, person, conversation.id, question))
+    except NotSignedIn:
+        raise
+    except PortalError as error:
+        conversations.delete(services, person, conversation.id)
+        values = _list_values() | {"error": error_message(error), "draft": question}
+        return render_template("pages/chat.html", **values), error.status
+    return redirect(f"{address}#message-{answer_id}", code=303)
+
+
+@blueprint.get("/<uuid:conversation_id>")
+def show(conversation_id: UUID) -> Answer:
+    return render_template("pages/conversation.html", **page_values(conversation_id))
+
+
+@blueprint.get("/<uuid:conversation_id>/rename")
+def show_rename(conversation_id: UUID) -> Answer:
+    return _dialog("rename", conversation_id)
+
+
+@blueprint.post("/<uuid:conversation_id>/rename")
+def rename(conversation_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    title = request.form.get("title", "")
+    try:
+        conversations.rename(services, person, conversation_id, title)
+    except InvalidInput as error:
+        values = {"error": error_message(error), "title": title}
+        return _dialog("rename", conversation_id, **values), error.status
+    remember(gettext("Saved."), kind="success")
+    after = local_path(request.form.get("next"))
+    return redirect(after or url_for("chat.show", conversation_id=conversation_id), code=303)
+
+
+@blueprint.get("/<uuid:conversation_id>/delete")
+def confirm_delete(conversation_id: UUID) -> Answer:
+    return _dialog("delete", conversation_id)
+
+
+@blueprint.post("/<uuid:conversation_id>/delete")
+def delete(conversation_id: UUID) -> Answer:
+    conversations.delete(context.services(), context.person(), conversation_id)
+    remember(gettext("The conversation is deleted."), kind="success")
+    return redirect(url_for("chat.index"), code=303)
+
+
+@blueprint.get("/<uuid:conversation_id>/export")
+def export(conversation_id: UUID) -> Answer:
+    """The conversation as Markdown, with its sources."""
+    return conversation_file(conversation_id)
+
+
+def run(stream: AnswerStream) -> UUID | None:
+    """Read an answer to its end, for browsers that cannot follow it; the id of the answer."""
+    answer_id = None
+    with closing(stream):
+        for event in stream:
+            answer_id = event.answer_id if isinstance(event, Began) else answer_id
+    return answer_id
+
+
+def page_values(conversation_id: UUID) -> dict[str, Any]:
+    """What the page of a conversation needs."""
+    services, person = context.services(), context.person()
+    conversation = conversations.get(services, person, conversation_id)
+    messages = conversations.messages(services, person, conversation_id)
+    enabled_count, total_count = selections.count(services, person, conversation_id)
+    return {
+        "conversation": conversation,
+        "conversation_id": conversation_id,
+        "messages": messages,
+        "questions": questions_of(messages),
+        "enabled_count": enabled_count,
+        "total_count": total_count,
+        "max_question_characters": MAX_MESSAGE_CHARACTERS,
+        "is_fragment": False,
+        "error": None,
+        "draft": "",
+    }
+
+
+def _list_values() -> dict[str, Any]:
+    services, person = context.services(), context.person()
+    text = request.args.get("q", "").strip()
+    page = conversations.list_conversations(
+        services,
+        person,
+        contains=text,
+        cursor=request.args.get("cursor") or None,
+        limit=CONVERSATIONS_A_STEP,
+    )
+    return {
+        "page": page,
+        "text": text,
+        "max_question_characters": MAX_MESSAGE_CHARACTERS,
+        "error": None,
+        "draft": "",
+    }
+
+
+def _dialog(kind: str, conversation_id: UUID, **more: Any) -> str:
+    """What asks before something is done: in the dialog, or as a page."""
+    services, person = context.services(), context.person()
+    conversation = conversations.get(services, person, conversation_id)
+    values = {
+        "conversation": conversation,
+        "title": conversation.title,
+        "error": None,
+        "max_title_characters": MAX_TITLE_CHARACTERS,
+        "next": local_path(request.values.get("next")),
+        "kind": kind,
+    }
+    name = f"fragments/chat/_{kind}.html" if wants_fragment() else "pages/chat_dialog.html"
+    return render_template(name, **(values | more))

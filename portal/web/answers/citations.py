@@ -1,0 +1,59 @@
+"""Sources of an answer: the card of a marker, the panel of all, and what was cited."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import render_template, request
+from werkzeug.wrappers import Response
+
+from portal.domain.conversations import QuotedText, SourceState
+from portal.errors import NotFound
+from portal.http import context
+from portal.services.answers import citing, conversations
+from portal.web.documents.focus import came_from
+from portal.web.layout import wants_fragment
+
+blueprint = APIBlueprint("citations", __name__, enable_openapi=False)
+
+Answer = Response | str
+
+
+@blueprint.get("/citations/<uuid:citation_id>/card")
+def card(citation_id: UUID) -> Answer:
+    """What a marker shows while the pointer or the keyboard rests on it."""
+    citation = citing.get_citation(context.services(), context.person(), citation_id)
+    if wants_fragment():
+        return render_template("fragments/citations/_card.html", citation=citation)
+    return show(citation_id)
+
+
+@blueprint.get("/citations/<uuid:citation_id>")
+def show(citation_id: UUID) -> Answer:
+    """What was cited, in the text that it was taken from, whatever became of the document."""
+    services, person = context.services(), context.person()
+    citation = citing.get_citation(services, person, citation_id)
+    quoted: QuotedText | None = None
+    if citation.state is not SourceState.GONE:
+        quoted = citing.quoted_text(services, person, citation_id)
+    values = {"citation": citation, "quoted": quoted, "conversation_id": came_from()}
+    return render_template("pages/citation.html", **values)
+
+
+@blueprint.get("/chat/<uuid:conversation_id>/messages/<uuid:message_id>/sources")
+def panel(conversation_id: UUID, message_id: UUID) -> Answer:
+    """All sources of an answer, cited ones first; `at` is the marker that was followed."""
+    services, person = context.services(), context.person()
+    message = conversations.get_message(services, person, message_id)
+    if message.conversation_id != conversation_id:
+        raise NotFound
+    at = request.args.get("at", "")
+    values = {
+        "message": message,
+        "conversation_id": conversation_id,
+        "at": int(at) if at.isdecimal() and len(at) < 4 else 0,  # noqa: PLR2004 - digits
+    }
+    if wants_fragment():
+        return render_template("fragments/citations/_panel.html", **values)
+    return render_template("pages/sources.html", **values)

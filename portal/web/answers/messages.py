@@ -1,0 +1,151 @@
+"""Questions and answers: ask, stop, retry, edit and ask again, say whether it helped, replay."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from portal.domain.conversations import Feedback, Message, Role, Verification
+from portal.errors import MalformedRequest, NotFound, NotSignedIn, PortalError
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.answers import answering, citing, conversations
+from portal.services.answers.streaming import AnswerStream
+from portal.web.answers import chat, streaming
+from portal.web.identifiers import as_uuid
+from portal.web.layout import wants_fragment
+
+blueprint = APIBlueprint(
+    "messages", __name__, enable_openapi=False, url_prefix="/chat/<uuid:conversation_id>/messages"
+)
+
+Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
+
+
+@blueprint.post("")
+def ask(conversation_id: UUID) -> Answer:
+    """Ask. With `replace_from` an earlier question and all after it give way."""
+    services, person = context.services(), context.person()
+    question = request.form.get("content", "")
+    replaced = _replaced()
+    try:
+        stream = answering.ask(services, person, conversation_id, question, replace_from=replaced)
+    except (NotSignedIn, NotFound):
+        raise
+    except PortalError as error:
+        if wants_fragment():
+            raise
+        values = chat.page_values(conversation_id)
+        values |= {"error": error_message(error), "draft": question}
+        headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else {}
+        return render_template("pages/conversation.html", **values), error.status, headers
+    return _answered(conversation_id, stream)
+
+
+@blueprint.post("/<uuid:message_id>/retry")
+def retry(conversation_id: UUID, message_id: UUID) -> Answer:
+    message = _message(conversation_id, message_id)
+    stream = answering.retry(context.services(), context.person(), message.id)
+    return _answered(conversation_id, stream)
+
+
+@blueprint.post("/<uuid:message_id>/stop")
+def stop(conversation_id: UUID, message_id: UUID) -> Answer:
+    message = _message(conversation_id, message_id)
+    stopped = answering.stop(context.services(), context.person(), message.id)
+    return _shown(conversation_id, stopped)
+
+
+@blueprint.get("/<uuid:message_id>")
+def show(conversation_id: UUID, message_id: UUID) -> Answer:
+    return _shown(conversation_id, _message(conversation_id, message_id))
+
+
+@blueprint.get("/<uuid:message_id>/edit")
+def edit(conversation_id: UUID, message_id: UUID) -> Answer:
+    """A question in a field, to be asked in other words."""
+    message = _message(conversation_id, message_id)
+    if message.role is not Role.USER:
+        raise NotFound
+    values = {**chat.page_values(conversation_id), "message": message}
+    name = "fragments/chat/_edit.html" if wants_fragment() else "pages/edit_question.html"
+    return render_template(name, **values)
+
+
+@blueprint.post("/<uuid:message_id>/feedback")
+def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
+    """Useful or not; the same again takes it back."""
+    message = _message(conversation_id, message_id)
+    name = request.form.get("feedback", "")
+    if name not in set(Feedback):
+        raise MalformedRequest(reason="feedback")
+    wanted = None if message.feedback == name else Feedback(name)
+    services, person = context.services(), context.person()
+    changed = conversations.set_feedback(services, person, message.id, wanted)
+    if wants_fragment():
+        return render_template("fragments/chat/_feedback.html", message=changed)
+    return _to_message(conversation_id, message_id)
+
+
+@blueprint.get("/<uuid:message_id>/replay")
+def replay(conversation_id: UUID, message_id: UUID) -> Answer:
+    """What an answer was made from, and whether its sources still say what it cites."""
+    message = _message(conversation_id, message_id)
+    if message.replay is None:
+        raise NotFound
+    services, person = context.services(), context.person()
+    values: dict[str, Any] = {
+        "conversation": conversations.get(services, person, conversation_id),
+        "message": message,
+        "question_text": conversations.question_of(services, person, message),
+        "verified": {source.id: _verified(source.id) for source in message.citations},
+    }
+    return render_template("pages/replay.html", **values)
+
+
+def _verified(citation_id: UUID) -> Verification | None:
+    try:
+        return citing.verify(context.services(), context.person(), citation_id)
+    except NotFound:
+        return None
+
+
+def _answered(conversation_id: UUID, stream: AnswerStream) -> Answer:
+    """Events to a script, and to a browser without one the conversation with the whole answer."""
+    if request.accept_mimetypes.best == "text/event-stream":
+        return streaming.respond(stream)
+    return _to_message(conversation_id, chat.run(stream))
+
+
+def _shown(conversation_id: UUID, message: Message) -> Answer:
+    if not wants_fragment():
+        return _to_message(conversation_id, message.id)
+    question = conversations.question_of(context.services(), context.person(), message)
+    values = {"message": message, "question_text": question, "is_fragment": True}
+    return render_template("fragments/chat/_message.html", **values)
+
+
+def _message(conversation_id: UUID, message_id: UUID) -> Message:
+    """A message of just this conversation. Raises NotFound."""
+    message = conversations.get_message(context.services(), context.person(), message_id)
+    if message.conversation_id != conversation_id:
+        raise NotFound
+    return message
+
+
+def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
+    address = url_for("chat.show", conversation_id=conversation_id)
+    return redirect(f"{address}#message-{message_id}" if message_id else address, code=303)
+
+
+def _replaced() -> UUID | None:
+    """The question that the new one stands in for. Raises MalformedRequest."""
+    stated = request.form.get("replace_from")
+    replaced = as_uuid(stated)
+    if stated and replaced is None:
+        raise MalformedRequest(reason="replace_from")
+    return replaced

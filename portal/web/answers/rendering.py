@@ -1,0 +1,146 @@
+"""What the templates of messages need: an answer's HTML, its sources, what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from flask import Flask, get_template_attribute
+from flask_babel import gettext
+from markupsafe import Markup
+
+from portal.domain.answering import SentenceSupport
+from portal.domain.conversations import (
+    Began,
+    Citation,
+    Message,
+    MessageStatus,
+    Role,
+    SourceState,
+)
+from portal.errors import N_
+from portal.web.answers.html import to_html
+from portal.web.search.explanations import degraded_notices
+
+STATE_WORDS = {
+    SourceState.REPLACED: N_("The document has other text now"),
+    SourceState.TRASHED: N_("The document is in the trash"),
+    SourceState.GONE: N_("The document is gone"),
+}
+STATE_ICONS = {
+    SourceState.REPLACED: "file-clock",
+    SourceState.TRASHED: "trash-2",
+    SourceState.GONE: "file-x",
+}
+# An answer that found nothing, or that nobody wrote, shows what was found beneath itself.
+SHOWS_PASSAGES = frozenset({MessageStatus.ABSTAINED, MessageStatus.UNAVAILABLE})
+
+
+def answer_html(message: Message) -> Markup:
+    """The text of an answer with its markers, and its unsupported sentences marked."""
+    by_number = {source.marker: source for source in cited(message)}
+    marker = get_template_attribute("macros/citations.html", "marker")
+    flag = get_template_attribute("macros/citations.html", "unsupported_flag")
+    shown: set[int] = set()
+
+    def marker_html(number: int) -> Markup:
+        # Links come back to the first of several markers with one number: an id stands once.
+        is_first = number not in shown
+        shown.add(number)
+        return Markup(marker(message, by_number[number], is_first))  # noqa: S704 - a macro's
+
+    return to_html(
+        message.content,
+        markers=by_number,
+        marker_html=marker_html,
+        flag_html=flag(),
+        support=judged(message),
+    )
+
+
+def cited(message: Message) -> tuple[Citation, ...]:
+    """The sources that a marker names, in the order of their numbers."""
+    return _in_order(source for source in message.citations if source.was_cited)
+
+
+def consulted(message: Message) -> tuple[Citation, ...]:
+    """The sources that were read and not cited."""
+    return _in_order(source for source in message.citations if not source.was_cited)
+
+
+def changed_count(message: Message) -> int:
+    """How many of the sources are no longer what they were."""
+    return sum(source.state is not SourceState.CURRENT for source in message.citations)
+
+
+def judged(message: Message) -> tuple[SentenceSupport, ...]:
+    """The sentences that can be held against their sources: neither one that was cut short, nor
+    one without a word."""
+    content, is_cut = message.content, message.status is MessageStatus.STOPPED
+    end = len(content.rstrip()) - is_cut
+    return tuple(
+        sentence
+        for sentence in message.support
+        if sentence.end <= end and any(map(str.isalpha, content[sentence.start : sentence.end]))
+    )
+
+
+def unsupported_count(message: Message) -> int:
+    return sum(sentence.is_supported is False for sentence in judged(message))
+
+
+def searched_for(message: Message, question: str | None) -> str | None:
+    """What was searched for, where it was not the question itself."""
+    query = message.replay.search_query if message.replay else ""
+    return query if query and question is not None and query.strip() != question.strip() else None
+
+
+def begun(began: Began) -> Message:
+    """The answer that is about to be written."""
+    return replace(
+        began.question,
+        id=began.answer_id,
+        role=Role.ASSISTANT,
+        content="",
+        status=MessageStatus.STREAMING,
+        citations=(),
+        support=(),
+        replay=None,
+        feedback=None,
+    )
+
+
+def questions_of(messages: Iterable[Message]) -> dict[UUID, str]:
+    """The question that each answer belongs to, by the answer's id."""
+    question, found = "", {}
+    for message in messages:
+        if message.role is Role.USER:
+            question = message.content
+        else:
+            found[message.id] = question
+    return found
+
+
+def init_app(app: Flask) -> None:
+    app.jinja_env.globals.update(_globals())
+
+
+def _globals() -> dict[str, Any]:
+    return {
+        "answer_html": answer_html,
+        "cited_sources": cited,
+        "consulted_sources": consulted,
+        "changed_count": changed_count,
+        "unsupported_count": unsupported_count,
+        "searched_for": searched_for,
+        "shows_passages": lambda message: message.status in SHOWS_PASSAGES,
+        "state_word": lambda state: gettext(STATE_WORDS[state]),
+        "state_icon": STATE_ICONS.__getitem__,
+        "degraded_notices": degraded_notices,
+    }
+
+
+def _in_order(sources: Iterable[Citation]) -> tuple[Citation, ...]:
+    return tuple(sorted(sources, key=lambda source: source.marker))

@@ -1,0 +1,121 @@
+"""An answer as server-sent events: the browser gets safe HTML, and text between two renderings.
+
+==========  ======================================================================
+`begun`     `html` of the question and of the empty answer, `answer` its id, `title`
+            of the conversation
+`searched`  `html`: a line for another search that the model asked for
+`html`      `html` of the text so far
+`text`      `text` to put after it, until the next rendering
+`done`      `html` of the finished answer, `title`
+`error`     `html` of a note
+==========  ======================================================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from flask import Response, render_template
+from markupsafe import Markup
+
+from portal.domain.answering import MarkedText
+from portal.domain.conversations import (
+    AnswerEvent,
+    Began,
+    Finished,
+    Message,
+    SearchedAgain,
+    Waiting,
+    Wrote,
+)
+from portal.errors import PortalError
+from portal.http import context, event_streams
+from portal.http.event_streams import NOTHING_NEW, encode
+from portal.http.messages import error_message
+from portal.services.answers import conversations
+from portal.services.answers.streaming import AnswerStream
+from portal.web.answers.html import to_html
+from portal.web.answers.rendering import begun
+
+# Text is rendered anew this often; what comes in between is sent as it is.
+RENDER_INTERVAL_S = 0.15
+
+
+def respond(stream: AnswerStream) -> Response:
+    """The events of an answer as they come; a reader who leaves ends it."""
+    return event_streams.respond(stream, write=_Writer().written, fail=_error)
+
+
+class _Writer:
+    """Turns events into text, keeping the answer so far."""
+
+    def __init__(self) -> None:
+        self._question: Message | None = None
+        self._content = ""
+        self._markers: set[int] = set()
+        self._rendered_at = 0.0
+
+    def written(self, event: AnswerEvent) -> Iterator[str]:
+        if isinstance(event, Wrote):
+            yield self._wrote(event.pieces)
+        elif isinstance(event, Waiting):
+            yield NOTHING_NEW
+        elif isinstance(event, Began):
+            yield self._began(event)
+        elif isinstance(event, SearchedAgain):
+            yield _event("searched", html=_fragment("_searched_again", query=event.query))
+        else:
+            yield self._finished(event)
+
+    def _began(self, event: Began) -> str:
+        self._question = event.question
+        asked = event.question.content.strip()
+        query = event.search_query if event.search_query.strip() != asked else None
+        values = {"message": begun(event), "question": event.question, "query": query}
+        html, title = _fragment("_begun", **values), _title(event.question)
+        return _event("begun", html=html, answer=str(event.answer_id), title=title)
+
+    def _wrote(self, pieces: tuple[MarkedText, ...]) -> str:
+        text = "".join(piece.text for piece in pieces)
+        self._markers |= {piece.marker for piece in pieces if piece.marker is not None}
+        if not text:
+            return NOTHING_NEW
+        self._content += text
+        now = time.monotonic()
+        if now - self._rendered_at < RENDER_INTERVAL_S:
+            return _event("text", text=text)
+        self._rendered_at = now
+        html = to_html(self._content, markers=self._markers, marker_html=_pending_marker)
+        return _event("html", html=html)
+
+    def _finished(self, event: Finished) -> str:
+        question = self._question.content if self._question else None
+        html = _fragment("_answer", message=event.answer, question_text=question)
+        return _event("done", html=html, title=_title(event.answer))
+
+
+def _title(message: Message) -> str:
+    """The conversation's title, which its first question gives it."""
+    services, person = context.services(), context.person()
+    return conversations.get(services, person, message.conversation_id).title
+
+
+def _pending_marker(number: int) -> Markup:
+    """A marker whose source is not stored yet: it becomes a link when the answer is whole."""
+    return Markup('<span class="citation-pending">[{}]</span>').format(number)
+
+
+def _fragment(name: str, **values: Any) -> str:
+    return render_template(f"fragments/chat/{name}.html", is_fragment=True, **values)
+
+
+def _error(error: PortalError) -> str:
+    message, request_id = error_message(error), context.request_id()
+    values = {"message": message, "request_id": request_id, "code": error.code}
+    return _event("error", html=render_template("errors/_error.html", **values))
+
+
+def _event(name: str, **values: Any) -> str:
+    return encode(name, values)

@@ -1,0 +1,124 @@
+"""Where a link into a document leads: a passage that was found, or the very words of a citation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from flask import request
+
+from portal.domain.conversations import Citation, QuotedText, SourceState
+from portal.domain.documents import DocumentDetail, StoredPassage
+from portal.domain.search import Span
+from portal.errors import NotFound
+from portal.http import context
+from portal.services.answers import citing
+from portal.services.documents import library, revisions
+from portal.text.analyser import query_terms
+from portal.text.highlight import highlight_spans
+from portal.web.identifiers import as_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What a link points to in a document. `passage` holds or begins it. A citation of the present
+    text is marked where it stands; one of an earlier text brings that text along as `quoted`, and
+    which revision that is.
+    `is_gone` when the link's passage is no longer there."""
+
+    passage: StoredPassage | None = None
+    citation: Citation | None = None
+    quoted: QuotedText | None = None
+    quoted_number: int | None = None
+    query: str = ""
+    conversation_id: UUID | None = None
+    is_gone: bool = False
+
+    def spans(self, passages: Iterable[StoredPassage]) -> dict[UUID, tuple[Span, ...]]:
+        """What to mark in each of these passages."""
+        if self.passage is None or self.quoted is not None:
+            return {}
+        if self.citation is None:
+            return {self.passage.id: _words(self.passage.passage.content, self.query)}
+        if self.passage.passage.char_start is None:
+            # Cited from what a program added: the range is one of that passage's own.
+            return {self.passage.id: (Span(self.citation.char_start, self.citation.char_end),)}
+        found = {
+            stored.id: _overlap(stored, self.citation.char_start, self.citation.char_end)
+            for stored in passages
+        }
+        return {passage_id: (span,) for passage_id, span in found.items() if span}
+
+
+def find_focus(detail: DocumentDetail) -> Focus:
+    """What the request's address points to in this document."""
+    query = request.args.get("q", "").strip()
+    if citation_id := as_uuid(request.args.get("citation")):
+        return _cited(detail, citation_id)
+    chunk_id = as_uuid(request.args.get("chunk"))
+    if chunk_id is None:
+        return Focus(query=query)
+    try:
+        services, person = context.services(), context.person()
+        passage = library.find_passage(services, person, detail.summary.id, chunk_id)
+    except NotFound:
+        # The text was prepared anew since that link was made: show the document all the same.
+        return Focus(query=query, is_gone=True)
+    return Focus(passage, query=query)
+
+
+def came_from() -> UUID | None:
+    """The conversation that a link to a citation says it stands in, to go back to."""
+    return as_uuid(request.args.get("conversation"))
+
+
+def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
+    services, person = context.services(), context.person()
+    try:
+        citation = citing.get_citation(services, person, citation_id)
+        if citation.document_id != detail.summary.id:
+            return Focus(is_gone=True)
+        if citation.state is SourceState.REPLACED:
+            quoted = citing.quoted_text(services, person, citation_id)
+            number = None
+            if citation.revision_id is not None:
+                number = revisions.find_number(
+                    services, person, detail.summary.id, citation.revision_id
+                )
+            return Focus(
+                citation=citation,
+                quoted=quoted,
+                quoted_number=number,
+                conversation_id=came_from(),
+            )
+        passage = _passage_of(detail.summary.id, citation)
+    except NotFound:
+        return Focus(is_gone=True)
+    return Focus(passage, citation, conversation_id=came_from())
+
+
+def _passage_of(document_id: UUID, citation: Citation) -> StoredPassage:
+    """The passage that a citation of the present text begins in. Raises NotFound."""
+    services, person = context.services(), context.person()
+    if citation.revision_id is None and citation.chunk_id is not None:
+        return library.find_passage(services, person, document_id, citation.chunk_id)
+    return library.find_passage_at(services, person, document_id, citation.char_start)
+
+
+def _overlap(stored: StoredPassage, start: int, end: int) -> Span | None:
+    """The characters of a passage that lie between `start` and `end` of the text."""
+    passage = stored.passage
+    if passage.char_start is None or passage.char_end is None:
+        return None
+    first, last = max(start, passage.char_start), min(end, passage.char_end)
+    if first >= last:
+        return None
+    return Span(first - passage.char_start, last - passage.char_start)
+
+
+def _words(text: str, query: str) -> tuple[Span, ...]:
+    """Where the words of the search stand in the passage that it found."""
+    if not query:
+        return ()
+    return tuple(Span(start, end) for start, end in highlight_spans(text, query_terms(query)))

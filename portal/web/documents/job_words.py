@@ -1,0 +1,78 @@
+"""How far a job is, in the reader's words."""
+
+from __future__ import annotations
+
+from flask import Flask
+from flask_babel import format_time, gettext, ngettext
+
+from portal.domain.jobs import Job, JobStage, JobStatus
+from portal.errors import N_
+from portal.http.messages import failure_message
+
+JOB_STATUS_WORDS = {
+    JobStatus.QUEUED: N_("Queued"),
+    JobStatus.PROCESSING: N_("Processing"),
+    JobStatus.READY: N_("Ready"),
+    JobStatus.FAILED: N_("Failed"),
+    JobStatus.CANCELLED: N_("Cancelled"),
+}
+JOB_STATUS_ICONS = {
+    JobStatus.QUEUED: "clock",
+    JobStatus.PROCESSING: "loader-circle",
+    JobStatus.READY: "circle-check",
+    JobStatus.FAILED: "circle-alert",
+    JobStatus.CANCELLED: "ban",
+}
+
+
+def stage_words(job: Job) -> str:
+    """What a job is at, with its counts; empty while nothing is known."""
+    if job.stage is JobStage.READING and not job.total:
+        words = gettext("Reading the file")
+    elif job.stage is JobStage.READING:
+        words = ngettext(
+            "Reading: %(done)s of %(num)s page", "Reading: %(done)s of %(num)s pages",
+            job.total, done=job.done,
+        )  # fmt: skip
+    elif job.stage is JobStage.EMBEDDING:
+        words = ngettext(
+            "Embedding: %(done)s of %(num)s passage", "Embedding: %(done)s of %(num)s passages",
+            job.total, done=job.done,
+        )  # fmt: skip
+    else:
+        words = ""
+    return str(words)
+
+
+def waiting_words(job: Job) -> str:
+    """Why a job waits for another attempt, and until when; empty where it does not."""
+    if job.status is not JobStatus.QUEUED or job.retry_at is None or job.failure is None:
+        return ""
+    words = gettext(
+        "Attempt %(number)s failed: %(reason)s The next one is due at %(time)s.",
+        number=job.attempts,
+        reason=failure_message(job.failure),
+        time=format_time(job.retry_at, format="medium"),
+    )
+    return str(words)
+
+
+def duration_words(job: Job) -> str:
+    """How long a job took from its first attempt to its end; empty before that."""
+    if job.started_at is None or job.finished_at is None:
+        return ""
+    seconds = max(1, round((job.finished_at - job.started_at).total_seconds()))
+    minutes, rest = divmod(seconds, 60)
+    if minutes:
+        return str(gettext("took %(minutes)s min %(seconds)s s", minutes=minutes, seconds=rest))
+    return str(ngettext("took %(num)s second", "took %(num)s seconds", seconds))
+
+
+def init_app(app: Flask) -> None:
+    app.jinja_env.globals.update(
+        stage_words=stage_words,
+        waiting_words=waiting_words,
+        duration_words=duration_words,
+        job_status_word=lambda status: gettext(JOB_STATUS_WORDS[status]),
+        job_status_icon=JOB_STATUS_ICONS.__getitem__,
+    )

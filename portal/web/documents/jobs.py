@@ -1,0 +1,57 @@
+"""What can be done to a document's job: cancelling it, and trying again."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, request, url_for
+from flask_babel import gettext, ngettext
+from werkzeug.wrappers import Response
+
+from portal.errors import Conflict
+from portal.http import context
+from portal.services.documents import jobs, library
+from portal.web.documents.listing import progress_line, retry_failed_button, row
+from portal.web.layout import fragments, remember, wants_fragment
+from portal.web.security import local_path
+
+blueprint = APIBlueprint("document_jobs", __name__, enable_openapi=False, url_prefix="/documents")
+
+Answer = Response | str
+
+
+@blueprint.post("/<uuid:document_id>/retry")
+def retry(document_id: UUID) -> Answer:
+    jobs.retry(context.services(), context.person(), document_id)
+    return _changed(document_id)
+
+
+@blueprint.post("/<uuid:document_id>/cancel")
+def cancel(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    try:
+        jobs.cancel(services, person, document_id)
+    except Conflict:
+        # It came to its end while the person made up their mind: the row says how.
+        library.get_summary(services, person, document_id)
+    return _changed(document_id)
+
+
+@blueprint.post("/retry-failed")
+def retry_failed() -> Answer:
+    count = jobs.retry_failed(context.services(), context.person())
+    words = ngettext(
+        "%(num)s document is queued again.", "%(num)s documents are queued again.", count
+    )
+    remember(words if count else gettext("No document has failed."), kind="success")
+    after = local_path(request.form.get("next")) or url_for("documents.index")
+    return redirect(after, code=303)
+
+
+def _changed(document_id: UUID) -> Answer:
+    if wants_fragment():
+        document = library.get_summary(context.services(), context.person(), document_id)
+        return fragments(row(document), progress_line(), retry_failed_button())
+    after = local_path(request.form.get("next")) or url_for("documents.index")
+    return redirect(after, code=303)

@@ -1,0 +1,226 @@
+"""The list of documents, its rows while they are prepared, and what can be done to a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import make_response, redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.domain.documents import (
+    DocumentFilter,
+    DocumentPage,
+    DocumentStatus,
+    DocumentSummary,
+    MediaType,
+)
+from portal.domain.jobs import Job
+from portal.errors import Forbidden, NotFound
+from portal.http import context
+from portal.services.documents import jobs, library
+from portal.web.documents.selection import rows_switches
+from portal.web.layout import fragments, gone, remember, toast, wants_fragment
+from portal.web.people.notifications import new_bell
+
+PAGE_SIZE = 50
+# One request a second asks after at most so many rows. The oldest come first, which is the order
+# in which they are worked on.
+WATCH_LIMIT = 20
+ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
+TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
+
+blueprint = APIBlueprint("documents", __name__, enable_openapi=False)
+
+Answer = Response | str
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """What the address of the list says."""
+
+    text: str = ""
+    status: DocumentStatus | None = None
+    type_name: str = ""
+    domain: str = ""
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.text or self.status or self.type_name or self.domain)
+
+    @property
+    def filters(self) -> DocumentFilter:
+        return DocumentFilter(
+            status=self.status,
+            media_type=TYPES.get(self.type_name),
+            domain=self.domain or None,
+            title_contains=self.text or None,
+        )
+
+    def arguments(self) -> dict[str, str]:
+        """Those values that are set, as arguments of the list's address."""
+        given = {"q": self.text, "status": self.status or "", "type": self.type_name}
+        return {name: value for name, value in (given | {"domain": self.domain}).items() if value}
+
+
+def list_query() -> ListQuery:
+    """The filters of the request; a value that does not exist filters nothing."""
+    status, type_name = request.values.get("status", ""), request.values.get("type", "")
+    return ListQuery(
+        text=request.values.get("q", "").strip(),
+        status=DocumentStatus(status) if status in set(DocumentStatus) else None,
+        type_name=type_name if type_name in TYPES else "",
+        domain=request.values.get("domain", "").strip(),
+    )
+
+
+def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
+    """What the list's templates need; without a query as the request filters it."""
+    query = query or list_query()
+    page: DocumentPage = library.list_documents(
+        context.services(),
+        context.person(),
+        filters=query.filters,
+        cursor=request.args.get("cursor") or None,
+        limit=PAGE_SIZE,
+    )
+    return {
+        "page": page,
+        "switches": rows_switches([item.id for item in page.items]),
+        "jobs": _jobs_of(page.items),
+        "failed_count": jobs.count_failed(context.services(), context.person()),
+        "query": query,
+        "types": TYPES,
+        "statuses": tuple(DocumentStatus),
+        "is_active": any(item.status in ACTIVE for item in page.items),
+        "max_upload_mb": context.services().settings.max_upload_mb,
+        **more,
+    }
+
+
+@blueprint.get("/")
+def home() -> Answer:
+    return redirect(url_for("documents.index"))
+
+
+@blueprint.get("/documents")
+def index() -> Answer:
+    values = list_values()
+    if wants_fragment("document-results"):
+        response = make_response(
+            fragments(
+                ("fragments/documents/_results.html", values),
+                ("fragments/documents/_progress.html", {**values, "out_of_band": True}),
+            )
+        )
+        # A page that refreshes its list of itself goes nowhere.
+        if "X-Refresh" not in request.headers:
+            # The shortest address of this list, without the filters that were left empty.
+            address = url_for("documents.index", **values["query"].arguments())
+            response.headers["HX-Push-Url"] = address
+        return response
+    if wants_fragment("load-more"):
+        return fragments(
+            ("fragments/documents/_rows.html", values),
+            *([progress_line()] if values["is_active"] else []),
+        )
+    return render_template("pages/documents.html", **values)
+
+
+@blueprint.get("/documents/progress")
+def progress() -> Answer:
+    """Rows whose status changed, how far the others are, the bell when one came to an end, and
+    whether to ask again."""
+    changed: list[tuple[str, dict[str, Any]]] = []
+    has_ended = False
+    active: list[DocumentSummary] = []
+    for document_id, known_status in _watched():
+        try:
+            document = library.get_summary(context.services(), context.person(), document_id)
+        except NotFound:
+            changed.append(gone(f"document-{document_id}"))
+            continue
+        active += [document] if document.status in ACTIVE else []
+        if document.status != known_status:
+            changed.append(row(document, out_of_band=True))
+            has_ended |= document.status not in ACTIVE
+    poller = ("fragments/documents/_progress.html", {"is_active": bool(active)})
+    ending = [retry_failed_button(), *new_bell()] if has_ended else []
+    return fragments(poller, *changed, *_stages(active), *ending)
+
+
+def _stages(active: list[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for document_id, job in _jobs_of(active).items():
+        yield "fragments/documents/_job_progress.html", {"document_id": document_id, "job": job}
+
+
+@blueprint.get("/documents/<uuid:document_id>/delete")
+def confirm_delete(document_id: UUID) -> Answer:
+    document = library.get_summary(context.services(), context.person(), document_id)
+    if not document.can_edit:
+        raise Forbidden
+    values = {"document": document, "in_list": wants_fragment() and "in_list" in request.args}
+    if wants_fragment():
+        return render_template("fragments/documents/_confirm_delete.html", **values)
+    return render_template("pages/confirm_delete.html", **values)
+
+
+@blueprint.post("/documents/<uuid:document_id>/delete")
+def delete(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    document = library.get_summary(services, person, document_id)
+    library.delete_document(services, person, document_id)
+    message = gettext("“%(title)s” is in the trash.", title=document.title)
+    undo = url_for("trash.restore", document_id=document_id)
+    if wants_fragment() and "in_list" in request.form:
+        note = toast(message, kind="success", undo=undo)
+        return fragments(gone(f"document-{document_id}"), note, total())
+    remember(message, kind="success", undo=undo)
+    if wants_fragment():
+        return Response("", headers={"HX-Redirect": url_for("documents.index")})
+    return redirect(url_for("documents.index"), code=303)
+
+
+def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
+    values = {"switches": rows_switches([document.id]), "jobs": _jobs_of([document])}
+    return "fragments/documents/_row.html", {"document": document, **values, **more}
+
+
+def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:
+    """Jobs of those documents that are being prepared."""
+    job_ids = [item.job_id for item in documents if item.status in ACTIVE and item.job_id]
+    return jobs.newest_jobs(context.services(), job_ids)
+
+
+def total() -> tuple[str, dict[str, Any]]:
+    """The count above the list, for responses that change it."""
+    page = library.list_documents(context.services(), context.person(), limit=1)
+    values = {"total_count": page.total_count, "is_filtered": False, "out_of_band": True}
+    return "fragments/documents/_count.html", values
+
+
+def progress_line() -> tuple[str, dict[str, Any]]:
+    return "fragments/documents/_progress.html", {"is_active": True, "out_of_band": True}
+
+
+def retry_failed_button() -> tuple[str, dict[str, Any]]:
+    """For responses that change how many documents have failed."""
+    failed_count = jobs.count_failed(context.services(), context.person())
+    values = {"failed_count": failed_count, "out_of_band": True}
+    return "fragments/documents/_retry_failed.html", values
+
+
+def _watched() -> list[tuple[UUID, str]]:
+    """Pairs of document and last seen status, from values such as ``<id>.queued``."""
+    watched = []
+    for value in request.args.getlist("watch")[-WATCH_LIMIT:]:
+        identifier, _, status = value.partition(".")
+        try:
+            watched.append((UUID(identifier), status))
+        except ValueError:
+            continue
+    return watched

@@ -1,0 +1,171 @@
+"""One document: its text in passages, what is known of it, its original file."""
+
+from __future__ import annotations
+
+import codecs
+from math import ceil
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.domain.documents import DocumentDetail, MediaType, Visibility
+from portal.domain.jobs import UNFINISHED
+from portal.errors import Conflict, InvalidInput
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.documents import jobs, library, rereading, revisions
+from portal.services.documents.library import StoredFile
+from portal.web.documents.focus import find_focus
+from portal.web.documents.listing import ACTIVE
+from portal.web.layout import fragments, remember, wants_fragment
+from portal.web.people.notifications import new_bell
+
+PASSAGES_A_PAGE = 50
+_REVISIONS_SHOWN = 3
+# A viewer for PDF is a plugin to the policy, so this one response allows it; scripts stay out.
+FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
+PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
+
+blueprint = APIBlueprint("reading", __name__, enable_openapi=False, url_prefix="/documents")
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("/<uuid:document_id>")
+def show(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    detail = library.get_document(services, person, document_id)
+    if wants_fragment("document-state"):
+        state = _state(detail)
+        ending = [] if state["is_active"] else new_bell()
+        return fragments(("fragments/reading/_state.html", state), *ending)
+    return render_template("pages/document.html", **page_values(detail))
+
+
+@blueprint.get("/<uuid:document_id>/file")
+def original_file(document_id: UUID) -> Answer:
+    """The file as it was uploaded, shown by the browser where it safely can."""
+    services, person = context.services(), context.person()
+    detail = library.get_document(services, person, document_id)
+    stored = library.open_file(services, person, document_id)
+    return file_answer(stored, encoding=detail.encoding)
+
+
+def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
+    """A file that somebody uploaded, as the browser may have it."""
+    is_pdf, is_docx = stored.media_type is MediaType.PDF, stored.media_type is MediaType.DOCX
+    response = Response(stored.parts, direct_passthrough=True)
+    # Markdown and HTML as plain text: nothing that somebody uploaded is shown as a page of ours.
+    response.headers["Content-Type"] = (
+        stored.media_type if is_pdf or is_docx else f"text/plain; charset={_charset(encoding)}"
+    )
+    response.headers["Content-Length"] = str(stored.size_bytes)
+    kind = "attachment" if is_docx or "download" in request.args else "inline"
+    response.headers["Content-Disposition"] = f"{kind}; filename*=UTF-8''{quote(stored.file_name)}"
+    response.headers["Content-Security-Policy"] = PDF_POLICY if is_pdf else FILE_POLICY
+    return response
+
+
+@blueprint.post("/<uuid:document_id>/edit")
+def edit(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    visibility = request.form.get("visibility", "")
+    try:
+        title = request.form.get("title", "").strip()
+        if not title:
+            raise InvalidInput(reason=gettext("the title is empty"))
+        library.change_document(
+            services,
+            person,
+            document_id,
+            title=title,
+            domain=request.form.get("domain", "").strip(),
+            visibility=Visibility(visibility) if visibility in set(Visibility) else None,
+        )
+    except InvalidInput as error:
+        detail = library.get_document(services, person, document_id)
+        values = page_values(detail) | {"edit_error": error_message(error)}
+        return render_template("pages/document.html", **values), error.status
+    remember(gettext("Saved."), kind="success")
+    return redirect(url_for("reading.show", document_id=document_id), code=303)
+
+
+@blueprint.post("/<uuid:document_id>/reindex")
+def reindex(document_id: UUID) -> Answer:
+    """Read the file again, in the encoding that was chosen."""
+    services, person = context.services(), context.person()
+    encoding = request.form.get("encoding", "") or None
+    try:
+        rereading.reread(services, person, document_id, encoding=encoding)
+    except (InvalidInput, Conflict) as error:
+        detail = library.get_document(services, person, document_id)
+        values = page_values(detail) | {"reindex_error": error_message(error)}
+        return render_template("pages/document.html", **values), error.status
+    remember(gettext("The document is being read again."), kind="success")
+    return redirect(url_for("reading.show", document_id=document_id), code=303)
+
+
+def _state(detail: DocumentDetail) -> dict[str, Any]:
+    document = detail.summary
+    job_ids = [document.job_id] if document.job_id else []
+    job = jobs.newest_jobs(context.services(), job_ids).get(document.id)
+    # One that is read again stays ready meanwhile.
+    is_read_again = job is not None and job.status in UNFINISHED
+    return {
+        "detail": detail,
+        "document": document,
+        "job": job,
+        "unread": revisions.find_unread(context.services(), context.person(), document.id),
+        "has_ended": wants_fragment(),
+        "is_active": document.status in ACTIVE or is_read_again,
+    }
+
+
+def page_values(detail: DocumentDetail) -> dict[str, Any]:
+    services, person = context.services(), context.person()
+    document_id = detail.summary.id
+    focus, part = find_focus(detail), positive(request.args.get("part"))
+    if focus.passage is not None:
+        before = library.count_passages_before(services, person, document_id, focus.passage)
+        part = before // PASSAGES_A_PAGE + 1
+    passages, total_count = library.list_passages(
+        services,
+        person,
+        document_id,
+        limit=PASSAGES_A_PAGE,
+        offset=(part - 1) * PASSAGES_A_PAGE,
+    )
+    return {
+        **_state(detail),
+        "passages": passages,
+        "passage_count": total_count,
+        "part": part,
+        "part_count": max(1, ceil(total_count / PASSAGES_A_PAGE)),
+        "focus": focus,
+        "focus_id": focus.passage.id if focus.passage else None,
+        "focus_spans": focus.spans(passages),
+        "query": focus.query,
+        "visibilities": tuple(Visibility),
+        "encodings": rereading.ENCODINGS,
+        "revision_page": revisions.list_revisions(
+            services, person, document_id, limit=_REVISIONS_SHOWN
+        ),
+    }
+
+
+def positive(text: str | None, *, otherwise: int = 1) -> int:
+    """The number of an address, from 1; `otherwise` where there is none to read."""
+    is_number = text and text.isascii() and text.isdecimal() and len(text) < 7  # noqa: PLR2004
+    return max(1, int(text)) if text and is_number else otherwise
+
+
+def _charset(encoding: str | None) -> str:
+    try:
+        return codecs.lookup(encoding or "utf-8").name.replace("utf-8-sig", "utf-8")
+    except LookupError:
+        return "utf-8"

@@ -1,0 +1,141 @@
+"""Versions of a document: sending a new one, the list of all, one's text, and what changed."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.errors import N_, PortalError, TextsTooLong
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.documents import library, revisions
+from portal.services.documents.revisions import Taken
+from portal.services.documents.uploads import Upload
+from portal.text.differences import characters_changed
+from portal.text.stretches import PART_CHARACTERS, part_of
+from portal.web.documents.reading import file_answer, page_values, positive
+from portal.web.documents.uploads import NoFileChosen
+from portal.web.layout import remember
+
+_LISTED = 50
+_SAID = {
+    Taken.QUEUED: N_("The new version is queued to be read."),
+    Taken.UNDER_WAY: N_("This very file is being read already: nothing to do."),
+    Taken.PRESENT: N_("This very file is the document's present version: nothing to do."),
+    Taken.TAKEN_BACK: N_("This very file is the document's present version. The one that was "
+                         "being read is taken back."),
+}  # fmt: skip
+
+_PREFIX = "/documents/<uuid:document_id>/revisions"
+
+blueprint = APIBlueprint("revisions", __name__, enable_openapi=False, url_prefix=_PREFIX)
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("")
+def show_all(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    document = library.get_summary(services, person, document_id)
+    page = revisions.list_revisions(
+        services, person, document_id, cursor=request.args.get("cursor") or None, limit=_LISTED
+    )
+    return render_template("pages/revisions.html", document=document, revision_page=page)
+
+
+@blueprint.post("")
+def upload(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    library.get_summary(services, person, document_id)
+    file = request.files.get("file")
+    try:
+        if file is None or not file.filename:
+            raise NoFileChosen
+        sent = Upload(file.stream, file.filename)
+        receipt = revisions.add_version(services, person, document_id, sent)
+    except PortalError as error:
+        if error.status >= 500 or error.status in {403, 404}:  # noqa: PLR2004 - not of the file
+            raise
+        detail = library.get_document(services, person, document_id)
+        values = page_values(detail) | {"version_error": error_message(error)}
+        return render_template("pages/document.html", **values), error.status
+    remember(gettext(_SAID[receipt.taken]), kind="info" if receipt.is_duplicate else "success")
+    return redirect(url_for("reading.show", document_id=document_id), code=303)
+
+
+@blueprint.post("/discard")
+def discard(document_id: UUID) -> Answer:
+    """Forget a version that failed or was cancelled."""
+    revisions.discard_unread(context.services(), context.person(), document_id)
+    remember(gettext("The version that was not read is discarded."), kind="success")
+    return redirect(url_for("reading.show", document_id=document_id), code=303)
+
+
+@blueprint.get("/<int:number>")
+def show(document_id: UUID, number: int) -> Answer:
+    """The text of a version, or with `against` what tells it from another one."""
+    against = positive(request.args.get("against"), otherwise=0)
+    return _differences(document_id, number, against) if against else _text(document_id, number)
+
+
+@blueprint.get("/<int:number>/file")
+def original_file(document_id: UUID, number: int) -> Answer:
+    """The file that a version was read from, shown by the browser where it safely can."""
+    services, person = context.services(), context.person()
+    revision = revisions.get_revision(services, person, document_id, number)
+    stored = revisions.open_file(services, person, document_id, number)
+    return file_answer(stored, encoding=revision.encoding)
+
+
+def _text(document_id: UUID, number: int) -> str:
+    services, person = context.services(), context.person()
+    revision = revisions.get_revision(services, person, document_id, number)
+    part_count = max(1, ceil(revision.character_count / PART_CHARACTERS))
+    part = min(positive(request.args.get("part")), part_count)
+    _, text = revisions.read_text(
+        services,
+        person,
+        document_id,
+        number,
+        start=(part - 1) * PART_CHARACTERS,
+        end=part * PART_CHARACTERS,
+    )
+    values = {"revision": revision, "text": text, "part": part, "part_count": part_count}
+    return render_template("pages/revision.html", **_head(document_id), **values)
+
+
+def _differences(document_id: UUID, number: int, against: int) -> Answer:
+    services, person = context.services(), context.person()
+    try:
+        compared = revisions.compare(services, person, document_id, number, against=against)
+    except TextsTooLong as error:
+        pair = [
+            revisions.get_revision(services, person, document_id, one) for one in (number, against)
+        ]
+        values: dict[str, Any] = {"revision": pair[0], "against": pair[1], "shown": None}
+        values["too_long"] = error_message(error)
+        return render_template("pages/differences.html", **_head(document_id), **values)
+    added, removed = characters_changed(compared.pieces)
+    values = {
+        "revision": compared.revision,
+        "against": compared.against,
+        "added": added,
+        "removed": removed,
+        "shown": part_of(compared.pieces, positive(request.args.get("part"))),
+    }
+    return render_template("pages/differences.html", **_head(document_id), **values)
+
+
+def _head(document_id: UUID) -> dict[str, Any]:
+    """The document, and its versions to choose from."""
+    services, person = context.services(), context.person()
+    return {
+        "document": library.get_summary(services, person, document_id),
+        "choices": revisions.list_revisions(services, person, document_id, limit=_LISTED).items,
+    }

@@ -1,0 +1,149 @@
+"""Switches: which documents count for a person, and in one conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import Flask, redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.domain.selection import DocumentSwitch, SelectionSource
+from portal.errors import N_, MalformedRequest
+from portal.http import context
+from portal.services.answers import conversations
+from portal.services.documents import selections
+from portal.web.layout import fragments, wants_fragment
+from portal.web.security import local_path
+
+SWITCHES_A_STEP = 50
+# What a switch can be set to; None inherits from the tier above.
+STATES: dict[str, bool | None] = {"inherit": None, "on": True, "off": False}
+STATE_WORDS = {"inherit": N_("Inherit"), "on": N_("On"), "off": N_("Off")}
+
+CAUSES = {
+    (SelectionSource.SYSTEM, True): N_("on: the system's default"),
+    (SelectionSource.USER, True): N_("on: your default"),
+    (SelectionSource.USER, False): N_("off: your default"),
+    (SelectionSource.CONVERSATION, True): N_("on: in this conversation"),
+    (SelectionSource.CONVERSATION, False): N_("off: in this conversation"),
+}
+
+blueprint = APIBlueprint("selection", __name__, enable_openapi=False)
+
+Answer = Response | str
+
+
+def cause(switch: DocumentSwitch) -> str:
+    """Whether a document counts and which tier says so, in the reader's language."""
+    return str(gettext(CAUSES[switch.source, switch.enabled]))
+
+
+def state_name(override: bool | None) -> str:
+    """`inherit`, `on` or `off`."""
+    return next(name for name, value in STATES.items() if value is override)
+
+
+@blueprint.post("/documents/<uuid:document_id>/selection")
+def set_default(document_id: UUID) -> Answer:
+    """Switch a document on or off for oneself, wherever no conversation says otherwise."""
+    services, person = context.services(), context.person()
+    switch = selections.set_default(services, person, document_id, _wanted_state())
+    if wants_fragment():
+        return render_template("fragments/selection/_toggle.html", switch=switch)
+    return _back(url_for("documents.index", _anchor=f"document-{document_id}"))
+
+
+@blueprint.get("/chat/<uuid:conversation_id>/documents")
+def show(conversation_id: UUID) -> Answer:
+    """The switches of one conversation: the drawer beside it, or a page."""
+    values = _values(conversation_id)
+    if wants_fragment("selection-list"):
+        return render_template("fragments/selection/_list.html", **values)
+    if wants_fragment("more-switches"):
+        return render_template("fragments/selection/_rows.html", **values)
+    name = "fragments/selection/_drawer.html" if wants_fragment() else "pages/selection.html"
+    return render_template(name, **values)
+
+
+@blueprint.post("/chat/<uuid:conversation_id>/documents")
+def set_all(conversation_id: UUID) -> Answer:
+    """Switch all documents on or off in a conversation, or give them back to the defaults."""
+    services, person = context.services(), context.person()
+    selections.set_all_overrides(services, person, conversation_id, _wanted_state())
+    if wants_fragment():
+        values = _values(conversation_id)
+        return fragments(("fragments/selection/_list.html", values), *_counts(values))
+    return _back(url_for("selection.show", conversation_id=conversation_id))
+
+
+@blueprint.post("/chat/<uuid:conversation_id>/documents/<uuid:document_id>")
+def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
+    """Switch one document in a conversation."""
+    services, person = context.services(), context.person()
+    switch = selections.set_override(
+        services, person, conversation_id, document_id, _wanted_state()
+    )
+    if not wants_fragment():
+        address = url_for("selection.show", conversation_id=conversation_id)
+        return _back(f"{address}#switch-{document_id}")
+    enabled_count, total_count = selections.count(services, person, conversation_id)
+    values = {
+        "conversation_id": conversation_id,
+        "enabled_count": enabled_count,
+        "total_count": total_count,
+    }
+    row = ("fragments/selection/_row.html", {"switch": switch, **values})
+    return fragments(row, *_counts(values))
+
+
+def rows_switches(document_ids: Sequence[UUID]) -> dict[UUID, DocumentSwitch]:
+    """The person's own switches of the documents in a list."""
+    return selections.switches(context.services(), context.person(), document_ids)
+
+
+def init_app(app: Flask) -> None:
+    app.jinja_env.globals.update(
+        selection_cause=cause, state_name=state_name, state_words=STATE_WORDS
+    )
+
+
+def _values(conversation_id: UUID) -> dict[str, Any]:
+    services, person = context.services(), context.person()
+    text = request.values.get("q", "").strip()
+    page = selections.list_switches(
+        services,
+        person,
+        conversation_id,
+        contains=text,
+        cursor=request.args.get("cursor") or None,
+        limit=SWITCHES_A_STEP,
+    )
+    return {
+        "conversation": conversations.get(services, person, conversation_id),
+        "conversation_id": conversation_id,
+        "page": page,
+        "text": text,
+        "enabled_count": page.enabled_count,
+        "total_count": page.total_count,
+    }
+
+
+def _counts(values: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The number in use, wherever the page shows it."""
+    return [("fragments/selection/_counts.html", values)]
+
+
+def _wanted_state() -> bool | None:
+    """What the form says. Raises MalformedRequest."""
+    name = request.form.get("state", "")
+    if name not in STATES:
+        raise MalformedRequest(reason=gettext("the switch has no such state"))
+    return STATES[name]
+
+
+def _back(otherwise: str) -> Response:
+    return redirect(local_path(request.form.get("next")) or otherwise, code=303)

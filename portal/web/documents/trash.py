@@ -1,0 +1,82 @@
+"""Deleted documents: back into the list, or gone for good."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.http import context
+from portal.services.documents import library, trash
+from portal.web.documents.listing import list_values
+from portal.web.layout import fragments, gone, remember, toast, wants_fragment
+from portal.web.security import local_path
+
+PAGE_SIZE = 50
+
+blueprint = APIBlueprint("trash", __name__, enable_openapi=False, url_prefix="/trash")
+
+Answer = Response | str
+
+
+@blueprint.get("")
+def show() -> Answer:
+    services = context.services()
+    page = library.list_trash(
+        services,
+        context.person(),
+        cursor=request.args.get("cursor") or None,
+        limit=PAGE_SIZE,
+    )
+    purges = {
+        one.id: trash.purged_at(services, one.deleted_at) for one in page.items if one.deleted_at
+    }
+    if wants_fragment("load-more"):
+        return render_template("fragments/trash/_rows.html", page=page, purges=purges)
+    return render_template(
+        "pages/trash.html", page=page, purges=purges, trash_days=services.settings.trash_days
+    )
+
+
+@blueprint.post("/<uuid:document_id>/restore")
+def restore(document_id: UUID) -> Answer:
+    services, person = context.services(), context.person()
+    library.restore_document(services, person, document_id)
+    title = library.get_summary(services, person, document_id).title
+    message = gettext("“%(title)s” is back in the list.", title=title)
+    if wants_fragment("document-results"):
+        values = list_values()
+        return fragments(
+            ("fragments/documents/_results.html", values),
+            ("fragments/documents/_progress.html", {**values, "out_of_band": True}),
+            toast(message, kind="success"),
+        )
+    if wants_fragment():
+        link = url_for("reading.show", document_id=document_id)
+        note = toast(message, kind="success", link=link)
+        return fragments(gone(f"trash-{document_id}"), note)
+    remember(message, kind="success")
+    after = local_path(request.form.get("next")) or url_for("documents.index")
+    return redirect(after, code=303)
+
+
+@blueprint.get("/<uuid:document_id>/purge")
+def confirm_purge(document_id: UUID) -> Answer:
+    document = library.get_trashed(context.services(), context.person(), document_id)
+    if wants_fragment():
+        return render_template("fragments/trash/_confirm_purge.html", document=document)
+    return render_template("pages/confirm_purge.html", document=document)
+
+
+@blueprint.post("/<uuid:document_id>/purge")
+def purge(document_id: UUID) -> Answer:
+    document = library.get_trashed(context.services(), context.person(), document_id)
+    library.purge_document(context.services(), context.person(), document_id)
+    message = gettext("“%(title)s” is gone for good.", title=document.title)
+    if wants_fragment():
+        return fragments(gone(f"trash-{document_id}"), toast(message, kind="success"))
+    remember(message, kind="success")
+    return redirect(url_for("trash.show"), code=303)

@@ -1,0 +1,226 @@
+"""Files coming in: one a request with a row of its own, or several in a form without a script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.datastructures import FileStorage
+from werkzeug.wrappers import Response
+
+from portal.domain.documents import DocumentSummary, Visibility
+from portal.errors import (
+    N_,
+    InvalidInput,
+    NotFound,
+    PortalError,
+    StorageFull,
+    Unavailable,
+    is_disk_full,
+)
+from portal.http import context
+from portal.http.incoming import one_by_one
+from portal.http.messages import error_message
+from portal.services.documents import idempotency, jobs, library, uploads
+from portal.services.documents.uploads import UploadReceipt
+from portal.web.documents.listing import ListQuery, list_values, progress_line, row, total
+from portal.web.layout import fragments, remember, wants_fragment
+
+# More than that is told on the page: notes travel in a cookie, which browsers drop over 4 kB.
+MOST_NOTES = 5
+_MOST_NOTED_CHARACTERS = 60
+# So many documents are asked after at a time.
+MOST_STATES = 50
+# What one file met, those after it would meet as well.
+_FOR_ALL = (Unavailable, StorageFull)
+
+blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)
+
+Answer = Response | str | tuple[str, int]
+Fragment = tuple[str, dict[str, Any]]
+
+
+class NoFileChosen(InvalidInput):
+    code = "no_file_chosen"
+    message = N_("No file was chosen. Choose one or more and upload again.")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one file of a form: a document, its own or one that was there, or an error."""
+
+    file_name: str
+    receipt: UploadReceipt | None = None
+    error: PortalError | None = None
+
+    @property
+    def is_new(self) -> bool:
+        return self.receipt is not None and not self.receipt.is_duplicate
+
+    @property
+    def reason(self) -> str:
+        """Why it was refused, in the reader's language; empty where it was not."""
+        return error_message(self.error) if self.error else ""
+
+
+@blueprint.post("/documents")
+@one_by_one
+def upload() -> Answer:
+    files = [file for file in request.files.getlist("file") if file.filename]
+    if wants_fragment():
+        return _rows(files)
+    if not files:
+        error = NoFileChosen()
+        return _page(upload_error=error_message(error)), error.status
+    outcomes = _outcomes(files)
+    if len(outcomes) <= MOST_NOTES and all(outcome.is_new for outcome in outcomes):
+        _remember(outcomes)
+        return redirect(url_for("documents.index"), code=303)
+    errors = [outcome.error for outcome in outcomes if outcome.error]
+    # What failed first: it is what the reader has to do something about.
+    outcomes.sort(key=lambda outcome: outcome.error is None)
+    page = _page(upload_outcomes=outcomes, refused_count=len(errors))
+    return page, (errors[0].status if len(errors) == len(outcomes) else 200)
+
+
+def _page(**values: Any) -> str:
+    # What the form says of its files, such as their domain, filters no list.
+    return render_template("pages/documents.html", **list_values(ListQuery(), **values))
+
+
+@blueprint.get("/documents/uploads")
+def states() -> Answer:
+    """How far documents are that were uploaded on this page, each as `_state.html`."""
+    asked = dict.fromkeys(_identifiers())
+    found = library.list_summaries(context.services(), context.person(), list(asked))
+    newest = jobs.newest_jobs(context.services(), [one.job_id for one in found if one.job_id])
+    parts = [_state(one, job=newest.get(one.id)) for one in found]
+    gone = [_gone(document_id) for document_id in asked.keys() - {one.id for one in found}]
+    return fragments(*parts, *gone)
+
+
+def _identifiers() -> list[UUID]:
+    found = []
+    for value in request.args.getlist("id")[:MOST_STATES]:
+        try:
+            found.append(UUID(value))
+        except ValueError:
+            continue
+    return found
+
+
+def _rows(files: list[FileStorage]) -> str:
+    """The documents' rows for the list, and for whoever sent the files what became of each. With
+    an `Idempotency-Key` a repeated request gets the same answer and stores nothing twice."""
+    if not files:
+        raise NoFileChosen
+    visibility, domain = _wishes()
+
+    def store() -> dict[str, Any]:
+        outcomes = _outcomes(files)
+        for outcome in outcomes:
+            if outcome.error:
+                raise outcome.error
+        receipts = [outcome.receipt for outcome in outcomes if outcome.receipt]
+        return {
+            "documents": [
+                {"id": str(receipt.document.id), "is_duplicate": receipt.is_duplicate}
+                for receipt in receipts
+            ]
+        }
+
+    answer = idempotency.once(
+        context.services(),
+        context.person(),
+        key=request.headers.get("Idempotency-Key"),
+        body_sha256=lambda: uploads.digest_of(
+            [file.stream for file in files],
+            ["page", domain, visibility.value, *(file.filename for file in files)],
+        ),
+        action=store,
+    )
+    parts = [part for one in answer["documents"] for part in _stored(one, visibility)]
+    return fragments(*parts, total())
+
+
+def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
+    """The parts of a page for one document of `_rows`; it may be gone when they are asked for
+    again."""
+    document_id, is_known = UUID(stored["id"]), bool(stored["is_duplicate"])
+    try:
+        document = library.get_summary(context.services(), context.person(), document_id)
+    except NotFound:
+        return [_gone(document_id)]
+    listed = [] if is_known else [row(document), progress_line()]
+    return [*listed, _state(document, is_known=is_known, wished=wished)]
+
+
+def _outcomes(files: list[FileStorage]) -> list[Outcome]:
+    """Store each file by itself: one that fails does not keep the others out, but where there is
+    no room or no database the rest is not tried. Raises InvalidInput for what is said of all."""
+    visibility, domain = _wishes()
+    outcomes: list[Outcome] = []
+    for file in files:
+        file_name = uploads.clean_file_name(file.filename or "")
+        before = outcomes[-1].error if outcomes else None
+        outcomes.append(
+            Outcome(file_name, error=before)
+            if isinstance(before, _FOR_ALL)
+            else _outcome(file, file_name, visibility, domain)
+        )
+    return outcomes
+
+
+def _outcome(
+    file: FileStorage, file_name: str, visibility: Visibility, domain: str | None
+) -> Outcome:
+    try:
+        receipt = uploads.store_upload(
+            context.services(),
+            context.person(),
+            stream=file.stream,
+            file_name=file_name,
+            domain=domain,
+            visibility=visibility,
+        )
+    except PortalError as error:
+        return Outcome(file_name, error=error)
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        return Outcome(file_name, error=StorageFull())
+    return Outcome(file_name, receipt)
+
+
+def _wishes() -> tuple[Visibility, str | None]:
+    """What the form says of its files. Raises InvalidInput for a value that does not exist:
+    nobody is shown what may not have been meant for them."""
+    visibility = request.form.get("visibility", Visibility.SHARED)
+    if visibility not in set(Visibility):
+        raise InvalidInput(reason="visibility is shared or private")
+    return Visibility(visibility), request.form.get("domain", "").strip() or None
+
+
+def _state(document: DocumentSummary, **more: Any) -> Fragment:
+    values = {"document": document, "job": None, "is_known": False, "wished": None, **more}
+    return "fragments/uploads/_state.html", values
+
+
+def _gone(document_id: UUID) -> Fragment:
+    return "fragments/uploads/_gone.html", {"document_id": document_id}
+
+
+def _remember(outcomes: list[Outcome]) -> None:
+    titles = [_noted(outcome.receipt.document.title) for outcome in outcomes if outcome.receipt]
+    joined = str(gettext(", ")).join(titles)
+    remember(gettext("Uploaded: %(titles)s", titles=joined), kind="success")
+
+
+def _noted(title: str) -> str:
+    if len(title) <= _MOST_NOTED_CHARACTERS:
+        return title
+    return title[: _MOST_NOTED_CHARACTERS - 1] + "…"

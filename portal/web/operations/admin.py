@@ -1,0 +1,63 @@
+"""Administration: people, invitations, and how the portal is doing."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.http import context
+from portal.services.documents import quotas
+from portal.services.operations import health
+from portal.services.people import accounts, invitations
+from portal.web.layout import remember
+
+blueprint = APIBlueprint("admin", __name__, enable_openapi=False, url_prefix="/admin")
+
+Answer = Response | str
+
+
+@blueprint.get("")
+@context.for_administrators
+def show() -> Answer:
+    return _page()
+
+
+@blueprint.post("/invitations")
+@context.for_administrators
+def invite() -> Answer:
+    invitation = invitations.invite(context.services(), context.person())
+    # The link is shown in this one response and never again, hence no redirect.
+    link = url_for("sign_in.show_invitation", token=invitation.secret, _external=True)
+    return _page(invitation=invitation, invitation_link=link)
+
+
+@blueprint.post("/users/<uuid:user_id>/disabled")
+@context.for_administrators
+def set_disabled(user_id: UUID) -> Answer:
+    disabled = request.form.get("disabled") == "true"
+    accounts.set_disabled(context.services(), context.person(), user_id, disabled=disabled)
+    words = gettext("The account is disabled.") if disabled else gettext("The account is enabled.")
+    remember(words, kind="success")
+    return redirect(url_for("admin.show"), code=303)
+
+
+def _page(**more: Any) -> str:
+    person = context.person()
+    vector_store = health.check_vector_store(context.services())
+    values = {
+        "accounts": accounts.list_accounts(context.services(), person),
+        "used_bytes": quotas.use_by_owner(context.services(), person),
+        "person": person,
+        "health": health.check(context.services()),
+        "vector_store": vector_store,
+        "finds_by_meaning": health.finds_by_meaning(vector_store),
+        "open_invitations": invitations.list_invitations(context.services(), person),
+        "invitation": None,
+        "invitation_link": None,
+    }
+    return render_template("pages/admin.html", **(values | more))

@@ -1,0 +1,83 @@
+"""The queue as administrators see it: all people's jobs, with what can be done about them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext, ngettext
+from werkzeug.wrappers import Response
+
+from portal.domain.jobs import JobStatus
+from portal.errors import PortalError
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.documents import jobs
+from portal.web.layout import remember, wants_fragment
+
+PAGE_SIZE = 50
+
+blueprint = APIBlueprint("admin_jobs", __name__, enable_openapi=False, url_prefix="/admin/jobs")
+
+Answer = Response | str
+
+
+@blueprint.get("")
+@context.for_administrators
+def show() -> Answer:
+    services, person = context.services(), context.person()
+    status, cursor = _status(), request.args.get("cursor") or None
+    state = jobs.queue_state(services, person)
+    values = {
+        "page": jobs.list_jobs(services, person, status=status, cursor=cursor, limit=PAGE_SIZE),
+        "state": state,
+        "status": status,
+        "statuses": tuple(JobStatus),
+        "cursor": cursor,
+        "is_active": bool(state.queued or state.processing),
+    }
+    if wants_fragment("job-list"):
+        return render_template("fragments/jobs/_list.html", **values)
+    return render_template("pages/jobs.html", **values)
+
+
+@blueprint.post("/<uuid:document_id>/cancel")
+@context.for_administrators
+def cancel(document_id: UUID) -> Answer:
+    try:
+        jobs.cancel(context.services(), context.person(), document_id)
+    except PortalError as error:
+        return _done(error_message(error), kind="error")
+    return _done(gettext("The job is cancelled."))
+
+
+@blueprint.post("/<uuid:document_id>/retry")
+@context.for_administrators
+def retry(document_id: UUID) -> Answer:
+    try:
+        jobs.retry(context.services(), context.person(), document_id)
+    except PortalError as error:
+        return _done(error_message(error), kind="error")
+    return _done(gettext("The job is queued again."))
+
+
+@blueprint.post("/retry-failed")
+@context.for_administrators
+def retry_failed() -> Answer:
+    count = jobs.retry_failed(context.services(), context.person())
+    words = ngettext(
+        "%(num)s document is queued again.", "%(num)s documents are queued again.", count
+    )
+    return _done(words if count else gettext("No document has failed."))
+
+
+def _status() -> JobStatus | None:
+    """The filter of the request; a value that does not exist filters nothing."""
+    status = request.values.get("status", "")
+    return JobStatus(status) if status in set(JobStatus) else None
+
+
+def _done(message: str, *, kind: str = "success") -> Answer:
+    remember(message, kind=kind)
+    return redirect(url_for("admin_jobs.show", status=_status() or None), code=303)

@@ -1,0 +1,120 @@
+"""Embedding models: build another, compare it, switch to it, go back, drop what is not needed."""
+
+from __future__ import annotations
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.errors import N_, NoSuchModel, PortalError
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.models import switching
+from portal.services.models.switching import ModelSummary
+from portal.web.layout import remember, wants_fragment
+
+blueprint = APIBlueprint("admin_models", __name__, enable_openapi=False, url_prefix="/admin/models")
+
+Answer = Response | str
+
+STATUS_WORDS = {
+    "building": N_("Not built to its end"),
+    "ready": N_("Built, can serve"),
+    "active": N_("Serves searches"),
+    "retired": N_("Kept, served before"),
+}
+STAGE_WORDS = {
+    "queued": N_("Waits for a worker"),
+    "embedding": N_("Passages are being embedded"),
+    "indexing": N_("The index is being built"),
+    "comparing": N_("It is being compared"),
+    "failed": N_("Building it failed"),
+}
+
+
+@blueprint.get("")
+@context.for_administrators
+def show() -> Answer:
+    models = switching.list_models(context.services())
+    values = {
+        "models": models,
+        "is_building": any(model.build.is_under_way for model in models),
+        "status_words": STATUS_WORDS,
+        "stage_words": STAGE_WORDS,
+    }
+    if wants_fragment("model-list"):
+        return render_template("fragments/models/_list.html", **values)
+    return render_template("pages/models.html", **values)
+
+
+@blueprint.post("/build")
+@context.for_administrators
+def build() -> Answer:
+    try:
+        model = switching.request_build(context.services(), _named())
+    except PortalError as error:
+        return _refused(error)
+    return _done(gettext("“%(name)s” is built in the background.", name=model.name))
+
+
+@blueprint.post("/switch")
+@context.for_administrators
+def switch() -> Answer:
+    try:
+        done = switching.switch(context.services(), _named())
+    except PortalError as error:
+        return _refused(error)
+    return _done(gettext("Searches go by “%(name)s” from now on.", name=done.model.name))
+
+
+@blueprint.post("/rollback")
+@context.for_administrators
+def rollback() -> Answer:
+    try:
+        done = switching.rollback(context.services())
+    except PortalError as error:
+        return _refused(error)
+    return _done(gettext("Searches go by “%(name)s” again.", name=done.model.name))
+
+
+@blueprint.get("/drop")
+@context.for_administrators
+def confirm_drop() -> Answer:
+    name = request.args.get("name", "")
+    summary = _find(name)
+    if wants_fragment():
+        return render_template("fragments/models/_confirm_drop.html", summary=summary)
+    return render_template("pages/confirm_drop_model.html", summary=summary)
+
+
+@blueprint.post("/drop")
+@context.for_administrators
+def drop() -> Answer:
+    name = _named()
+    try:
+        switching.drop(context.services(), name)
+    except PortalError as error:
+        return _refused(error)
+    return _done(gettext("“%(name)s” and its vectors are gone.", name=name))
+
+
+def _named() -> str:
+    return request.form.get("name", "").strip()
+
+
+def _find(name: str) -> ModelSummary:
+    for summary in switching.list_models(context.services()):
+        if summary.model.name == name:
+            return summary
+    raise NoSuchModel(name=name)
+
+
+def _done(message: str) -> Answer:
+    remember(message, kind="success")
+    return redirect(url_for("admin_models.show"), code=303)
+
+
+def _refused(error: PortalError) -> Answer:
+    remember(error_message(error), kind="error")
+    return redirect(url_for("admin_models.show"), code=303)

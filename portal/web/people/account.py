@@ -1,0 +1,131 @@
+"""A person's own account: language, theme, preferred domain, password, personal access tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal import limits
+from portal.domain.people import SCOPES, Scope
+from portal.errors import N_, InvalidInput, PortalError, WrongCredentials
+from portal.http import context
+from portal.http.messages import error_message
+from portal.services.documents import library, quotas
+from portal.services.people import accounts, sessions
+from portal.web.layout import remember
+from portal.web.people.sign_in import PasswordsDiffer, start_session
+
+DAY_S = 24 * 3600
+TOKEN_DAYS = (7, 30, 90, 365)
+# What a token may do, and what that means, from the least to the most.
+SCOPE_WORDS = {
+    Scope.READ: (
+        N_("Read"),
+        N_("Search, read documents and conversations, ask for answers that are not kept."),
+    ),
+    Scope.WRITE: (
+        N_("Read and write"),
+        N_("Also upload, change and delete documents, and ask in conversations."),
+    ),
+    Scope.ADMIN: (
+        N_("Administer"),
+        N_("All that you may, everybody's documents and the administration too."),
+    ),
+}
+
+blueprint = APIBlueprint("account", __name__, enable_openapi=False, url_prefix="/account")
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("")
+def show() -> Answer:
+    return _page()
+
+
+@blueprint.post("/password")
+@limits.limited("sign_in")  # Whoever has no more than a session guesses at the password here.
+def change_password() -> Answer:
+    services, person = context.services(), context.person()
+    new = request.form.get("new", "")
+    try:
+        if new != request.form.get("new_again", ""):
+            raise PasswordsDiffer
+        accounts.change_password(services, person, current=request.form.get("current", ""), new=new)
+    except (InvalidInput, WrongCredentials) as error:
+        return _page(password_error=error_message(error)), _form_status(error)
+    remember(gettext("Your password is changed. Other sessions are signed out."), kind="success")
+    response = redirect(url_for("account.show"), code=303)
+    # A changed password ends every token, this browser's too: it gets a fresh one.
+    start_session(response, name=person.name, password=new)
+    return response
+
+
+@blueprint.post("/domain")
+def set_preferred_domain() -> Answer:
+    domain = request.form.get("domain", "")
+    try:
+        accounts.set_preferred_domain(context.services(), context.person(), domain)
+    except InvalidInput as error:
+        return _page(domain_error=error_message(error), domain=domain), error.status
+    remember(gettext("Your preferred domain is saved."), kind="success")
+    return redirect(url_for("account.show") + "#domain", code=303)
+
+
+@blueprint.post("/tokens")
+def create_token() -> Answer:
+    days = request.form.get("days", "")
+    ttl_s = (int(days) if days in {str(day) for day in TOKEN_DAYS} else TOKEN_DAYS[0]) * DAY_S
+    given = request.form.get("scope", Scope.READ.value)
+    scope = Scope(given) if given in set(Scope) else Scope.READ
+    name, person = request.form.get("name", "").strip(), context.session_person()
+    try:
+        if not name:
+            raise InvalidInput(reason=gettext("the token has no name"))
+        _, secret = sessions.create_personal_token(
+            context.services(), person, name=name, ttl_s=ttl_s, scopes=[scope]
+        )
+    except InvalidInput as error:
+        values = {"token_error": error_message(error), "token_name": name, "token_scope": scope}
+        return _page(**values), error.status
+    # Shown in this one response and never again, hence no redirect.
+    return _page(new_token=secret, new_token_name=name)
+
+
+@blueprint.post("/tokens/<uuid:token_id>/revoke")
+def revoke_token(token_id: UUID) -> Answer:
+    sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
+    remember(gettext("The token is revoked."), kind="success")
+    return redirect(url_for("account.show") + "#tokens", code=303)
+
+
+def _page(**more: Any) -> str:
+    services, person = context.services(), context.person()
+    values = {
+        "tokens": sessions.list_personal_tokens(services, person),
+        "token_days": TOKEN_DAYS,
+        "token_name": "",
+        "token_scope": Scope.READ,
+        "scopes": [scope for scope in SCOPES if person.is_admin or scope is not Scope.ADMIN],
+        "scope_words": SCOPE_WORDS,
+        "person": person,
+        "use": quotas.use_of(services, person),
+        "domain": person.preferred_domain or "",
+        "domains": library.list_domains(services, person),
+        "domain_error": None,
+        "password_error": None,
+        "token_error": None,
+        "new_token": None,
+        "new_token_name": None,
+    }
+    return render_template("pages/account.html", **(values | more))
+
+
+def _form_status(error: PortalError) -> int:
+    # 401 would say that the session is over; it is the form's old password that is wrong.
+    return InvalidInput.status if isinstance(error, WrongCredentials) else error.status

@@ -1,0 +1,187 @@
+"""What a person is told unasked: the bell's count, notes on whatever page they are, and a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import Flask, redirect, render_template, request, url_for
+from flask_babel import gettext, ngettext
+from werkzeug.wrappers import Response
+
+from portal.domain.documents import Failure
+from portal.domain.notifications import (
+    Beside,
+    Notification,
+    NotificationKind,
+    NotificationState,
+)
+from portal.errors import PortalError
+from portal.http import context
+from portal.http.messages import failure_message
+from portal.services.documents import notifications
+from portal.web.layout import fragments, remember, toast, viewer, wants_fragment
+
+PAGE_SIZE = 50
+_IN_MENU = 5
+# Of each kind, so that notes never cover the page.
+_MOST_NOTES_AT_ONCE = 2
+# A page asks often while something of its reader's is being prepared.
+_SOON_S, _LATER_S = 3, 30
+_BELL, _COUNT = "fragments/notifications/_bell.html", "fragments/notifications/_count.html"
+
+blueprint = APIBlueprint(
+    "notifications", __name__, enable_openapi=False, url_prefix="/notifications"
+)
+
+Answer = Response | str
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """What the bell shows, and after how many seconds its page asks again. `known` is all of that
+    in a word; `is_due`: there is something to tell."""
+
+    unread: int
+    every_s: int
+    is_due: bool
+
+    @classmethod
+    def of(cls, state: NotificationState) -> Bell:
+        return cls(state.unread, _SOON_S if state.in_work else _LATER_S, state.is_due)
+
+    @property
+    def known(self) -> str:
+        return f"{self.unread}.{self.every_s}"
+
+
+@blueprint.get("")
+def index() -> Answer:
+    in_menu = wants_fragment("notification-menu")
+    page = notifications.list_notifications(
+        context.services(),
+        context.person(),
+        cursor=request.args.get("cursor") or None,
+        limit=_IN_MENU if in_menu else PAGE_SIZE,
+    )
+    if in_menu:
+        return render_template("fragments/notifications/_menu.html", page=page)
+    if wants_fragment("load-more"):
+        return render_template("fragments/notifications/_rows.html", page=page)
+    return render_template("pages/notifications.html", page=page)
+
+
+@blueprint.get("/state")
+def show_state() -> Answer:
+    """The bell, unless it is as the page has it: that is what most who ask are answered."""
+    found = _bell()
+    if not found.is_due and request.args.get("known") == found.known:
+        return Response(status=204)
+    return fragments((_BELL, {"bell": found}), (_COUNT, {"bell": found, "out_of_band": True}))
+
+
+@blueprint.post("/tell")
+def tell() -> Answer:
+    """Notes of what the person was not told of yet. Another page that asks gets none of them."""
+    if not wants_fragment():
+        return redirect(url_for("notifications.index"), code=303)
+    taken = notifications.take(context.services(), context.person())
+    notes = [note for kind in NotificationKind for note in _notes(kind, taken)]
+    return fragments(*notes) if notes else Response(status=204)
+
+
+@blueprint.post("/<uuid:notification_id>/open")
+def open_one(notification_id: UUID) -> Answer:
+    """To the document; the notification has then been read."""
+    found = notifications.open_notification(context.services(), context.person(), notification_id)
+    return redirect(url_for("reading.show", document_id=found.document_id), code=303)
+
+
+@blueprint.post("/read")
+def mark_read() -> Answer:
+    notifications.mark_read(context.services(), context.person(), until=_until())
+    remember(gettext("All notifications are marked as read."), kind="success")
+    return redirect(url_for("notifications.index"), code=303)
+
+
+def _until() -> datetime | None:
+    """When the newest came that the person saw; None where their page does not say."""
+    try:
+        return datetime.fromisoformat(request.form.get("until", "")).astimezone(UTC)
+    except (ValueError, OverflowError):  # The latter of a moment that UTC puts before year 1.
+        return None
+
+
+def new_bell() -> list[tuple[str, dict[str, Any]]]:
+    """The bell as it is now, for fragments that tell how a document ended: it then fetches what
+    there is to tell."""
+    values = {"bell": _bell(), "out_of_band": True}
+    return [(_BELL, values), (_COUNT, values)]
+
+
+def _bell() -> Bell:
+    return Bell.of(notifications.state(context.services(), context.person()))
+
+
+def _notes(
+    kind: NotificationKind, taken: tuple[Notification, ...]
+) -> list[tuple[str, dict[str, Any]]]:
+    """A note for each document that ended so, or one for all when they are many."""
+    ended = [item for item in taken if item.kind is kind]
+    if len(ended) <= _MOST_NOTES_AT_ONCE:
+        return [_note(item) for item in ended]
+    count = len(ended)
+    where = {"link": url_for("notifications.index"), "link_words": gettext("All notifications")}
+    if kind is NotificationKind.READY:
+        words = ngettext("%(num)s document is ready.", "%(num)s documents are ready.", count)
+        return [toast(words, kind="success", **where)]
+    words = ngettext(
+        "%(num)s file could not be prepared.", "%(num)s files could not be prepared.", count
+    )
+    return [toast(words, kind="error", **where)]
+
+
+def _note(item: Notification) -> tuple[str, dict[str, Any]]:
+    goes_to = url_for("notifications.open_one", notification_id=item.id)
+    if item.kind is NotificationKind.FAILED:
+        reason = failure_message(item.failure or Failure(PortalError.code))
+        words = gettext("%(what)s %(reason)s", what=notification_words(item), reason=reason)
+        return toast(words, kind="error", opens=goes_to)
+    return toast(notification_words(item), kind="success", opens=goes_to)
+
+
+def notification_words(item: Notification) -> str:
+    """How a document ended, in a sentence."""
+    title = item.title
+    if item.kind is NotificationKind.READY:
+        words = gettext("“%(title)s” is ready and can be searched.", title=title)
+    elif item.beside is Beside.VERSION:
+        words = gettext(
+            "The new version of “%(title)s” could not be read. The text from before is still "
+            "searched.",
+            title=title,
+        )
+    elif item.beside is Beside.REREAD:
+        words = gettext(
+            "Reading “%(title)s” again failed. The text from before is still searched.",
+            title=title,
+        )
+    else:
+        words = gettext("“%(title)s” has failed.", title=title)
+    return str(words)
+
+
+def _bell_of_page() -> Bell | None:
+    """The bell of whoever reads a page; none where nothing can be found out, as on the page that
+    says just that."""
+    try:
+        return _bell() if viewer() is not None else None
+    except PortalError:
+        return None
+
+
+def init_app(app: Flask) -> None:
+    app.jinja_env.globals.update(bell_of_page=_bell_of_page, notification_words=notification_words)

@@ -1,0 +1,53 @@
+"""The switches for language and theme, which work before anyone signs in."""
+
+from __future__ import annotations
+
+from apiflask import APIBlueprint
+from flask import redirect, request
+from werkzeug.wrappers import Response as AnyResponse
+
+from portal.errors import InvalidInput
+from portal.http import context
+from portal.services.people import accounts
+from portal.web.i18n import LANGUAGES
+from portal.web.layout import THEME_COOKIE, THEMES, viewer
+from portal.web.security import local_path
+
+COOKIE_LIFE_S = 365 * 24 * 3600
+
+blueprint = APIBlueprint("preferences", __name__, enable_openapi=False, url_prefix="/preferences")
+
+
+@blueprint.post("/language")
+@context.public
+def set_language() -> AnyResponse:
+    chosen = request.form.get("language", "")
+    if chosen not in LANGUAGES:
+        raise InvalidInput(reason="language")
+    person = viewer()
+    if person is not None:
+        accounts.set_language(context.services(), person, chosen)
+    response = _back()
+    _remember(response, context.LANGUAGE_COOKIE, chosen)
+    return response
+
+
+@blueprint.post("/theme")
+@context.public
+def set_theme() -> AnyResponse:
+    chosen = request.form.get("theme", "")
+    if chosen not in THEMES:
+        raise InvalidInput(reason="theme")
+    response = _back()
+    _remember(response, THEME_COOKIE, chosen)
+    return response
+
+
+def _back() -> AnyResponse:
+    return redirect(local_path(request.form.get("next")) or "/", code=303)
+
+
+def _remember(response: AnyResponse, name: str, value: str) -> None:
+    response.set_cookie(
+        name, value, max_age=COOKIE_LIFE_S, secure=request.is_secure, httponly=True, samesite="Lax"
+    )

@@ -1,0 +1,179 @@
+"""Search: a question, what was found, why each result is there, and why a document is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from apiflask import APIBlueprint
+from flask import make_response, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from portal.domain.documents import DocumentFilter, DocumentSummary
+from portal.domain.explaining import WhyNot
+from portal.domain.search import (
+    MAX_RESULTS,
+    SearchMode,
+    SearchOutcome,
+    SearchRequest,
+)
+from portal.errors import N_, NotSignedIn, PortalError
+from portal.http import context
+from portal.http.messages import absence_message, error_message
+from portal.services.documents import library
+from portal.services.search import engine, explaining
+from portal.web.identifiers import as_uuid
+from portal.web.layout import wants_fragment
+from portal.web.search import explanations
+
+RESULTS_A_STEP = 10
+MOST_TITLES = 8
+
+MODE_WORDS = {
+    SearchMode.HYBRID: N_("Words and meaning"),
+    SearchMode.VECTOR: N_("Meaning only"),
+    SearchMode.KEYWORD: N_("Words only"),
+}
+
+# A question travels in the address, where a Chinese character takes nine bytes and servers stop
+# reading at 8 kB. The API takes longer ones.
+MOST_QUESTION_CHARACTERS = 800
+
+blueprint = APIBlueprint("search", __name__, enable_openapi=False)
+
+Answer = Response | str | tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the address of a search says."""
+
+    text: str
+    mode: SearchMode
+    domain: str
+    count: int
+    is_fuzzy: bool
+
+    def arguments(self, **changes: Any) -> dict[str, Any]:
+        """The address of this search, shortest form; `changes` replace single values."""
+        given = {"q": self.text, "mode": self.mode.value, "domain": self.domain, "n": self.count}
+        given["fuzzy"] = "1" if self.is_fuzzy else ""
+        given |= changes
+        plain = {"mode": SearchMode.HYBRID.value, "domain": "", "n": RESULTS_A_STEP, "fuzzy": ""}
+        return {name: value for name, value in given.items() if plain.get(name) != value}
+
+    @property
+    def request(self) -> SearchRequest:
+        return SearchRequest(
+            query=self.text,
+            top_n=self.count,
+            mode=self.mode,
+            domain=self.domain or None,
+            fuzzy=self.is_fuzzy,
+            explain=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Absentee:
+    """What is known of a document that someone misses: documents that it may be, or the answer."""
+
+    title: str
+    matches: tuple[DocumentSummary, ...] = ()
+    why: WhyNot | None = None
+    message: str | None = None
+    error: str | None = None
+
+
+@blueprint.get("/search")
+def show() -> Answer:
+    question, status = _question(), 200
+    outcome: SearchOutcome | None = None
+    error: str | None = None
+    if question.text:
+        try:
+            outcome = engine.search(context.services(), context.person(), question.request)
+        except NotSignedIn:
+            raise
+        except PortalError as problem:
+            error, status = error_message(problem), problem.status
+    values = {**_values(question), "outcome": outcome, "error": error}
+    if outcome is not None:
+        values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)
+        values["was_searched"] = explanations.was_searched(outcome)
+        values["blend"] = explanations.blend(outcome.explanation)
+        values["explanation_tables"] = explanations.tables(outcome.explanation or {})
+    if not wants_fragment("search-results"):
+        return render_template("pages/search.html", **values), status
+    response = make_response(render_template("fragments/search/_results.html", **values), status)
+    response.headers["HX-Push-Url"] = url_for("search.show", **question.arguments())
+    return response
+
+
+@blueprint.get("/search/why")
+def show_why_not() -> Answer:
+    """Why a document, named by a part of its title or chosen by its id, is not in the results."""
+    question = _question()
+    values = {**_values(question), "absentee": _absentee(question)}
+    is_fragment = wants_fragment("why-not")
+    name = "fragments/search/_why_not.html" if is_fragment else "pages/search_why.html"
+    return render_template(name, **values)
+
+
+def _values(question: Question) -> dict[str, Any]:
+    return {
+        "question": question,
+        "modes": MODE_WORDS,
+        "more_count": min(question.count + RESULTS_A_STEP, MAX_RESULTS),
+        "most_results": MAX_RESULTS,
+        "max_query_characters": MOST_QUESTION_CHARACTERS,
+        "absentee": None,
+    }
+
+
+def _absentee(question: Question) -> Absentee:
+    title = request.args.get("title", "").strip()
+    chosen = as_uuid(request.args.get("document"))
+    matches: tuple[DocumentSummary, ...] = ()
+    if chosen is None and title:
+        matches = _titled(title)
+        chosen = matches[0].id if len(matches) == 1 else None
+    if chosen is None or not question.text:
+        return Absentee(title, matches)
+    try:
+        services, person = context.services(), context.person()
+        why = explaining.why_not(services, person, question.request, chosen)
+    except NotSignedIn:
+        raise
+    except PortalError as problem:
+        return Absentee(title, error=error_message(problem))
+    return Absentee(title or why.title, why=why, message=absence_message(why))
+
+
+def _titled(title: str) -> tuple[DocumentSummary, ...]:
+    """Documents with these words in their title, those with just this title alone first; what
+    lies in the trash is among them where the person may restore it."""
+    services, person = context.services(), context.person()
+    filters, wanted = DocumentFilter(title_contains=title), title.casefold()
+    found = tuple(
+        document
+        for listed in (library.list_documents, library.list_trash)
+        for document in listed(services, person, filters=filters, limit=MOST_TITLES).items
+    )
+    exact = tuple(document for document in found if document.title.casefold() == wanted)
+    return exact if len(exact) == 1 else found[:MOST_TITLES]
+
+
+def _question() -> Question:
+    mode, count = request.args.get("mode", ""), request.args.get("n", "")
+    return Question(
+        text=request.args.get("q", "").strip(),
+        mode=SearchMode(mode) if mode in set(SearchMode) else SearchMode.HYBRID,
+        domain=request.args.get("domain", "").strip(),
+        count=min(max(int(count), 1), MAX_RESULTS) if _is_small_number(count) else RESULTS_A_STEP,
+        is_fuzzy=request.args.get("fuzzy") == "1",
+    )
+
+
+def _is_small_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 5  # noqa: PLR2004 - digits

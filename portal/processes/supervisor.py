@@ -34,7 +34,7 @@ from portal.errors import ServerSetup
 from portal.observability import logs, metric_files
 from portal.settings import Settings
 
-PROJECT_DIR = Path(__file__).resolve().parents[1]
+PROJECT_DIR = Path(__file__).resolve().parents[2]
 
 _READY_TIMEOUT_S = 90.0
 _DRAIN_TIMEOUT_S = 10.0

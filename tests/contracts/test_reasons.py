@@ -9,7 +9,7 @@ from pathlib import Path
 
 from portal.http import messages
 
-PORTAL = Path(messages.__file__).parent
+PORTAL = Path(messages.__file__).parents[1]
 # Told to programs in their own process, examples of the API's document, and on a command line.
 _IN_ENGLISH = {
     "api/openapi/errors.py",

@@ -12,6 +12,7 @@ from flask import Flask, Request, Response, current_app, g, request
 from flask_login import LoginManager, UserMixin, current_user
 from werkzeug.exceptions import HTTPException
 
+from portal.domain.audit import Origin, Source
 from portal.domain.people import Person, Scope, SignedIn, TokenKind
 from portal.errors import (
     BodyTooLarge,
@@ -30,7 +31,7 @@ from portal.errors import (
     Unavailable,
 )
 from portal.observability import tracing
-from portal.services import Services
+from portal.services import Services, audit
 from portal.services.people import tokens
 
 SESSION_COOKIE = "portal_session"
@@ -77,6 +78,7 @@ def init_app(app: Flask, services: Services) -> None:
     app.before_request(_bound_body)
     app.before_request(_refuse_nul)
     app.after_request(_finish_request)
+    app.teardown_request(lambda _error: audit.set_origin(None))
 
 
 def close_to_strangers(app: Flask) -> None:
@@ -237,6 +239,9 @@ def _name_request() -> None:
         g.request_id,
         request.headers.get("traceparent", ""),
         request.headers.get("tracestate", ""),
+    )
+    audit.set_origin(
+        Origin(Source.WEB, request.remote_addr, request.user_agent.string, g.request_id)
     )
     g.started_at = time.perf_counter()
 

@@ -18,9 +18,10 @@ import structlog
 from procrastinate import JobContext
 from procrastinate.exceptions import ConnectorException
 
+from portal.domain.audit import Origin, Source
 from portal.observability import metrics, tracing
 from portal.processes import isolation
-from portal.services import Services
+from portal.services import Services, audit
 from portal.services.documents import attempts, indexing
 from portal.services.models import builds
 from portal.services.operations import maintenance
@@ -155,6 +156,8 @@ async def _run(services: Services, concurrency: int) -> None:
 
 
 async def _work_until(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
+    # Jobs and timers run in copies of this context.
+    audit.set_origin(Origin(Source.WORKER))
     while not stopping.is_set():
         # It ends by itself when it loses the database; what it had loaded stays loaded.
         try:

@@ -8,6 +8,7 @@ from portal.store.models.accounts import (
     TokenRow,
     UserRow,
 )
+from portal.store.models.audit import AuditRow
 from portal.store.models.base import Base
 from portal.store.models.chunks import (
     ChunkEmbeddingRow,
@@ -38,6 +39,7 @@ from portal.store.models.documents import (
 metadata = Base.metadata
 
 __all__ = [
+    "AuditRow",
     "Base",
     "Bm25IndexStateRow",
     "ChunkEmbeddingRow",

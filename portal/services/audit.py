@@ -1,0 +1,97 @@
+"""Recording audit events, in the transaction of what they tell about.
+
+Every use case that changes who may do what calls `record` before it commits, so that an event is
+in the log exactly when its change is in the database.
+"""
+
+from __future__ import annotations
+
+import hmac
+import unicodedata
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, Protocol
+from uuid import UUID
+
+from portal.domain.audit import AuditEvent, Origin, Source, Subject, SubjectKind
+from portal.store.operations import audit_log
+from portal.store.session import Session
+
+__all__ = ["AuditEvent", "Subject", "SubjectKind", "digest_name", "record", "set_origin"]
+
+_MAX_USER_AGENT_CHARACTERS = 300
+_DIGEST_CHARACTERS = 32
+
+_origin: ContextVar[Origin | None] = ContextVar("audit_origin", default=None)
+_COMMAND_LINE = Origin(Source.COMMAND_LINE)
+
+
+class Actor(Protocol):
+    """Whoever does something: a Person, or a row of `users`."""
+
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+def set_origin(origin: Origin | None) -> None:
+    """Attribute what this thread or task does from now on; None means the command line."""
+    if origin is not None and origin.user_agent:
+        # Clients choose this text, and PostgreSQL stores no NUL.
+        readable = "".join(
+            character
+            for character in origin.user_agent[:_MAX_USER_AGENT_CHARACTERS]
+            if not unicodedata.category(character).startswith("C")
+        )
+        origin = Origin(origin.source, origin.address, readable, origin.request_id)
+    _origin.set(origin)
+
+
+def current_origin() -> Origin:
+    """Return where the work at hand comes from."""
+    return _origin.get() or _COMMAND_LINE
+
+
+def record(
+    session: Session,
+    event: AuditEvent,
+    *,
+    actor: Actor | None = None,
+    subject: Subject | None = None,
+    details: Mapping[str, Any] | None = None,
+    name_digest: str | None = None,
+) -> None:
+    """Add an event to the audit log, in the caller's transaction.
+
+    Without an `actor`, the operator (on the command line) or a stranger (on the web) did it.
+    `details` are a few plain JSON values; never secrets, questions or text of documents.
+    """
+    audit_log.add_entry(
+        session,
+        event,
+        origin=current_origin(),
+        actor_id=actor.id if actor else None,
+        actor_name=actor.name if actor else None,
+        name_digest=name_digest,
+        subject=subject,
+        details=details or {},
+    )
+
+
+def user(actor: Actor) -> Subject:
+    """Return the subject of an event that was done to an account."""
+    return Subject(SubjectKind.USER, actor.id, actor.name)
+
+
+def digest_name(secret_key: str, name: str) -> str:
+    """Return a keyed digest of a name that someone tried to sign in with.
+
+    The log can be searched for a name, but what was typed by mistake, such as a password in the
+    wrong field, cannot be read from it.
+    """
+    folded = unicodedata.normalize("NFC", name).strip().lower()
+    key = hmac.digest(secret_key.encode(), b"names in the audit log", "sha256")
+    digest = hmac.new(key, folded.encode("utf-8", "surrogatepass"), "sha256")
+    return digest.hexdigest()[:_DIGEST_CHARACTERS]

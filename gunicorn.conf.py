@@ -1,10 +1,9 @@
-"""What `gunicorn wsgi:app` runs with, where nothing else is said on its command line."""
+"""What `gunicorn wsgi:app` runs with, where its command line says nothing else."""
 
 from contextlib import suppress
 from typing import Any
 
 from portal.errors import InvalidSetting
-from portal.observability import logs, metric_files
 from portal.settings import load_settings
 
 worker_class = "gthread"
@@ -14,17 +13,21 @@ keepalive = 15
 limit_request_line = 8190
 logger_class = "portal.observability.gunicorn_log.GunicornLog"
 
-# Whoever starts the workers outlives each of them, and with it what they have counted. A setting
-# that is wrong is told of by the application.
+# The application reports a wrong setting.
 with suppress(InvalidSetting):
-    _settings = load_settings()
-    threads = _settings.web_process_threads
-    logs.configure_logs(_settings)
-    metric_files.join(_settings.data_dir)
+    threads = load_settings().web_process_threads
+
+
+def on_starting(_server: Any) -> None:
+    """Join the shared metrics: this process outlives each worker, and so keeps their counts."""
+    from portal.observability import metric_files
+
+    with suppress(InvalidSetting):
+        metric_files.join(load_settings().data_dir)
 
 
 def post_worker_init(worker: Any) -> None:
-    """In each worker, with --preload as well: a model that its parent had loaded would not live."""
+    """Load the model in each worker: one loaded before the fork, with --preload, cannot be used."""
     from portal.services.models.preloading import load_ahead
 
     load_ahead(worker.wsgi.extensions["portal"])

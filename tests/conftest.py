@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,6 +33,9 @@ from portal.services.people import accounts, sessions
 from portal.settings import Settings, load_settings
 from tests.factories import upload
 
+_OTHER_VARIABLES = {"DATABASE_URL", "REDIS_URL", "PROMETHEUS_MULTIPROC_DIR"}
+_OWN_DATA = str(Path(__file__).resolve().parents[1] / "var")
+_EVENTS_OF_FILES = {"open", "os.mkdir", "os.remove", "os.rename", "os.link", "os.truncate"}
 _RUN_DIR = pytest.StashKey[Path]()
 PASSWORD = "correct horse battery"
 TEMPLATE = "portal_template"
@@ -58,10 +63,45 @@ def _no_settings_of_this_machine() -> Iterator[None]:
     """Settings of whoever runs the tests must not change what is tested."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith("PORTAL_") or name in {"DATABASE_URL", "REDIS_URL"}:
+            if name.startswith("PORTAL_") or name in _OTHER_VARIABLES:
                 patch.delenv(name)
         patch.setenv("PORTAL_CONFIG", os.devnull)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _touched() -> list[str]:
+    """Files of the checkout's own data directory that this process opens, makes or removes."""
+    touched: list[str] = []
+
+    def note(event: str, args: tuple[object, ...]) -> None:
+        if event in _EVENTS_OF_FILES and isinstance(args[0], (str, bytes, Path)):
+            path = os.path.abspath(os.fsdecode(args[0]))  # noqa: PTH100 - on every file opened
+            if path == _OWN_DATA or path.startswith(_OWN_DATA + os.sep):
+                touched.append(path)
+
+    sys.addaudithook(note)
+    return touched
+
+
+@pytest.fixture(autouse=True)
+def _leaves_the_checkouts_data_alone(_touched: list[str]) -> Iterator[None]:
+    """Fail a test that uses ./var, which may be that of a portal that runs from here."""
+    was_there = Path(_OWN_DATA).exists()
+    del _touched[:]
+    yield
+    assert not _touched, f"the test uses the checkout's data directory: {sorted(set(_touched))}"
+    # Processes that a test starts are seen here, where no portal has run from this checkout.
+    assert Path(_OWN_DATA).exists() == was_there, f"the test made {_OWN_DATA}"
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let SIGINT interrupt, also where the tests were started with SIGINT ignored, as in the
+    background of a script or by nohup."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 from typing import Any
 
 from gunicorn.glogging import Logger
 
+from portal.errors import InvalidSetting
+from portal.observability.logs import configure_logs
 from portal.observability.redaction import REDACTED, is_private
+from portal.settings import load_settings
 
 # What a client sent instead of a request stands behind the kind of its mistake.
 _INVALID_REQUEST = re.compile(r"(Invalid request from ip=\S+: [^:']*).*", re.DOTALL)
@@ -23,6 +27,10 @@ class GunicornLog(Logger):  # type: ignore[misc]  # Gunicorn ships no types.
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
+        if not logging.getLogger().handlers:
+            # Gunicorn makes its log before anything else. The application reports a wrong setting.
+            with suppress(InvalidSetting):
+                configure_logs(load_settings())
         ours = logging.getLogger().handlers
         if cfg.errorlog == "-" and ours:
             self.error_log.handlers = []

@@ -1,13 +1,13 @@
-"""The files through which the processes of one portal add up their metrics.
+"""Add up the metrics of several processes, by way of files in a shared directory.
 
-prometheus_client lets each process count in files of its own, which whoever is scraped adds up.
-It leaves open who owns the directory, who is alive, and what becomes of those who died. Here each
-process holds a lock on a file with its name for as long as it lives, which the system lets go
-even after kill -9 and which, unlike a process id, means the same in every container:
+This is prometheus_client's multiprocess mode; it leaves open who empties the directory, which
+processes are alive, and what happens to the counts of those that exited. Here each process holds
+a lock on a file with its name. The system releases the lock when the process dies, even by
+kill -9, and unlike a process id it means the same in every container:
 
-- the first of a set empties the directory; whoever comes later, or comes back, counts on;
-- gauges of the dead are left out, so that nothing is in flight for ever;
-- counts of the dead are added to a file of the past, so that no counter ever goes back.
+- the first process of a set empties the directory, later ones add to what is there;
+- gauges of dead processes are left out, so that nothing stays in flight for ever;
+- counters of dead processes are merged into one file, so that no counter ever goes back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -38,47 +37,97 @@ _PAST = "past"
 _FILE_BYTES = {"counter": 256 * 1024, "histogram": 2 * 1024 * 1024, "gauge_livesum": 64 * 1024}
 
 
-@dataclass(frozen=True, slots=True)
-class _Membership:
-    """What a process is among those that share a directory. Its name has no underscore, since
-    that parts the names of files."""
+class _Member:
+    """The place of a process, and of those that it forks, in a shared directory."""
 
-    name: str
-    pid: int
-    lock: int
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._pid: int | None = None
+        self._lock: int | None = None
+        self._name = ""
+        self.name()
 
+    def name(self) -> str:
+        """Return this process's name. Called before each count, since a fork needs its own."""
+        if self._pid != os.getpid():
+            self.leave()  # After a fork; the parent keeps its lock through its own descriptor.
+            self._enter()
+        return self._name
 
-_membership: _Membership | None = None
+    def leave(self) -> None:
+        """Release the lock: from now on this process counts as dead."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _enter(self) -> None:
+        """Take a name and its lock, create the files, and merge those of dead processes."""
+        pid = os.getpid()
+        # Without an underscore, which separates the parts of the files' names.
+        name = f"{pid}-{secrets.token_hex(4)}"
+        with _locked(self.directory, fcntl.LOCK_EX):
+            _merge_dead_processes(self.directory)
+            lock = os.open(self.directory / f"{name}.alive", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                for prefix, size in _FILE_BYTES.items():
+                    (self.directory / f"{prefix}_{name}.db").write_bytes(bytes(size))
+            except OSError:
+                os.close(lock)
+                raise
+        self._name, self._pid, self._lock = name, pid, lock
 
 
 def join(data_dir: Path) -> None:
     """Count in the files of `data_dir` from now on, or in those of PROMETHEUS_MULTIPROC_DIR.
 
-    Counts made before stay this process's own. Where files cannot be had, so do all: metrics
-    stop nothing.
+    For entry points of processes. Counts made before stay this process's own. If the files
+    cannot be created, so do all: metrics stop nothing.
     """
-    if _membership is not None and _membership.pid == os.getpid():
+    if _current() is not None:
         return
     directory = Path(os.environ.get(_VARIABLE) or data_dir / "metrics").absolute()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _enter(directory)
+        member = _Member(directory)
     except OSError as error:
         log.warning("metrics_not_shared", directory=str(directory), reason=error.strerror)
         return
     os.environ[_VARIABLE] = str(directory)
-    values.ValueClass = values.MultiProcessValue(_own_name)
+    value_class = values.MultiProcessValue(member.name)
+    value_class.member = member
+    values.ValueClass = value_class
+
+
+@contextmanager
+def joined(data_dir: Path) -> Iterator[None]:
+    """Join for as long as the block runs; afterwards this process counts alone again."""
+    value_class, variable = values.ValueClass, os.environ.get(_VARIABLE)
+    join(data_dir)
+    try:
+        yield
+    finally:
+        member = _current()
+        if member is not None and values.ValueClass is not value_class:
+            member.leave()
+            values.ValueClass = value_class
+            if variable is None:
+                del os.environ[_VARIABLE]
 
 
 def collector() -> Collector:
-    """The metrics of all processes of this portal, or of this one where none are shared."""
-    if _membership is None:
-        return metrics.REGISTRY
-    return _SharedFiles(Path(os.environ[_VARIABLE]))
+    """Return the metrics of all processes of this portal, or of this one where none are shared."""
+    member = _current()
+    return metrics.REGISTRY if member is None else _SharedFiles(member.directory)
+
+
+def _current() -> _Member | None:
+    # Kept where prometheus_client keeps its own state, so that the two cannot disagree.
+    return getattr(values.ValueClass, "member", None)
 
 
 class _SharedFiles(Collector):
-    """Adds up what all processes have written, while nobody moves files about."""
+    """Adds up what all processes have written, while no process moves files about."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -96,38 +145,8 @@ class _SharedFiles(Collector):
             return list(merge(files))
 
 
-def _own_name() -> str:
-    """Asked before each count, because a fork makes another process of this one."""
-    found = _membership
-    if found is None or found.pid != os.getpid():
-        return _enter(Path(os.environ[_VARIABLE])).name
-    return found.name
-
-
-def _enter(directory: Path) -> _Membership:
-    """Take a name and its lock, make the files, and see to those of the dead."""
-    global _membership  # noqa: PLW0603 - one process is in one set
-    if _membership is not None:
-        os.close(_membership.lock)  # A parent's, which keeps it through its own descriptor.
-        _membership = None
-    pid = os.getpid()
-    name = f"{pid}-{secrets.token_hex(4)}"
-    with _locked(directory, fcntl.LOCK_EX):
-        _bury(directory)
-        lock = os.open(directory / f"{name}.alive", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            for prefix, size in _FILE_BYTES.items():
-                (directory / f"{prefix}_{name}.db").write_bytes(bytes(size))
-        except OSError:
-            os.close(lock)
-            raise
-    _membership = _Membership(name, pid, lock)
-    return _membership
-
-
-def _bury(directory: Path) -> None:
-    """Add the counts of dead processes to the past; with nobody alive, forget all."""
+def _merge_dead_processes(directory: Path) -> None:
+    """Merge the counters of processes that have exited; delete all if no process is alive."""
     alive = _alive(directory)
     for path in list(directory.glob("*.db")):
         owner = _owner(path)
@@ -155,7 +174,7 @@ def _add_to_past(path: Path) -> None:
 
 
 def _alive(directory: Path) -> set[str]:
-    """The names whose locks are held."""
+    """Return the names whose locks are held."""
     return {path.stem for path in directory.glob("*.alive") if _is_held(path)}
 
 
@@ -169,7 +188,7 @@ def _is_held(path: Path) -> bool:
 
 
 def _owner(path: Path) -> str:
-    """Of `histogram_NAME.db` or `gauge_MODE_NAME.db`."""
+    """Return NAME of `histogram_NAME.db` or `gauge_MODE_NAME.db`."""
     return path.stem.rsplit("_", 1)[1]
 
 

@@ -146,8 +146,8 @@ def worker(ctx: click.Context) -> None:
 
     services = _services(ctx)
     logs.log_uncaught()
-    metric_files.join(services.settings.data_dir)
-    run(services)
+    with metric_files.joined(services.settings.data_dir):
+        run(services)
 
 
 @main.command()

@@ -152,8 +152,8 @@ def serve(
             stack.callback(signal.signal, number, previous)
         try:
             lock = _take_lock(data_dir, stack)
-            # It outlives each process that it starts, and with it what they have counted.
-            metric_files.join(data_dir)
+            # The supervisor outlives each process that it starts, and so keeps their counts.
+            stack.enter_context(metric_files.joined(data_dir))
             listener = stack.enter_context(listen(host, port))
             kept: list[KeptDatabase | Child] = []
             url = settings.database_url

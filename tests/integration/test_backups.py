@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
+from psycopg import sql
 from sqlalchemy import create_engine, text
 
 from portal.container import build_services, read_secret_key
@@ -277,6 +279,7 @@ def stopped_at_the_last_moment(monkeypatch: pytest.MonkeyPatch, raised: signal.S
     monkeypatch.setattr(restoring, "_write_key", stop)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_whatever_goes_wrong_the_portal_is_as_it_was(
     full: Portal, run, tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +397,7 @@ def files(directory: Path) -> set[str]:
     return {each.name for each in directory.iterdir()}
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_backup_that_fails_leaves_what_was_there(
     full: Portal, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -429,7 +433,8 @@ def test_a_backup_that_fails_leaves_what_was_there(
         assert (stopped.exit_code, stopped.stderr) == (128 + raised, "portal: stopped\n")
 
     with monkeypatch.context() as patch:
-        patch.setattr(client_programs, "_exactly", lambda _schema: "no_such_schema")
+        elsewhere = SimpleNamespace(Identifier=lambda _schema: sql.Identifier("no_such_schema"))
+        patch.setattr(client_programs, "sql", elsewhere)
         failed = run("backup", file, "--force")
     assert failed.exit_code == 1
     assert failed.stderr.startswith("portal: pg_dump did not succeed: ")

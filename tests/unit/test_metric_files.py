@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 
-import pytest
-
-from portal.observability import metric_files
+from portal.observability import metric_files, metrics
 
 # Counts as told on its standard input, and says so, until it is ended.
 PROCESS = """
@@ -110,13 +110,28 @@ def test_a_forked_process_counts_for_itself(tmp_path: Path) -> None:
     one.end()
 
 
-def test_without_a_directory_a_process_counts_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
-    # A command that a test before this one ran in this process may have joined.
-    monkeypatch.setattr(metric_files, "_membership", None)
+def test_without_a_directory_a_process_counts_alone(tmp_path: Path) -> None:
     (tmp_path / "metrics").write_text("in the way")
-    metric_files.join(tmp_path)
-    assert metric_files._membership is None
+    with metric_files.joined(tmp_path):
+        assert metric_files.collector() is metrics.REGISTRY
+        assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+
+
+def test_process_that_leaves_counts_alone_again(tmp_path: Path) -> None:
+    with metric_files.joined(tmp_path):
+        assert metric_files.collector() is not metrics.REGISTRY
+        # A second entry point in the same process, as with gunicorn's --preload.
+        metric_files.join(tmp_path / "elsewhere")
+        assert not (tmp_path / "elsewhere").exists()
+        assert len(metric_files._alive(tmp_path / "metrics")) == 1
+    assert metric_files.collector() is metrics.REGISTRY
     assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+    assert metric_files._alive(tmp_path / "metrics") == set()
+
+
+def test_reading_gunicorns_configuration_joins_nothing() -> None:
+    handlers = logging.getLogger().handlers
+    run_path(str(Path(__file__).parents[2] / "gunicorn.conf.py"))
+    assert metric_files.collector() is metrics.REGISTRY
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+    assert logging.getLogger().handlers is handlers

@@ -22,7 +22,7 @@ from e2e.pages.portal import PortalPages
 from portal import create_app
 from portal.container import build_services
 from portal.database.embedded import EmbeddedPostgres
-from portal.http.context import SESSION_COOKIE
+from portal.http.cookies import SESSION as SESSION_COOKIE
 from portal.services import Services
 from portal.services.documents import notifications
 from portal.services.operations import setup

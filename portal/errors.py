@@ -83,6 +83,11 @@ class WrongCredentials(NotSignedIn):
     message = N_("The name or the password is wrong. Check both and try again.")
 
 
+class SignInExpired(NotSignedIn):
+    code = "sign_in_expired"
+    message = N_("This sign-in has expired. Start again with your name and password.")
+
+
 class InvalidToken(NotSignedIn):
     code = "invalid_token"
     message = N_("The token is expired, revoked or not ours. Sign in again or get a new one.")

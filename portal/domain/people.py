@@ -55,14 +55,78 @@ def require_admin(person: Person) -> None:
         raise Forbidden
 
 
+class SessionKind(StrEnum):
+    """How a session was started."""
+
+    BROWSER = "browser"
+    API = "api"
+    COMMAND_LINE = "command_line"
+
+
+class SignInMethod(StrEnum):
+    """What proved who a user is."""
+
+    PASSWORD = "password"  # noqa: S105 - the name of a method
+    TOTP = "totp"
+    PASSKEY = "passkey"
+    RECOVERY_CODE = "recovery_code"
+    OIDC = "oidc"
+    OPERATOR = "operator"
+    """Access to the server: tokens of the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Where a sign-in comes from. `browser_id` is the secret that a browser keeps in a cookie."""
+
+    address: str | None = None
+    user_agent: str = ""
+    browser_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedUser:
+    """A user who has proved who they are, with at least one method, a moment ago.
+
+    `credentials` is a digest of what they proved it against. A session starts only while it is
+    still the same, so that a password reset also stops sign-ins that are under way.
+    """
+
+    id: UUID
+    name: str
+    credentials: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartedSession:
+    """A new session and its tokens; only API sessions have a refresh token."""
+
+    id: UUID
+    access_token: str
+    expires_in_s: int
+    refresh_token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticatedSession:
+    """The session of a request. `authenticated_at` is when the user last proved who they are."""
+
+    id: UUID
+    kind: SessionKind
+    authenticated_at: datetime
+    methods: tuple[SignInMethod, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A person together with the token that showed who they are."""
+    """A person together with the token that showed who they are. Personal tokens and those of an
+    outside issuer have no session."""
 
     person: Person
     token_id: UUID
     token_kind: TokenKind
     scopes: frozenset[Scope]
+    session: AuthenticatedSession | None = None
 
 
 @dataclass(frozen=True, slots=True)

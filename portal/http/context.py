@@ -30,12 +30,11 @@ from portal.errors import (
     RequestTooLarge,
     Unavailable,
 )
+from portal.http import clients, cookies
 from portal.observability import tracing
 from portal.services import Services, audit
 from portal.services.people import tokens
 
-SESSION_COOKIE = "portal_session"
-LANGUAGE_COOKIE = "portal_language"
 _LANGUAGES = ("zh-CN", "en")
 # Any Chinese that a browser names is better served by ours than by English.
 _CHINESE = ("zh-CN", "zh", "zh-Hans", "zh-Hans-CN", "zh-SG", "zh-TW", "zh-HK", "zh-Hant")
@@ -167,7 +166,7 @@ def language() -> str:
         found = None
     if found is not None and found.person.language:
         return found.person.language
-    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    chosen = cookies.get_cookie(cookies.LANGUAGE)
     if chosen in _LANGUAGES:
         return chosen
     best = request.accept_languages.best_match([*_CHINESE, "en"], default="en")
@@ -216,7 +215,7 @@ def read_token(from_request: Request) -> str | None:
     """The token that a request carries. A bearer header counts alone: a request that could have
     been forged with the cookie never borrows its exemption from CSRF checks."""
     bearer = bearer_token(from_request)
-    return from_request.cookies.get(SESSION_COOKIE) if bearer is None else bearer
+    return cookies.get_cookie(cookies.SESSION, of=from_request) if bearer is None else bearer
 
 
 @login_manager.request_loader
@@ -225,7 +224,9 @@ def _load_user(from_request: Request) -> CurrentUser | None:
     if token is None:
         return None
     try:
-        return CurrentUser(tokens.authenticate(services(), token))
+        return CurrentUser(
+            tokens.authenticate(services(), token, address=clients.current_address())
+        )
     except (InvalidToken, IssuerUnavailable) as error:
         g.token_error = error
         return None

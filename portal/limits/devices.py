@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import secrets
 
-from flask import Response, request
+from flask import Response
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from portal.http import context
+from portal.http import context, cookies
 from portal.limits import callers
 
-COOKIE = "portal_device"
 _LIFE_S = 180 * 24 * 3600
 
 
 def known_device() -> str | None:
     """What this browser is counted by when it tries a name that it has signed in before."""
     try:
-        name, device = _notes().loads(request.cookies.get(COOKIE, ""), max_age=_LIFE_S)
+        name, device = _notes().loads(cookies.get_cookie(cookies.DEVICE) or "", max_age=_LIFE_S)
     except (BadSignature, ValueError, TypeError):
         return None
     return f"device {device}" if name == callers.tried_name() else None
@@ -30,15 +29,8 @@ def known_device() -> str | None:
 
 def remember_device(response: Response) -> None:
     """Have the browser keep that the name it tried was signed in."""
-    response.set_cookie(
-        COOKIE,
-        _notes().dumps([callers.tried_name(), secrets.token_hex(8)]),
-        max_age=_LIFE_S,
-        path="/",
-        secure=request.is_secure,
-        httponly=True,
-        samesite="Lax",
-    )
+    note = _notes().dumps([callers.tried_name(), secrets.token_hex(8)])
+    cookies.set_cookie(response, cookies.DEVICE, note, max_age=_LIFE_S)
 
 
 def _notes() -> URLSafeTimedSerializer:

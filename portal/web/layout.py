@@ -7,11 +7,10 @@ from typing import Any, cast
 from flask import Flask, flash, has_request_context, json, render_template, request
 
 from portal.domain.people import Person
-from portal.http import context
+from portal.http import context, cookies
 from portal.web import assets
 from portal.web.i18n import LANGUAGES, language
 
-THEME_COOKIE = "portal_theme"
 THEMES = ("auto", "light", "dark")
 
 HTMX_SETTINGS = {
@@ -35,7 +34,7 @@ HTMX_SETTINGS = {
 
 def theme() -> str:
     """`light` or `dark` when chosen, else `auto`: as the system has it."""
-    chosen = request.cookies.get(THEME_COOKIE, "auto")
+    chosen = cookies.get_cookie(cookies.THEME) or "auto"
     return chosen if chosen in THEMES else "auto"
 
 

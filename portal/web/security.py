@@ -6,14 +6,16 @@ so a document's text that slipped through escaping still could not run.
 
 from __future__ import annotations
 
+import hmac
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, request
+from flask import Flask, Response, g, request, session
 from flask.sessions import SecureCookieSessionInterface
-from flask_wtf.csrf import CSRFError, CSRFProtect
+from flask_wtf.csrf import CSRFError, CSRFProtect, generate_csrf
 
-from portal.errors import CsrfFailed
-from portal.http import context
+from portal.domain.people import SignedIn
+from portal.errors import CsrfFailed, PortalError
+from portal.http import context, cookies
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -47,10 +49,14 @@ MOST_PATH_CHARACTERS = 3000
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 csrf = CSRFProtect()
+_CSRF_SECRET = "csrf_token"  # noqa: S105 - the name of a field
 
 
 class FormSession(SecureCookieSessionInterface):
     """Flask's own session, which carries the CSRF secret and flash messages, never a sign-in."""
+
+    def get_cookie_name(self, app: Flask) -> str:
+        return cookies.cookie_name(super().get_cookie_name(app))
 
     def get_cookie_secure(self, app: Flask) -> bool:  # noqa: ARG002 - the signature is fixed
         return request.is_secure
@@ -58,7 +64,7 @@ class FormSession(SecureCookieSessionInterface):
 
 def init_app(app: Flask) -> None:
     app.config.update(
-        SESSION_COOKIE_NAME="portal_form",
+        SESSION_COOKIE_NAME=cookies.FORM,
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_HTTPONLY=True,
         # `check_csrf` below decides for whom to check; Flask-WTF does the checking.
@@ -69,6 +75,8 @@ def init_app(app: Flask) -> None:
     )
     app.session_interface = FormSession()
     csrf.init_app(app)
+    cookies.init_app(app)
+    app.jinja_env.globals["csrf_token"] = csrf_token
     app.before_request(check_csrf)
     app.after_request(add_headers)
 
@@ -83,12 +91,47 @@ def check_csrf() -> None:
     if request.method in SAFE_METHODS or context.bearer_token(request) is not None:
         return
     is_page = request.blueprint in _page_blueprints()
-    if not is_page and context.SESSION_COOKIE not in request.cookies:
+    if not is_page and cookies.get_cookie(cookies.SESSION) is None:
         return
+    _bind_csrf(context.signed_in())
     try:
         csrf.protect(apply_exemptions=True)
     except CSRFError as error:
         raise CsrfFailed from error
+
+
+def csrf_token() -> str:
+    """Return the token for the forms of a page."""
+    try:
+        signed_in = context.signed_in()
+    except PortalError:
+        # An error page also has forms when the database is down.
+        signed_in = None
+    _bind_csrf(signed_in)
+    token: str = generate_csrf()
+    return token
+
+
+def _bind_csrf(signed_in: SignedIn | None) -> None:
+    """Make the CSRF secret the one of the session that the user is signed in with.
+
+    It is derived from the session, not read from the cookie: a cookie and a token that belong
+    together but come from another session are refused.
+    """
+    if signed_in is None:
+        return
+    session_id = signed_in.session.id if signed_in.session else signed_in.token_id
+    key = context.services().secret_key.encode()
+    secret = hmac.new(key, b"csrf " + session_id.bytes, "sha256").hexdigest()
+    if session.get(_CSRF_SECRET) != secret:
+        session[_CSRF_SECRET] = secret
+        g.pop(_CSRF_SECRET, None)  # Where Flask-WTF keeps a token that it has made.
+
+
+def forget_csrf() -> None:
+    """Forget the CSRF secret: one that was planted before a sign-in is worth nothing after it."""
+    session.pop(_CSRF_SECRET, None)
+    g.pop(_CSRF_SECRET, None)
 
 
 def _page_blueprints() -> frozenset[str]:

@@ -97,7 +97,7 @@ def test_log_of_an_unforeseen_error_holds_no_values(
     from portal.observability.logs import configure_logs
     from portal.services.people import sessions
 
-    def fail(_services: object, *, name: str, password: str) -> None:
+    def fail(_services: object, **_given: object) -> None:
         raise RuntimeError
 
     settings = portal.services.settings.model_copy(update={"log_format": log_format})

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from portal import create_app, limits
 from portal.errors import InvalidSetting
-from portal.http import context
+from portal.http import cookies
 from portal.limits import callers
 from portal.services import Services
 from portal.services.people import accounts
@@ -232,7 +232,7 @@ def test_other_addresses_at_one_name_are_no_way_round(open_portal) -> None:
 
 def by_form(browser: FlaskClient, password: str) -> int:
     """Sign in as a browser does, signed out before."""
-    browser.delete_cookie(context.SESSION_COOKIE)
+    browser.delete_cookie(cookies.SESSION)
     found = re.search(r'name="csrf_token" value="([^"]+)"', browser.get("/login").text)
     assert found is not None
     form = {"csrf_token": found[1], "name": "admin", "password": password}

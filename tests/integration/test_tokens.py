@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from portal.domain.people import Scope
 from portal.errors import InvalidToken, NameTaken, NotFound, WeakPassword, WrongCredentials
-from portal.http import context
+from portal.http import cookies
 from portal.services.people import accounts, invitations, sessions, tokens
 from tests.conftest import PASSWORD, Portal
 
@@ -129,7 +129,7 @@ def test_what_is_no_token_is_refused(portal: Portal, token: str) -> None:
 def test_session_of_a_browser_counts_behind_a_proxy_that_asks_for_a_password(
     portal: Portal, client: FlaskClient
 ) -> None:
-    client.set_cookie(context.SESSION_COOKIE, portal.token(portal.admin))
+    client.set_cookie(cookies.SESSION, portal.token(portal.admin))
     basic = {"Authorization": "Basic YWRhOnBhc3N3b3Jk"}
     assert client.get("/documents", headers=basic).status_code == 200
     assert client.get("/api/auth/tokens", headers=basic).status_code == 200

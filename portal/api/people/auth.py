@@ -8,7 +8,7 @@ from pydantic import Field
 from portal import limits
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
 from portal.domain.people import TokenPair
-from portal.http import context
+from portal.http import clients, context
 from portal.services.people import sessions, tokens
 
 TAG = {"name": "Sign-in", "description": "Tokens for programs: get one, renew it, end it."}
@@ -54,7 +54,12 @@ def _answer(pair: TokenPair) -> TokenResponse:
 @limits.failed_sign_ins
 def create_token(json_data: Credentials) -> TokenResponse:
     return _answer(
-        sessions.sign_in(context.services(), name=json_data.username, password=json_data.password)
+        sessions.sign_in(
+            context.services(),
+            name=json_data.username,
+            password=json_data.password,
+            client=clients.current_client(),
+        )
     )
 
 

@@ -13,12 +13,15 @@ from portal.services.models import builds, calibrating
 from portal.services.operations import setup
 from portal.store.documents import jobs as job_store
 from portal.store.documents import queue
+from portal.store.people import sessions as session_store
 from portal.store.people import tokens as token_store
 
 log = structlog.get_logger(__name__)
 
 # An ended token is remembered this long, so that a copied refresh token is still recognised.
 _TOKEN_MEMORY = timedelta(days=30)
+# As long as a browser keeps the cookie that it is known by.
+_DEVICE_MEMORY = timedelta(days=400)
 # A share of the time between two rounds: searches and ingestion come first.
 _REANALYSIS_S = 10.0
 _PURGE_S = 5.0
@@ -35,6 +38,11 @@ def run(services: Services) -> None:
     _requeue_lost(services)
     with services.database.begin() as session:
         token_store.delete_expired(session, before=datetime.now(UTC) - _TOKEN_MEMORY)
+        session_store.delete_old(
+            session,
+            sessions_before=datetime.now(UTC),
+            devices_before=datetime.now(UTC) - _DEVICE_MEMORY,
+        )
     idempotency.forget_old(services)
     notifications.forget_old(services)
     disk_space.clear_left_behind(services.settings)

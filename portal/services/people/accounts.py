@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import unicodedata
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from uuid import UUID
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from portal.domain.people import AccountSummary, Person, require_admin
+from portal.domain.people import AccountSummary, Person, VerifiedUser, require_admin
 from portal.errors import (
     Conflict,
     InvalidInput,
@@ -101,17 +102,28 @@ def find_person(services: Services, name: str) -> Person:
         return account_store.to_person(row)
 
 
-def verify_password(services: Services, name: str, password: str) -> UserRow:
-    """The account that name and password open. Raises WrongCredentials, always as slowly."""
+def verify_password(services: Services, name: str, password: str) -> VerifiedUser:
+    """Return the user whom this name and password belong to. Raises WrongCredentials, after the
+    same time whether the name, the password or the account is what is wrong."""
     with services.database.begin() as session:
         row = account_store.find_user_by_name(session, normalise_name(name))
-    # Also one without a password takes as long: who comes in by other tokens is nobody's business.
+    # An account without a password takes as long as well: how somebody signs in is not public.
     password_hash = row.password_hash if row else None
     if not _matches(password_hash or _dummy_hash(), password):
         raise WrongCredentials
     if row is None or row.disabled_at is not None:
         raise WrongCredentials
-    return row
+    return verified(row)
+
+
+def verified(row: UserRow) -> VerifiedUser:
+    """Return a user who has just proved who they are, by a method that the caller has checked."""
+    return VerifiedUser(id=row.id, name=row.name, credentials=credentials_digest(row))
+
+
+def credentials_digest(row: UserRow) -> str:
+    """Return a digest that changes with the password."""
+    return hashlib.sha256((row.password_hash or "").encode()).hexdigest()
 
 
 def _matches(password_hash: str, password: str) -> bool:
@@ -123,16 +135,19 @@ def _matches(password_hash: str, password: str) -> bool:
         return False
 
 
-def change_password(services: Services, person: Person, *, current: str, new: str) -> None:
-    """Set a new password and end every token of this person. Raises WrongCredentials."""
+def change_password(services: Services, person: Person, *, current: str, new: str) -> VerifiedUser:
+    """Set a new password and end all sessions and tokens. Return the user, who may start a new
+    session. Raises WrongCredentials."""
     user = verify_password(services, person.name, current)
     password_hash = hash_password(new)
     with services.database.begin() as session:
-        row = account_store.get_user(session, user.id)
+        row = account_store.lock_user(session, user.id)
         if row is None:
             raise NotFound
         row.password_hash = password_hash
+        session.flush()
         token_store.revoke_all(session, user.id)
+        return verified(row)
 
 
 def set_language(services: Services, person: Person, language: str | None) -> None:

@@ -59,7 +59,7 @@ def admit(
     # Its row is another's when the subject was linked anew since the token was first used.
     if found is None or found[1].id != user.id:
         raise InvalidToken
-    return found
+    return found[0], found[1]
 
 
 def _create_account(session: Session, claims: OutsideClaims) -> UserRow:

@@ -1,54 +1,125 @@
-"""Sessions: tokens for a person who proved who they are, and how they end."""
+"""Sessions: start one for a user who proved who they are, and end it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from portal.domain.people import (
+    Client,
     Person,
     PersonalToken,
     Scope,
+    SessionKind,
     SignedIn,
+    SignInMethod,
+    StartedSession,
     TokenKind,
     TokenPair,
+    VerifiedUser,
     with_lesser,
 )
-from portal.errors import Forbidden, NotFound
-from portal.services import Services
+from portal.errors import Forbidden, NotFound, WrongCredentials
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import tokens
-from portal.services.people.accounts import check_name, verify_password
+from portal.services.people.accounts import (
+    check_name,
+    credentials_digest,
+    verified,
+    verify_password,
+)
 from portal.store.models import TokenRow
+from portal.store.people import accounts as account_store
+from portal.store.people import sessions as session_store
 from portal.store.people import tokens as token_store
 
+_MAX_USER_AGENT_CHARACTERS = 300
+_OPERATOR = Client()
 
-def sign_in(services: Services, *, name: str, password: str) -> TokenPair:
-    """Tokens for an API client. Raises WrongCredentials, alike for a wrong name and password."""
-    user = verify_password(services, name, password)
+
+def start_session(
+    services: Services,
+    user: VerifiedUser,
+    *,
+    kind: SessionKind,
+    methods: Sequence[SignInMethod],
+    client: Client,
+    ttl_s: int | None = None,
+) -> StartedSession:
+    """Start a session for a user who has proved who they are by `methods`.
+
+    Every way to sign in ends here, so that each session is recorded with its device. Raises
+    WrongCredentials when the account was disabled or got a new password since the user was
+    verified.
+    """
+    settings = services.settings.jwt
+    # A browser cannot renew its token unnoticed, so its token lives as long as a refresh token.
+    life_s = ttl_s or settings.refresh_ttl_s
+    client = replace(client, user_agent=client.user_agent[:_MAX_USER_AGENT_CHARACTERS])
     with services.database.begin() as session:
-        return tokens.issue_pair(services, session, user_id=user.id)
-
-
-def browser_session(services: Services, *, name: str, password: str) -> tuple[str, int]:
-    """The token for a browser's cookie and its life in seconds. Raises WrongCredentials."""
-    user = verify_password(services, name, password)
-    return _browser_token(services, user.id)
-
-
-def _browser_token(services: Services, user_id: UUID) -> tuple[str, int]:
-    # A browser has no way to refresh quietly; its token lives as long as a refresh token would,
-    # and sign-out, a new password or a disabled account end it at once.
-    ttl_s = services.settings.jwt.refresh_ttl_s
-    with services.database.begin() as session:
-        token = tokens.issue(
+        row = account_store.lock_user(session, user.id)
+        if row is None or row.disabled_at or credentials_digest(row) != user.credentials:
+            raise WrongCredentials
+        session_id = session_store.add_session(
+            session,
+            user_id=user.id,
+            kind=kind,
+            methods=methods,
+            client=client,
+            expires_at=datetime.now(UTC) + timedelta(seconds=life_s),
+        ).id
+        audit.record(
+            session,
+            AuditEvent.SIGN_IN,
+            actor=row,
+            subject=Subject(SubjectKind.SESSION, session_id),
+            details={"kind": kind.value, "methods": [method.value for method in methods]},
+        )
+        if kind is not SessionKind.COMMAND_LINE:
+            session_store.remember_device(session, user.id, _device_digest(client))
+        if kind is SessionKind.API:
+            pair = tokens.issue_pair(services, session, user_id=user.id, family_id=session_id)
+            return StartedSession(
+                session_id, pair.access_token, pair.expires_in_s, pair.refresh_token
+            )
+        access_token = tokens.issue(
             services,
             session,
-            user_id=user_id,
+            user_id=user.id,
             kind=TokenKind.ACCESS,
-            ttl_s=ttl_s,
-            family_id=uuid4(),
+            ttl_s=life_s,
+            family_id=session_id,
         )
-    return token, ttl_s
+        return StartedSession(session_id, access_token, life_s)
+
+
+def _device_digest(client: Client) -> bytes:
+    """Return what a device is known by: a browser's own secret, else program and address."""
+    parts = (
+        ("browser", client.browser_id)
+        if client.browser_id
+        else ("client", client.user_agent, client.address or "")
+    )
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+
+
+def sign_in(
+    services: Services, *, name: str, password: str, client: Client | None = None
+) -> TokenPair:
+    """Sign an API client in with a password. Raises WrongCredentials."""
+    user = verify_password(services, name, password)
+    started = start_session(
+        services,
+        user,
+        kind=SessionKind.API,
+        methods=[SignInMethod.PASSWORD],
+        client=client or Client(),
+    )
+    return TokenPair(started.access_token, started.refresh_token or "", started.expires_in_s)
 
 
 def sign_out(services: Services, signed_in: SignedIn) -> None:
@@ -57,16 +128,20 @@ def sign_out(services: Services, signed_in: SignedIn) -> None:
 
 
 def token_for(services: Services, person: Person, *, ttl_s: int) -> str:
-    """An access token made by the operator on the command line."""
+    """Issue an access token for the operator on the command line. Raises WrongCredentials."""
     with services.database.begin() as session:
-        return tokens.issue(
-            services,
-            session,
-            user_id=person.id,
-            kind=TokenKind.ACCESS,
-            ttl_s=ttl_s,
-            family_id=uuid4(),
-        )
+        row = account_store.get_user(session, person.id)
+        if row is None:
+            raise NotFound
+        user = verified(row)
+    return start_session(
+        services,
+        user,
+        kind=SessionKind.COMMAND_LINE,
+        methods=[SignInMethod.OPERATOR],
+        client=_OPERATOR,
+        ttl_s=ttl_s,
+    ).access_token
 
 
 def create_personal_token(

@@ -10,12 +10,22 @@ from uuid import UUID, uuid4
 
 import jwt
 
-from portal.domain.people import SCOPES, Scope, SignedIn, TokenKind, TokenPair
+from portal.domain.people import (
+    SCOPES,
+    AuthenticatedSession,
+    Scope,
+    SessionKind,
+    SignedIn,
+    SignInMethod,
+    TokenKind,
+    TokenPair,
+)
 from portal.errors import InvalidToken
 from portal.services import Services
 from portal.services.people import outside_accounts, outside_tokens
-from portal.store.models import TokenRow, UserRow
+from portal.store.models import SessionRow, TokenRow, UserRow
 from portal.store.people import accounts as account_store
+from portal.store.people import sessions as session_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
 
@@ -61,24 +71,21 @@ def issue(
     return jwt.encode(claims, services.secret_key, algorithm=ALGORITHM)
 
 
-def issue_pair(services: Services, session: Session, *, user_id: UUID) -> TokenPair:
-    """An access token and the refresh token that renews it, in a family of their own."""
-    family_id, settings = uuid4(), services.settings.jwt
-    return _pair(services, session, user_id, family_id, settings.access_ttl_s)
-
-
-def _pair(
-    services: Services, session: Session, user_id: UUID, family_id: UUID, access_ttl_s: int
+def issue_pair(
+    services: Services, session: Session, *, user_id: UUID, family_id: UUID
 ) -> TokenPair:
+    """Issue an access token and the refresh token that renews it."""
+    settings = services.settings.jwt
+
     def make(kind: TokenKind, ttl_s: int) -> str:
         return issue(
             services, session, user_id=user_id, kind=kind, ttl_s=ttl_s, family_id=family_id
         )
 
     return TokenPair(
-        access_token=make(TokenKind.ACCESS, access_ttl_s),
-        refresh_token=make(TokenKind.REFRESH, services.settings.jwt.refresh_ttl_s),
-        expires_in_s=access_ttl_s,
+        access_token=make(TokenKind.ACCESS, settings.access_ttl_s),
+        refresh_token=make(TokenKind.REFRESH, settings.refresh_ttl_s),
+        expires_in_s=settings.access_ttl_s,
     )
 
 
@@ -104,9 +111,9 @@ def read_claims(services: Services, token: str, *, kinds: set[TokenKind]) -> dic
     return claims
 
 
-def authenticate(services: Services, token: str) -> SignedIn:
-    """Who a bearer or browser token speaks for, and what it may do. Raises InvalidToken,
-    IssuerUnavailable."""
+def authenticate(services: Services, token: str, *, address: str | None = None) -> SignedIn:
+    """Return the user and the rights of a bearer or browser token. `address` is where the request
+    comes from, for the list of sessions. Raises InvalidToken, IssuerUnavailable."""
     if outside_tokens.is_outside(services, token):
         create_accounts = services.settings.jwt.outside.create_accounts
         return _authenticate_outside(services, token, create_accounts=create_accounts)
@@ -115,7 +122,7 @@ def authenticate(services: Services, token: str) -> SignedIn:
         found = token_store.find_live_token(session, claims["jti"])
         if found is None or found[1].id != claims["sub"] or found[0].kind != claims["typ"].value:
             raise InvalidToken
-        return _signed_in(session, *found)
+        return _signed_in(session, *found, address=address)
 
 
 def _authenticate_outside(services: Services, token: str, *, create_accounts: bool) -> SignedIn:
@@ -127,11 +134,19 @@ def _authenticate_outside(services: Services, token: str, *, create_accounts: bo
 
 
 def _signed_in(
-    session: Session, row: TokenRow, user: UserRow, *, is_admin: bool | None = None
+    session: Session,
+    row: TokenRow,
+    user: UserRow,
+    started: SessionRow | None = None,
+    *,
+    is_admin: bool | None = None,
+    address: str | None = None,
 ) -> SignedIn:
-    """`is_admin` counts instead of what the account says, where it is not None."""
+    """`is_admin` overrides what the account says, unless it is None."""
     if _used_long_ago(row.last_used_at):
         token_store.note_use(session, row.id, user.id)
+        if started is not None:
+            session_store.note_use(session, started.id, address=address)
     scopes = frozenset(map(Scope, row.scopes))
     person = account_store.to_person(user)
     may_administer = person.is_admin if is_admin is None else is_admin
@@ -141,6 +156,16 @@ def _signed_in(
         token_id=row.id,
         token_kind=TokenKind(row.kind),
         scopes=scopes,
+        session=_session(started) if started is not None else None,
+    )
+
+
+def _session(row: SessionRow) -> AuthenticatedSession:
+    return AuthenticatedSession(
+        id=row.id,
+        kind=SessionKind(row.kind),
+        authenticated_at=row.authenticated_at,
+        methods=tuple(map(SignInMethod, row.methods)),
     )
 
 
@@ -160,12 +185,13 @@ def refresh(services: Services, refresh_token: str) -> TokenPair:
         user = account_store.get_user(session, claims["sub"])
         usable = row is not None and user is not None and user.disabled_at is None
         if row is not None and row.revoked_at is not None:
-            token_store.revoke_family(session, row.family_id)
+            token_store.end_family(session, row.family_id)
             usable = False
         if usable and row is not None:
             token_store.revoke_family(session, row.family_id)
-            ttl_s = services.settings.jwt.access_ttl_s
-            return _pair(services, session, row.user_id, row.family_id, ttl_s)
+            expires_at = datetime.now(UTC) + timedelta(seconds=services.settings.jwt.refresh_ttl_s)
+            session_store.extend(session, row.family_id, expires_at=expires_at)
+            return issue_pair(services, session, user_id=row.user_id, family_id=row.family_id)
     # Raised outside the transaction: inside, it would roll the family's end back.
     raise InvalidToken
 
@@ -175,7 +201,7 @@ def end_family(services: Services, token_id: UUID) -> None:
     with services.database.begin() as session:
         row = token_store.find_token(session, token_id)
         if row is not None:
-            token_store.revoke_family(session, row.family_id)
+            token_store.end_family(session, row.family_id)
 
 
 def revoke(services: Services, token: str) -> None:

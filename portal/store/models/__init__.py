@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from portal.store.models.accounts import (
     InvitationRow,
+    KnownDeviceRow,
     OutsideIdentityRow,
+    SessionRow,
     TokenRow,
     UserRow,
 )
@@ -55,9 +57,11 @@ __all__ = [
     "IdempotencyKeyRow",
     "InvitationRow",
     "JobRow",
+    "KnownDeviceRow",
     "MessageRow",
     "NotificationRow",
     "OutsideIdentityRow",
+    "SessionRow",
     "StoredFilePartRow",
     "StoredFileRow",
     "TokenRow",

@@ -71,6 +71,43 @@ class TokenRow(Base):
     )
 
 
+class SessionRow(Base):
+    """One sign-in; its id is the `family_id` of the tokens that belong to it."""
+
+    __tablename__ = "sessions"
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    kind: Mapped[str] = mapped_column(Text)
+    methods: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    address: Mapped[str | None] = mapped_column(Text)
+    user_agent: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    created_at: Mapped[CreatedAt]
+    # When the user last proved who they are: at the sign-in, or when asked again.
+    authenticated_at: Mapped[CreatedAt]
+    last_used_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+    ended_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        CheckConstraint("kind IN ('browser', 'api', 'command_line')", name="kind_known"),
+    )
+
+
+class KnownDeviceRow(Base):
+    """A device that a user has signed in with. A browser is known by a digest of its cookie, other
+    clients by their user agent and network."""
+
+    __tablename__ = "known_devices"
+
+    user_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    device_sha256: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    created_at: Mapped[CreatedAt]
+    last_used_at: Mapped[CreatedAt] = mapped_column(index=True)
+
+
 class OutsideIdentityRow(Base):
     """Whom an outside issuer means by a subject. Names say nothing here: anyone may be called
     “admin” elsewhere."""

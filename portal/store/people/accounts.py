@@ -34,6 +34,13 @@ def get_user(session: Session, user_id: UUID) -> UserRow | None:
     return session.get(UserRow, user_id)
 
 
+def lock_user(session: Session, user_id: UUID) -> UserRow | None:
+    """Read a user and hold off other changes of the row until the transaction ends."""
+    return session.get(
+        UserRow, user_id, with_for_update={"key_share": True}, populate_existing=True
+    )
+
+
 def list_users(session: Session) -> list[UserRow]:
     return list(session.scalars(select(UserRow).order_by(func.lower(UserRow.name), UserRow.id)))
 

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.domain.people import SCOPES, Scope, TokenKind
-from portal.store.models import TokenRow, UserRow
+from portal.store.models import SessionRow, TokenRow, UserRow
 
 
 def add_token(
@@ -39,18 +39,22 @@ def add_token(
     session.execute(statement.on_conflict_do_nothing(index_elements=[TokenRow.id]))
 
 
-def find_live_token(session: Session, token_id: UUID) -> tuple[TokenRow, UserRow] | None:
-    """The token and its user, unless it was revoked or the user is disabled."""
+def find_live_token(
+    session: Session, token_id: UUID
+) -> tuple[TokenRow, UserRow, SessionRow | None] | None:
+    """Return the token, its user and its session, unless the token was revoked or the user is
+    disabled. Personal tokens and those of an outside issuer have no session."""
     row = session.execute(
-        select(TokenRow, UserRow)
+        select(TokenRow, UserRow, SessionRow)
         .join(UserRow, UserRow.id == TokenRow.user_id)
+        .outerjoin(SessionRow, SessionRow.id == TokenRow.family_id)
         .where(
             TokenRow.id == token_id,
             TokenRow.revoked_at.is_(None),
             UserRow.disabled_at.is_(None),
         )
     ).one_or_none()
-    return (row[0], row[1]) if row else None
+    return (row[0], row[1], row[2]) if row else None
 
 
 def find_token(session: Session, token_id: UUID, *, lock: bool = False) -> TokenRow | None:
@@ -73,7 +77,7 @@ def note_use(session: Session, token_id: UUID, user_id: UUID) -> None:
 
 
 def revoke_family(session: Session, family_id: UUID) -> None:
-    """End all tokens that came from one sign-in."""
+    """Revoke all tokens of one session. The session itself goes on, with new tokens."""
     session.execute(
         update(TokenRow)
         .where(TokenRow.family_id == family_id, TokenRow.revoked_at.is_(None))
@@ -81,11 +85,27 @@ def revoke_family(session: Session, family_id: UUID) -> None:
     )
 
 
+def end_family(session: Session, family_id: UUID) -> None:
+    """Revoke all tokens of one session and end the session."""
+    revoke_family(session, family_id)
+    session.execute(
+        update(SessionRow)
+        .where(SessionRow.id == family_id, SessionRow.ended_at.is_(None))
+        .values(ended_at=func.now())
+    )
+
+
 def revoke_all(session: Session, user_id: UUID) -> None:
+    """Revoke all tokens of a user, personal ones too, and end all sessions."""
     session.execute(
         update(TokenRow)
         .where(TokenRow.user_id == user_id, TokenRow.revoked_at.is_(None))
         .values(revoked_at=func.now())
+    )
+    session.execute(
+        update(SessionRow)
+        .where(SessionRow.user_id == user_id, SessionRow.ended_at.is_(None))
+        .values(ended_at=func.now())
     )
 
 

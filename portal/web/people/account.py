@@ -11,7 +11,7 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import limits
-from portal.domain.people import SCOPES, Scope
+from portal.domain.people import SCOPES, Scope, SignInMethod
 from portal.errors import N_, InvalidInput, PortalError, WrongCredentials
 from portal.http import context
 from portal.http.messages import error_message
@@ -56,13 +56,15 @@ def change_password() -> Answer:
     try:
         if new != request.form.get("new_again", ""):
             raise PasswordsDiffer
-        accounts.change_password(services, person, current=request.form.get("current", ""), new=new)
+        user = accounts.change_password(
+            services, person, current=request.form.get("current", ""), new=new
+        )
     except (InvalidInput, WrongCredentials) as error:
         return _page(password_error=error_message(error)), _form_status(error)
     remember(gettext("Your password is changed. Other sessions are signed out."), kind="success")
     response = redirect(url_for("account.show"), code=303)
     # A changed password ends every token, this browser's too: it gets a fresh one.
-    start_session(response, name=person.name, password=new)
+    start_session(response, user, methods=[SignInMethod.PASSWORD])
     return response
 
 

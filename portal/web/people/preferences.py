@@ -7,10 +7,10 @@ from flask import redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from portal.errors import InvalidInput
-from portal.http import context
+from portal.http import context, cookies
 from portal.services.people import accounts
 from portal.web.i18n import LANGUAGES
-from portal.web.layout import THEME_COOKIE, THEMES, viewer
+from portal.web.layout import THEMES, viewer
 from portal.web.security import local_path
 
 COOKIE_LIFE_S = 365 * 24 * 3600
@@ -28,7 +28,7 @@ def set_language() -> AnyResponse:
     if person is not None:
         accounts.set_language(context.services(), person, chosen)
     response = _back()
-    _remember(response, context.LANGUAGE_COOKIE, chosen)
+    cookies.set_cookie(response, cookies.LANGUAGE, chosen, max_age=COOKIE_LIFE_S)
     return response
 
 
@@ -39,15 +39,9 @@ def set_theme() -> AnyResponse:
     if chosen not in THEMES:
         raise InvalidInput(reason="theme")
     response = _back()
-    _remember(response, THEME_COOKIE, chosen)
+    cookies.set_cookie(response, cookies.THEME, chosen, max_age=COOKIE_LIFE_S)
     return response
 
 
 def _back() -> AnyResponse:
     return redirect(local_path(request.form.get("next")) or "/", code=303)
-
-
-def _remember(response: AnyResponse, name: str, value: str) -> None:
-    response.set_cookie(
-        name, value, max_age=COOKIE_LIFE_S, secure=request.is_secure, httponly=True, samesite="Lax"
-    )

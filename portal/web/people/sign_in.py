@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from apiflask import APIBlueprint
 from flask import redirect, render_template, request, session, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import limits
+from portal.domain.people import SessionKind, SignInMethod, VerifiedUser
 from portal.errors import N_, InvalidInput, NameTaken, PortalError, WrongCredentials
-from portal.http import context
+from portal.http import clients, context, cookies
 from portal.http.messages import error_message
-from portal.services.people import invitations, sessions
+from portal.services.people import accounts, invitations, pending_sign_ins, sessions
 from portal.web.layout import remember, viewer
-from portal.web.security import local_path
+from portal.web.security import forget_csrf, local_path
 
 blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
 
@@ -64,9 +67,7 @@ def sign_out() -> Answer:
     session.clear()
     remember(gettext("You are signed out."), kind="success")
     response = redirect(url_for("sign_in.show"), code=303)
-    response.delete_cookie(
-        context.SESSION_COOKIE, path="/", secure=request.is_secure, httponly=True
-    )
+    cookies.delete_cookie(response, cookies.SESSION)
     return response
 
 
@@ -102,29 +103,53 @@ def accept_invitation(token: str) -> Answer:
     return _enter(name, password, None)
 
 
-def start_session(response: Response, *, name: str, password: str) -> None:
-    """Give the browser the cookie that keeps it signed in. Raises WrongCredentials."""
-    token, life_s = sessions.browser_session(context.services(), name=name, password=password)
-    response.set_cookie(
-        context.SESSION_COOKIE,
-        token,
-        max_age=life_s,
-        path="/",
-        secure=request.is_secure,
-        httponly=True,
-        samesite="Lax",
+def start_session(
+    response: Response, user: VerifiedUser, *, methods: Sequence[SignInMethod]
+) -> None:
+    """Sign this browser in as a user who has proved who they are. Raises WrongCredentials."""
+    started = sessions.start_session(
+        context.services(),
+        user,
+        kind=SessionKind.BROWSER,
+        methods=methods,
+        client=clients.identify_browser(response),
     )
+    cookies.set_cookie(
+        response, cookies.SESSION, started.access_token, max_age=started.expires_in_s
+    )
+    cookies.delete_cookie(response, cookies.PENDING_SIGN_IN)
+    forget_csrf()
+
+
+def finish_sign_in(
+    user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | None
+) -> Response:
+    """Sign this browser in and go where the user was going. Raises WrongCredentials."""
+    response = redirect(after or url_for("documents.index"), code=303)
+    start_session(response, user, methods=methods)
+    return response
+
+
+def keep_pending(
+    response: Response, user: VerifiedUser, *, methods: Sequence[SignInMethod]
+) -> None:
+    """Let this browser, and no other, go on with a sign-in that needs a second factor."""
+    state = pending_sign_ins.begin(context.services(), user, methods=methods)
+    cookies.set_cookie(response, cookies.PENDING_SIGN_IN, state, max_age=pending_sign_ins.LIFE_S)
+
+
+def load_pending() -> pending_sign_ins.PendingSignIn:
+    """Return the sign-in that this browser has begun. Raises SignInExpired."""
+    state = cookies.get_cookie(cookies.PENDING_SIGN_IN) or ""
+    return pending_sign_ins.load(context.services(), state)
 
 
 def _enter(name: str, password: str, after: str | None) -> Response:
-    """Sign in and go where the person was going. Raises WrongCredentials."""
+    """Sign in with a password. Raises WrongCredentials."""
     if not name or not password:
         raise WrongCredentials
-    response = redirect(after or url_for("documents.index"), code=303)
-    start_session(response, name=name, password=password)
-    # A new secret for forms: one that somebody planted before the sign-in is worth nothing after.
-    session.pop("csrf_token", None)
-    return response
+    user = accounts.verify_password(context.services(), name, password)
+    return finish_sign_in(user, methods=[SignInMethod.PASSWORD], after=after)
 
 
 def _sign_in_page(after: str | None, *, name: str = "", error: str | None = None) -> str:

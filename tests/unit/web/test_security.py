@@ -7,7 +7,7 @@ import re
 import pytest
 from flask import request
 
-from portal.http import context
+from portal.http import context, cookies
 from portal.web import security
 
 
@@ -63,7 +63,7 @@ def test_a_bearer_request_needs_no_form_token(app):
     [("Basic YWRhOnB3", "cookie"), ("bearer  x ", "x"), ("Bearer", ""), ("", "cookie")],
 )
 def test_only_a_bearer_header_hides_the_cookie(app, header, token):
-    headers = {"Authorization": header, "Cookie": f"{context.SESSION_COOKIE}=cookie"}
+    headers = {"Authorization": header, "Cookie": f"{cookies.SESSION}=cookie"}
     with app.test_request_context(headers=headers):
         assert context.read_token(request) == token
 

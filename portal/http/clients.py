@@ -1,0 +1,37 @@
+"""The client of a request, as sessions record it."""
+
+from __future__ import annotations
+
+import secrets
+
+from flask import request
+from werkzeug.wrappers import Response
+
+from portal.domain.people import Client
+from portal.http import cookies
+
+_BROWSER_LIFE_S = 400 * 24 * 3600  # Browsers keep no cookie longer.
+_MAX_ADDRESS_CHARACTERS = 100
+_MAX_BROWSER_ID_CHARACTERS = 100
+
+
+def current_address() -> str | None:
+    """Return the address that the request comes from, as far as our own proxies tell."""
+    return (request.remote_addr or "")[:_MAX_ADDRESS_CHARACTERS] or None
+
+
+def current_client() -> Client:
+    """Return the client of an API request, which keeps no cookies."""
+    return Client(address=current_address(), user_agent=_user_agent())
+
+
+def identify_browser(response: Response) -> Client:
+    """Return this browser, with an id of its own that it keeps from now on."""
+    known = cookies.get_cookie(cookies.BROWSER) or ""
+    browser_id = known[:_MAX_BROWSER_ID_CHARACTERS] or secrets.token_urlsafe(24)
+    cookies.set_cookie(response, cookies.BROWSER, browser_id, max_age=_BROWSER_LIFE_S)
+    return Client(address=current_address(), user_agent=_user_agent(), browser_id=browser_id)
+
+
+def _user_agent() -> str:
+    return request.headers.get("User-Agent", "").replace("\0", "")

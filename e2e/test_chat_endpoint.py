@@ -51,7 +51,7 @@ WORDS = {
         goes_on="Visitors sign in at the front desk",
         unavailable="Answer unavailable.",
         passages="These passages were found for your question",
-        stopped="Stopped before its end.",
+        stopped="Stopped before finishing.",
     ),
     "zh-CN": Words(
         title="办公室手册",

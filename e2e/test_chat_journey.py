@@ -120,7 +120,7 @@ def test_switch_on_the_list_of_documents_works_by_keyboard(
     toggle.focus()
     portal.page.keyboard.press("Space")
     expect(toggle).to_have_attribute("aria-checked", "false")
-    expect(row.get_by_test_id("selection-cause")).to_have_text("off: your default")
+    expect(row.get_by_test_id("selection-cause")).to_have_text("Off (your default)")
     expect(toggle).to_be_focused()
     portal.page.reload()
     expect(toggle).to_have_attribute("aria-checked", "false")

@@ -37,7 +37,7 @@ def test_new_version_is_read_compared_and_discarded_on_a_phone(
         page.get_by_test_id("upload-version").click()
 
     send("tower 2.txt")
-    page.get_by_role("link", name="Show the text as it is now").or_(
+    page.get_by_role("link", name="Show the current text").or_(
         page.get_by_test_id("revisions")
     ).first.wait_for(timeout=INDEXING_TIMEOUT_MS)
     page.reload()

@@ -77,7 +77,7 @@ def test_search_settings_count_from_the_next_search_on(
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_test_id("notification").filter(has_text="saved")).to_be_visible()
     search = SearchPage(page).ask("quince trees settings")
-    expect(search.open_explanation()).to_contain_text("reciprocal ranks")
+    expect(search.open_explanation()).to_contain_text("reciprocal rank fusion")
     page.goto("/admin/search")
     page.get_by_role("button", name="Restore the defaults").click()
     expect(page.get_by_label("Fusion")).to_have_value("weighted")

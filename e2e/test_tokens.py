@@ -36,9 +36,9 @@ def test_token_is_made_by_keyboard_used_and_revoked(
     page = portal.page
     name = f"nightly import {'js' if javascript else 'plain'}"
     page.goto("/account")
-    page.get_by_label("What is it for?").fill(name)
+    page.get_by_label("Note").fill(name)
     page.keyboard.press("Tab")
-    expect(page.get_by_label("Good for")).to_be_focused()
+    expect(page.get_by_label("Expires in")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("radio", name="Read", exact=True)).to_be_focused()
     page.keyboard.press("ArrowDown")

@@ -50,8 +50,11 @@ class PortalError(Exception):
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
-    message: ClassVar[str] = N_("Something went wrong on our side. Try again; if it stays, "
-                                "give your administrator the request id.")  # fmt: skip
+    message: ClassVar[str] = N_(
+        "Something went wrong on our side. Try again. If it "
+        "keeps happening, send the request ID to your "
+        "administrator."
+    )
 
     retry_after_s: int | None = None
     """Seconds after which trying again may help, as `Retry-After` says; None: nothing is known."""
@@ -69,7 +72,7 @@ class PortalError(Exception):
 
 class MalformedRequest(PortalError):
     code, status = "malformed_request", 400
-    message = N_("The request could not be read: %(reason)s.")
+    message = N_("Bad request: %(reason)s.")
 
 
 class NotSignedIn(PortalError):
@@ -80,7 +83,7 @@ class NotSignedIn(PortalError):
 
 class WrongCredentials(NotSignedIn):
     code = "wrong_credentials"
-    message = N_("The name or the password is wrong. Check both and try again.")
+    message = N_("Incorrect username or password. Check both and try again.")
 
 
 class SignInExpired(NotSignedIn):
@@ -90,25 +93,29 @@ class SignInExpired(NotSignedIn):
 
 class InvalidToken(NotSignedIn):
     code = "invalid_token"
-    message = N_("The token is expired, revoked or not ours. Sign in again or get a new one.")
+    message = N_("The token is invalid, expired or revoked. Sign in again or create a new one.")
     challenge = 'Bearer realm="portal", error="invalid_token"'
 
 
 class UnknownSubject(InvalidToken):
     code = "unknown_subject"
-    message = N_("The token is good, but nobody here is linked to whom it speaks for. "
-                 "Ask your administrator to link the account.")  # fmt: skip
+    message = N_(
+        "The token is valid, but its subject is not linked to an account here. "
+        "Ask your administrator to link it."
+    )
 
 
 class Forbidden(PortalError):
     code, status = "forbidden", 403
-    message = N_("You may not do this. Ask the owner or an administrator.")
+    message = N_("You don't have permission to do this. Ask the owner or an administrator.")
 
 
 class InsufficientScope(Forbidden):
     code = "insufficient_scope"
-    message = N_("This token lacks the scope “%(scope)s”, which this needs. "
-                 "Use a token that has it, or sign in.")  # fmt: skip
+    message = N_(
+        "This token is missing the required scope “%(scope)s”. Use a token with "
+        "that scope, or sign in."
+    )
 
     def __init__(self, *, scope: str) -> None:
         super().__init__(scope=scope)
@@ -117,8 +124,9 @@ class InsufficientScope(Forbidden):
 
 class NeedsSession(Forbidden):
     code = "needs_session"
-    message = N_("A token cannot make or revoke other tokens. Sign in with name and password "
-                 "for that.")  # fmt: skip
+    message = N_(
+        "A token cannot make or revoke other tokens. Sign in with name and password for that."
+    )
 
 
 class CsrfFailed(Forbidden):
@@ -128,62 +136,64 @@ class CsrfFailed(Forbidden):
 
 class NotFound(PortalError):
     code, status = "not_found", 404
-    message = N_("There is nothing here, or nothing that you may see. "
-                 "It may have been deleted.")  # fmt: skip
+    message = N_("Not found. It may have been deleted, or you don't have access to it.")
 
 
 class NoSuchAccount(NotFound):
     code = "no_such_account"
-    message = N_("There is no open account “%(name)s”. Make it first: portal user create NAME.")
+    message = N_("There is no active account “%(name)s”. Create it first: portal user create NAME.")
 
 
 class NoSuchModel(NotFound):
     code = "no_such_model"
-    message = N_("There is no embedding model “%(name)s”. The command `portal models` lists those "
-                 "that are there; `portal reindex --model NAME` builds another.")  # fmt: skip
+    message = N_(
+        "There is no embedding model “%(name)s”. `portal models` lists the "
+        "available models; `portal reindex --model NAME` builds another."
+    )
 
 
 class MethodNotAllowed(PortalError):
     code, status = "method_not_allowed", 405
-    message = N_("This address exists, but not for what was just tried.")
+    message = N_("This address does not support that method.")
 
 
 class Conflict(PortalError):
     code, status = "conflict", 409
-    message = N_("This clashes with what is there: %(reason)s.")
+    message = N_("Conflict: %(reason)s.")
 
 
 class NameTaken(Conflict):
     code = "name_taken"
-    message = N_("The name “%(name)s” is taken. Choose another.")
+    message = N_("The name “%(name)s” is already taken. Choose another.")
 
 
 class TooLarge(PortalError):
     code, status = "too_large", 413
-    message = N_("“%(name)s” is larger than the limit of %(limit_mb)s MB. Split it, or ask your "
-                 "administrator to raise the limit.")  # fmt: skip
+    message = N_(
+        "“%(name)s” is larger than the limit of %(limit_mb)s MB. Split it, or ask your "
+        "administrator to raise the limit."
+    )
 
 
 class RequestTooLarge(PortalError):
     code, status = "too_large", 413
     message = N_(
-        "All of it together is too much for one request. Send fewer files at once; "
-        "each may have up to %(limit_mb)s MB."
+        "The request is too large. Send fewer files at once; each can be up to %(limit_mb)s MB."
     )
 
 
 class BodyTooLarge(PortalError):
     code, status = "body_too_large", 413
-    message = N_("The request is longer than the %(limit)s kB that are taken here. "
-                 "Send less at once.")  # fmt: skip
+    message = N_("The request exceeds the limit of %(limit)s kB. Send less at once.")
 
 
 class QuotaExceeded(PortalError):
     code, status = "quota_exceeded", 413
-    message = N_("“%(name)s” has %(size_mb)s MB and does not fit: of the %(limit_mb)s MB that a "
-                 "person may keep here, %(used_mb)s MB are taken. Delete what is not needed and "
-                 "empty the trash, which counts too, or ask your administrator for more "
-                 "room.")  # fmt: skip
+    message = N_(
+        "Not enough storage for “%(name)s” (%(size_mb)s MB): you are using "
+        "%(used_mb)s MB of %(limit_mb)s MB. Delete documents and empty the "
+        "trash, or ask your administrator for more storage."
+    )
 
     def __init__(self, *, name: str, size_bytes: int, used_bytes: int, limit_bytes: int) -> None:
         super().__init__(
@@ -201,19 +211,20 @@ class QuotaExceeded(PortalError):
 
 class UnsupportedMediaType(PortalError):
     code, status = "unsupported_media_type", 415
-    message = N_("The body is of a kind that this address does not take. Send JSON.")
+    message = N_("Unsupported content type. Send JSON.")
 
 
 class UnsupportedFormat(PortalError):
     code, status = "unsupported_format", 415
-    message = N_("“%(name)s” cannot be taken: it looks like %(detected)s. "
-                 "Upload a PDF, a Word document (DOCX), a web page (HTML), Markdown or a text "
-                 "file.")  # fmt: skip
+    message = N_(
+        "“%(name)s” is not supported: it looks like %(detected)s. Upload a PDF, "
+        "Word (DOCX), HTML, Markdown or plain text file."
+    )
 
 
 class InvalidInput(PortalError):
     code, status = "invalid", 422
-    message = N_("A value is not right: %(reason)s.")
+    message = N_("Invalid value: %(reason)s.")
 
 
 class InvalidQueryVector(InvalidInput):
@@ -233,50 +244,60 @@ class EncryptedPdf(InvalidInput):
 
 class BrokenPdf(InvalidInput):
     code = "broken_pdf"
-    message = N_("“%(name)s” is damaged and cannot be read. Open it in a PDF program, save it "
-                 "anew and upload that.")  # fmt: skip
+    message = N_(
+        "“%(name)s” is damaged and cannot be read. Open it in a PDF viewer, "
+        "save a new copy and upload that."
+    )
 
 
 class BrokenFile(InvalidInput):
     code = "broken_file"
-    message = N_("“%(name)s” is damaged and cannot be read. Open it in the program it was made "
-                 "with, save it anew and upload that.")  # fmt: skip
+    message = N_(
+        "“%(name)s” is damaged and cannot be read. Open it in the app that "
+        "created it, save a new copy and upload that."
+    )
 
 
 class NoTextInPdf(InvalidInput):
     code = "no_text_in_pdf"
-    message = N_("“%(name)s” cannot be searched: no text on %(where)s, only pictures (a scan?). "
-                 "%(advice)s")  # fmt: skip
+    message = N_(
+        "“%(name)s” cannot be searched: no text on %(where)s, only pictures (a scan?). %(advice)s"
+    )
 
 
 class UndecodableText(InvalidInput):
     code = "undecodable_text"
-    message = N_("The encoding of “%(name)s” could not be recognised. Save it as UTF-8 and "
-                 "upload that.")  # fmt: skip
+    message = N_(
+        "The encoding of “%(name)s” could not be recognised. Save it as UTF-8 and upload that."
+    )
 
 
 class UndecodableAs(UndecodableText):
     code = "undecodable_as"
-    message = N_("“%(name)s” is not written in %(encoding)s: some of its bytes are no characters "
-                 "there. Choose another encoding.")  # fmt: skip
+    message = N_("“%(name)s” is not valid %(encoding)s. Choose another encoding.")
 
 
 class ExtractionTimedOut(InvalidInput):
     code = "extraction_timed_out"
-    message = N_("Reading “%(name)s” took more than %(seconds)s seconds and was stopped. "
-                 "Split it into smaller files.")  # fmt: skip
+    message = N_(
+        "Reading “%(name)s” took more than %(seconds)s seconds and was stopped. "
+        "Split it into smaller files."
+    )
 
 
 class ExtractionTooLarge(InvalidInput):
     code = "extraction_too_large"
-    message = N_("“%(name)s” holds more %(what)s than the limit of %(limit)s. "
-                 "Split it into smaller files.")  # fmt: skip
+    message = N_(
+        "“%(name)s” holds more %(what)s than the limit of %(limit)s. Split it into smaller files."
+    )
 
 
 class KilledWorker(InvalidInput):
     code = "killed_worker"
-    message = N_("Reading “%(name)s” killed the process that read it, %(times)s times in a row. "
-                 "Split it into smaller files, or save it anew and upload that.")  # fmt: skip
+    message = N_(
+        "Reading “%(name)s” crashed %(times)s times in a row. Split it into "
+        "smaller files, or save a new copy and upload that."
+    )
 
 
 class UnreadableFile(InvalidInput):
@@ -296,7 +317,7 @@ class InvalidSetting(InvalidInput):
 
 class JobCancelled(Conflict):
     code = "cancelled"
-    message = N_("Preparing this document was cancelled. Try again to have it read.")
+    message = N_("Processing was cancelled. Retry to read the document.")
 
 
 class Superseded(JobCancelled):
@@ -306,43 +327,51 @@ class Superseded(JobCancelled):
 
 class AlreadyElsewhere(Conflict):
     code = "already_elsewhere"
-    message = N_("This very file is here already as “%(title)s”. Delete that document first to "
-                 "make it a version of this one.")  # fmt: skip
+    message = N_(
+        "This file already exists as “%(title)s”. To add it as a version of "
+        "this document, delete that one first."
+    )
 
 
 class UploadedAgain(Conflict):
     code = "uploaded_again"
-    message = N_("The same file was uploaded again since and is here as “%(title)s”. Delete that "
-                 "document first to have this one back, or delete this one forever.")  # fmt: skip
+    message = N_(
+        "This file was uploaded again as “%(title)s”. To restore this copy, "
+        "delete that document first."
+    )
 
 
 class TextsTooLong(TooLarge):
     code = "texts_too_long"
-    message = N_("The two texts have %(characters)s characters together, and no more than "
-                 "%(limit)s are compared. Read each of them instead.")  # fmt: skip
+    message = N_(
+        "The two texts are too long to compare (%(characters)s characters; the limit is %(limit)s)."
+    )
 
 
 class TooManyLines(TextsTooLong):
     code = "too_many_lines"
-    message = N_("The two texts have more than %(limit)s lines and sentences together, and no more "
-                 "are compared. Read each of them instead.")  # fmt: skip
+    message = N_("The two texts are too long to compare (more than %(limit)s lines and sentences).")
 
 
 class ChunkIndexTaken(Conflict):
     code = "chunk_index_taken"
-    message = N_("This job has a passage with chunk_index %(index)s already. Choose another, or "
-                 "leave it out to add behind the last.")  # fmt: skip
+    message = N_(
+        "This job has a passage with chunk_index %(index)s already. Choose another, or "
+        "leave it out to add behind the last."
+    )
 
 
 class NoEmbedding(Conflict):
     code = "no_embedding"
-    message = N_("This passage has no vector by the model that serves yet, so nothing can be "
-                 "compared with it. Try again when the model is built.")  # fmt: skip
+    message = N_(
+        "This passage has not been embedded by the current model yet. Try again "
+        "when the model is built."
+    )
 
 
 class IdempotencyConflict(Conflict):
     code = "idempotency_in_flight"
-    message = N_("The same request is still being answered. Wait for it, then ask again.")
+    message = N_("The same request is still in progress. Wait for it to finish, then try again.")
 
 
 class IdempotencyMismatch(InvalidInput):
@@ -361,25 +390,27 @@ class RateLimited(PortalError):
 
 class InvalidEmbedding(PortalError):
     code, status = "invalid_embedding", 502
-    message = N_("The embedding model gave an unusable vector: %(reason)s. "
-                 "Check the model's settings.")  # fmt: skip
+    message = N_(
+        "The embedding model gave an unusable vector: %(reason)s. Check the model's settings."
+    )
 
 
 class Unavailable(PortalError):
     code, status = "unavailable", 503
-    message = N_("This is not available right now. Try again in a moment.")
+    message = N_("Temporarily unavailable. Try again in a moment.")
     retry_after_s: int | None = 2
 
 
 class Overloaded(Unavailable):
     code = "overloaded"
-    message = N_("The server has more to do than it can at the moment. Try again in a few seconds.")
+    message = N_("The server is overloaded. Try again in a few seconds.")
 
 
 class BatchTimedOut(Unavailable):
     code = "batch_timed_out"
-    message = N_("The queries before this one took the time that all of them have together. "
-                 "Send it again, with fewer at once.")  # fmt: skip
+    message = N_(
+        "The batch ran out of time before this query. Send it again with fewer queries at once."
+    )
 
 
 class EmbedderUnavailable(Unavailable):
@@ -394,43 +425,47 @@ class RerankerUnavailable(Unavailable):
 
 class ChatUnavailable(Unavailable):
     code = "chat_unavailable"
-    message = N_("The chat model gives no answer: %(reason)s.")
+    message = N_("The chat model did not answer: %(reason)s.")
 
 
 class TooManyAnswers(Unavailable):
     code = "too_many_answers"
-    message = N_("As many answers as this server can write at once are being written. "
-                 "Try again in a moment.")  # fmt: skip
+    message = N_("The server is writing as many answers as it can. Try again in a moment.")
 
 
 class TooManyOwnAnswers(PortalError):
     code, status = "too_many_own_answers", 429
-    message = N_("%(most)s answers to your questions are being written, and no more are at once. "
-                 "Wait for one to end, or stop it.")  # fmt: skip
+    message = N_(
+        "You already have %(most)s answers in progress. Wait for one to finish, or stop it."
+    )
     retry_after_s = 2
 
 
 class VectorStoreDisabled(Unavailable):
     code = "vector_store_disabled"
-    message = N_("Vector search is switched off on this server. "
-                 "Set PORTAL_VECTOR_STORE_ENABLED=true to use it.")  # fmt: skip
+    message = N_(
+        "Vector search is switched off on this server. "
+        "Set PORTAL_VECTOR_STORE_ENABLED=true to use it."
+    )
     retry_after_s = None
 
 
 class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
-    message = N_("The database does not answer. Try again in a moment.")
+    message = N_("The database is not responding. Try again in a moment.")
 
 
 class IssuerUnavailable(Unavailable):
     code = "issuer_unavailable"
-    message = N_("Tokens of the sign-in service cannot be checked, because its keys cannot be "
-                 "read. Try again in a moment.")  # fmt: skip
+    message = N_(
+        "Tokens of the sign-in service cannot be checked, because its keys cannot be "
+        "read. Try again in a moment."
+    )
 
 
 class StorageFull(PortalError):
     code, status = "storage_full", 507
-    message = N_("The server's disk is full; nothing was stored. Tell your administrator.")
+    message = N_("The server's disk is full. Nothing was saved. Tell your administrator.")
 
 
 def _megabytes(size_bytes: int) -> str:

@@ -31,13 +31,13 @@ class SearchPage:
         return self.results.filter(has=self.page.get_by_role("link", name=title, exact=True))
 
     def explain(self, title: str) -> Locator:
-        """Open "Why is this here?" of a result, and give it."""
+        'Open "Why this result?" of a result, and give it.'
         why = self.result(title).first.get_by_test_id("why")
         why.locator("summary").click()
         return why
 
     def open_explanation(self) -> Locator:
-        """Open "How this search ran", and give it."""
+        'Open "Search details", and give it.'
         explanation = self.page.get_by_test_id("explanation")
         explanation.locator("summary").click()
         return explanation

@@ -176,7 +176,7 @@ class OpenAIChatModel:
                     has_begun = True
                     length += len(event.text) if isinstance(event, TextDelta) else 0
                     if length > _MOST_CHARACTERS:
-                        raise ChatUnavailable(reason="its endpoint does not stop writing")
+                        raise ChatUnavailable(reason="its endpoint does not stop generating")
                     items.put(event)
             if not has_begun:
                 raise ChatUnavailable(reason="its endpoint wrote nothing")
@@ -205,7 +205,7 @@ class OpenAIChatModel:
                     if reader.is_done:
                         break
         if not reader.is_finished:
-            raise _WorthRetrying("its endpoint broke off in the middle")
+            raise _WorthRetrying("its endpoint dropped the connection mid-answer")
         for call in reader.calls():
             yield call
 
@@ -221,16 +221,16 @@ class OpenAIChatModel:
             ) from error
         except Refused as error:
             raise ChatUnavailable(
-                reason=f"its endpoint gave up: {self._said(str(error), request)}"
+                reason=f"its endpoint returned an error: {self._said(str(error), request)}"
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise ChatUnavailable(
-                reason="PORTAL_CHAT__API_BASE is no address that begins with http:// or https://"
+                reason="PORTAL_CHAT__API_BASE must begin with http:// or https://"
             ) from error
         except httpx.HTTPError as error:
             raise _WorthRetrying(
-                f"its endpoint cannot be reached or broke off ({type(error).__name__}). Check "
-                "PORTAL_CHAT__API_BASE"
+                "its endpoint cannot be reached or dropped the connection "
+                f"({type(error).__name__}). Check PORTAL_CHAT__API_BASE"
             ) from error
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
@@ -293,7 +293,7 @@ class _WorthRetrying(ChatUnavailable):
 
 
 def _late(seconds: float) -> ChatUnavailable:
-    return ChatUnavailable(reason=f"its endpoint took more than {seconds:g} seconds")
+    return ChatUnavailable(reason=f"its endpoint did not answer within {seconds:g} seconds")
 
 
 def _headers(key: str) -> dict[str, str]:

@@ -201,8 +201,9 @@ class BundledEmbedder:
     def _loaded(self, patience_s: float | None) -> Model:
         if self._is_orphaned:
             raise EmbedderUnavailable(
-                reason="this process was forked after the model had been used. Start processes "
-                "first and embed in each (for gunicorn: without --preload)"
+                reason="this process was forked after the model was used. Start the "
+                "processes first and embed in each (for gunicorn: without "
+                "--preload)"
             )
         return self._loading.get(wait_s=patience_s)
 

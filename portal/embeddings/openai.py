@@ -94,8 +94,8 @@ class OpenAIEmbedder:
         remaining_s = self._breaker.remaining_s()
         if remaining_s > 0:
             raise EmbedderUnavailable(
-                reason=f"its endpoint failed repeatedly and is left alone for {remaining_s:.0f} "
-                f"more seconds; the last time: {self._failure}"
+                reason="its endpoint failed repeatedly and is paused for "
+                f"{remaining_s:.0f} more seconds; last error: {self._failure}"
             )
         try:
             vectors = self._request([_capped(self._question, text)], self._timeout_s)
@@ -156,15 +156,18 @@ class OpenAIEmbedder:
         try:
             return self._endpoint.post("embeddings", body, timeout_s=timeout_s, max_bytes=max_bytes)
         except TimeoutError as error:
-            raise _WorthRetrying(f"its endpoint took more than {timeout_s:g} seconds") from error
+            raise _WorthRetrying(
+                f"its endpoint did not answer within {timeout_s:g} seconds"
+            ) from error
         except AnswerTooLarge as error:
             raise InvalidEmbedding(
                 reason=f"the endpoint answered with more than {max_bytes // 1024} kB"
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise EmbedderUnavailable(
-                reason=f"“{address}” is no address of an endpoint. Set PORTAL_EMBEDDING__API_BASE "
-                "to one that begins with http:// or https://"
+                reason=f"“{address}” is not a valid endpoint address. Set "
+                "PORTAL_EMBEDDING__API_BASE to one that begins with http:// or "
+                "https://"
             ) from error
         except httpx.HTTPError as error:
             raise _WorthRetrying(

@@ -262,7 +262,7 @@ def _refuse_nul() -> None:
     if request.mimetype in _FORM_TYPES and _may_be_served():
         values += [*request.form.keys(), *request.form.values()]
     if any("\0" in value for value in values):
-        raise MalformedRequest(reason="it holds an invisible NUL character")
+        raise MalformedRequest(reason="it contains a NUL character")
 
 
 def _may_be_served() -> bool:

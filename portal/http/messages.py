@@ -53,30 +53,30 @@ TEMPLATES = (
     N_("characters"),
     N_("data"),
     # What is not right, or clashes.
-    N_("a name has 1 to %(most)s characters"),
-    N_("a name has no invisible characters"),
-    N_("a password has at most %(most)s characters"),
-    N_("a title has 1 to %(most)s characters"),
-    N_("a question has 1 to %(most)s characters"),
-    N_("a domain has at most %(most)s characters"),
+    N_("a name must have 1 to %(most)s characters"),
+    N_("a name must not contain invisible characters"),
+    N_("a password can have at most %(most)s characters"),
+    N_("a title must have 1 to %(most)s characters"),
+    N_("a question must have 1 to %(most)s characters"),
+    N_("a domain can have at most %(most)s characters"),
     N_("this is the last administrator"),
-    N_("nothing is being done for this document"),
-    N_("no new version of this document has failed or was cancelled"),
+    N_("this document has no job in progress"),
+    N_("this document has no failed or cancelled version"),
     N_("send the new version as multipart form data, in `file`"),
     N_("a version is a single file"),
     N_("a title goes with a single file"),
-    N_("query has nothing but white space; write a question"),
-    N_("weights are both 0; one is to be more than 0"),
-    N_("visibility is shared or private"),
+    N_("query is blank; enter a question"),
+    N_("weights are both 0; at least one must be greater than 0"),
+    N_("visibility must be shared or private"),
     N_("send the document as multipart form data, in `file`"),
     N_("Idempotency-Key has 1 to %(most)s characters"),
-    N_("the language is zh-CN or en"),
-    N_("only a failed document can be tried again"),
-    N_("the document is being prepared already"),
-    N_("this encoding is not known; the documentation lists them"),
+    N_("the language must be zh-CN or en"),
+    N_("only a failed document can be retried"),
+    N_("the document is already being processed"),
+    N_("unknown encoding; see the documentation for the list"),
     N_("only text files and web pages have an encoding to choose"),
-    N_("the cursor is not one of ours"),
-    N_("it holds an invisible NUL character"),
+    N_("invalid cursor"),
+    N_("it contains a NUL character"),
     N_("the JSON is nested too deeply"),
     # What cannot be a passage, a filter of metadata or a query.
     N_("metadata has at most %(most)s characters"),
@@ -107,35 +107,35 @@ TEMPLATES = (
     N_("chunk_index is 0 to %(most)s"),
     N_("it has %(got)s dimensions, and “%(name)s”, the model that serves, has %(wanted)s"),
     N_("a fuzzy query has %(least)s letters or more"),
-    N_("give query_text or query_vector, and not both"),
-    N_("vector_weight and text_weight are both nothing; one is to be more than 0"),
-    N_("the query has no character that shows; write a question"),
+    N_("provide either query_text or query_vector, not both"),
+    N_("vector_weight and text_weight are both 0; at least one must be greater than 0"),
+    N_("the query has no visible characters; enter a question"),
     N_("its length is zero, so it points nowhere"),
     N_("its numbers are too large"),
     N_("some of its numbers are not finite"),
     # What cannot be done with an embedding model.
-    N_("“%(name)s” serves already"),
-    N_("“%(name)s” serves; switch to another model first"),
-    N_("“%(name)s” is being built; wait for it, or stop what builds it"),
+    N_("“%(name)s” is already active"),
+    N_("“%(name)s” is active; switch to another model first"),
+    N_("“%(name)s” is being built; wait for it to finish, or stop the build"),
     N_("“%(name)s” is registered with %(dimensions)s dimensions; drop it first"),
     N_(
         "“%(name)s” is the model in %(before)s, and the one in %(now)s gives other vectors; "
         "give its directory another name"
     ),
-    N_("%(missing)s passages have no vector by “%(name)s” yet; build it to its end first"),
-    N_("there is no model to go back to"),
+    N_("%(missing)s passages have not been embedded by “%(name)s” yet; finish building it first"),
+    N_("there is no previous model to roll back to"),
     N_("a vector has 8 to 16000 dimensions"),
-    N_("there is no question whose answer is stored here"),
-    N_("line %(number)s of %(file)s is no question: %(error)s"),
-    N_("“%(name)s” is no model that this page can build"),
+    N_("none of the questions has its answer stored here"),
+    N_("line %(number)s of %(file)s is not a question: %(error)s"),
+    N_("“%(name)s” cannot be built from this page"),
     N_("there is no directory “%(path)s”"),
     # Why an embedding model, or one that ranks again, gives nothing.
     N_(
-        "its endpoint failed repeatedly and is left alone for %(seconds)s more seconds; "
-        "the last time: %(reason)s"
+        "its endpoint failed repeatedly and is paused for %(seconds)s more seconds; last "
+        "error: %(reason)s"
     ),
-    N_("it failed repeatedly and is left alone for %(seconds)s more seconds"),
-    N_("its endpoint took more than %(seconds)s seconds"),
+    N_("it failed repeatedly and is paused for %(seconds)s more seconds"),
+    N_("its endpoint did not answer within %(seconds)s seconds"),
     N_("it is still being loaded"),
     N_(
         "its endpoint answered %(status)s: %(said)s. "
@@ -148,8 +148,8 @@ TEMPLATES = (
     ),
     N_("its endpoint %(address)s cannot be reached (%(error)s). Check PORTAL_EMBEDDING__API_BASE"),
     N_(
-        "“%(address)s” is no address of an endpoint. Set PORTAL_EMBEDDING__API_BASE to one that "
-        "begins with http:// or https://"
+        "“%(address)s” is not a valid endpoint address. Set PORTAL_EMBEDDING__API_BASE "
+        "to one that begins with http:// or https://"
     ),
     N_(
         "the package sentence-transformers is not installed. Run `./run setup --local`, "
@@ -180,7 +180,7 @@ TEMPLATES = (
         "%(names)s, or leave it out"
     ),
     N_(
-        "this process was forked after the model had been used. Start processes first and "
+        "this process was forked after the model was used. Start the processes first and "
         "embed in each (for gunicorn: without --preload)"
     ),
     N_(
@@ -193,12 +193,12 @@ TEMPLATES = (
         "its directory (%(error)s)"
     ),
     N_(
-        "the model “%(name)s” is no reranker: %(what)s. Set PORTAL_RERANK__MODEL to a "
+        "the model “%(name)s” is not a reranker: %(what)s. Set PORTAL_RERANK__MODEL to a "
         "cross-encoder with a single score"
     ),
     N_("it took more than %(seconds)s seconds"),
     N_("it failed (%(error)s)"),
-    N_("it still works on an earlier question"),
+    N_("it is still working on an earlier question"),
     N_("it is busy with other questions"),
     N_("asked for %(count)s scores, got %(got)s"),
     N_("some of its scores are not finite"),
@@ -216,12 +216,15 @@ TEMPLATES = (
         "what its endpoint sends is not what OpenAI's protocol says. Does "
         "PORTAL_CHAT__API_BASE lead to the API, such as https://host/v1?"
     ),
-    N_("its endpoint cannot be reached or broke off (%(error)s). Check PORTAL_CHAT__API_BASE"),
-    N_("PORTAL_CHAT__API_BASE is no address that begins with http:// or https://"),
-    N_("its endpoint gave up: %(said)s"),
+    N_(
+        "its endpoint cannot be reached or dropped the connection (%(error)s). Check "
+        "PORTAL_CHAT__API_BASE"
+    ),
+    N_("PORTAL_CHAT__API_BASE must begin with http:// or https://"),
+    N_("its endpoint returned an error: %(said)s"),
     N_("its endpoint failed (%(error)s)"),
-    N_("its endpoint broke off in the middle"),
-    N_("its endpoint does not stop writing"),
+    N_("its endpoint dropped the connection mid-answer"),
+    N_("its endpoint does not stop generating"),
     N_("its endpoint wrote nothing"),
     N_("it was shut down"),
     # What is wrong with a vector.
@@ -264,19 +267,13 @@ TEMPLATES = (
         "no text on pages %(numbers)s (pictures?). Text recognition ran out of time: "
         "raise PORTAL_INGEST__OCR_TIMEOUT_S and read the file again."
     ),
-    N_("Text recognition stumbled over the file and broke off."),
-    N_(
-        "no text on page %(number)s (pictures?). "
-        "Text recognition stumbled over the file and broke off."
-    ),
-    N_(
-        "no text on pages %(numbers)s (pictures?). "
-        "Text recognition stumbled over the file and broke off."
-    ),
-    N_("NUL characters, which stand as “�” in the text: %(count)s"),
-    N_("formulas are not read: the text lacks them"),
-    N_("headers and footers are not read: the text lacks them"),
-    N_("nested too deeply: what stands deepest is read without headings, lists and tables"),
+    N_("Text recognition failed on this file."),
+    N_("no text on page %(number)s (pictures?). Text recognition failed on this file."),
+    N_("no text on pages %(numbers)s (pictures?). Text recognition failed on this file."),
+    N_("NUL characters, shown as “�” in the text: %(count)s"),
+    N_("formulas were skipped"),
+    N_("headers and footers were skipped"),
+    N_("nested too deeply: the innermost parts were read without headings, lists and tables"),
 )
 
 
@@ -335,59 +332,57 @@ def failure_message(failure: Failure) -> str:
 
 
 ABSENCES = {
-    Absence.IN_TRASH: N_("“%(title)s” is in the trash. Restore it to find it again."),
+    Absence.IN_TRASH: N_("“%(title)s” is in the trash. Restore it to make it searchable."),
     Absence.NOT_READY: N_(
-        "“%(title)s” is still being prepared. It is found as soon as it is ready."
+        "“%(title)s” is still being processed. It becomes searchable when it is ready."
     ),
     Absence.OFF_IN_CONVERSATION: N_(
-        "“%(title)s” is switched off in this conversation. Switch it on there to search it."
+        "“%(title)s” is turned off in this conversation. Turn it on there to search it."
     ),
-    Absence.OFF_BY_DEFAULT: N_("You have switched “%(title)s” off. Switch it on to search it."),
+    Absence.OFF_BY_DEFAULT: N_("You turned “%(title)s” off. Turn it on to search it."),
     Absence.NO_WORDS: N_(
-        "Nothing was searched, “%(title)s” neither: the question has no word to look for, only "
-        "conditions. Add a word to look for."
+        "Nothing was searched: the query has filters but no words to search for. Add a word."
     ),
     Absence.KEYWORD_UNAVAILABLE: N_(
-        "“%(title)s” was not searched: search by words is not available on this server. Search by "
-        "meaning too."
+        "“%(title)s” was not searched: keyword search is not available on this server. "
+        "Search by meaning instead."
     ),
     Absence.NO_EMBEDDING_YET: N_(
-        "“%(title)s” has no vectors of the current embedding model yet. They are made in the "
-        "background; until then it is found by its words alone."
+        "“%(title)s” has not been embedded by the current model yet. This happens in the "
+        "background; until then only keyword search finds it."
     ),
     Absence.BELOW_THRESHOLD: N_(
-        "The best passage of “%(title)s” scores %(score)s, and the search leaves out what scores "
-        "below %(threshold)s. Lower the threshold to see it."
+        "The best passage of “%(title)s” scores %(score)s, below the threshold of "
+        "%(threshold)s. Lower the threshold to see it."
     ),
     Absence.DUPLICATE_OF: N_(
-        "“%(title)s” says the same as “%(other)s”, which stands for both as result %(rank)s."
+        "“%(title)s” nearly duplicates “%(other)s”, which is shown as result %(rank)s."
     ),
     Absence.RANKED: N_(
-        "“%(title)s” was searched. Its best passage comes at place %(rank)s; results shown: "
-        "%(shown)s. Show more, or ask more exactly."
+        "The best passage of “%(title)s” ranks %(rank)s, but only the first %(shown)s "
+        "are shown. Show more, or make the question more specific."
     ),
     Absence.NO_WORD_IN_COMMON: N_(
-        "“%(title)s” holds none of the words of the question. Use other words, or search by "
-        "meaning too."
+        "“%(title)s” contains none of the words in the query. Use other words, or search "
+        "by meaning too."
     ),
-    Absence.IN_RESULTS: N_("“%(title)s” is among the results, at place %(rank)s."),
+    Absence.IN_RESULTS: N_("“%(title)s” is in the results, ranked %(rank)s."),
 }
 FAILED_FILTERS = {
     "domain": N_(
-        "The search is narrowed to the domain “%(operand)s”, and “%(title)s” is not in it."
+        "The search is limited to the domain “%(operand)s”, and “%(title)s” is not in it."
     ),
-    "type": N_("The search is narrowed to the type %(operand)s, and “%(title)s” is of another."),
-    "title": N_("The search wants “%(operand)s” in the title, and “%(title)s” does not have it."),
-    "phrase": N_("No passage of “%(title)s” holds the words “%(operand)s” in just this order."),
-    "word": N_("Every passage of “%(title)s” mentions “%(operand)s”, which the search leaves out."),
-    "together": N_(
-        "No single passage of “%(title)s” meets all the conditions of the search together. "
-        "Take one of them away."
+    "type": N_("The search is limited to type %(operand)s, and “%(title)s” has a different type."),
+    "title": N_(
+        "The search requires “%(operand)s” in the title, and “%(title)s” does not contain it."
     ),
+    "phrase": N_("No passage of “%(title)s” contains the exact phrase “%(operand)s”."),
+    "word": N_("Every passage of “%(title)s” contains “%(operand)s”, which the search excludes."),
+    "together": N_("No single passage of “%(title)s” matches all the filters. Remove one of them."),
 }
-HAS_FAILED = N_("“%(title)s” has no text to search, because reading it failed.")
+HAS_FAILED = N_("“%(title)s” has no searchable text because reading it failed.")
 RANKED_BEYOND = N_(
-    "“%(title)s” was searched, but is not among the first %(beyond)s passages. Ask in other words."
+    "“%(title)s” was searched, but is not in the first %(beyond)s passages. Rephrase the query."
 )
 
 

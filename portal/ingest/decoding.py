@@ -149,7 +149,7 @@ def _decoded(text: str, encoding: str) -> DecodedText | None:
     nul_count = text.count("\0")
     if full_of_nul(nul_count, len(text)):
         return None
-    warnings = (f"NUL characters, which stand as “�” in the text: {nul_count}",)
+    warnings = (f"NUL characters, shown as “�” in the text: {nul_count}",)
     name = codecs.lookup(encoding).name
     return DecodedText(text.replace("\0", "\ufffd"), name, warnings if nul_count else ())
 

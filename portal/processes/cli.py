@@ -383,7 +383,9 @@ def models(ctx: click.Context) -> None:
         show_models(switching.list_models(_services(ctx)))
 
 
-FORCE = click.option("--force", is_flag=True, help="Also when passages have no vector by it yet.")
+FORCE = click.option(
+    "--force", is_flag=True, help="Switch even if some passages have not been embedded yet."
+)
 
 
 @models.command("switch")

@@ -29,7 +29,7 @@ def _console(*, stderr: bool = False) -> Console:
 def show_models(summaries: Iterable[ModelSummary]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("model", "provider", "dimensions", "status", "vectors", "size", "index",
-                    "serves since"):  # fmt: skip
+                    "active since"):  # fmt: skip
         table.add_column(heading)
     for one in summaries:
         model = one.model
@@ -78,7 +78,7 @@ def show_progress(name: str, build: Generator[Progress]) -> None:
         for step in steps:
             total = step.total
             bar.update(task, description=step.stage, completed=step.done, total=max(1, step.total))
-    console.print(f"{name}: {total} passages have a vector and an index", markup=False)
+    console.print(f"{name}: {total} passages embedded and indexed", markup=False)
 
 
 def show_comparison(result: Comparison) -> None:

@@ -107,7 +107,7 @@ def _checked(model: Any, name: str) -> Any:
     if makes_vectors or labels != 1:
         what = f"it tells {labels} labels apart" if labels != 1 else "it only makes vectors"
         raise RerankerUnavailable(
-            reason=f"the model “{name}” is no reranker: {what}. Set PORTAL_RERANK__MODEL to a "
-            "cross-encoder with a single score"
+            reason=f"the model “{name}” is not a reranker: {what}. Set "
+            "PORTAL_RERANK__MODEL to a cross-encoder with a single score"
         )
     return model

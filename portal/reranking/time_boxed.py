@@ -108,7 +108,7 @@ class TimeBoxed:
         rest_s = self._rests_until - self._clock()
         if rest_s > 0:
             raise RerankerUnavailable(
-                reason=f"it failed repeatedly and is left alone for {rest_s:.0f} more seconds"
+                reason=f"it failed repeatedly and is paused for {rest_s:.0f} more seconds"
             )
         left_s = max(0.0, ends_at - self._clock())
         call = _Call(
@@ -121,7 +121,7 @@ class TimeBoxed:
     def _wait_for(self, running: _Call, ends_at: float) -> None:
         now = self._clock()
         if now >= running.ends_at:
-            raise RerankerUnavailable(reason="it still works on an earlier question")
+            raise RerankerUnavailable(reason="it is still working on an earlier question")
         if not running.finished.wait(max(0.0, min(running.ends_at, ends_at) - now)):
             raise RerankerUnavailable(reason="it is busy with other questions")
 

@@ -36,7 +36,7 @@ def read_cursor(cursor: str, parse: Callable[[str], Key]) -> tuple[Key, UUID]:
             raise ValueError
         return parse(str(key)), UUID(row_id)
     except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
-        raise MalformedRequest(reason="the cursor is not one of ours") from error
+        raise MalformedRequest(reason="invalid cursor") from error
 
 
 def latest_first(

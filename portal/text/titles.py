@@ -18,7 +18,7 @@ def check_title(title: str) -> str:
     """A title fit to show, on one line. Raises InvalidInput."""
     title = " ".join(without_invisible(title).split())
     if not 1 <= len(title) <= MAX_TITLE_CHARACTERS:
-        raise InvalidInput(reason=f"a title has 1 to {MAX_TITLE_CHARACTERS} characters")
+        raise InvalidInput(reason=f"a title must have 1 to {MAX_TITLE_CHARACTERS} characters")
     return title
 
 
@@ -26,5 +26,5 @@ def check_domain(domain: str | None) -> str | None:
     """A domain on one line, None for an empty one. Raises InvalidInput."""
     domain = " ".join(without_invisible(domain or "").split())
     if len(domain) > MAX_DOMAIN_CHARACTERS:
-        raise InvalidInput(reason=f"a domain has at most {MAX_DOMAIN_CHARACTERS} characters")
+        raise InvalidInput(reason=f"a domain can have at most {MAX_DOMAIN_CHARACTERS} characters")
     return domain or None

@@ -40,18 +40,18 @@ _DRAINED_AT_ONCE_BYTES = 1024 * 1024
 _WHILE_SENDING = {RequestTooLarge.status, StorageFull.status}
 
 TITLES = {
-    400: N_("That request could not be read"),
-    401: N_("Sign in first"),
-    403: N_("You may not do this"),
-    404: N_("Nothing here"),
-    405: N_("This page does not work that way"),
-    409: N_("This clashes with something"),
+    400: N_("Bad request"),
+    401: N_("Sign in required"),
+    403: N_("Permission denied"),
+    404: N_("Not found"),
+    405: N_("Method not allowed"),
+    409: N_("Conflict"),
     413: N_("Too large"),
-    415: N_("This kind of file is not taken"),
-    422: N_("Something is not right yet"),
+    415: N_("Unsupported file type"),
+    422: N_("Please check your input"),
     429: N_("Too many requests"),
-    503: N_("Not available right now"),
-    507: N_("The server is full"),
+    503: N_("Temporarily unavailable"),
+    507: N_("Server storage full"),
 }
 TITLE_OTHERWISE = N_("Something went wrong")
 

@@ -246,7 +246,7 @@ def test_reader_who_leaves_ends_the_answer(chat: Chat, script: SaysWhatIsWritten
     written = chat.messages(address)[1]
     assert written.status is MessageStatus.STOPPED
     assert written.content.startswith("word0")
-    assert "Stopped before its end." in text_of(chat.get(address))
+    assert "Stopped before finishing." in text_of(chat.get(address))
 
 
 def test_answer_that_nobody_reads_is_stopped_by_a_button(
@@ -309,12 +309,12 @@ def test_panel_card_and_replay_show_the_source(chat: Chat) -> None:
     assert message.replay.selection_hash in replay
     assert "1 of 1" in replay
     assert "scripted-1" in replay
-    assert "The quoted words stand in the stored text." in replay
+    assert "The quote matches the stored text." in replay
 
 
 @pytest.mark.parametrize(
     ("purge", "said"),
-    [(False, "The document is in the trash"), (True, "The document is gone")],
+    [(False, "Document in the trash"), (True, "Document deleted")],
 )
 def test_old_citation_opens_after_its_document_left(
     chat: Chat, portal: Portal, office: DocumentSummary, purge: bool, said: str
@@ -327,7 +327,7 @@ def test_old_citation_opens_after_its_document_left(
         library.purge_document(portal.services, portal.admin, office.id)
     page = chat.get(address)
     assert said in text_of(chat.get(f"{address}/messages/{message.id}/sources"))
-    assert "1 source changed since" in text_of(page)
+    assert "1 source has changed" in text_of(page)
     cited = chat.get(f"/citations/{message.citations[0].id}")
     assert cited.status_code == 200
     assert ("closes at six" in text_of(cited)) is not purge
@@ -345,7 +345,7 @@ def test_replaced_document_opens_at_the_words_that_were_cited(
     indexing.index_document(portal.services, job_id)
     message = chat.messages(address)[1]
     panel = chat.get(f"{address}/messages/{message.id}/sources")
-    assert "The document has other text now" in text_of(panel)
+    assert "The document has changed" in text_of(panel)
     path = f"/documents/{office.id}?citation={message.citations[0].id}"
     page = chat.get(path).get_data(as_text=True)
     assert re.findall(r'<mark id="quote"[^>]*>([^<]*)', page) == [message.citations[0].excerpt]
@@ -369,10 +369,10 @@ def test_switch_on_the_list_of_documents(chat: Chat, office: DocumentSummary) ->
 
     path = f"/documents/{office.id}/selection"
     assert toggle()[0] == "true"
-    assert "on: the system's default" in toggle()[1]
+    assert "On (system default)" in toggle()[1]
     assert chat.post(path, state="off").status_code == 303
     assert toggle()[0] == "false"
-    assert "off: your default" in toggle()[1]
+    assert "Off (your default)" in toggle()[1]
     fragment = chat.post(path, FRAGMENT, state="inherit").get_data(as_text=True)
     assert fragment.count('data-testid="selection-toggle"') == 1
     assert 'aria-checked="true"' in fragment
@@ -387,13 +387,13 @@ def test_switches_of_a_conversation_count_for_its_next_answer(
     assert "Using 1 of 1 documents" in text_of(chat.get(drawer))
     fragment = chat.post(f"{drawer}/{office.id}", FRAGMENT, state="off").get_data(as_text=True)
     assert "Using 0 of 1 documents" in fragment
-    assert "off: in this conversation" in fragment
+    assert "Off in this conversation" in fragment
     chat.ask(address)
     chat.ask(other)
     assert chat.messages(address)[1].citations == ()
     assert chat.messages(other)[1].citations != ()
     assert chat.post(drawer, state="inherit").status_code == 303
-    assert "on: the system's default" in text_of(chat.get(drawer))
+    assert "On (system default)" in text_of(chat.get(drawer))
     assert "Using 1 of 1 documents" in text_of(chat.get(address))
 
 
@@ -426,7 +426,7 @@ def test_conversation_is_found_renamed_exported_and_deleted(chat: Chat) -> None:
     chat.ask(address)
     assert chat.post(f"{address}/rename", title="Opening hours").status_code == 303
     assert "Opening hours" in text_of(chat.get("/chat?q=opening"))
-    assert "No conversation holds “zzz”." in text_of(chat.get("/chat?q=zzz"))
+    assert "No conversations match “zzz”." in text_of(chat.get("/chat?q=zzz"))
     assert chat.post(f"{address}/rename", title=" ").status_code == 422
     export = chat.get(f"{address}/export")
     assert export.mimetype == "text/markdown"

@@ -397,7 +397,7 @@ def test_added_passage_is_cited_opened_and_verified(
     ).get_data(as_text=True)
     assert f'<mark id="quote" class="quote">{ADDED}</mark>' in page
     assert f'data-chunk-id="{chunk["id"]}"' in page
-    assert "Added by a program" in page
+    assert "Added via API" in page
 
 
 def test_citation_outlives_the_passage_that_a_program_took_away(

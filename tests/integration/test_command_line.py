@@ -168,7 +168,7 @@ def test_models_are_built_compared_switched_and_dropped(run, portal: Portal) -> 
     portal.add("Divers must not touch the coral.", name="coral.txt")
     built = run("reindex", "--model", "hashing:words@64", "--batch-size", "1")
     assert built.exit_code == 0
-    assert "1 passages have a vector" in built.stderr
+    assert "1 passages embedded" in built.stderr
     listed = run("models").stdout
     assert "hashing-384" in listed
     assert "ready" in listed

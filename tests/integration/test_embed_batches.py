@@ -95,7 +95,7 @@ def test_batch_is_50_where_the_request_says_nothing(lacking: Portal) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        EmbedderUnavailable(reason="its endpoint took more than 2 seconds"),
+        EmbedderUnavailable(reason="its endpoint did not answer within 2 seconds"),
         InvalidEmbedding(reason="a number in it is not finite"),
     ],
     ids=["no answer", "no numbers"],

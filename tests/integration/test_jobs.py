@@ -390,7 +390,7 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
         return client.get("/admin/jobs", headers=headers).text.count('data-testid="retry-job"')
 
     assert retry_buttons() == 1
-    assert "Try the failed document again" in client.get("/admin/jobs", headers=headers).text
+    assert "Retry the failed document" in client.get("/admin/jobs", headers=headers).text
     assert jobs.retry_failed(portal.services, portal.admin) == 1
     assert job_of(portal, document).status is JobStatus.READY
     assert status_of(portal, document) is DocumentStatus.READY
@@ -557,7 +557,7 @@ def test_pages_show_how_far_documents_are_and_what_can_be_done(
     answer = client.post("/admin/jobs/retry-failed", headers=headers, data={"status": "failed"})
     assert answer.headers["Location"] == "/admin/jobs?status=failed"
     assert "1 document is queued again." in client.get("/admin/jobs", headers=headers).text
-    for action, words in (("cancel", "The job is cancelled."), ("retry", "queued again")):
+    for action, words in (("cancel", "Job cancelled."), ("retry", "queued again")):
         client.post(f"/admin/jobs/{document.id}/{action}", headers=headers)
         assert words in client.get("/admin/jobs?status=x", headers=headers).text
     answer = client.post(f"{path}/cancel", headers=headers, data={"next": path})

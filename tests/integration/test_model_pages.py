@@ -72,7 +72,7 @@ def test_what_cannot_be_done_is_said_on_the_page(pages: Pages, portal: Portal) -
     for path, name, words in (
         ("build", "/etc", "no model that this page can build"),
         ("build", "nothing", "There is no embedding model"),
-        ("switch", OLD, "serves already"),
+        ("switch", OLD, "is already active"),
         ("rollback", "", "no model to go back to"),
         ("drop", OLD, "switch to another model first"),
     ):
@@ -95,7 +95,7 @@ def test_page_speaks_chinese(pages: Pages, portal: Portal) -> None:
     built(portal)
     page = pages.get("/admin/models", **{"Accept-Language": "zh-CN"})
     assert "嵌入模型" in page
-    for english in ("Embedding models", "Switch to it", "Serves searches", "Found first"):
+    for english in ("Embedding models", "Switch", "Active", "Ranked first"):
         assert english not in page
 
 

@@ -56,7 +56,7 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
     damaged = portal.add(b"Words of a report. " * 4_000 + b"twi\0ce", name="damaged.txt")
     told = client.get(f"/api/knowledge/documents/{damaged.id}", headers=headers).json
     assert told["encoding"] == "utf-8"
-    assert told["warnings"] == ["NUL characters, which stand as “�” in the text: 1"]
+    assert told["warnings"] == ["NUL characters, shown as “�” in the text: 1"]
     shown = client.get(f"/documents/{damaged.id}", headers=headers | {"Accept-Language": "en"}).text
     assert told["warnings"][0] in shown
     # What can is read anew, and the text that is there stays until then.
@@ -75,7 +75,7 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
     sent = client.post(f"/documents/{document.id}/reindex", headers=headers,
                        data={"encoding": "utf-8"})  # fmt: skip
     assert sent.status_code == 422
-    assert "is not written in UTF-8" in sent.text
+    assert "is not valid UTF-8" in sent.text
     # Without a choice it is recognised, as the first time.
     sent = client.post(f"/documents/{document.id}/reindex", headers=headers, data={"encoding": ""})
     assert sent.status_code == 303

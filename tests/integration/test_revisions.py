@@ -372,7 +372,7 @@ def test_trash_is_purged_after_its_days_and_says_when(
     delete(old.id, days_ago=29)
     delete(young.id, days_ago=0)
     page = client.get("/trash", headers=headers).text
-    assert "After 30 days here a document is deleted forever." in page
+    assert "Documents are permanently deleted after 30 days." in page
     assert page.count('data-testid="purged-on"') == 2
     assert "Show more" not in page
     # What was deleted last comes first, in steps.

@@ -45,10 +45,10 @@ def test_result_says_why_it_is_there(client: FlaskClient, portal: Portal, office
     answer = client.get("/search?q=office+visitors", headers=headers(portal))
     words = text_of(answer)
     assert answer.status_code == 200
-    for said in ("Why is this here?", "By meaning", "cosine", "By words", "Confidence"):
+    for said in ("Why this result?", "By meaning", "cosine", "By words", "Confidence"):
         assert said in words
     assert "weighted scores" in words
-    assert "How this search ran" in words
+    assert "Search details" in words
     assert "Calibration of confidence" in words
     assert "confidence constants" not in words
 
@@ -71,7 +71,7 @@ def test_search_by_words_alone_says_that_there_is_none(
     client = create_app(make_services(search={"keyword_backend": "off"})).test_client()
     words = text_of(client.get("/search?q=office&mode=keyword", headers=headers(portal)))
     assert "Search by words is not available" in words
-    assert "Search by words and meaning together" in words
+    assert "Search by keywords and meaning" in words
     assert "by meaning only" not in words
     assert "Nothing found" not in words
     assert "by meaning only" in text_of(client.get("/search?q=office", headers=headers(portal)))
@@ -105,7 +105,7 @@ def test_foreign_document_is_no_answer_by_title_or_id(client: FlaskClient, porta
     owner, other = portal.person("owner"), portal.person("other")
     private = portal.add(OFFICE, name="secret.txt", owner=owner, visibility=Visibility.PRIVATE)
     by_title = client.get("/search/why?q=office&title=secret", headers=headers(portal, other))
-    assert "There is no document with “secret” in its title" in text_of(by_title)
+    assert "No documents you can access match “secret”" in text_of(by_title)
     for document_id in (private.id, UUID(int=0)):
         address = f"/search/why?q=office&document={document_id}"
         answer = client.get(address, headers=headers(portal, other))
@@ -160,7 +160,7 @@ def test_preferred_domain_is_kept_and_taken_away(
         "/account/domain", data={"domain": "x" * 101}, headers=headers(portal, reader)
     )
     assert answer.status_code == 422
-    assert "a domain has at most 100 characters" in text_of(answer)
+    assert "a domain can have at most 100 characters" in text_of(answer)
 
 
 def test_search_settings_are_changed_and_count_at_once(

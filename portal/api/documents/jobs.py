@@ -80,7 +80,7 @@ def retry(document_id: UUID) -> DocumentModel:
 @blueprint.post("/documents/retry-failed")
 @blueprint.output(RetriedResponse, status_code=202)
 @blueprint.doc(
-    summary="Try all one's failed documents again",
+    summary="Retry all failed documents",
     description="Administrators: everybody's. New versions and files read again that failed are "
     "among them, what was cancelled is not; those whose file is another document of their owner "
     "by now stay as they are.",

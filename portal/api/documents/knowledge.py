@@ -68,10 +68,10 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 @context.reads
 def search(json_data: SearchBody) -> SearchResponse:
     if not json_data.query.strip():
-        raise InvalidInput(reason="query has nothing but white space; write a question")
+        raise InvalidInput(reason="query is blank; enter a question")
     weights = json_data.weights
     if weights is not None and weights.vector + weights.text <= 0:
-        raise InvalidInput(reason="weights are both 0; one is to be more than 0")
+        raise InvalidInput(reason="weights are both 0; at least one must be greater than 0")
     outcome = engine.search(
         context.services(),
         context.person(),
@@ -139,7 +139,7 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
 )
 def why_not(query_data: WhyQuery) -> WhyResponse:
     if not query_data.query.strip():
-        raise InvalidInput(reason="query has nothing but white space; write a question")
+        raise InvalidInput(reason="query is blank; enter a question")
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(
         context.services(), context.person(), SearchRequest(**wishes), query_data.document_id
@@ -239,7 +239,7 @@ def upload_documents() -> UploadResponse:
     try:
         visibility = Visibility(request.form.get("visibility", "shared"))
     except ValueError as error:
-        raise InvalidInput(reason="visibility is shared or private") from error
+        raise InvalidInput(reason="visibility must be shared or private") from error
 
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(

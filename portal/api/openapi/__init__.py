@@ -14,7 +14,7 @@ from flask import Flask
 from portal.api.openapi import components, operations
 
 INFO = {
-    "summary": "Documents in, cited answers out, in Chinese and English.",
+    "summary": "Upload documents, search them and get cited answers, in Chinese and English.",
     "description": (
         "Everything that the portal's pages do, for programs. Get a token from "
         "`POST /api/auth/token` and send it as `Authorization: Bearer …`.\n\n"

@@ -33,7 +33,7 @@ WORDS: dict[str, Any] = {
     "file_name": "员工手册.pdf",
     "file": "年假为每年十五天。",
     "code": "unavailable",
-    "message": "This is not available right now. Try again in a moment.",
+    "message": "Temporarily unavailable. Try again in a moment.",
     "url": "/documents/7d8e5f0c-3b53-5c0e-9a57-6f2f7a0c1b42",
     "language": "zh",
     "name": "nightly import",

@@ -130,7 +130,7 @@ class SemanticBody(WithinBody):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.query_text is None) == (self.query_vector is None):
-            raise ValueError("give query_text or query_vector, and not both")
+            raise ValueError("provide either query_text or query_vector, not both")
         if self.query_text is not None:
             _require_text(self.query_text)
         return self
@@ -174,7 +174,7 @@ class HybridBody(WithinBody):
     def _has_weight(self) -> Self:
         if self.vector_weight + self.text_weight <= 0:
             raise ValueError(
-                "vector_weight and text_weight are both nothing; one is to be more than 0"
+                "vector_weight and text_weight are both 0; at least one must be greater than 0"
             )
         _require_text(self.query_text)
         return self
@@ -194,7 +194,7 @@ class SimilarQuery(RequestModel):
 
 def _require_text(query: str) -> None:
     if not has_visible_text(query):
-        raise ValueError("the query has no character that shows; write a question")
+        raise ValueError("the query has no visible characters; enter a question")
 
 
 # --- what they answer -----------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "mammoth"
 
-FORMULAS_LEFT_OUT = "formulas are not read: the text lacks them"
-HEADERS_LEFT_OUT = "headers and footers are not read: the text lacks them"
+FORMULAS_LEFT_OUT = "formulas were skipped"
+HEADERS_LEFT_OUT = "headers and footers were skipped"
 _LEFT_OUT = {"has_formulas": FORMULAS_LEFT_OUT, "has_headers": HEADERS_LEFT_OUT}
 
 

@@ -22,7 +22,7 @@ EXTRACTOR = "selectolax"
 # Of what the worker holds of a page at once: some 150 MB.
 _MOST_EVENTS = 2_000_000
 NESTED_TOO_DEEP = (
-    "nested too deeply: what stands deepest is read without headings, lists and tables"
+    "nested too deeply: the innermost parts were read without headings, lists and tables"
 )
 _DECLARED_WITHIN = 1024  # Bytes in which a declaration counts, as browsers have it.
 _DECLARED = re.compile(

@@ -20,7 +20,7 @@ NOTHING_RECOGNISED = "Text recognition found nothing on them either."
 OUT_OF_TIME = (
     "Text recognition ran out of time: raise PORTAL_INGEST__OCR_TIMEOUT_S and read the file again."
 )
-BROKE_OFF = "Text recognition stumbled over the file and broke off."
+BROKE_OFF = "Text recognition failed on this file."
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def ask(
     """
     question = question.strip()
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
-        raise InvalidInput(reason=f"a question has 1 to {MAX_MESSAGE_CHARACTERS} characters")
+        raise InvalidInput(reason=f"a question must have 1 to {MAX_MESSAGE_CHARACTERS} characters")
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, person.id)
         place = _Place(conversation_id)

@@ -41,7 +41,7 @@ def create(services: Services, person: Person, title: str = "") -> ConversationS
 def _check_title(title: str, *, least: int) -> str:
     title = " ".join(without_invisible(title).split())
     if not least <= len(title) <= MAX_TITLE_CHARACTERS:
-        raise InvalidInput(reason=f"a title has 1 to {MAX_TITLE_CHARACTERS} characters")
+        raise InvalidInput(reason=f"a title must have 1 to {MAX_TITLE_CHARACTERS} characters")
     return title
 
 

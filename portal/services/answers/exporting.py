@@ -36,7 +36,7 @@ _WORDS = {
         "cited": "来源",
         "consulted": "也参考了",
         "page": "第 {page} 页",
-        "low": "可信度低",
+        "low": "置信度低",
         "stopped": "此回答已被停止。",
         "unavailable": "当时无法给出回答。",
         "replaced": "文档此后已更改",

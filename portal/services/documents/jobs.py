@@ -72,7 +72,7 @@ def cancel(services: Services, person: Person, document_id: UUID) -> None:
     with services.database.begin() as session:
         document = editable(session, person, document_id, deleted=False)
         if not attempts.cancel(session, document, Failure(JobCancelled.code)):
-            raise Conflict(reason="nothing is being done for this document")
+            raise Conflict(reason="this document has no job in progress")
 
 
 def retry(services: Services, person: Person, document_id: UUID) -> None:
@@ -105,7 +105,7 @@ def _retry(session: Session, person: Person, document_id: UUID) -> None:
     document = editable(session, person, document_id, deleted=False)
     job = job_store.find_newest(session, document_id)
     if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
-        raise Conflict(reason="only a failed document can be tried again")
+        raise Conflict(reason="only a failed document can be retried")
     original = file_store.find_original_of_job(session, job.id)
     if original is not None:
         refuse_elsewhere(session, document, original.sha256)

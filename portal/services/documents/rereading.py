@@ -36,7 +36,7 @@ def reread(
         document = editable(session, person, document_id, deleted=False)
         original = file_store.find_newest_original(session, document_id)
         if job_store.find_unfinished(session, document_id) is not None:
-            raise Conflict(reason="the document is being prepared already")
+            raise Conflict(reason="the document is already being processed")
         if original is None:
             raise NotFound
         refuse_elsewhere(session, document, original.sha256)
@@ -55,7 +55,7 @@ def _checked(services: Services, person: Person, document_id: UUID, encoding: st
     choice that cannot be right."""
     name = known_encoding(encoding)
     if name is None:
-        raise InvalidInput(reason="this encoding is not known; the documentation lists them")
+        raise InvalidInput(reason="unknown encoding; see the documentation for the list")
     with services.database.begin() as session:
         seen(session, person, document_id)
         original = file_store.find_newest_original(session, document_id)

@@ -111,7 +111,7 @@ def discard_unread(services: Services, person: Person, document_id: UUID) -> Non
         document = editable(session, person, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
         if unread is None or unread.status not in ENDED_WITHOUT_TEXT:
-            raise Conflict(reason="no new version of this document has failed or was cancelled")
+            raise Conflict(reason="this document has no failed or cancelled version")
         revision_store.delete_unread(session, document)
 
 

@@ -83,6 +83,6 @@ def _in_turn(services: Services, model: RegisteredModel) -> Iterator[None]:
                 return
         if time.monotonic() > deadline:
             raise Conflict(
-                reason=f"“{model.name}” is being built; wait for it, or stop what builds it"
+                reason=f"“{model.name}” is being built; wait for it to finish, or stop the build"
             )
         time.sleep(_PAUSE_S)

@@ -74,7 +74,9 @@ def build(
     model = catalog.find(services, name)
     with build_store.building(services.database.engine, model) as connection:
         if connection is None:
-            raise Conflict(reason=f"“{name}” is being built; wait for it, or stop what builds it")
+            raise Conflict(
+                reason=f"“{name}” is being built; wait for it to finish, or stop the build"
+            )
         try:
             yield from _fill(services, model, batch_size, should_stop)
             yield Progress("indexing", *_note(services, model, "indexing"))

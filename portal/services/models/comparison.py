@@ -75,7 +75,7 @@ def compare(
     if questions_dir is not None:
         asked = _answerable(services, asked)
     if not asked:
-        raise InvalidInput(reason="there is no question whose answer is stored here")
+        raise InvalidInput(reason="none of the questions has its answer stored here")
     for model in pair:
         # A command or a worker has the time that a question has not: a model that is still being
         # loaded is waited for, and no question's time has its loading in it.

@@ -68,4 +68,4 @@ def _rows(path: Path) -> Iterator[tuple[dict[str, Any], tuple[int, str]]]:
 
 def _unreadable(place: tuple[int, str], error: Exception) -> InvalidInput:
     number, name = place
-    return InvalidInput(reason=f"line {number} of {name} is no question: {error}")
+    return InvalidInput(reason=f"line {number} of {name} is not a question: {error}")

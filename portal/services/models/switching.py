@@ -72,7 +72,7 @@ def request_build(services: Services, spec: str) -> RegisteredModel:
     with services.database.begin() as session:
         known = registry.find_model(session, spec) is not None
     if not known and (len(name) > _LONGEST_NAME or _is_path(name)):
-        raise InvalidInput(reason=f"“{spec}” is no model that this page can build")
+        raise InvalidInput(reason=f"“{spec}” cannot be built from this page")
     model = catalog.register(services, spec)
     with services.database.begin() as session:
         build_store.note_progress(session, model, "queued")
@@ -103,7 +103,7 @@ def rollback(services: Services, *, force: bool = False) -> Switched:
     with services.database.begin() as session:
         previous = switches.find_previous(session)
     if previous is None:
-        raise Conflict(reason="there is no model to go back to")
+        raise Conflict(reason="there is no previous model to roll back to")
     return _switch(services, previous.name, force=force)
 
 
@@ -114,7 +114,7 @@ def _switch(services: Services, name: str, *, force: bool) -> Switched:
         before = registry.find_active(session)
         model = catalog.require(session, name)
         if before is not None and before.id == model.id:
-            raise Conflict(reason=f"“{name}” serves already")
+            raise Conflict(reason=f"“{name}” is already active")
         if not force and not model.is_complete:
             _require_vectors(session, model)
         switches.serve_by(session, model)
@@ -127,7 +127,8 @@ def _require_vectors(session: Session, model: RegisteredModel) -> None:
     missing = switches.coverage(session, model).missing
     if missing or model.status == "building":
         reason = (
-            f"{missing} passages have no vector by “{model.name}” yet; build it to its end first"
+            f"{missing} passages have not been embedded by “{model.name}” yet; finish "
+            "building it first"
         )
         raise Conflict(reason=reason)
 
@@ -138,13 +139,15 @@ def drop(services: Services, name: str) -> None:
     model = catalog.find(services, name)
     with build_store.building(services.database.engine, model) as connection:
         if connection is None:
-            raise Conflict(reason=f"“{name}” is being built; wait for it, or stop what builds it")
+            raise Conflict(
+                reason=f"“{name}” is being built; wait for it to finish, or stop the build"
+            )
 
         def erase(session: Session) -> None:
             registry.lock_registry(session)
             active = registry.find_active(session)
             if active is not None and active.name == name:
-                raise Conflict(reason=f"“{name}” serves; switch to another model first")
+                raise Conflict(reason=f"“{name}” is active; switch to another model first")
             switches.drop_model(session, catalog.require(session, name))
 
         switches.patiently(services.database, erase)

@@ -52,9 +52,9 @@ def check_name(name: str) -> str:
     """A name fit for an account. Raises InvalidInput."""
     name = normalise_name(name)
     if not 1 <= len(name) <= MOST_NAME_CHARACTERS:
-        raise InvalidInput(reason=f"a name has 1 to {MOST_NAME_CHARACTERS} characters")
+        raise InvalidInput(reason=f"a name must have 1 to {MOST_NAME_CHARACTERS} characters")
     if any(unicodedata.category(character).startswith("C") for character in name):
-        raise InvalidInput(reason="a name has no invisible characters")
+        raise InvalidInput(reason="a name must not contain invisible characters")
     return name
 
 
@@ -63,7 +63,9 @@ def hash_password(password: str) -> str:
     if len(password) < LEAST_PASSWORD_CHARACTERS:
         raise WeakPassword(least=LEAST_PASSWORD_CHARACTERS)
     if len(password) > MOST_PASSWORD_CHARACTERS:
-        raise InvalidInput(reason=f"a password has at most {MOST_PASSWORD_CHARACTERS} characters")
+        raise InvalidInput(
+            reason=f"a password can have at most {MOST_PASSWORD_CHARACTERS} characters"
+        )
     return _hasher.hash(password)
 
 
@@ -153,7 +155,7 @@ def change_password(services: Services, person: Person, *, current: str, new: st
 def set_language(services: Services, person: Person, language: str | None) -> None:
     """Keep the interface's language with the account; None asks the browser again."""
     if language is not None and language not in _LANGUAGES:
-        raise InvalidInput(reason="the language is zh-CN or en")
+        raise InvalidInput(reason="the language must be zh-CN or en")
     with services.database.begin() as session:
         row = account_store.get_user(session, person.id)
         if row is not None:

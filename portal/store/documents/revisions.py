@@ -98,7 +98,7 @@ def list_revisions(
 def _number(cursor: str) -> int:
     is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MOST_DIGITS
     if not is_number or int(cursor) > MOST_NUMBER:
-        raise MalformedRequest(reason="the cursor is not one of ours")
+        raise MalformedRequest(reason="invalid cursor")
     return int(cursor)
 
 

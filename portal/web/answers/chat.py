@@ -95,7 +95,7 @@ def confirm_delete(conversation_id: UUID) -> Answer:
 @blueprint.post("/<uuid:conversation_id>/delete")
 def delete(conversation_id: UUID) -> Answer:
     conversations.delete(context.services(), context.person(), conversation_id)
-    remember(gettext("The conversation is deleted."), kind="success")
+    remember(gettext("Conversation deleted."), kind="success")
     return redirect(url_for("chat.index"), code=303)
 
 

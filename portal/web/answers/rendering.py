@@ -25,9 +25,9 @@ from portal.web.answers.html import to_html
 from portal.web.search.explanations import degraded_notices
 
 STATE_WORDS = {
-    SourceState.REPLACED: N_("The document has other text now"),
-    SourceState.TRASHED: N_("The document is in the trash"),
-    SourceState.GONE: N_("The document is gone"),
+    SourceState.REPLACED: N_("The document has changed"),
+    SourceState.TRASHED: N_("Document in the trash"),
+    SourceState.GONE: N_("Document deleted"),
 }
 STATE_ICONS = {
     SourceState.REPLACED: "file-clock",

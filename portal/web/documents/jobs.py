@@ -44,7 +44,7 @@ def retry_failed() -> Answer:
     words = ngettext(
         "%(num)s document is queued again.", "%(num)s documents are queued again.", count
     )
-    remember(words if count else gettext("No document has failed."), kind="success")
+    remember(words if count else gettext("No failed documents."), kind="success")
     after = local_path(request.form.get("next")) or url_for("documents.index")
     return redirect(after, code=303)
 

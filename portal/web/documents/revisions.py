@@ -25,11 +25,11 @@ from portal.web.layout import remember
 
 _LISTED = 50
 _SAID = {
-    Taken.QUEUED: N_("The new version is queued to be read."),
-    Taken.UNDER_WAY: N_("This very file is being read already: nothing to do."),
-    Taken.PRESENT: N_("This very file is the document's present version: nothing to do."),
-    Taken.TAKEN_BACK: N_("This very file is the document's present version. The one that was "
-                         "being read is taken back."),
+    Taken.QUEUED: N_("New version queued."),
+    Taken.UNDER_WAY: N_("This file is already being read."),
+    Taken.PRESENT: N_("This file is already the current version."),
+    Taken.TAKEN_BACK: N_("This file is already the current version. The pending version "
+                         "was withdrawn."),
 }  # fmt: skip
 
 _PREFIX = "/documents/<uuid:document_id>/revisions"
@@ -73,7 +73,7 @@ def upload(document_id: UUID) -> Answer:
 def discard(document_id: UUID) -> Answer:
     """Forget a version that failed or was cancelled."""
     revisions.discard_unread(context.services(), context.person(), document_id)
-    remember(gettext("The version that was not read is discarded."), kind="success")
+    remember(gettext("The pending version was discarded."), kind="success")
     return redirect(url_for("reading.show", document_id=document_id), code=303)
 
 

@@ -22,14 +22,14 @@ from portal.web.security import local_path
 SWITCHES_A_STEP = 50
 # What a switch can be set to; None inherits from the tier above.
 STATES: dict[str, bool | None] = {"inherit": None, "on": True, "off": False}
-STATE_WORDS = {"inherit": N_("Inherit"), "on": N_("On"), "off": N_("Off")}
+STATE_WORDS = {"inherit": N_("Default"), "on": N_("On"), "off": N_("Off")}
 
 CAUSES = {
-    (SelectionSource.SYSTEM, True): N_("on: the system's default"),
-    (SelectionSource.USER, True): N_("on: your default"),
-    (SelectionSource.USER, False): N_("off: your default"),
-    (SelectionSource.CONVERSATION, True): N_("on: in this conversation"),
-    (SelectionSource.CONVERSATION, False): N_("off: in this conversation"),
+    (SelectionSource.SYSTEM, True): N_("On (system default)"),
+    (SelectionSource.USER, True): N_("On (your default)"),
+    (SelectionSource.USER, False): N_("Off (your default)"),
+    (SelectionSource.CONVERSATION, True): N_("On in this conversation"),
+    (SelectionSource.CONVERSATION, False): N_("Off in this conversation"),
 }
 
 blueprint = APIBlueprint("selection", __name__, enable_openapi=False)
@@ -141,7 +141,7 @@ def _wanted_state() -> bool | None:
     """What the form says. Raises MalformedRequest."""
     name = request.form.get("state", "")
     if name not in STATES:
-        raise MalformedRequest(reason=gettext("the switch has no such state"))
+        raise MalformedRequest(reason=gettext("unknown switch state"))
     return STATES[name]
 
 

@@ -46,7 +46,7 @@ def restore(document_id: UUID) -> Answer:
     services, person = context.services(), context.person()
     library.restore_document(services, person, document_id)
     title = library.get_summary(services, person, document_id).title
-    message = gettext("“%(title)s” is back in the list.", title=title)
+    message = gettext("“%(title)s” was restored.", title=title)
     if wants_fragment("document-results"):
         values = list_values()
         return fragments(
@@ -75,7 +75,7 @@ def confirm_purge(document_id: UUID) -> Answer:
 def purge(document_id: UUID) -> Answer:
     document = library.get_trashed(context.services(), context.person(), document_id)
     library.purge_document(context.services(), context.person(), document_id)
-    message = gettext("“%(title)s” is gone for good.", title=document.title)
+    message = gettext("“%(title)s” was permanently deleted.", title=document.title)
     if wants_fragment():
         return fragments(gone(f"trash-{document_id}"), toast(message, kind="success"))
     remember(message, kind="success")

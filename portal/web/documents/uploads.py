@@ -46,7 +46,7 @@ Fragment = tuple[str, dict[str, Any]]
 
 class NoFileChosen(InvalidInput):
     code = "no_file_chosen"
-    message = N_("No file was chosen. Choose one or more and upload again.")
+    message = N_("No file selected. Choose one or more files to upload.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _wishes() -> tuple[Visibility, str | None]:
     nobody is shown what may not have been meant for them."""
     visibility = request.form.get("visibility", Visibility.SHARED)
     if visibility not in set(Visibility):
-        raise InvalidInput(reason="visibility is shared or private")
+        raise InvalidInput(reason="visibility must be shared or private")
     return Visibility(visibility), request.form.get("domain", "").strip() or None
 
 

@@ -41,7 +41,7 @@ def invite() -> Answer:
 def set_disabled(user_id: UUID) -> Answer:
     disabled = request.form.get("disabled") == "true"
     accounts.set_disabled(context.services(), context.person(), user_id, disabled=disabled)
-    words = gettext("The account is disabled.") if disabled else gettext("The account is enabled.")
+    words = gettext("Account disabled.") if disabled else gettext("Account enabled.")
     remember(words, kind="success")
     return redirect(url_for("admin.show"), code=303)
 

@@ -49,7 +49,7 @@ def cancel(document_id: UUID) -> Answer:
         jobs.cancel(context.services(), context.person(), document_id)
     except PortalError as error:
         return _done(error_message(error), kind="error")
-    return _done(gettext("The job is cancelled."))
+    return _done(gettext("Job cancelled."))
 
 
 @blueprint.post("/<uuid:document_id>/retry")
@@ -59,7 +59,7 @@ def retry(document_id: UUID) -> Answer:
         jobs.retry(context.services(), context.person(), document_id)
     except PortalError as error:
         return _done(error_message(error), kind="error")
-    return _done(gettext("The job is queued again."))
+    return _done(gettext("Job queued again."))
 
 
 @blueprint.post("/retry-failed")
@@ -69,7 +69,7 @@ def retry_failed() -> Answer:
     words = ngettext(
         "%(num)s document is queued again.", "%(num)s documents are queued again.", count
     )
-    return _done(words if count else gettext("No document has failed."))
+    return _done(words if count else gettext("No failed documents."))
 
 
 def _status() -> JobStatus | None:

@@ -19,17 +19,17 @@ blueprint = APIBlueprint("admin_models", __name__, enable_openapi=False, url_pre
 Answer = Response | str
 
 STATUS_WORDS = {
-    "building": N_("Not built to its end"),
-    "ready": N_("Built, can serve"),
-    "active": N_("Serves searches"),
-    "retired": N_("Kept, served before"),
+    "building": N_("Not fully built"),
+    "ready": N_("Built, ready to use"),
+    "active": N_("Active"),
+    "retired": N_("Previously active"),
 }
 STAGE_WORDS = {
-    "queued": N_("Waits for a worker"),
-    "embedding": N_("Passages are being embedded"),
-    "indexing": N_("The index is being built"),
-    "comparing": N_("It is being compared"),
-    "failed": N_("Building it failed"),
+    "queued": N_("Waiting for a worker"),
+    "embedding": N_("Embedding passages"),
+    "indexing": N_("Building the index"),
+    "comparing": N_("Comparing"),
+    "failed": N_("Build failed"),
 }
 
 
@@ -55,7 +55,7 @@ def build() -> Answer:
         model = switching.request_build(context.services(), _named())
     except PortalError as error:
         return _refused(error)
-    return _done(gettext("“%(name)s” is built in the background.", name=model.name))
+    return _done(gettext("“%(name)s” is being built in the background.", name=model.name))
 
 
 @blueprint.post("/switch")
@@ -65,7 +65,7 @@ def switch() -> Answer:
         done = switching.switch(context.services(), _named())
     except PortalError as error:
         return _refused(error)
-    return _done(gettext("Searches go by “%(name)s” from now on.", name=done.model.name))
+    return _done(gettext("Searches now use “%(name)s”.", name=done.model.name))
 
 
 @blueprint.post("/rollback")
@@ -75,7 +75,7 @@ def rollback() -> Answer:
         done = switching.rollback(context.services())
     except PortalError as error:
         return _refused(error)
-    return _done(gettext("Searches go by “%(name)s” again.", name=done.model.name))
+    return _done(gettext("Searches use “%(name)s” again.", name=done.model.name))
 
 
 @blueprint.get("/drop")
@@ -96,7 +96,7 @@ def drop() -> Answer:
         switching.drop(context.services(), name)
     except PortalError as error:
         return _refused(error)
-    return _done(gettext("“%(name)s” and its vectors are gone.", name=name))
+    return _done(gettext("“%(name)s” and its vectors were deleted.", name=name))
 
 
 def _named() -> str:

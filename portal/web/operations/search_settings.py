@@ -28,49 +28,52 @@ Answer = Response | str | tuple[str, int]
 # A label and what it does, for each key, in the order of the page.
 WORDS = {
     "semantic_weight": (
-        N_("Weight of meaning"),
-        N_("How much likeness of meaning counts; only its share of both weights matters."),
+        N_("Semantic weight"),
+        N_("How much semantic similarity counts. Only the ratio of the two weights matters."),
     ),
     "bm25_weight": (
-        N_("Weight of words"),
-        N_("How much the match of words counts. One of the two weights must be above 0."),
+        N_("Keyword weight"),
+        N_("How much keyword matches count. At least one weight must be greater than 0."),
     ),
     "fusion": (
         N_("Fusion"),
-        N_("How the two lists become one: by weighted scores, or by the ranks alone."),
+        N_("How the two result lists are merged: by weighted scores, or by rank."),
     ),
     "normalisation": (
         N_("Normalisation"),
-        N_("How both scores are brought to one scale before they are weighted."),
+        N_("How scores are normalized before weighting."),
     ),
     "rrf_k": (
-        N_("Constant of reciprocal ranks"),
-        N_("The larger, the less the first places count more than the next. For ranks only."),
+        N_("RRF constant k"),
+        N_(
+            "Larger values reduce the advantage of top ranks. Used only with reciprocal "
+            "rank fusion."
+        ),
     ),
     "top_n": (
-        N_("Results of a search"),
-        N_("How many results a program gets that does not say how many it wants."),
+        N_("Results per search"),
+        N_("Default number of results when a request does not specify one."),
     ),
     "confidence_threshold": (
-        N_("Warn below this confidence"),
-        N_("Results with less are marked, so that people check them."),
+        N_("Low-confidence threshold"),
+        N_("Results below it are marked as low confidence."),
     ),
     "domain_boost": (
-        N_("Boost of the preferred domain"),
-        N_("What passages of a person's preferred domain get on top of their score."),
+        N_("Preferred domain boost"),
+        N_("Added to the score of passages in the user's preferred domain."),
     ),
     "context_token_budget": (
-        N_("Tokens for an answer"),
-        N_("How much text of passages an answer may be made from, in tokens."),
+        N_("Context tokens per answer"),
+        N_("Maximum number of tokens of source text used for an answer."),
     ),
 }
 WEIGHTS = ("semantic_weight", "bm25_weight")
 CHOICES: dict[str, dict[StrEnum, str]] = {
-    "fusion": {Fusion.WEIGHTED: N_("weighted scores"), Fusion.RRF: N_("reciprocal ranks")},
+    "fusion": {Fusion.WEIGHTED: N_("weighted scores"), Fusion.RRF: N_("reciprocal rank fusion")},
     "normalisation": {
-        Normalisation.CALIBRATED: N_("by what unrelated text scores"),
-        Normalisation.MINMAX: N_("by the least and the greatest candidate"),
-        Normalisation.RAW: N_("as they are"),
+        Normalisation.CALIBRATED: N_("calibrated against unrelated text"),
+        Normalisation.MINMAX: N_("min-max over the candidates"),
+        Normalisation.RAW: N_("none"),
     },
 }
 
@@ -115,7 +118,7 @@ def save() -> Answer:
     current = dynamic_config.show(services, person)
     if request.form.get("action") == "defaults":
         dynamic_config.change(services, person, DynamicConfig().model_dump(mode="json"))
-        remember(gettext("The search settings are back at their defaults."), kind="success")
+        remember(gettext("Search settings restored to defaults."), kind="success")
         return redirect(url_for("admin_search.show"), code=303)
     given = {
         name: request.form[name].strip()
@@ -131,7 +134,7 @@ def save() -> Answer:
         dynamic_config.change(services, person, changed)
     except InvalidInput as error:
         return _page(given, message=error_message(error)), error.status
-    remember(gettext("The search settings are saved and count from now on."), kind="success")
+    remember(gettext("Search settings saved. They apply from now on."), kind="success")
     return redirect(url_for("admin_search.show"), code=303)
 
 
@@ -143,17 +146,17 @@ def _faults(given: dict[str, str]) -> dict[str, str]:
         names = {str(item["loc"][0]) for item in error.errors()}
         return {name: _fault(_field(name, given[name])) for name in names}
     if config.semantic_weight + config.bm25_weight <= 0:
-        return dict.fromkeys(WEIGHTS, gettext("One of the two weights must be above 0."))
+        return dict.fromkeys(
+            WEIGHTS, gettext("At least one of the two weights must be greater than 0.")
+        )
     return {}
 
 
 def _fault(field: FormField) -> str:
     if field.choices:
-        return str(gettext("Choose one of the list."))
+        return str(gettext("Choose an option from the list."))
     return str(
-        gettext(
-            "“%(value)s” does not fit. It takes %(takes)s.", value=field.value, takes=field.takes
-        )
+        gettext("“%(value)s” is not valid. Enter %(takes)s.", value=field.value, takes=field.takes)
     )
 
 

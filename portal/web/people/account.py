@@ -26,7 +26,7 @@ TOKEN_DAYS = (7, 30, 90, 365)
 SCOPE_WORDS = {
     Scope.READ: (
         N_("Read"),
-        N_("Search, read documents and conversations, ask for answers that are not kept."),
+        N_("Search, read documents and conversations, and get answers that are not saved."),
     ),
     Scope.WRITE: (
         N_("Read and write"),
@@ -34,7 +34,7 @@ SCOPE_WORDS = {
     ),
     Scope.ADMIN: (
         N_("Administer"),
-        N_("All that you may, everybody's documents and the administration too."),
+        N_("Everything you can do, including all users' documents and administration."),
     ),
 }
 
@@ -61,7 +61,7 @@ def change_password() -> Answer:
         )
     except (InvalidInput, WrongCredentials) as error:
         return _page(password_error=error_message(error)), _form_status(error)
-    remember(gettext("Your password is changed. Other sessions are signed out."), kind="success")
+    remember(gettext("Password changed. Other sessions were signed out."), kind="success")
     response = redirect(url_for("account.show"), code=303)
     # A changed password ends every token, this browser's too: it gets a fresh one.
     start_session(response, user, methods=[SignInMethod.PASSWORD])
@@ -75,7 +75,7 @@ def set_preferred_domain() -> Answer:
         accounts.set_preferred_domain(context.services(), context.person(), domain)
     except InvalidInput as error:
         return _page(domain_error=error_message(error), domain=domain), error.status
-    remember(gettext("Your preferred domain is saved."), kind="success")
+    remember(gettext("Preferred domain saved."), kind="success")
     return redirect(url_for("account.show") + "#domain", code=303)
 
 
@@ -102,7 +102,7 @@ def create_token() -> Answer:
 @blueprint.post("/tokens/<uuid:token_id>/revoke")
 def revoke_token(token_id: UUID) -> Answer:
     sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
-    remember(gettext("The token is revoked."), kind="success")
+    remember(gettext("Token revoked."), kind="success")
     return redirect(url_for("account.show") + "#tokens", code=303)
 
 

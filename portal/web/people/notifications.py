@@ -103,7 +103,7 @@ def open_one(notification_id: UUID) -> Answer:
 @blueprint.post("/read")
 def mark_read() -> Answer:
     notifications.mark_read(context.services(), context.person(), until=_until())
-    remember(gettext("All notifications are marked as read."), kind="success")
+    remember(gettext("All notifications marked as read."), kind="success")
     return redirect(url_for("notifications.index"), code=303)
 
 
@@ -138,9 +138,7 @@ def _notes(
     if kind is NotificationKind.READY:
         words = ngettext("%(num)s document is ready.", "%(num)s documents are ready.", count)
         return [toast(words, kind="success", **where)]
-    words = ngettext(
-        "%(num)s file could not be prepared.", "%(num)s files could not be prepared.", count
-    )
+    words = ngettext("%(num)s file failed.", "%(num)s files failed.", count)
     return [toast(words, kind="error", **where)]
 
 
@@ -160,17 +158,17 @@ def notification_words(item: Notification) -> str:
         words = gettext("“%(title)s” is ready and can be searched.", title=title)
     elif item.beside is Beside.VERSION:
         words = gettext(
-            "The new version of “%(title)s” could not be read. The text from before is still "
-            "searched.",
+            "The new version of “%(title)s” could not be read. The previous text is "
+            "still searchable.",
             title=title,
         )
     elif item.beside is Beside.REREAD:
         words = gettext(
-            "Reading “%(title)s” again failed. The text from before is still searched.",
+            "Re-reading “%(title)s” failed. The previous text is still searchable.",
             title=title,
         )
     else:
-        words = gettext("“%(title)s” has failed.", title=title)
+        words = gettext("“%(title)s” failed.", title=title)
     return str(words)
 
 

@@ -25,7 +25,7 @@ Answer = Response | str | tuple[str, int]
 
 class PasswordsDiffer(InvalidInput):
     code = "passwords_differ"
-    message = N_("The two passwords differ. Type the same one twice.")
+    message = N_("The passwords do not match.")
 
 
 @blueprint.get("/login")
@@ -65,7 +65,7 @@ def sign_out() -> Answer:
     if signed_in is not None:
         sessions.sign_out(context.services(), signed_in)
     session.clear()
-    remember(gettext("You are signed out."), kind="success")
+    remember(gettext("Signed out."), kind="success")
     response = redirect(url_for("sign_in.show"), code=303)
     cookies.delete_cookie(response, cookies.SESSION)
     return response

@@ -13,46 +13,30 @@ from portal.errors import N_
 
 DEGRADED_WORDS = {
     "keyword_unavailable": N_(
-        "Search by words is not available on this server. These results were found by meaning only."
+        "Keyword search is not available on this server. These are semantic results only."
     ),
-    "keyword_slow": N_(
-        "Search by words took too long and was left out. These results were found by meaning only."
-    ),
+    "keyword_slow": N_("Keyword search timed out. These are semantic results only."),
     "vector_unavailable": N_(
-        "Search by meaning is not available right now. These results were found by their words "
-        "only."
+        "Semantic search is temporarily unavailable. These are keyword results only."
     ),
-    "vector_slow": N_(
-        "Search by meaning took too long and was left out. These results were found by their "
-        "words only."
-    ),
+    "vector_slow": N_("Semantic search timed out. These are keyword results only."),
     "embedder_unavailable": N_(
-        "The model that reads for meaning does not answer right now. These results were found by "
-        "their words only."
+        "The embedding model is not responding. These are keyword results only."
     ),
     "model_not_indexed": N_(
-        "No document has been read by the current embedding model yet. These results were found "
-        "by their words only."
+        "No documents have been embedded by the current model yet. These are keyword results only."
     ),
-    "phrase_not_found": N_(
-        "No passage holds the words in quotation marks in just this order. These results were "
-        "found without that condition."
-    ),
+    "phrase_not_found": N_("No passage contains the exact phrase. Showing results without it."),
     "no_words": N_(
-        "This question only narrows what may be found. Add a word to look for, such as “leave "
-        "type:pdf”."
+        "This query has only filters. Add a word to search for, such as “leave type:pdf”."
     ),
     "reranker_unavailable": N_(
-        "The model that checks the order of the results could not be used, or not in time. They "
-        "stand in the order of the search itself."
+        "The re-ranking model was unavailable or too slow. Results are in their original order."
     ),
 }
-_NOTHING_BY_WORDS = N_(
-    "Search by words is not available on this server, so nothing was searched. Search by meaning "
-    "too."
-)
+_NOTHING_BY_WORDS = N_("Keyword search is not available on this server. Search by meaning instead.")
 _OTHER_DEGRADED = N_(
-    "The search had to do without a part of itself (%(code)s). The results may be worse than usual."
+    "Part of the search was unavailable (%(code)s). Results may be less accurate than usual."
 )
 
 _WORDS = {
@@ -64,35 +48,35 @@ _WORDS = {
     "text": N_("By words"),
     "candidates": N_("Passages compared"),
     "counts": N_("Found"),
-    "enabled_documents": N_("Documents switched on"),
-    "enabled_chunks": N_("Passages switched on"),
-    "chunks": N_("Passages in all"),
+    "enabled_documents": N_("Documents turned on"),
+    "enabled_chunks": N_("Passages turned on"),
+    "chunks": N_("Total passages"),
     "milliseconds": N_("Time (ms)"),
     "configuration": N_("Reading settings"),
-    "embedding": N_("Reading the question for its meaning"),
-    "selection": N_("Looking up what is switched on"),
-    "keyword_index": N_("Looking up its words"),
-    "keyword_selection": N_("Looking up its words"),
+    "embedding": N_("Embedding the query"),
+    "selection": N_("Loading the document selection"),
+    "keyword_index": N_("Looking up terms"),
+    "keyword_selection": N_("Looking up terms"),
     "statement": N_("Searching"),
     "results": N_("Preparing the results"),
     "embedding_model": N_("Embedding model"),
     "confidence_constants": N_("Calibration of confidence"),
-    "keyword_backend": N_("Ranking of words"),
+    "keyword_backend": N_("Keyword ranking"),
     "reranker": N_("Re-ranking"),
-    "domain_boost": N_("Boost of the preferred domain"),
-    "terms": N_("Words looked up"),
+    "domain_boost": N_("Preferred domain boost"),
+    "terms": N_("Terms looked up"),
 }
 _VALUES = {
     "index": N_("by the index"),
-    "exact": N_("each one compared"),
+    "exact": N_("exact comparison"),
     "weighted": N_("weighted scores"),
-    "rrf": N_("reciprocal ranks"),
-    "calibrated": N_("by what unrelated text scores"),
-    "minmax": N_("by the least and the greatest candidate"),
-    "raw": N_("as they are"),
+    "rrf": N_("reciprocal rank fusion"),
+    "calibrated": N_("calibrated against unrelated text"),
+    "minmax": N_("min-max over the candidates"),
+    "raw": N_("none"),
     "fitted": N_("fitted for this model"),
-    "corpus": N_("made from the stored passages"),
-    "borrowed": N_("those of another model"),
+    "corpus": N_("fitted to the stored passages"),
+    "borrowed": N_("from another model"),
     "tsvector": N_("cover density (tsvector)"),
     "pg_textsearch": "BM25 (pg_textsearch)",
 }
@@ -106,7 +90,7 @@ _LEGS = {
 }
 FUSION_WORDS = {
     Fusion.WEIGHTED: N_("weighted scores"),
-    Fusion.RRF: N_("reciprocal ranks"),
+    Fusion.RRF: N_("reciprocal rank fusion"),
 }
 
 
@@ -195,7 +179,7 @@ def _side_by_side(values: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = tuple(
         (_word(key), *(_value(of_leg.get(leg)) for leg in legs)) for key, of_leg in values.items()
     )
-    return Table(str(gettext("The two legs")), rows, tuple(_word(leg) for leg in legs))
+    return Table(str(gettext("Semantic and keyword legs")), rows, tuple(_word(leg) for leg in legs))
 
 
 def _word(key: str) -> str:

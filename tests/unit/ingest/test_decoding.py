@@ -96,7 +96,7 @@ def test_a_few_nuls_leave_utf_8_what_it_is_and_are_counted() -> None:
     decoded = decode(data, file_name="a.txt")
     assert decoded.encoding == "utf-8"
     assert decoded.text == data.decode().replace("\0", "\ufffd")
-    assert decoded.warnings == ("NUL characters, which stand as “�” in the text: 2",)
+    assert decoded.warnings == ("NUL characters, shown as “�” in the text: 2",)
     assert decode(sentences, file_name="a.txt").warnings == ()
 
 

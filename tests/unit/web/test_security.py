@@ -110,7 +110,7 @@ def test_a_fragment_for_a_stranger_redirects_the_page(app):
 
 
 @pytest.mark.parametrize(
-    ("languages", "words"), [("en", "Nothing here"), ("zh-CN,zh;q=0.9", "这里没有内容")]
+    ("languages", "words"), [("en", "Not found"), ("zh-CN,zh;q=0.9", "未找到")]
 )
 def test_an_error_page_speaks_the_readers_language(app, languages, words):
     answer = app.test_client().get("/nothing", headers={"Accept-Language": languages})

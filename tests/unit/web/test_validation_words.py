@@ -29,7 +29,7 @@ SCALARS = {"query": "a", "top_k": 0, "highlight": "yes", "fuzzy": "yes", "job_id
         (BatchBody, {"queries": []}, "queries takes 1 or more items"),
         (BatchBody, {"queries": 7}, "queries takes a list"),
         (TextBody, {"query": "a", "q": 1}, "q is no field here; leave it out"),
-        (TextBody, {"query": "\u200b"}, "the query has no character that shows; write a question"),
+        (TextBody, {"query": "\u200b"}, "the query has no visible characters; enter a question"),
         (HybridBody, {"query_text": "a", "rrf_k": 1.5}, "rrf_k takes a whole number"),
         (TextBody, {"query": "a", "language": "x"}, LANGUAGES),
         (

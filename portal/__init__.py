@@ -17,7 +17,7 @@ def create_app(services: Services | None = None) -> APIFlask:
 
     from portal import api, limits, web
     from portal.container import build_services
-    from portal.http import context, incoming, monitoring
+    from portal.http import context, credentials, incoming, monitoring
 
     services = services or build_services()
     app = APIFlask(
@@ -41,6 +41,7 @@ def create_app(services: Services | None = None) -> APIFlask:
     monitoring.init_app(app)
     context.init_app(app, services)
     incoming.init_app(app)
+    credentials.init_app(app)
     limits.init_app(app, services)
     context.close_to_strangers(app)
     web.register(app)

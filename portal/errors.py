@@ -211,7 +211,7 @@ class QuotaExceeded(PortalError):
 
 class UnsupportedMediaType(PortalError):
     code, status = "unsupported_media_type", 415
-    message = N_("Unsupported content type. Send JSON.")
+    message = N_("Unsupported content type. Send JSON with Content-Type: application/json.")
 
 
 class UnsupportedFormat(PortalError):

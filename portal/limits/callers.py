@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Mapping
 
 from flask import request
 
 from portal.errors import PortalError
 from portal.http import context
+from portal.http.credentials import read_credentials
 from portal.services.people import accounts
 
 # What one customer of a provider is given, to take addresses from as they like.
@@ -51,24 +51,12 @@ def address() -> str:
 
 
 def tried_name() -> str:
-    """A digest of the name that a sign-in tries.
+    """Return the digest of the name that a sign-in tries."""
+    return digest_name(read_credentials().name)
 
-    The name is the one that the sign-in itself will read, as it will read it: a second spelling of
-    the same name must not open a second account of attempts.
-    """
-    if request.is_json:
-        body = _json()
-        name = body.get("username") if isinstance(body, Mapping) else None
-    else:
-        name = request.form.get("name")
-    spelling = accounts.normalise_name(str(name or "")).casefold()[:_NAME_CHARACTERS]
+
+def digest_name(name: str) -> str:
+    """Return a digest that is the same for all spellings of a normalised name."""
+    spelling = accounts.fold_name(name)[:_NAME_CHARACTERS]
     key = context.services().secret_key.encode()
-    return hmac.new(key, spelling.encode(errors="replace"), "sha256").hexdigest()[:32]
-
-
-def _json() -> object:
-    try:
-        return request.get_json(silent=True)
-    except RecursionError:
-        # Nested without end: whoever reads it in the view says so.
-        return None
+    return hmac.new(key, spelling.encode(), "sha256").hexdigest()[:32]

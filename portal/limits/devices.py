@@ -19,7 +19,7 @@ _LIFE_S = 180 * 24 * 3600
 
 
 def known_device() -> str | None:
-    """What this browser is counted by when it tries a name that it has signed in before."""
+    """Return what to count this browser by, if it has signed in with the name that it tries."""
     try:
         name, device = _notes().loads(cookies.get_cookie(cookies.DEVICE) or "", max_age=_LIFE_S)
     except (BadSignature, ValueError, TypeError):
@@ -27,9 +27,9 @@ def known_device() -> str | None:
     return f"device {device}" if name == callers.tried_name() else None
 
 
-def remember_device(response: Response) -> None:
-    """Have the browser keep that the name it tried was signed in."""
-    note = _notes().dumps([callers.tried_name(), secrets.token_hex(8)])
+def remember_device(response: Response, name: str) -> None:
+    """Have the browser keep the digest of the name that it signed in with."""
+    note = _notes().dumps([name, secrets.token_hex(8)])
     cookies.set_cookie(response, cookies.DEVICE, note, max_age=_LIFE_S)
 
 

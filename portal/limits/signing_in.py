@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from flask import Flask, Response, current_app, g, request
+from flask import Flask, Response, current_app, g
 from flask_limiter import Limit
 
 from portal.http import context
-from portal.limits.callers import address, tried_name
+from portal.http.credentials import takes_json
+from portal.limits.callers import address, digest_name, tried_name
 from portal.limits.devices import known_device, remember_device
 from portal.limits.everyday import NONE
 from portal.limits.known import KnownAddresses
@@ -25,7 +26,6 @@ from portal.settings import RateLimitSettings
 View = TypeVar("View", bound=Callable[..., Any])
 
 _REFUSED = {401, 404, 422}
-_FIRST_ERROR = 400
 _KNOWN = "portal-known-addresses"
 
 
@@ -66,12 +66,19 @@ def has_failed(response: Response) -> bool:
     return response.status_code in _REFUSED
 
 
+def confirm_sign_in(name: str) -> None:
+    """Mark this request as one that signed the user called `name` in. Views call it when they give
+    out a session: the status of an answer says too little, since OPTIONS gets 200 as well."""
+    g.signed_in_name = name
+
+
 def note_success(response: Response) -> Response:
-    """Remember where somebody signed in, and have their browser remember it."""
-    if is_sign_in() and response.status_code < _FIRST_ERROR:
-        _known().note(_address_and_name())
-        if not request.is_json:
-            remember_device(response)
+    """Remember the address of a sign-in that succeeded, and set the browser's device cookie."""
+    if (name := g.get("signed_in_name")) is not None:
+        digest = digest_name(name)
+        _known().note(f"{address()} {digest}")
+        if not takes_json():
+            remember_device(response, digest)
     return response
 
 

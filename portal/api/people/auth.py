@@ -9,6 +9,7 @@ from portal import limits
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
 from portal.domain.people import TokenPair
 from portal.http import clients, context
+from portal.http.credentials import read_credentials
 from portal.services.people import sessions, tokens
 
 TAG = {"name": "Sign-in", "description": "Tokens for programs: get one, renew it, end it."}
@@ -52,15 +53,16 @@ def _answer(pair: TokenPair) -> TokenResponse:
 @blueprint.doc(summary="Sign in", responses=error_responses(401))
 @context.public
 @limits.failed_sign_ins
-def create_token(json_data: Credentials) -> TokenResponse:
-    return _answer(
-        sessions.sign_in(
-            context.services(),
-            name=json_data.username,
-            password=json_data.password,
-            client=clients.current_client(),
-        )
+def create_token(json_data: Credentials) -> TokenResponse:  # noqa: ARG001 - checked, read below
+    given = read_credentials()
+    pair = sessions.sign_in(
+        context.services(),
+        name=given.name,
+        password=given.password,
+        client=clients.current_client(),
     )
+    limits.confirm_sign_in(given.name)
+    return _answer(pair)
 
 
 @blueprint.post("/refresh")

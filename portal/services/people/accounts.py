@@ -48,6 +48,11 @@ def normalise_name(name: str) -> str:
     return unicodedata.normalize("NFC", name.replace("\0", " ")).strip()
 
 
+def fold_name(name: str) -> str:
+    """Return what a normalised name is told apart by: limits count by it, sign-ins compare it."""
+    return name.casefold()
+
+
 def check_name(name: str) -> str:
     """A name fit for an account. Raises InvalidInput."""
     name = normalise_name(name)
@@ -107,8 +112,12 @@ def find_person(services: Services, name: str) -> Person:
 def verify_password(services: Services, name: str, password: str) -> VerifiedUser:
     """Return the user whom this name and password belong to. Raises WrongCredentials, after the
     same time whether the name, the password or the account is what is wrong."""
+    name = normalise_name(name)
     with services.database.begin() as session:
-        row = account_store.find_user_by_name(session, normalise_name(name))
+        row = account_store.find_user_by_name(session, name)
+    # PostgreSQL's lower() takes "admİn" for "admin", which limits would count as another name.
+    if row is not None and fold_name(row.name) != fold_name(name):
+        row = None
     # An account without a password takes as long as well: how somebody signs in is not public.
     password_hash = row.password_hash if row else None
     if not _matches(password_hash or _dummy_hash(), password):

@@ -13,6 +13,7 @@ from portal import limits
 from portal.domain.people import SessionKind, SignInMethod, VerifiedUser
 from portal.errors import N_, InvalidInput, NameTaken, PortalError, WrongCredentials
 from portal.http import clients, context, cookies
+from portal.http.credentials import Credentials, read_credentials
 from portal.http.messages import error_message
 from portal.services.people import accounts, invitations, pending_sign_ins, sessions
 from portal.web.layout import remember, viewer
@@ -42,11 +43,11 @@ def show() -> Answer:
 @limits.failed_sign_ins
 def sign_in() -> Answer:
     after = local_path(request.form.get("next"))
-    name, password = request.form.get("name", "").strip(), request.form.get("password", "")
+    given = read_credentials()
     try:
-        return _enter(name, password, after)
+        return _enter(given, after)
     except PortalError as error:
-        page = _sign_in_page(after, name=name, error=error_message(error))
+        page = _sign_in_page(after, name=given.name, error=error_message(error))
         return page, error.status
 
 
@@ -84,23 +85,23 @@ def show_invitation(token: str) -> Answer:
 def accept_invitation(token: str) -> Answer:
     services = context.services()
     invitation = invitations.find_invitation(services, token)
-    name, password = request.form.get("name", "").strip(), request.form.get("password", "")
+    given = read_credentials()
     try:
-        if password != request.form.get("password_again", ""):
+        if given.password != request.form.get("password_again", ""):
             raise PasswordsDiffer
-        invitations.accept_invitation(services, token, name=name, password=password)
+        invitations.accept_invitation(services, token, name=given.name, password=given.password)
     except (InvalidInput, NameTaken) as error:
         page = render_template(
             "pages/invitation.html",
             invitation=invitation,
             token=token,
-            name=name,
+            name=given.name,
             error=error_message(error),
         )
         return page, error.status
-    welcome = gettext("Welcome, %(name)s. Your account is ready.", name=name)
+    welcome = gettext("Welcome, %(name)s. Your account is ready.", name=given.name)
     remember(welcome, kind="success")
-    return _enter(name, password, None)
+    return _enter(given, None)
 
 
 def start_session(
@@ -127,6 +128,7 @@ def finish_sign_in(
     """Sign this browser in and go where the user was going. Raises WrongCredentials."""
     response = redirect(after or url_for("documents.index"), code=303)
     start_session(response, user, methods=methods)
+    limits.confirm_sign_in(user.name)
     return response
 
 
@@ -144,11 +146,11 @@ def load_pending() -> pending_sign_ins.PendingSignIn:
     return pending_sign_ins.load(context.services(), state)
 
 
-def _enter(name: str, password: str, after: str | None) -> Response:
+def _enter(given: Credentials, after: str | None) -> Response:
     """Sign in with a password. Raises WrongCredentials."""
-    if not name or not password:
+    if not given.name or not given.password:
         raise WrongCredentials
-    user = accounts.verify_password(context.services(), name, password)
+    user = accounts.verify_password(context.services(), given.name, given.password)
     return finish_sign_in(user, methods=[SignInMethod.PASSWORD], after=after)
 
 

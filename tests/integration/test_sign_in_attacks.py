@@ -1,0 +1,183 @@
+"""Attacks on the limits of sign-in: requests that are counted in another way than they are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from flask.testing import FlaskClient
+
+from portal import create_app
+from portal.http import cookies
+from portal.services import Services
+from portal.services.people import accounts
+from tests.conftest import PASSWORD
+
+TOKEN = "/api/auth/token"
+GUESSES = 60
+JSON_TYPES = [
+    "application/json",
+    "application/json; charset=utf-8",
+    "application/json; charset=utf-16",
+    "APPLICATION/JSON",
+    "application/vnd.portal+json",
+]
+OTHER_TYPES = [
+    "text/plain",
+    "text/plain; charset=utf-8",
+    "text/json",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "application/json, text/plain",
+    "application/xml",
+    "",
+]
+
+
+@pytest.fixture
+def stranger(make_services: Callable[..., Services]) -> FlaskClient:
+    """A client that has not signed in; limits are as they are by default."""
+    services = make_services(rate_limits={"enabled": True})
+    accounts.ensure_first_administrator(services)
+    accounts.create_user(services, name="eve", password=PASSWORD)
+    return create_app(services).test_client()
+
+
+def body(name: str, password: str) -> bytes:
+    return json.dumps({"username": name, "password": password}).encode()
+
+
+def send(client: FlaskClient, data: bytes, content_type: str, address: str = "127.0.0.1") -> int:
+    headers = {"Content-Type": content_type} if content_type else {}
+    environ = {"REMOTE_ADDR": address}
+    return client.post(TOKEN, data=data, headers=headers, environ_base=environ).status_code
+
+
+def csrf_token(client: FlaskClient) -> str:
+    client.delete_cookie(cookies.SESSION)
+    found = re.search(r'name="csrf_token" value="([^"]+)"', client.get("/login").text)
+    assert found is not None
+    return found[1]
+
+
+def by_form(client: FlaskClient, names: list[str], password: str) -> int:
+    form = {"csrf_token": csrf_token(client), "name": names, "password": password}
+    return client.post("/login", data=form).status_code
+
+
+def is_locked(client: FlaskClient) -> bool:
+    """Whether the right password is refused because of too many guesses."""
+    return send(client, body("admin", PASSWORD), "application/json") == 429
+
+
+@pytest.mark.parametrize("content_type", JSON_TYPES)
+def test_every_spelling_of_json_is_counted(stranger: FlaskClient, content_type: str) -> None:
+    answers = [send(stranger, body("admin", f"{n}"), content_type) for n in range(GUESSES)]
+    assert answers == [401] * 10 + [429] * (GUESSES - 10)
+    assert is_locked(stranger)
+
+
+@pytest.mark.parametrize("content_type", OTHER_TYPES)
+def test_other_types_check_no_password(stranger: FlaskClient, content_type: str) -> None:
+    answers = {send(stranger, body("admin", f"{n}"), content_type) for n in range(3)}
+    assert answers == {415}
+    assert send(stranger, body("admin", PASSWORD), content_type) == 415
+    assert "portal_device" not in str(stranger.get(TOKEN).headers)
+
+
+@pytest.mark.parametrize(
+    "path", [TOKEN, "/api/auth/refresh", "/api/auth/revoke", "/api/auth/tokens"]
+)
+def test_addresses_of_tokens_take_json_only(stranger: FlaskClient, path: str) -> None:
+    answer = stranger.post(path, data=b"{}", content_type="text/plain")
+    assert answer.status_code == 415
+    assert "application/json" in answer.json["error"]["message"]
+
+
+def test_a_body_without_a_length_is_held_to_its_type(stranger: FlaskClient) -> None:
+    environ = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
+    answer = stranger.post(
+        TOKEN,
+        data=body("admin", PASSWORD),
+        content_type="text/plain",
+        environ_overrides=environ | {"CONTENT_LENGTH": ""},
+    )
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        '{"username": "nobody", "username": "admin", "password": "%s"}',
+        '{"password": "x", "username": "admin", "password": "%s"}',
+        '{"username": "admi\\u006e", "password": "%s"}',
+        '\ufeff{"username": "admin", "password": "%s"}',
+        '{"username": "  ADMIN\\u0000 ", "password": "%s"}',
+        '{"username": "admin\\u00a0", "password": "%s"}',
+    ],
+    ids=["duplicate", "order", "escapes", "byte-order-mark", "case-and-nul", "spaces"],
+)
+def test_every_spelling_of_a_body_is_counted_as_it_is_read(
+    stranger: FlaskClient, spelling: str
+) -> None:
+    for n in range(GUESSES):
+        send(stranger, (spelling % n).encode(), "application/json")
+    assert is_locked(stranger)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "utf-8-sig"])
+def test_every_encoding_of_json_is_counted(stranger: FlaskClient, encoding: str) -> None:
+    for n in range(GUESSES):
+        send(stranger, body("admin", f"{n}").decode().encode(encoding), "application/json")
+    assert is_locked(stranger)
+
+
+@pytest.mark.parametrize("name", ["ADMİN", "admİn"])  # PostgreSQL's lower() makes both "admin".
+def test_a_name_that_only_the_database_takes_for_another_opens_nothing(
+    stranger: FlaskClient, name: str
+) -> None:
+    assert send(stranger, body(name, PASSWORD), "application/json") == 401
+
+
+def test_json_sent_to_the_sign_in_page_locks_nobody_out(stranger: FlaskClient) -> None:
+    headers = {"X-CSRFToken": csrf_token(stranger)}
+    guess = {"username": "admin", "password": "guess"}
+    answers = [stranger.post("/login", json=guess, headers=headers).status_code for _ in range(12)]
+    assert answers == [401] * 10 + [429] * 2  # Counted under no name.
+    assert not is_locked(stranger)
+
+
+def test_a_duplicate_field_is_counted_as_it_is_read(stranger: FlaskClient) -> None:
+    answers = [by_form(stranger, ["admin", f"other{n}"], "x") for n in range(12)]
+    assert answers == [401] * 10 + [429] * 2
+
+
+@pytest.mark.parametrize("path", [TOKEN, "/login", "/invite/x"])
+@pytest.mark.parametrize("method", ["OPTIONS", "HEAD", "GET", "PUT"])
+@pytest.mark.parametrize("kind", ["json", "data"])
+def test_only_a_sign_in_earns_a_device_cookie(
+    stranger: FlaskClient, path: str, method: str, kind: str
+) -> None:
+    values = {"username": "admin", "name": "admin", "password": "guess"}
+    answer = stranger.open(path, method=method, **{kind: values})  # type: ignore[arg-type]
+    assert cookies.DEVICE not in str(answer.headers.getlist("Set-Cookie"))
+
+
+def test_asking_for_options_makes_no_address_known(stranger: FlaskClient) -> None:
+    """100 guesses an hour from everywhere close a name; an address gets more only by signing in."""
+    for n in range(100):
+        send(stranger, body("admin", f"{n}"), "application/json", f"192.0.2.{n}")
+    json_data = {"username": "admin", "password": "x"}
+    stranger.options(TOKEN, json=json_data, environ_base={"REMOTE_ADDR": "192.0.2.200"})
+    assert send(stranger, body("admin", "x"), "application/json", "192.0.2.200") == 429
+
+
+def test_a_device_cookie_counts_for_the_name_that_earned_it_alone(stranger: FlaskClient) -> None:
+    assert by_form(stranger, ["eve"], PASSWORD) == 303
+    assert stranger.get_cookie(cookies.DEVICE) is not None
+    # As many guesses as without the cookie: ten at one name, sixty from one address.
+    assert [by_form(stranger, ["admin"], "x") for n in range(15)] == [401] * 10 + [429] * 5
+    others = [by_form(stranger, [f"name {n}"], "x") for n in range(60)]
+    assert others == [401] * 50 + [429] * 10

@@ -101,3 +101,22 @@ class AuditEntry:
     subject_id: str | None = None
     subject_title: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries to list. `user` is a name: of who acted, to whom, or tried to sign in.
+    `since` is inclusive, `until` is not."""
+
+    event: AuditEvent | None = None
+    user: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """Entries, latest first, and the cursor of the next page if there is one."""
+
+    entries: tuple[AuditEntry, ...]
+    next_cursor: str | None

@@ -14,7 +14,9 @@ from portal.container import build_services
 from portal.database import bm25, client_programs, extensions, refilling
 from portal.database.embedded import borrowed
 from portal.database.lock import DataDirLock
+from portal.domain.audit import AuditEvent
 from portal.errors import BackupRefused, ServerSetup
+from portal.processes.backups import recording
 from portal.processes.backups.archive import DATABASE, Backup, opened
 from portal.processes.backups.manifest import Manifest
 from portal.services.operations import setup
@@ -62,6 +64,7 @@ def restore(
         _refill(settings, database.conninfo, backup, replace=replace, tell=tell, note=note)
         for line in _prepare(settings, url):
             tell(line)
+        recording.record(url, AuditEvent.BACKUP_RESTORED, path, manifest)
         return manifest
 
 

@@ -13,7 +13,9 @@ import psycopg
 
 from portal.database import client_programs, refilling
 from portal.database.embedded import EmbeddedPostgres
+from portal.domain.audit import AuditEvent
 from portal.errors import BackupRefused
+from portal.processes.backups import recording
 from portal.processes.backups.archive import DATABASE, SECRET_KEY, Writer, new_file
 from portal.processes.backups.manifest import Manifest
 from portal.settings import Settings
@@ -30,8 +32,8 @@ def write(
 
     Raises BackupRefused, and leaves no file then.
     """
-    with new_file(path, force=force) as file, _database(settings) as conninfo:
-        writer = Writer(file)
+    with new_file(path, force=force) as file, _database(settings) as url:
+        writer, conninfo = Writer(file), _conninfo(url)
         with psycopg.connect(conninfo, application_name="portal backup") as connection:
             # One moment for the counts and for the dump, and it lasts until the dump has begun.
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -41,14 +43,15 @@ def write(
         if key is not None:
             writer.add(SECRET_KEY, io.BytesIO(key))
         writer.finish(manifest)
+        recording.record(url, AuditEvent.BACKUP_TAKEN, path, manifest)
         return manifest
 
 
 @contextmanager
 def _database(settings: Settings) -> Iterator[str]:
-    """The portal's database as libpq names it: as it is, and not brought up to date."""
+    """Yield the URL of the portal's database, as it is: not brought up to date."""
     if settings.database_url:
-        yield _conninfo(settings.database_url)
+        yield settings.database_url
         return
     server = EmbeddedPostgres(settings.data_dir)
     if not (server.cluster / "PG_VERSION").exists():
@@ -57,7 +60,7 @@ def _database(settings: Settings) -> Iterator[str]:
             "--data-dir, or its database with DATABASE_URL."
         )
     try:
-        yield _conninfo(server.start())
+        yield server.start()
     finally:
         server.leave()
 

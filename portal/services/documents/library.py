@@ -19,7 +19,8 @@ from portal.domain.documents import (
 )
 from portal.domain.people import Person
 from portal.errors import AlreadyElsewhere, Forbidden, NotFound, UploadedAgain
-from portal.services import Services
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents.erasing import erase_from_answers
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import files as file_store
@@ -224,7 +225,14 @@ def change_document(
             outdated_chunks.mark_outdated(session, document_id)
         if domain is not None:
             row.domain = check_domain(domain)
-        if visibility is not None:
+        if visibility is not None and row.visibility != visibility.value:
+            audit.record(
+                session,
+                AuditEvent.VISIBILITY_CHANGED,
+                actor=person,
+                subject=Subject(SubjectKind.DOCUMENT, row.id, row.title),
+                details={"before": row.visibility, "after": visibility.value},
+            )
             row.visibility = visibility.value
 
 
@@ -295,10 +303,18 @@ def purge_document(services: Services, person: Person, document_id: UUID) -> Non
         if in_trash is None:
             # What is there already keeps the day on which it was deleted.
             document_store.set_deleted(session, document_id, deleted=True)
-        erase(session, document_id)
+        erase(session, document_id, actor=person)
 
 
-def erase(session: Session, document_id: UUID) -> None:
-    """Erase a locked document that is in the trash, and its words wherever they were quoted."""
+def erase(session: Session, document_id: UUID, *, actor: Person | None = None) -> None:
+    """Erase a locked document that is in the trash, and its words wherever they were quoted.
+    Without an actor its time in the trash is over."""
+    row = document_store.get_document(session, document_id)
+    audit.record(
+        session,
+        AuditEvent.DOCUMENT_PURGED,
+        actor=actor,
+        subject=Subject(SubjectKind.DOCUMENT, document_id, row.title if row else None),
+    )
     erase_from_answers(session, document_id)
     document_store.purge(session, document_id)

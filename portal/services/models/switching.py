@@ -13,8 +13,10 @@ from pathlib import Path
 
 import structlog
 
+from portal.domain.people import Person
 from portal.errors import Conflict, InvalidInput
-from portal.services import Services
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.models import catalog
 from portal.store.embedding_models import builds as build_store
 from portal.store.embedding_models import registry, switches
@@ -84,7 +86,9 @@ def _is_path(name: str) -> bool:
     return name.startswith(("/", ".", "~")) or Path(name).exists()
 
 
-def switch(services: Services, name: str, *, force: bool = False) -> Switched:
+def switch(
+    services: Services, name: str, *, force: bool = False, actor: Person | None = None
+) -> Switched:
     """Let searches use another model from the next one on, in one transaction.
 
     Raises NoSuchModel; Conflict when it serves already or, unless `force` is given, passages have
@@ -94,20 +98,20 @@ def switch(services: Services, name: str, *, force: bool = False) -> Switched:
         # All are counted once, before anybody is kept waiting.
         with services.database.begin() as session:
             _require_vectors(session, catalog.require(session, name))
-    return _switch(services, name, force=force)
+    return _switch(services, name, force=force, actor=actor)
 
 
-def rollback(services: Services, *, force: bool = False) -> Switched:
+def rollback(services: Services, *, force: bool = False, actor: Person | None = None) -> Switched:
     """Go back to the model that served before this one, at once. Raises Conflict as `switch`, and
     when there is none to go back to."""
     with services.database.begin() as session:
         previous = switches.find_previous(session)
     if previous is None:
         raise Conflict(reason="there is no previous model to roll back to")
-    return _switch(services, previous.name, force=force)
+    return _switch(services, previous.name, force=force, actor=actor)
 
 
-def _switch(services: Services, name: str, *, force: bool) -> Switched:
+def _switch(services: Services, name: str, *, force: bool, actor: Person | None) -> Switched:
     started = time.monotonic()
     with services.database.begin() as session:
         registry.lock_registry(session)
@@ -119,6 +123,13 @@ def _switch(services: Services, name: str, *, force: bool) -> Switched:
             _require_vectors(session, model)
         switches.serve_by(session, model)
         serving = catalog.require(session, name)
+        audit.record(
+            session,
+            AuditEvent.MODEL_SWITCHED,
+            actor=actor,
+            subject=Subject(SubjectKind.MODEL, model.id, name),
+            details={"before": before.name if before else None},
+        )
     log.info("model_switched", model=name, before=before.name if before else None)
     return Switched(serving, before, time.monotonic() - started)
 
@@ -133,7 +144,7 @@ def _require_vectors(session: Session, model: RegisteredModel) -> None:
         raise Conflict(reason=reason)
 
 
-def drop(services: Services, name: str) -> None:
+def drop(services: Services, name: str, *, actor: Person | None = None) -> None:
     """Erase a model with all its vectors. Raises NoSuchModel; Conflict when it serves or is being
     built."""
     model = catalog.find(services, name)
@@ -148,7 +159,10 @@ def drop(services: Services, name: str) -> None:
             active = registry.find_active(session)
             if active is not None and active.name == name:
                 raise Conflict(reason=f"“{name}” is active; switch to another model first")
-            switches.drop_model(session, catalog.require(session, name))
+            dropped = catalog.require(session, name)
+            switches.drop_model(session, dropped)
+            subject = Subject(SubjectKind.MODEL, dropped.id, name)
+            audit.record(session, AuditEvent.MODEL_DROPPED, actor=actor, subject=subject)
 
         switches.patiently(services.database, erase)
     log.info("model_dropped", model=name)

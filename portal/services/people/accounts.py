@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from uuid import UUID
 
+import structlog
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -21,7 +22,8 @@ from portal.errors import (
     WeakPassword,
     WrongCredentials,
 )
-from portal.services import Services
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import tokens as token_store
@@ -35,6 +37,7 @@ FIRST_ADMINISTRATOR = "admin"
 _LANGUAGES = {"zh-CN", "en"}
 
 _hasher = PasswordHasher()
+log = structlog.get_logger(__name__)
 
 
 @cache
@@ -81,23 +84,35 @@ def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
     with services.database.begin() as session:
         if account_store.has_users(session):
             return None
-        account_store.add_user(
+        row = account_store.add_user(
             session,
             name=FIRST_ADMINISTRATOR,
             password_hash=hash_password(password),
             is_admin=True,
         )
+        _record_created(session, row, by="first_start")
     return FIRST_ADMINISTRATOR, password
 
 
 def create_user(services: Services, *, name: str, password: str, is_admin: bool = False) -> Person:
     """Raises NameTaken, WeakPassword, InvalidInput."""
+    return _create(services, name=name, password=password, is_admin=is_admin, by="operator")
+
+
+def _create(services: Services, *, name: str, password: str, is_admin: bool, by: str) -> Person:
     password_hash = hash_password(password)
     with services.database.begin() as session:
         row = account_store.add_user(
             session, name=check_name(name), password_hash=password_hash, is_admin=is_admin
         )
+        _record_created(session, row, by=by)
         return account_store.to_person(row)
+
+
+def _record_created(session: Session, row: UserRow, *, by: str) -> None:
+    """`by` is the way in which the account came about."""
+    details = {"by": by, "is_admin": row.is_admin}
+    audit.record(session, AuditEvent.USER_CREATED, subject=audit.user(row), details=details)
 
 
 def find_person(services: Services, name: str) -> Person:
@@ -109,9 +124,12 @@ def find_person(services: Services, name: str) -> Person:
         return account_store.to_person(row)
 
 
-def verify_password(services: Services, name: str, password: str) -> VerifiedUser:
+def verify_password(
+    services: Services, name: str, password: str, *, purpose: str = "sign_in"
+) -> VerifiedUser:
     """Return the user whom this name and password belong to. Raises WrongCredentials, after the
-    same time whether the name, the password or the account is what is wrong."""
+    same time whether the name, the password or the account is what is wrong. `purpose` goes into
+    the audit log when it fails."""
     name = normalise_name(name)
     with services.database.begin() as session:
         row = account_store.find_user_by_name(session, name)
@@ -120,9 +138,9 @@ def verify_password(services: Services, name: str, password: str) -> VerifiedUse
         row = None
     # An account without a password takes as long as well: how somebody signs in is not public.
     password_hash = row.password_hash if row else None
-    if not _matches(password_hash or _dummy_hash(), password):
-        raise WrongCredentials
-    if row is None or row.disabled_at is not None:
+    is_match = _matches(password_hash or _dummy_hash(), password)
+    if not is_match or row is None or row.disabled_at is not None:
+        record_failed_sign_in(services, name, row, purpose=purpose)
         raise WrongCredentials
     return verified(row)
 
@@ -137,6 +155,24 @@ def credentials_digest(row: UserRow) -> str:
     return hashlib.sha256((row.password_hash or "").encode()).hexdigest()
 
 
+def record_failed_sign_in(
+    services: Services, name: str, user: UserRow | None, *, purpose: str = "sign_in"
+) -> None:
+    """Note a failed sign-in in the audit log and in the log, by a digest of the name that was
+    typed. `user` is the account of that name, if there is one."""
+    digest = audit.digest_name(services.secret_key, name)
+    with services.database.begin() as session:
+        audit.record(
+            session,
+            AuditEvent.SIGN_IN_FAILED,
+            subject=audit.user(user) if user else None,
+            name_digest=digest,
+            details={"purpose": purpose},
+        )
+    address = audit.current_origin().address
+    log.warning("sign_in_failed", name_digest=digest, address=address, purpose=purpose)
+
+
 def _matches(password_hash: str, password: str) -> bool:
     if len(password) > MOST_PASSWORD_CHARACTERS:
         return False
@@ -149,7 +185,7 @@ def _matches(password_hash: str, password: str) -> bool:
 def change_password(services: Services, person: Person, *, current: str, new: str) -> VerifiedUser:
     """Set a new password and end all sessions and tokens. Return the user, who may start a new
     session. Raises WrongCredentials."""
-    user = verify_password(services, person.name, current)
+    user = verify_password(services, person.name, current, purpose="password_change")
     password_hash = hash_password(new)
     with services.database.begin() as session:
         row = account_store.lock_user(session, user.id)
@@ -158,6 +194,7 @@ def change_password(services: Services, person: Person, *, current: str, new: st
         row.password_hash = password_hash
         session.flush()
         token_store.revoke_all(session, user.id)
+        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=person, subject=audit.user(row))
         return verified(row)
 
 
@@ -185,7 +222,7 @@ def register(services: Services, *, name: str, password: str) -> Person:
     """Make an account without an invitation, where registration is open. Raises NotFound."""
     if services.settings.registration != "open":
         raise NotFound
-    return create_user(services, name=name, password=password)
+    return _create(services, name=name, password=password, is_admin=False, by="registration")
 
 
 def list_accounts(services: Services, person: Person) -> tuple[AccountSummary, ...]:
@@ -216,6 +253,8 @@ def set_disabled(services: Services, person: Person, user_id: UUID, *, disabled:
             _refuse_last_admin(session, row)
             token_store.revoke_all(session, user_id)
         row.disabled_at = datetime.now(UTC) if disabled else None
+        event = AuditEvent.USER_DISABLED if disabled else AuditEvent.USER_ENABLED
+        audit.record(session, event, actor=person, subject=audit.user(row))
 
 
 def _refuse_last_admin(session: Session, row: UserRow) -> None:

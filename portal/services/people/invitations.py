@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from portal.domain.people import Invitation, Person, require_admin
 from portal.errors import NotFound
-from portal.services import Services
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import check_name, hash_password
 from portal.store.models import InvitationRow
 from portal.store.people import accounts as account_store
@@ -26,6 +27,13 @@ def invite(services: Services, person: Person) -> Invitation:
             secret_sha256=_digest(secret),
             created_by=person.id,
             expires_at=datetime.now(UTC) + _INVITATION_LIFE,
+        )
+        audit.record(
+            session,
+            AuditEvent.INVITATION_CREATED,
+            actor=person,
+            subject=Subject(SubjectKind.INVITATION, row.id),
+            details={"expires_at": row.expires_at.isoformat()},
         )
         return _to_invitation(row, person.name, secret)
 
@@ -70,4 +78,16 @@ def accept_invitation(services: Services, secret: str, *, name: str, password: s
             session, name=name, password_hash=password_hash, is_admin=False
         )
         account_store.note_invitee(session, invitation_id=invitation_id, user_id=row.id)
+        audit.record(
+            session,
+            AuditEvent.INVITATION_USED,
+            actor=row,
+            subject=Subject(SubjectKind.INVITATION, invitation_id),
+        )
+        audit.record(
+            session,
+            AuditEvent.USER_CREATED,
+            subject=audit.user(row),
+            details={"by": "invitation", "is_admin": row.is_admin},
+        )
         return account_store.to_person(row)

@@ -19,7 +19,8 @@ from portal.errors import (
     NoSuchAccount,
     UnknownSubject,
 )
-from portal.services import Services
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent
 from portal.services.people.accounts import MOST_NAME_CHARACTERS, check_name
 from portal.services.people.outside_tokens import OutsideClaims
 from portal.store.models import TokenRow, UserRow
@@ -55,6 +56,8 @@ def admit(
             expires_at=claims.expires_at,
             scopes=claims.scopes,
         )
+        details = {"by": "outside_token", "issuer": claims.issuer}
+        audit.record(session, AuditEvent.SIGN_IN, actor=user, details=details)
         found = token_store.find_live_token(session, claims.token_id)
     # Its row is another's when the subject was linked anew since the token was first used.
     if found is None or found[1].id != user.id:
@@ -72,6 +75,10 @@ def _create_account(session: Session, claims: OutsideClaims) -> UserRow:
         with suppress(NameTaken):
             user = account_store.add_user(session, name=name, password_hash=None, is_admin=False)
             identity_store.link(session, **identity, user_id=user.id)
+            details = {"by": "outside_issuer", "is_admin": False, **identity}
+            audit.record(
+                session, AuditEvent.USER_CREATED, subject=audit.user(user), details=details
+            )
             return user
     raise InvalidToken
 
@@ -99,13 +106,22 @@ def link(services: Services, *, name: str, subject: str) -> None:
         if user is None:
             raise NoSuchAccount(name=name)
         identity_store.link(session, issuer=issuer, subject=subject, user_id=user.id)
+        details = {"issuer": issuer, "subject": subject}
+        audit.record(session, AuditEvent.OIDC_LINKED, subject=audit.user(user), details=details)
 
 
 def unlink(services: Services, *, subject: str) -> bool:
     """Let them speak for nobody; False when they did not. Raises InvalidSetting."""
     issuer = _issuer(services)
     with services.database.begin() as session:
-        return identity_store.unlink(session, issuer=issuer, subject=subject)
+        user = identity_store.find_user(session, issuer=issuer, subject=subject)
+        was_linked = identity_store.unlink(session, issuer=issuer, subject=subject)
+        if user is not None:
+            details = {"issuer": issuer, "subject": subject}
+            audit.record(
+                session, AuditEvent.OIDC_UNLINKED, subject=audit.user(user), details=details
+            )
+        return was_linked
 
 
 def _issuer(services: Services) -> str:

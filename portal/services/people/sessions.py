@@ -124,7 +124,7 @@ def sign_in(
 
 def sign_out(services: Services, signed_in: SignedIn) -> None:
     """End the session that this token belongs to."""
-    tokens.end_family(services, signed_in.token_id)
+    tokens.end_family(services, signed_in.token_id, AuditEvent.SIGN_OUT)
 
 
 def token_for(services: Services, person: Person, *, ttl_s: int) -> str:
@@ -172,7 +172,15 @@ def create_personal_token(
         row = token_store.find_token(session, token_id)
         if row is None:
             raise NotFound
-        return _personal_token(row), secret
+        made = _personal_token(row)
+        audit.record(
+            session,
+            AuditEvent.TOKEN_CREATED,
+            actor=person,
+            subject=Subject(SubjectKind.TOKEN, token_id, name),
+            details={"kind": row.kind, "scope": made.level.value, "ttl_s": ttl_s},
+        )
+        return made, secret
 
 
 def list_personal_tokens(services: Services, person: Person) -> tuple[PersonalToken, ...]:
@@ -198,3 +206,10 @@ def revoke_personal_token(services: Services, person: Person, token_id: UUID) ->
     with services.database.begin() as session:
         if not token_store.revoke_personal_token(session, user_id=person.id, token_id=token_id):
             raise NotFound
+        row = token_store.find_token(session, token_id)
+        audit.record(
+            session,
+            AuditEvent.TOKEN_REVOKED,
+            actor=person,
+            subject=Subject(SubjectKind.TOKEN, token_id, row.name if row else None),
+        )

@@ -21,7 +21,8 @@ from portal.domain.people import (
     TokenPair,
 )
 from portal.errors import InvalidToken
-from portal.services import Services
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import outside_accounts, outside_tokens
 from portal.store.models import SessionRow, TokenRow, UserRow
 from portal.store.people import accounts as account_store
@@ -186,6 +187,7 @@ def refresh(services: Services, refresh_token: str) -> TokenPair:
         usable = row is not None and user is not None and user.disabled_at is None
         if row is not None and row.revoked_at is not None:
             token_store.end_family(session, row.family_id)
+            _record_reuse(session, row, user)
             usable = False
         if usable and row is not None:
             token_store.revoke_family(session, row.family_id)
@@ -196,12 +198,34 @@ def refresh(services: Services, refresh_token: str) -> TokenPair:
     raise InvalidToken
 
 
-def end_family(services: Services, token_id: UUID) -> None:
-    """End a token and all that came from the same sign-in."""
+def _record_reuse(session: Session, row: TokenRow, user: UserRow | None) -> None:
+    audit.record(
+        session,
+        AuditEvent.SESSION_ENDED,
+        subject=Subject(SubjectKind.SESSION, row.family_id, user.name if user else None),
+        details={"reason": "refresh_token_reused"},
+    )
+
+
+def end_family(
+    services: Services, token_id: UUID, event: AuditEvent = AuditEvent.SESSION_ENDED
+) -> None:
+    """End a token and all that came from the same sign-in. `event` goes into the audit log, except
+    for a personal token."""
     with services.database.begin() as session:
         row = token_store.find_token(session, token_id)
-        if row is not None:
-            token_store.end_family(session, row.family_id)
+        if row is None or row.revoked_at is not None:
+            return
+        token_store.end_family(session, row.family_id)
+        is_personal = row.kind == TokenKind.PERSONAL
+        audit.record(
+            session,
+            AuditEvent.TOKEN_REVOKED if is_personal else event,
+            actor=account_store.get_user(session, row.user_id),
+            subject=Subject(SubjectKind.TOKEN, row.id, row.name)
+            if is_personal
+            else Subject(SubjectKind.SESSION, row.family_id),
+        )
 
 
 def revoke(services: Services, token: str) -> None:

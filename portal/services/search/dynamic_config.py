@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from portal.domain.people import Person
 from portal.domain.search import Fusion, Normalisation
 from portal.errors import Forbidden, InvalidInput
-from portal.services import Services
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.store import config as config_store
 from portal.store.session import Session
 
@@ -60,7 +61,9 @@ def change(services: Services, person: Person, values: dict[str, Any]) -> Dynami
     if unknown:
         raise InvalidInput(reason=", ".join(unknown))
     with services.database.begin() as session:
-        merged = read(session).model_dump() | values
+        current = read(session)
+        before = current.model_dump(mode="json")
+        merged = current.model_dump() | values
         try:
             config = DynamicConfig(**merged)
         except ValidationError as error:
@@ -68,7 +71,16 @@ def change(services: Services, person: Person, values: dict[str, Any]) -> Dynami
             raise InvalidInput(reason=", ".join(names)) from error
         if config.semantic_weight + config.bm25_weight <= 0:
             raise InvalidInput(reason="semantic_weight, bm25_weight")
+        after = config.model_dump(mode="json")
         for key in values:
-            value = config.model_dump(mode="json")[key]
-            config_store.write(session, key=key, value=value, updated_by=person.id)
+            config_store.write(session, key=key, value=after[key], updated_by=person.id)
+        changed = [key for key in values if before[key] != after[key]]
+        for key in changed:
+            audit.record(
+                session,
+                AuditEvent.SETTINGS_CHANGED,
+                actor=person,
+                subject=Subject(SubjectKind.SETTING, key, key),
+                details={"before": before[key], "after": after[key]},
+            )
     return config

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import insert
+from sqlalchemy import ColumnElement, Select, and_, delete, func, insert, or_, select, text
 from sqlalchemy.orm import Session
 
-from portal.domain.audit import AuditEvent, Origin, Subject
+from portal.domain.audit import (
+    AuditEntry,
+    AuditEvent,
+    AuditFilter,
+    AuditPage,
+    Origin,
+    Subject,
+    SubjectKind,
+)
+from portal.store.cursors import latest_first
 from portal.store.models import AuditRow
+
+_ROWS_A_FETCH = 500
 
 
 def add_entry(
@@ -41,4 +53,96 @@ def add_entry(
             subject_title=subject.title if subject else None,
             details=dict(details),
         )
+    )
+
+
+def exists(session: Session) -> bool:
+    """Return whether this schema has an audit log; older ones do not."""
+    return session.scalar(text("SELECT to_regclass('audit_log')")) is not None
+
+
+def list_entries(
+    session: Session,
+    chosen: AuditFilter,
+    *,
+    name_digest: str | None,
+    cursor: str | None,
+    limit: int,
+) -> AuditPage:
+    """Return a page of entries, latest first. Raises MalformedRequest on a bad cursor."""
+    entries, next_cursor = latest_first(
+        session,
+        _matching(chosen, name_digest),
+        AuditRow.created_at,
+        AuditRow.id,
+        cursor=cursor,
+        limit=limit,
+        to_item=lambda row: _to_entry(row[0]),
+        place=lambda entry: (entry.created_at, entry.id),
+    )
+    return AuditPage(entries, next_cursor)
+
+
+def stream_entries(
+    session: Session, chosen: AuditFilter, *, name_digest: str | None
+) -> Iterator[AuditEntry]:
+    """Yield all entries that match, latest first, a few hundred rows in memory at a time."""
+    statement = _matching(chosen, name_digest)
+    ordered = statement.order_by(AuditRow.created_at.desc(), AuditRow.id.desc())
+    for row in session.scalars(ordered.execution_options(yield_per=_ROWS_A_FETCH)):
+        yield _to_entry(row)
+
+
+def delete_before(session: Session, moment: datetime, *, limit: int) -> int:
+    """Delete the oldest entries before a moment, at most `limit`; return how many."""
+    oldest = (
+        select(AuditRow.id)
+        .where(AuditRow.created_at < moment)
+        .order_by(AuditRow.created_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    done = session.execute(delete(AuditRow).where(AuditRow.id.in_(oldest)).returning(AuditRow.id))
+    return len(done.all())
+
+
+def _matching(chosen: AuditFilter, name_digest: str | None) -> Select[AuditRow]:
+    conditions: list[ColumnElement[bool]] = []
+    if chosen.event is not None:
+        conditions.append(AuditRow.event == chosen.event.value)
+    if chosen.user is not None:
+        name = func.lower(chosen.user)
+        conditions.append(
+            or_(
+                func.lower(AuditRow.actor_name) == name,
+                AuditRow.name_digest == name_digest,
+                and_(
+                    AuditRow.subject_kind == SubjectKind.USER.value,
+                    func.lower(AuditRow.subject_title) == name,
+                ),
+            )
+        )
+    if chosen.since is not None:
+        conditions.append(AuditRow.created_at >= chosen.since)
+    if chosen.until is not None:
+        conditions.append(AuditRow.created_at < chosen.until)
+    return select(AuditRow).where(*conditions)
+
+
+def _to_entry(row: AuditRow) -> AuditEntry:
+    return AuditEntry(
+        id=row.id,
+        created_at=row.created_at,
+        event=row.event,
+        source=row.source,
+        actor_id=row.actor_id,
+        actor_name=row.actor_name,
+        name_digest=row.name_digest,
+        address=row.address,
+        user_agent=row.user_agent,
+        request_id=row.request_id,
+        subject_kind=row.subject_kind,
+        subject_id=row.subject_id,
+        subject_title=row.subject_title,
+        details=row.details,
     )

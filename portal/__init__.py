@@ -17,7 +17,7 @@ def create_app(services: Services | None = None) -> APIFlask:
 
     from portal import api, limits, web
     from portal.container import build_services
-    from portal.http import context, credentials, incoming, monitoring
+    from portal.http import context, credentials, incoming, monitoring, recent_sign_in
 
     services = services or build_services()
     app = APIFlask(
@@ -45,6 +45,7 @@ def create_app(services: Services | None = None) -> APIFlask:
     limits.init_app(app, services)
     context.close_to_strangers(app)
     web.register(app)
+    recent_sign_in.init_app(app)
     api.register(app)
     if settings.trusted_proxies:
         hops = settings.trusted_proxies

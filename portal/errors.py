@@ -125,8 +125,21 @@ class InsufficientScope(Forbidden):
 class NeedsSession(Forbidden):
     code = "needs_session"
     message = N_(
-        "A token cannot make or revoke other tokens. Sign in with name and password for that."
+        "A personal token cannot change passwords, tokens or sign-ins. "
+        "Sign in with your name and password for that."
     )
+
+
+class ReauthenticationRequired(Forbidden):
+    """`is_wrong`: the password that was given to confirm is wrong."""
+
+    code = "reauthentication_required"
+    message = N_("Confirm your password to go on: this changes who may do what, and you signed in "
+                 "more than 15 minutes ago.")  # fmt: skip
+
+    def __init__(self, *, is_wrong: bool = False) -> None:
+        super().__init__()
+        self.is_wrong = is_wrong
 
 
 class CsrfFailed(Forbidden):

@@ -12,7 +12,7 @@ from flask import Flask, Response
 from flask_limiter import Limit, Limiter, RequestLimit
 
 from portal.errors import RateLimited
-from portal.limits import overload, signing_in
+from portal.limits import confirming, overload, signing_in
 from portal.limits.callers import who_asks
 from portal.limits.calls import seconds_until
 from portal.limits.everyday import limited, rate_limit
@@ -30,7 +30,7 @@ def init_app(app: Flask, services: Services) -> None:
     overload.init_app(app, settings.web, connections=settings.database_pool_size)
     limiter = Limiter(
         who_asks,
-        default_limits=[Limit(rate_limit), *signing_in.limits()],
+        default_limits=[Limit(rate_limit), *signing_in.limits(), *confirming.limits()],
         strategy="moving-window",
         storage_uri=f"{SCHEME}://",
         storage_options=cast("Any", {"redis": services.redis}),
@@ -54,7 +54,7 @@ def _refuse(limit: RequestLimit) -> Response:
 def _give_back(limiter: Limiter, response: Response) -> None:
     """Count a sign-in only when it failed. It was charged before, so that of many attempts at the
     same moment no more are tried than are allowed."""
-    if signing_in.has_failed(response):
+    if signing_in.has_failed(response) or confirming.has_failed():
         return
     storage = cast("SharedWindows", limiter.storage)
     for limit in limiter.current_limits:

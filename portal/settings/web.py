@@ -44,6 +44,10 @@ class RateLimitSettings(Section):
     sign_in_name: str = Field(
         "100 per hour", description="failed attempts a name, from browsers that are new to it"
     )
+    sign_in_confirmation: str = Field(
+        "5 per 15 minutes; 20 per day",
+        description="wrong passwords a session, where it asks for the password again",
+    )
     default: str = Field("600 per minute", description="everything that has no limit of its own")
     search_semantic: str = Field("30 per minute", description="POST /api/v1/search/semantic")
     search_text: str = Field("60 per minute", description="POST /api/v1/search/text")

@@ -20,7 +20,7 @@ from portal.web.documents import (
     uploads,
 )
 from portal.web.operations import admin, api_docs, job_pages, model_pages, search_settings
-from portal.web.people import account, notifications, preferences, sign_in
+from portal.web.people import account, confirming, notifications, preferences, sign_in
 from portal.web.search import pages
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -42,6 +42,7 @@ BLUEPRINTS = (
     citations.blueprint,
     trash.blueprint,
     account.blueprint,
+    confirming.blueprint,
     admin.blueprint,
     job_pages.blueprint,
     model_pages.blueprint,

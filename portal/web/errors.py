@@ -20,6 +20,7 @@ from portal.errors import (
     N_,
     NotSignedIn,
     PortalError,
+    ReauthenticationRequired,
     RequestTooLarge,
     StorageFull,
     WrongCredentials,
@@ -85,6 +86,8 @@ def show_error(error: PortalError) -> AnyResponse:
     if isinstance(error, NotSignedIn) and not isinstance(error, WrongCredentials):
         return _to_sign_in()
     metrics.error_told(error.code, "page")
+    if isinstance(error, ReauthenticationRequired):
+        return _ask_to_confirm(error)
     message, title = error_message(error), gettext(TITLES.get(error.status, TITLE_OTHERWISE))
     values = {"message": message, "title": title, "status": error.status}
     values |= {"request_id": context.request_id(), "code": error.code}
@@ -110,6 +113,17 @@ def _to_sign_in() -> AnyResponse:
         return Response("", status=401, headers={"HX-Redirect": address})
     after = local_path(came_from) or referring_path()
     return redirect(url_for("sign_in.show", next=after), code=303)
+
+
+def _ask_to_confirm(error: ReauthenticationRequired) -> AnyResponse:
+    """Ask for the password, and then send the same form again."""
+    # Imported late: the pages of a blueprint need what answers errors.
+    from portal.web.people import confirming
+
+    if wants_fragment():
+        address = url_for("confirming.show", next=referring_path())
+        return Response("", status=error.status, headers={"HX-Redirect": address})
+    return make_response(confirming.ask(error))
 
 
 def _drain() -> None:

@@ -97,6 +97,7 @@ ROWS: dict[str, Row] = {
     "sign_in.accept_invitation": Row(ALL, 404, sends=form(name="x", password=PASSWORD)),
     # --- tokens and the account ---
     "auth_api.revoke_token": Row(PEOPLE, 204, sends=json(token="x")),
+    "auth_api.confirm": Row(PEOPLE, 204, sends=json(password=PASSWORD)),
     "personal_tokens.list_tokens": Row(PEOPLE, 200),
     "personal_tokens.create_token": Row(PEOPLE, 201, WRITE, json(name="script")),
     "personal_tokens.revoke_token": Row(OWN, 204, WRITE),
@@ -104,6 +105,9 @@ ROWS: dict[str, Row] = {
     "account.change_password": Row(
         PEOPLE, 422, WRITE, form(current="wrong", new="x", new_again="y")
     ),
+    "confirming.show": Row(PEOPLE, 200),
+    "confirming.confirm": Row(PEOPLE, 303, WRITE, form(confirm_password=PASSWORD)),
+    "confirming.resume": Row(PEOPLE, 303),
     "account.set_preferred_domain": Row(PEOPLE, 303, WRITE, form(domain="law")),
     "account.create_token": Row(PEOPLE, 200, WRITE, form(name="script", days="30")),
     "account.revoke_token": Row(OWN, 303, WRITE),
@@ -532,6 +536,9 @@ SWITCHES = {"selection.set_default", "selection_api.set_default", "selection_api
 LEADS_TO_CHANGES = {"documents.confirm_delete"}
 # What makes and revokes tokens takes none that was made so.
 NEEDS_SESSION = {
+    "account.change_password",
+    "auth_api.confirm",
+    "confirming.confirm",
     "account.create_token",
     "account.revoke_token",
     "personal_tokens.create_token",

@@ -15,12 +15,11 @@ from portal.domain.metadata_filter import MOST_MEMBERS, parse_filter
 from portal.domain.people import Person
 from portal.services import Services
 from portal.services.documents import chunks
-from portal.services.people import accounts
 from portal.store.search import enabled_sets
 from portal.store.search.enabled_sets import Scope
 from portal.store.search.query_filters import narrowing
 from portal.text.query_syntax import parse_query
-from tests.conftest import PASSWORD, Portal
+from tests.conftest import Portal
 
 DEEP = b"[" * 50_000
 LONG = b'{"username": "' + b"a" * 1_000_000 + b'", "password": "guess"}'
@@ -69,21 +68,6 @@ def test_json_of_a_person_is_bound_and_an_upload_only_by_the_setting(
     file = {"file": (io.BytesIO(body), "long.txt")}
     answer = client.post("/api/knowledge/documents", data=file, headers=headers)
     assert answer.status_code == 202
-
-
-def test_a_session_does_not_guess_at_its_password(
-    make_services: Callable[..., Services],
-) -> None:
-    services = make_services(rate_limits={"enabled": True, "sign_in": "3 per minute"})
-    accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
-    client, headers = create_app(services).test_client(), portal.headers()
-    form = {"current": "a guess", "new": PASSWORD, "new_again": PASSWORD}
-    found = [
-        client.post("/account/password", data=form, headers=headers).status_code for _ in range(4)
-    ]
-    assert 429 not in found[:3]
-    assert found[3] == 429
 
 
 # --- filters of metadata --------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_res
 from portal.domain.people import TokenPair
 from portal.http import clients, context
 from portal.http.credentials import read_credentials
+from portal.http.recent_sign_in import confirm_password, confirms_password
 from portal.services.people import sessions, tokens
 
 TAG = {"name": "Sign-in", "description": "Tokens for programs: get one, renew it, end it."}
@@ -19,6 +20,10 @@ blueprint = APIBlueprint("auth_api", __name__, url_prefix="/api/auth", tag=TAG)
 
 class Credentials(RequestModel):
     username: CleanText = Field(min_length=1, max_length=100, examples=["admin"])
+    password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
+
+
+class Confirmation(RequestModel):
     password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
 
 
@@ -76,6 +81,22 @@ def create_token(json_data: Credentials) -> TokenResponse:  # noqa: ARG001 - che
 @context.public
 def refresh_token(json_data: RefreshRequest) -> TokenResponse:
     return _answer(tokens.refresh(context.services(), json_data.refresh_token))
+
+
+@blueprint.post("/confirm")
+@blueprint.input(Confirmation, location="json")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Confirm the password",
+    description="For scripts of pages, after an answer `reauthentication_required`: for 15 minutes "
+    "the session may then change rights and credentials.",
+    responses=error_responses(401, 403),
+)
+@context.any_token
+@confirms_password
+def confirm(json_data: Confirmation) -> str:
+    confirm_password(json_data.password)
+    return ""
 
 
 @blueprint.post("/revoke")

@@ -13,6 +13,7 @@ from portal.api.people.auth import TAG
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
 from portal.domain.people import SCOPES, PersonalToken, Scope
 from portal.http import context
+from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.people import sessions
 
 DAY_S = 24 * 3600
@@ -73,6 +74,7 @@ def list_tokens() -> PersonalTokenList:
     description="Needs a token from signing in: none that was made here makes another.",
     responses=error_responses(403),
 )
+@require_recent_sign_in
 def create_token(json_data: TokenBody) -> MadeTokenModel:
     made, secret = sessions.create_personal_token(
         context.services(),
@@ -92,6 +94,7 @@ def create_token(json_data: TokenBody) -> MadeTokenModel:
     "`POST /api/auth/revoke`.",
     responses=error_responses(403, 404),
 )
+@require_recent_sign_in
 def revoke_token(token_id: UUID) -> str:
     sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
     return ""

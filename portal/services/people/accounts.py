@@ -173,6 +173,13 @@ def record_failed_sign_in(
     log.warning("sign_in_failed", name_digest=digest, address=address, purpose=purpose)
 
 
+def has_password(services: Services, person: Person) -> bool:
+    """Return whether a user can prove who they are by a password."""
+    with services.database.read() as session:
+        row = account_store.get_user(session, person.id)
+        return row is not None and row.password_hash is not None
+
+
 def _matches(password_hash: str, password: str) -> bool:
     if len(password) > MOST_PASSWORD_CHARACTERS:
         return False

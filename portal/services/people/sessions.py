@@ -22,7 +22,7 @@ from portal.domain.people import (
     VerifiedUser,
     with_lesser,
 )
-from portal.errors import Forbidden, NotFound, WrongCredentials
+from portal.errors import Forbidden, NeedsSession, NotFound, WrongCredentials
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import tokens
@@ -120,6 +120,22 @@ def sign_in(
         client=client or Client(),
     )
     return TokenPair(started.access_token, started.refresh_token or "", started.expires_in_s)
+
+
+def confirm_password(services: Services, signed_in: SignedIn, password: str) -> None:
+    """Check the password of a session's user and renew its authentication. Raises
+    WrongCredentials."""
+    verify_password(services, signed_in.person.name, password, purpose="confirmation")
+    renew_authentication(services, signed_in, method=SignInMethod.PASSWORD)
+
+
+def renew_authentication(services: Services, signed_in: SignedIn, *, method: SignInMethod) -> None:
+    """Note that the user of a session has just proved again who they are, by `method`."""
+    if signed_in.session is None:
+        raise NeedsSession
+    methods = dict.fromkeys((*signed_in.session.methods, method))
+    with services.database.begin() as session:
+        session_store.renew_authentication(session, signed_in.session.id, methods=methods)
 
 
 def sign_out(services: Services, signed_in: SignedIn) -> None:

@@ -11,6 +11,7 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal.http import context
+from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents import quotas
 from portal.services.operations import health
 from portal.services.people import accounts, invitations
@@ -29,6 +30,7 @@ def show() -> Answer:
 
 @blueprint.post("/invitations")
 @context.for_administrators
+@require_recent_sign_in
 def invite() -> Answer:
     invitation = invitations.invite(context.services(), context.person())
     # The link is shown in this one response and never again, hence no redirect.
@@ -38,6 +40,7 @@ def invite() -> Answer:
 
 @blueprint.post("/users/<uuid:user_id>/disabled")
 @context.for_administrators
+@require_recent_sign_in
 def set_disabled(user_id: UUID) -> Answer:
     disabled = request.form.get("disabled") == "true"
     accounts.set_disabled(context.services(), context.person(), user_id, disabled=disabled)

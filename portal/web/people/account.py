@@ -10,11 +10,15 @@ from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal import limits
 from portal.domain.people import SCOPES, Scope, SignInMethod
 from portal.errors import N_, InvalidInput, PortalError, WrongCredentials
 from portal.http import context
 from portal.http.messages import error_message
+from portal.http.recent_sign_in import (
+    confirms_password,
+    counting_failure,
+    require_recent_sign_in,
+)
 from portal.services.documents import library, quotas
 from portal.services.people import accounts, sessions
 from portal.web.layout import remember
@@ -49,16 +53,17 @@ def show() -> Answer:
 
 
 @blueprint.post("/password")
-@limits.limited("sign_in")  # Whoever has no more than a session guesses at the password here.
+@confirms_password
 def change_password() -> Answer:
-    services, person = context.services(), context.person()
+    services, person = context.services(), context.session_person()
     new = request.form.get("new", "")
     try:
         if new != request.form.get("new_again", ""):
             raise PasswordsDiffer
-        user = accounts.change_password(
-            services, person, current=request.form.get("current", ""), new=new
-        )
+        with counting_failure():
+            user = accounts.change_password(
+                services, person, current=request.form.get("current", ""), new=new
+            )
     except (InvalidInput, WrongCredentials) as error:
         return _page(password_error=error_message(error)), _form_status(error)
     remember(gettext("Password changed. Other sessions were signed out."), kind="success")
@@ -80,6 +85,7 @@ def set_preferred_domain() -> Answer:
 
 
 @blueprint.post("/tokens")
+@require_recent_sign_in
 def create_token() -> Answer:
     days = request.form.get("days", "")
     ttl_s = (int(days) if days in {str(day) for day in TOKEN_DAYS} else TOKEN_DAYS[0]) * DAY_S
@@ -100,6 +106,7 @@ def create_token() -> Answer:
 
 
 @blueprint.post("/tokens/<uuid:token_id>/revoke")
+@require_recent_sign_in
 def revoke_token(token_id: UUID) -> Answer:
     sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
     remember(gettext("Token revoked."), kind="success")

@@ -1,0 +1,112 @@
+"""Asking for the password again before rights or credentials change.
+
+Whoever finds an unlocked browser, or steals its cookie, must not be able to keep what they found:
+make a token, change a role, remove a second factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, cast
+
+from flask import Flask, g, request
+
+from portal.domain.people import SessionKind, SignedIn, TokenKind
+from portal.errors import NeedsSession, ReauthenticationRequired, WrongCredentials
+from portal.http import context
+from portal.services.people import sessions
+
+MAX_AGE = timedelta(minutes=15)
+PASSWORD_FIELD = "confirm_password"  # noqa: S105 - the name of a field
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def init_app(app: Flask) -> None:
+    """Check marked views. Call this after CSRF protection: a form may bring the password."""
+    app.before_request(check_recent_sign_in)
+
+
+def require_recent_sign_in(view: View) -> View:
+    """Mark a view that changes rights or credentials.
+
+    In a browser's session, the user must have proved who they are within the last 15 minutes. A
+    page asks for the password and then sends the same form again; a JSON API answers 403 with
+    `reauthentication_required`. Tokens of API clients and of the command line are not asked.
+    """
+    cast("Any", view).needs_recent_sign_in = True
+    return view
+
+
+def confirms_password(view: View) -> View:
+    """Mark a view that checks the password of the user who is signed in. Wrong ones are counted for
+    each session by itself, apart from those of signing in."""
+    cast("Any", view).confirms_password = True
+    return view
+
+
+def is_confirmation() -> bool:
+    """Whether this request brings the password of the user who is signed in."""
+    view = context.view()
+    if getattr(view, "confirms_password", False):
+        return True
+    return getattr(view, "needs_recent_sign_in", False) and bool(_given_password())
+
+
+def is_recent(signed_in: SignedIn) -> bool:
+    """Return whether the user has just proved who they are, or need not."""
+    session = signed_in.session
+    if context.bearer_token(request) is not None:
+        # A cookie's token in a bearer header is still a browser's: a thief may choose the header.
+        if session is None or session.kind is not SessionKind.BROWSER:
+            return True
+    elif session is None:
+        return False
+    return datetime.now(UTC) - session.authenticated_at <= MAX_AGE
+
+
+def check_recent_sign_in() -> None:
+    """Raises ReauthenticationRequired, WrongCredentials."""
+    if not getattr(context.view(), "needs_recent_sign_in", False):
+        return
+    signed_in = context.signed_in()
+    if signed_in is None or is_recent(signed_in):
+        return
+    password = _given_password()
+    if not password:
+        raise ReauthenticationRequired
+    try:
+        confirm_password(password)
+    except WrongCredentials as error:
+        raise ReauthenticationRequired(is_wrong=True) from error
+
+
+def confirm_password(password: str) -> None:
+    """Check the password of the user who is signed in, and note that they proved who they are.
+    Raises WrongCredentials, NeedsSession."""
+    signed_in = context.signed_in()
+    if signed_in is None or signed_in.token_kind is not TokenKind.ACCESS:
+        raise NeedsSession
+    with counting_failure():
+        sessions.confirm_password(context.services(), signed_in, password)
+
+
+@contextmanager
+def counting_failure() -> Iterator[None]:
+    """Count a wrong password of this request against its session."""
+    try:
+        yield
+    except WrongCredentials:
+        g.wrong_password = True
+        raise
+
+
+def has_failed() -> bool:
+    """Return whether the password of this request was wrong."""
+    return bool(g.get("wrong_password"))
+
+
+def _given_password() -> str:
+    return request.form.get(PASSWORD_FIELD, "")

@@ -1,0 +1,121 @@
+"""Confirm who you are: the page between a form that changes rights and what it does.
+
+The page carries the form that was sent, so that it is sent again with the password and nothing is
+typed twice. Methods that leave the portal, such as OpenID Connect, keep the form in the browser's
+signed cookie and come back to `resume`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, session, url_for
+from werkzeug.wrappers import Response
+
+from portal.errors import N_, ReauthenticationRequired, WrongCredentials
+from portal.http import context, recent_sign_in
+from portal.http.messages import translated
+from portal.http.recent_sign_in import PASSWORD_FIELD, confirms_password
+from portal.services.people import accounts
+from portal.web.security import local_path, referring_path
+
+PATH_FIELD = "confirm_path"
+_OWN_FIELDS = {PASSWORD_FIELD, PATH_FIELD, "csrf_token"}
+_HELD = "held_form"
+_MAX_HELD_CHARACTERS = 2000  # Of a cookie of 4096 bytes that holds other things too.
+_WRONG_PASSWORD = N_("The password is wrong. Try again.")
+
+blueprint = APIBlueprint(
+    "confirming", __name__, enable_openapi=False, url_prefix="/account/confirm"
+)
+
+Answer = Response | str | tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """Another way to confirm: a button that posts the form to `url`."""
+
+    label: str
+    url: str
+
+
+methods: list[Callable[[], Method | None]] = []
+"""What offers other ways than the password, or None where the user does not have it."""
+
+
+@blueprint.get("")
+def show() -> Answer:
+    return _page(action=url_for("confirming.confirm"), path=_after(), fields=[])
+
+
+@blueprint.post("")
+@confirms_password
+def confirm() -> Answer:
+    try:
+        recent_sign_in.confirm_password(request.form.get(PASSWORD_FIELD, ""))
+    except WrongCredentials:
+        page = _page(action=url_for("confirming.confirm"), path=_after(), fields=[], is_wrong=True)
+        return page, 422
+    return redirect(_after() or url_for("account.show"), code=303)
+
+
+@blueprint.get("/resume")
+def resume() -> Answer:
+    """Offer to send the form that was held, after a method that left the portal."""
+    held = session.pop(_HELD, None)
+    if held is None:
+        return redirect(url_for("account.show"), code=303)
+    path, fields = held
+    if not fields:
+        return redirect(path, code=303)
+    return render_template("pages/confirmed.html", action=path, fields=fields)
+
+
+def hold() -> None:
+    """Keep the form of the confirmation page until the user is back at `resume`."""
+    path, fields = _after() or url_for("account.show"), _fields()
+    if sum(len(name) + len(value) for name, value in fields) > _MAX_HELD_CHARACTERS:
+        path, fields = url_for("account.show"), []
+    session[_HELD] = (path, fields)
+
+
+def ask(error: ReauthenticationRequired) -> tuple[str, int]:
+    """Return the page that asks to confirm the request at hand."""
+    if request.method == "GET":
+        return _page(action=url_for("confirming.confirm"), path=request.full_path, fields=[]), 403
+    page = _page(
+        action=request.full_path.rstrip("?"),
+        path=request.full_path.rstrip("?"),
+        fields=_fields(),
+        is_wrong=error.is_wrong,
+    )
+    return page, 422 if error.is_wrong else 403
+
+
+def _page(
+    *, action: str, path: str | None, fields: list[tuple[str, str]], is_wrong: bool = False
+) -> str:
+    return render_template(
+        "pages/confirm.html",
+        action=action,
+        path=path,
+        fields=fields,
+        error=translated(_WRONG_PASSWORD) if is_wrong else None,
+        has_password=accounts.has_password(context.services(), context.person()),
+        methods=[method for offer in methods if (method := offer()) is not None],
+        back=referring_path() or url_for("account.show"),
+    )
+
+
+def _fields() -> list[tuple[str, str]]:
+    """Return the fields of the form that was sent."""
+    return [
+        (name, value) for name, value in request.form.items(multi=True) if name not in _OWN_FIELDS
+    ]
+
+
+def _after() -> str | None:
+    return local_path(request.values.get(PATH_FIELD) or request.args.get("next"))

@@ -3,7 +3,7 @@
 ::
 
     PortalError
-    ├── MalformedRequest 400
+    ├── MalformedRequest 400: UntrustedHost
     ├── NotSignedIn 401: WrongCredentials, InvalidToken (UnknownSubject)
     ├── Forbidden 403: InsufficientScope, NeedsSession, CsrfFailed
     ├── NotFound 404: NoSuchAccount, NoSuchModel
@@ -73,6 +73,13 @@ class PortalError(Exception):
 class MalformedRequest(PortalError):
     code, status = "malformed_request", 400
     message = N_("Bad request: %(reason)s.")
+
+
+class UntrustedHost(MalformedRequest):
+    code = "untrusted_host"
+    message = N_("This portal does not answer to the name “%(host)s”. Use the address that your "
+                 "administrator gave you. Administrators: add the name to PORTAL_TRUSTED_HOSTS, or "
+                 "set PORTAL_PUBLIC_URL.")  # fmt: skip
 
 
 class NotSignedIn(PortalError):

@@ -30,7 +30,7 @@ from portal.errors import (
     RequestTooLarge,
     Unavailable,
 )
-from portal.http import clients, cookies
+from portal.http import clients, cookies, hosts
 from portal.observability import tracing
 from portal.services import Services, audit
 from portal.services.people import tokens
@@ -74,6 +74,7 @@ def init_app(app: Flask, services: Services) -> None:
     # Who someone is stands in their token; flask-login must not keep a second copy.
     login_manager.session_protection = None
     app.before_request(_name_request)
+    app.before_request(hosts.check_host)
     app.before_request(_bound_body)
     app.before_request(_refuse_nul)
     app.after_request(_finish_request)

@@ -29,7 +29,12 @@ def _type_words(field: FieldInfo) -> str:
     if text.startswith("Literal["):
         text = ", ".join(f"`{word.strip(chr(39))}`" for word in text[8:-1].split(", "))
     text = text.replace(" | None", "").replace("SecretStr", "secret text")
-    text = {"str": "text", "int": "whole number", "pathlib.Path": "path"}.get(text, text)
+    text = {
+        "str": "text",
+        "tuple[str, ...]": "names",
+        "int": "whole number",
+        "pathlib.Path": "path",
+    }.get(text, text)
     limits = [f"{type(m).__name__.lower()} {next(iter(vars_of(m)))}" for m in field.metadata]
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "minlen": "length ≥"}
     spoken = [f"{signs[k]} {v}" for k, v in (item.split(" ", 1) for item in limits) if k in signs]
@@ -58,7 +63,9 @@ def settings_page() -> str:
         "|---|---|---|---|",
     ]
     for name, field in _fields(Settings):
-        default = "unset" if field.default is None else f"`{field.default}`".replace("True", "true")
+        default = (
+            "unset" if field.default in (None, ()) else f"`{field.default}`".replace("True", "true")
+        )
         default = default.replace("False", "false")
         lines.append(f"| `{name}` | {_type_words(field)} | {default} | {field.description} |")
     return "\n".join(lines) + "\n"

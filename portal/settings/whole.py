@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     YamlConfigSettingsSource,
@@ -25,6 +27,7 @@ from portal.settings.web import RateLimitSettings, WebSettings
 
 # For sign-ins, which wait apart, and for files and /health, which never wait.
 _SPARE_THREADS = 28
+_HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|[0-9a-f:]*:[0-9a-f:.]*")
 
 
 def environment_name(path: tuple[str, ...]) -> str:
@@ -88,7 +91,14 @@ class Settings(BaseSettings):
     )
     public_url: str = Field(
         "http://127.0.0.1:8000",
-        description="where people open the portal; addresses that leave it begin with it",
+        description="where people open the portal: links in invitations and for AI clients begin "
+        "with it; unset: invitations use the address that the administrator came by",
+    )
+    trusted_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="other names that people may open the portal by, with commas between them; "
+        "`.example.org` means all names that end so. The host of PORTAL_PUBLIC_URL, localhost and "
+        "the addresses that the portal listens on always count",
     )
     trusted_proxies: int = Field(
         0, ge=0, le=10, description="proxies in front whose X-Forwarded-* headers count"
@@ -121,6 +131,20 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     chroma: ChromaSettings = ChromaSettings()
 
+    @field_validator("trusted_hosts", mode="before")
+    @classmethod
+    def _split_hosts(cls, value: object) -> object:
+        return value.split(",") if isinstance(value, str) else value
+
+    @field_validator("trusted_hosts")
+    @classmethod
+    def _are_host_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        names = tuple(name.strip().lower() for name in value if name.strip())
+        for name in names:
+            if not _HOST_NAME.fullmatch(name):
+                raise ValueError("host names such as portal.example.org, without scheme and port")
+        return names
+
     @field_validator("public_url")
     @classmethod
     def _begins_addresses(cls, value: str) -> str:
@@ -128,6 +152,11 @@ class Settings(BaseSettings):
         if parts.query or parts.fragment:
             raise ValueError("an address without ? and #")
         return value.rstrip("/")
+
+    @property
+    def has_public_url(self) -> bool:
+        """Whether the operator has said where people open the portal."""
+        return "public_url" in self.model_fields_set
 
     @property
     def web_process_threads(self) -> int:

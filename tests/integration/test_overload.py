@@ -147,7 +147,7 @@ def test_who_sends_slowly_holds_no_place(make_services: Callable[..., Services])
             is_read.clear()
             with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
                 head = (
-                    f"POST {path} HTTP/1.1\r\nHost: portal\r\nContent-Type: application/json\r\n"
+                    f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                     f"Connection: close\r\nContent-Length: {len(body)}\r\n{headers}\r\n"
                 )
                 connection.sendall((head + body[:-1]).encode())

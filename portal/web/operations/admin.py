@@ -10,7 +10,7 @@ from flask import redirect, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal.http import context
+from portal.http import context, hosts
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents import quotas
 from portal.services.operations import health
@@ -34,7 +34,7 @@ def show() -> Answer:
 def invite() -> Answer:
     invitation = invitations.invite(context.services(), context.person())
     # The link is shown in this one response and never again, hence no redirect.
-    link = url_for("sign_in.show_invitation", token=invitation.secret, _external=True)
+    link = hosts.external_url(url_for("sign_in.show_invitation", token=invitation.secret))
     return _page(invitation=invitation, invitation_link=link)
 
 

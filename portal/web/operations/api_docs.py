@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from apiflask import APIBlueprint, APIFlask
-from flask import current_app, render_template, request
+from flask import current_app, render_template
 from markupsafe import Markup
 
-from portal.http import context
+from portal.http import context, hosts
 from portal.web.i18n import language
 from portal.web.operations import api_reference
 
@@ -23,7 +23,7 @@ blueprint = APIBlueprint("api_docs", __name__, enable_openapi=False)
 @context.public
 def show() -> str:
     return render_template(
-        "pages/api_docs.html", reference=_reference(), portal_url=request.host_url.rstrip("/")
+        "pages/api_docs.html", reference=_reference(), portal_url=hosts.public_url()
     )
 
 

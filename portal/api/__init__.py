@@ -18,7 +18,7 @@ from portal.api.documents import (
     revisions,
     selection,
 )
-from portal.api.operations import ops
+from portal.api.operations import audit, ops
 from portal.api.people import auth, personal_tokens
 from portal.api.search import chunk_search, semantic
 from portal.http import context
@@ -37,6 +37,7 @@ BLUEPRINTS = (
     documents_v1.blueprint,
     semantic.blueprint,
     ops.blueprint,
+    audit.blueprint,
 )
 
 # Everything under these is for programs: errors there are JSON.

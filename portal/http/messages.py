@@ -71,6 +71,8 @@ TEMPLATES = (
     N_("send the document as multipart form data, in `file`"),
     N_("Idempotency-Key has 1 to %(most)s characters"),
     N_("the language must be zh-CN or en"),
+    N_("there is no such event"),
+    N_("a date must be written like 2026-01-31"),
     N_("only a failed document can be retried"),
     N_("the document is already being processed"),
     N_("unknown encoding; see the documentation for the list"),

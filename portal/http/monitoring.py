@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask, request
 from werkzeug.wsgi import ClosingIterator
 
-from portal.observability import metrics
+from portal.observability import metrics, tracing
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -49,9 +49,15 @@ class _Measured:
         try:
             answer = self._application(environ, start)
         except BaseException:
-            metrics.request_ended(method)
+            _end(method)
             raise
         finally:
             endpoint = str(environ.get(_ENDPOINT, metrics.UNMATCHED))
             metrics.request_answered(method, endpoint, status, time.perf_counter() - started)
-        return ClosingIterator(answer, lambda: metrics.request_ended(method))
+        return ClosingIterator(answer, lambda: _end(method))
+
+
+def _end(method: str) -> None:
+    metrics.request_ended(method)
+    # The server's own lines, such as of a malformed request that comes next, are not this one's.
+    tracing.end()

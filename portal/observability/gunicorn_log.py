@@ -12,7 +12,7 @@ from gunicorn.glogging import Logger
 
 from portal.errors import InvalidSetting
 from portal.observability.logs import configure_logs
-from portal.observability.redaction import REDACTED, is_private
+from portal.observability.redaction import REDACTED, escape_controls, is_private
 from portal.settings import load_settings
 
 # What a client sent instead of a request stands behind the kind of its mistake.
@@ -47,7 +47,9 @@ class GunicornLog(Logger):  # type: ignore[misc]  # Gunicorn ships no types.
         fields: dict[str, Any] = super().atoms(*given)
         fields["r"] = f"{fields['m']} {fields['U']} {fields['H']}"
         fields |= {name: value for name, value in _WITH_QUERY.items() if name in fields}
+        fields |= {name: REDACTED for name in fields if name.startswith("{") and is_private(name)}
+        # Of the request as it was decoded: %0d%0a in an address is a line break here.
         return {
-            name: REDACTED if name.startswith("{") and is_private(name) else value
+            name: escape_controls(value) if isinstance(value, str) else value
             for name, value in fields.items()
         }

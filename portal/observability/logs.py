@@ -5,15 +5,23 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from collections.abc import MutableMapping
 from types import TracebackType
 from typing import Any
 
 import structlog
 
-from portal.observability.redaction import redact, shorten_foreign, tell_exception
+from portal.observability.redaction import (
+    escape_controls,
+    escape_controls_in_json,
+    redact,
+    shorten_foreign,
+    tell_exception,
+)
 from portal.settings import Settings
 
 log = structlog.get_logger(__name__)
+_JSON = structlog.processors.JSONRenderer(ensure_ascii=False)
 
 
 def configure_logs(settings: Settings) -> None:
@@ -56,10 +64,26 @@ def configure_logs(settings: Settings) -> None:
 
 def _renderer(log_format: str) -> Any:
     if log_format == "json":
-        return structlog.processors.JSONRenderer(ensure_ascii=False)
-    return structlog.dev.ConsoleRenderer(
+        return _render_json
+    console = structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
+
+    def render(logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
+        # Before the renderer, which adds line breaks and colours of its own.
+        escaped = {
+            escape_controls(key): escape_controls(value, keep="\n" if key == "exception" else "")
+            if isinstance(value, str)
+            else value
+            for key, value in event.items()
+        }
+        return str(console(logger, name, escaped))
+
+    return render
+
+
+def _render_json(logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
+    return escape_controls_in_json(str(_JSON(logger, name, event)))
 
 
 def log_uncaught() -> None:

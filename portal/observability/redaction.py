@@ -48,6 +48,12 @@ _CODES = ("code", "sqlstate", "errno", "status_code")
 _LONGEST_CODE = 40
 _CODE = re.compile(r"[A-Za-z0-9_.-]+")
 _MOST_CAUSES = 10
+# C0, DEL and C1; marks, embeddings, overrides and isolates of direction; separators of lines and
+# paragraphs; halves of surrogate pairs, which cannot be encoded.
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
+_MAX_BYTE = 0xFF
 
 
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -70,6 +76,26 @@ def scrub(text: str) -> str:
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def escape_controls(text: str, *, keep: str = "") -> str:
+    """Return the text with control characters written out, except those in `keep`.
+
+    Line breaks forge log lines, ESC and C1 steer terminals, and bidirectional controls reorder
+    what a reader sees.
+    """
+    return _CONTROLS.sub(
+        lambda found: found[0] if found[0] in keep else _written_out(ord(found[0])), text
+    )
+
+
+def escape_controls_in_json(line: str) -> str:
+    """Return the same JSON with control characters written as JSON escapes."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+
+
+def _written_out(code: int) -> str:
+    return f"\\x{code:02x}" if code <= _MAX_BYTE else f"\\u{code:04x}"
 
 
 def _cleaned(value: Any) -> Any:

@@ -70,6 +70,12 @@ def begin(request_id: str, traceparent: str = "", tracestate: str = "") -> None:
     )
 
 
+def end() -> None:
+    """Forget the request: what this thread logs until the next one has no request's id."""
+    _current.set(None)
+    structlog.contextvars.clear_contextvars()
+
+
 def outgoing() -> dict[str, str]:
     """Headers for a call of another server; none outside of any request or job."""
     trace = _current.get()

@@ -7,12 +7,14 @@ import json
 import os
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from portal.errors import PortalError, ServerSetup
+from portal.observability.redaction import escape_controls
 
 if TYPE_CHECKING:
     from portal.domain.vector_collections import Distance
@@ -36,7 +38,8 @@ class OneLineErrors(click.Group):
         try:
             return super().invoke(ctx)
         except PortalError as error:
-            click.echo(f"portal: {error}", err=True)
+            message = escape_controls(str(error), keep="\n")
+            click.echo(f"portal: {message}", err=True)
             ctx.exit(1)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -47,6 +50,7 @@ class OneLineErrors(click.Group):
             if os.environ.get("PORTAL_LOG_LEVEL", "").lower() == "debug":
                 raise
             first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            first_line = escape_controls(first_line)
             click.echo(f"portal: {first_line} (PORTAL_LOG_LEVEL=debug shows all)", err=True)
             ctx.exit(1)
 
@@ -228,6 +232,28 @@ def unlink_user(ctx: click.Context, subject: str) -> None:
 
     was_linked = outside_accounts.unlink(_services(ctx), subject=subject)
     click.echo(f"unlinked {subject}" if was_linked else f"{subject} was not linked")
+
+
+@main.command()
+@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="From this day on (UTC).")
+@click.option("--event", help="Only this event, such as sign_in_failed.")
+@click.option("--csv", "as_csv", is_flag=True, help="As CSV, with every column.")
+@click.pass_context
+def audit(ctx: click.Context, since: datetime | None, event: str | None, as_csv: bool) -> None:
+    """Print the audit log: who did what, when and from where; latest first."""
+    from portal.domain.audit import AuditEvent, AuditFilter
+    from portal.processes.audit_lines import plain_lines
+    from portal.services.operations import audit_log
+
+    if event is not None and event not in set(AuditEvent):
+        raise click.BadParameter(f"one of {', '.join(AuditEvent)}", param_hint="--event")
+    chosen = AuditFilter(
+        event=AuditEvent(event) if event else None,
+        since=since.replace(tzinfo=UTC) if since else None,
+    )
+    entries = audit_log.read_all(_services(ctx), chosen)
+    for line in audit_log.csv_lines(entries) if as_csv else plain_lines(entries):
+        click.echo(line, nl=False)
 
 
 @main.command()

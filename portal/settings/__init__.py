@@ -15,7 +15,7 @@ from portal.settings.models import (
     EmbeddingSettings,
     RerankSettings,
 )
-from portal.settings.others import ChromaSettings, IngestSettings, McpSettings
+from portal.settings.others import AuditSettings, ChromaSettings, IngestSettings, McpSettings
 from portal.settings.page import settings_page
 from portal.settings.search import (
     DocumentWeights,
@@ -31,6 +31,7 @@ from portal.settings.whole import Settings, load_settings
 __all__ = [
     "DEFAULT_MODELS",
     "DEFAULT_RERANKER",
+    "AuditSettings",
     "ChatSettings",
     "ChromaSettings",
     "DocumentWeights",

@@ -9,6 +9,14 @@ from pydantic import Field
 from portal.settings.base import Section
 
 
+class AuditSettings(Section):
+    """The log of who did what (`/admin/audit`)."""
+
+    retention_days: int = Field(
+        365, ge=0, le=36500, description="days after which entries are deleted; 0: never"
+    )
+
+
 class IngestSettings(Section):
     """How documents are taken apart."""
 

@@ -20,7 +20,7 @@ from pydantic_settings import (
 from portal.errors import InvalidSetting
 from portal.settings.base import http_address
 from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
-from portal.settings.others import ChromaSettings, IngestSettings, McpSettings
+from portal.settings.others import AuditSettings, ChromaSettings, IngestSettings, McpSettings
 from portal.settings.search import SearchSettings
 from portal.settings.sign_in import JwtSettings
 from portal.settings.web import RateLimitSettings, WebSettings
@@ -130,6 +130,7 @@ class Settings(BaseSettings):
     ingest: IngestSettings = IngestSettings()
     mcp: McpSettings = McpSettings()
     chroma: ChromaSettings = ChromaSettings()
+    audit: AuditSettings = AuditSettings()
 
     @field_validator("trusted_hosts", mode="before")
     @classmethod

@@ -19,7 +19,14 @@ from portal.web.documents import (
     trash,
     uploads,
 )
-from portal.web.operations import admin, api_docs, job_pages, model_pages, search_settings
+from portal.web.operations import (
+    admin,
+    api_docs,
+    audit_pages,
+    job_pages,
+    model_pages,
+    search_settings,
+)
 from portal.web.people import account, confirming, notifications, preferences, sign_in
 from portal.web.search import pages
 
@@ -47,6 +54,7 @@ BLUEPRINTS = (
     job_pages.blueprint,
     model_pages.blueprint,
     search_settings.blueprint,
+    audit_pages.blueprint,
     api_docs.blueprint,
 )
 

@@ -10,7 +10,7 @@ from portal.domain.jobs import UNFINISHED
 from portal.services import Services
 from portal.services.documents import disk_space, idempotency, notifications, reanalysis, trash
 from portal.services.models import builds, calibrating
-from portal.services.operations import setup
+from portal.services.operations import audit_log, setup
 from portal.store.documents import jobs as job_store
 from portal.store.documents import queue
 from portal.store.people import sessions as session_store
@@ -29,10 +29,10 @@ _PURGE_S = 5.0
 
 def run(services: Services) -> None:
     """Requeue jobs and builds that the queue lost, and have vectors made where they are gone;
-    forget tokens that ended long ago, keys of requests and old notifications, and see that the
-    keyword index still answers: after a restart of the server an early one falls silent. A model
-    without constants of confidence gets them. What an older analyser made of the passages is made
-    anew bit by bit, and what lies in the trash for long is purged."""
+    forget tokens that ended long ago, keys of requests, old notifications and audit entries,
+    and see that the keyword index still answers: after a restart of the server an early one
+    falls silent. A model without constants of confidence gets them. What an older analyser made
+    of the passages is made anew bit by bit, and what lies in the trash for long is purged."""
     setup.heal_keyword_index(services)
     builds.requeue_lost(services)
     _requeue_lost(services)
@@ -45,6 +45,7 @@ def run(services: Services) -> None:
         )
     idempotency.forget_old(services)
     notifications.forget_old(services)
+    audit_log.delete_expired(services)
     disk_space.clear_left_behind(services.settings)
     calibrating.fit_if_due(services)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)

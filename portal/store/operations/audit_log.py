@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,8 +21,6 @@ from portal.domain.audit import (
 )
 from portal.store.cursors import latest_first
 from portal.store.models import AuditRow
-
-_ROWS_A_FETCH = 500
 
 
 def add_entry(
@@ -81,16 +79,6 @@ def list_entries(
         place=lambda entry: (entry.created_at, entry.id),
     )
     return AuditPage(entries, next_cursor)
-
-
-def stream_entries(
-    session: Session, chosen: AuditFilter, *, name_digest: str | None
-) -> Iterator[AuditEntry]:
-    """Yield all entries that match, latest first, a few hundred rows in memory at a time."""
-    statement = _matching(chosen, name_digest)
-    ordered = statement.order_by(AuditRow.created_at.desc(), AuditRow.id.desc())
-    for row in session.scalars(ordered.execution_options(yield_per=_ROWS_A_FETCH)):
-        yield _to_entry(row)
 
 
 def delete_before(session: Session, moment: datetime, *, limit: int) -> int:

@@ -1,0 +1,113 @@
+"""The audit log for programs, such as one that watches for attacks."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import AwareDatetime, Field
+
+from portal.api.schemas import CleanText, PageQuery, ResponseModel
+from portal.domain.audit import AuditEntry, AuditEvent, AuditFilter, Source, SubjectKind
+from portal.http import context
+from portal.services.operations import audit_log
+
+_TAG = {"name": "Administration", "description": "What administrators see and do."}
+
+blueprint = APIBlueprint("audit_api", __name__, url_prefix="/api/admin/audit", tag=_TAG)
+
+
+class AuditQuery(PageQuery):
+    event: AuditEvent | None = Field(None, description="only this event")
+    user: CleanText | None = Field(
+        None, max_length=100, description="only what this user did or had done to them, by name"
+    )
+    since: AwareDatetime | None = Field(None, description="from this moment on")
+    until: AwareDatetime | None = Field(None, description="before this moment")
+    limit: int = Field(50, ge=1, le=200, description="entries a page")
+
+
+class AuditActor(ResponseModel):
+    id: UUID
+    name: str = Field(description="at the time", examples=["ada"])
+
+
+class AuditSubject(ResponseModel):
+    kind: SubjectKind
+    id: str | None = Field(examples=["7d8e5f0c-3b53-5c0e-9a57-6f2f7a0c1b42"])
+    title: str | None = Field(description="name or title at the time")
+
+
+class AuditEntryModel(ResponseModel):
+    id: UUID
+    created_at: AwareDatetime
+    event: str = Field(description="one of the events that `event` takes", examples=["sign_in"])
+    source: Source
+    actor: AuditActor | None = Field(
+        description="null: the operator, a worker, or somebody who is not signed in"
+    )
+    subject: AuditSubject | None
+    address: str | None = Field(description="of the request", examples=["192.0.2.7"])
+    user_agent: str | None = Field(description="of the request", examples=["curl/8.5.0"])
+    request_id: str | None = Field(description="its `X-Request-ID`", examples=["c1f0a4…"])
+    name_digest: str | None = Field(
+        description="of a failed sign-in: a keyed digest of the name that was typed",
+        examples=[None],
+    )
+    details: dict[str, Any] = Field(examples=[{"kind": "browser"}])
+
+
+class AuditListResponse(ResponseModel):
+    entries: list[AuditEntryModel]
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
+
+
+@blueprint.get("")
+@blueprint.input(AuditQuery, location="query")
+@blueprint.output(AuditListResponse)
+@blueprint.doc(
+    summary="List the audit log",
+    description="Who did what to accounts, tokens, documents and settings, when and from where; "
+    "latest first. Administrators only.",
+)
+@context.for_administrators
+def list_audit_log(query_data: AuditQuery) -> AuditListResponse:
+    chosen = AuditFilter(
+        query_data.event, query_data.user or None, query_data.since, query_data.until
+    )
+    page = audit_log.list_entries(
+        context.services(),
+        context.person(),
+        chosen,
+        cursor=query_data.cursor,
+        limit=query_data.limit,
+    )
+    return AuditListResponse(
+        entries=[_model(entry) for entry in page.entries], next_cursor=page.next_cursor
+    )
+
+
+def _model(entry: AuditEntry) -> AuditEntryModel:
+    has_actor = entry.actor_id is not None
+    return AuditEntryModel.model_validate(
+        {
+            "id": entry.id,
+            "created_at": entry.created_at,
+            "event": entry.event,
+            "source": entry.source,
+            "actor": {"id": entry.actor_id, "name": entry.actor_name} if has_actor else None,
+            "subject": {
+                "kind": entry.subject_kind,
+                "id": entry.subject_id,
+                "title": entry.subject_title,
+            }
+            if entry.subject_kind
+            else None,
+            "address": entry.address,
+            "user_agent": entry.user_agent,
+            "request_id": entry.request_id,
+            "name_digest": entry.name_digest,
+            "details": dict(entry.details),
+        }
+    )

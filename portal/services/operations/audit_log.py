@@ -1,0 +1,112 @@
+"""Reading the audit log: pages of it, all of it as CSV, and how long it is kept."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import unicodedata
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from portal.domain.audit import AuditEntry, AuditFilter, AuditPage
+from portal.domain.people import Person, require_admin
+from portal.services import Services, audit
+from portal.store.operations import audit_log as audit_store
+
+EVERYTHING = AuditFilter()
+COLUMNS = (
+    *("time", "event", "source", "actor_id", "actor", "address", "user_agent", "request_id"),
+    *("name_digest", "subject_kind", "subject_id", "subject", "details"),
+)
+
+_ENTRIES_A_PAGE = 500
+_DELETED_AT_ONCE = 5000
+# Programs that open CSV files take cells that begin so for formulas.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def list_entries(
+    services: Services,
+    person: Person,
+    chosen: AuditFilter = EVERYTHING,
+    *,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> AuditPage:
+    """Return a page of the audit log, latest first. Administrators only. Raises MalformedRequest
+    on a bad cursor."""
+    require_admin(person)
+    return _page(services, chosen, cursor, limit)
+
+
+def export_csv(
+    services: Services, person: Person, chosen: AuditFilter = EVERYTHING
+) -> Iterator[str]:
+    """Return the lines of a CSV file of all entries that match. Administrators only."""
+    require_admin(person)
+    return csv_lines(read_all(services, chosen))
+
+
+def read_all(services: Services, chosen: AuditFilter = EVERYTHING) -> Iterator[AuditEntry]:
+    """Yield all entries that match, latest first, for the operator on the command line.
+
+    Page by page: a reader who takes long holds neither a transaction nor a connection.
+    """
+    cursor: str | None = None
+    while True:
+        page = _page(services, chosen, cursor, _ENTRIES_A_PAGE)
+        yield from page.entries
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def csv_lines(entries: Iterator[AuditEntry]) -> Iterator[str]:
+    """Yield a header and a line for each entry."""
+    yield _line(COLUMNS)
+    for entry in entries:
+        details = json.dumps(entry.details, ensure_ascii=False) if entry.details else ""
+        values = (
+            *(entry.created_at.astimezone(UTC).isoformat(), entry.event, entry.source),
+            *(entry.actor_id, entry.actor_name, entry.address, entry.user_agent),
+            *(entry.request_id, entry.name_digest, entry.subject_kind, entry.subject_id),
+            *(entry.subject_title, details),
+        )
+        yield _line(tuple("" if value is None else str(value) for value in values))
+
+
+def _line(values: tuple[str, ...]) -> str:
+    written = io.StringIO()
+    csv.writer(written).writerow(_plain(value) for value in values)
+    return written.getvalue()
+
+
+def _plain(value: str) -> str:
+    """A cell that is shown as text: one line, no formula."""
+    shown = "".join(
+        " " if unicodedata.category(character) == "Cc" else character for character in value
+    )
+    return f"'{shown}" if value.startswith(_FORMULA_STARTS) else shown
+
+
+def delete_expired(services: Services, *, now: datetime | None = None) -> int:
+    """Delete entries that are older than the settings say; return how many."""
+    days = services.settings.audit.retention_days
+    if not days:
+        return 0
+    before, count = (now or datetime.now(UTC)) - timedelta(days=days), 0
+    while True:
+        with services.database.begin() as session:
+            deleted = audit_store.delete_before(session, before, limit=_DELETED_AT_ONCE)
+        count += deleted
+        if deleted < _DELETED_AT_ONCE:
+            return count
+
+
+def _page(services: Services, chosen: AuditFilter, cursor: str | None, limit: int) -> AuditPage:
+    digest = audit.digest_name(services.secret_key, chosen.user) if chosen.user else None
+    with services.database.read() as session:
+        return audit_store.list_entries(
+            session, chosen, name_digest=digest, cursor=cursor, limit=limit
+        )

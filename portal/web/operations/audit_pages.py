@@ -1,0 +1,119 @@
+"""The audit log as administrators read it: filtered, page by page, and as a CSV file."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+
+from apiflask import APIBlueprint
+from flask import Response, render_template, request, stream_with_context
+
+from portal.domain.audit import AuditEvent, AuditFilter
+from portal.errors import N_, InvalidInput
+from portal.http import context
+from portal.services.operations import audit_log
+
+PAGE_SIZE = 50
+# Without it spreadsheets take UTF-8 for the encoding of the country.
+_BYTE_ORDER_MARK = "\ufeff"
+_MAX_NAME_CHARACTERS = 100
+
+EVENT_WORDS = {
+    AuditEvent.SIGN_IN: N_("Signed in"),
+    AuditEvent.SIGN_IN_FAILED: N_("Sign-in failed"),
+    AuditEvent.SIGN_OUT: N_("Signed out"),
+    AuditEvent.SESSION_ENDED: N_("Session ended"),
+    AuditEvent.NEW_DEVICE: N_("New device"),
+    AuditEvent.TOKEN_CREATED: N_("Token created"),
+    AuditEvent.TOKEN_REVOKED: N_("Token revoked"),
+    AuditEvent.INVITATION_CREATED: N_("Invitation created"),
+    AuditEvent.INVITATION_USED: N_("Invitation used"),
+    AuditEvent.USER_CREATED: N_("User created"),
+    AuditEvent.USER_DISABLED: N_("User disabled"),
+    AuditEvent.USER_ENABLED: N_("User enabled"),
+    AuditEvent.USER_DELETED: N_("User deleted"),
+    AuditEvent.ROLE_CHANGED: N_("Role changed"),
+    AuditEvent.PASSWORD_CHANGED: N_("Password changed"),
+    AuditEvent.PASSWORD_RESET: N_("Password reset"),
+    AuditEvent.SECOND_FACTOR_ADDED: N_("Second factor added"),
+    AuditEvent.SECOND_FACTOR_REMOVED: N_("Second factor removed"),
+    AuditEvent.RECOVERY_CODE_USED: N_("Recovery code used"),
+    AuditEvent.OIDC_LINKED: N_("External account linked"),
+    AuditEvent.OIDC_UNLINKED: N_("External account unlinked"),
+    AuditEvent.VISIBILITY_CHANGED: N_("Visibility changed"),
+    AuditEvent.DOCUMENT_PURGED: N_("Document permanently deleted"),
+    AuditEvent.SETTINGS_CHANGED: N_("Setting changed"),
+    AuditEvent.MODEL_SWITCHED: N_("Embedding model switched"),
+    AuditEvent.MODEL_DROPPED: N_("Embedding model deleted"),
+    AuditEvent.BACKUP_TAKEN: N_("Backup taken"),
+    AuditEvent.BACKUP_RESTORED: N_("Backup restored"),
+}
+SOURCE_WORDS = {"web": N_("Web"), "command_line": N_("Command line"), "worker": N_("Worker")}
+
+blueprint = APIBlueprint("admin_audit", __name__, enable_openapi=False, url_prefix="/admin/audit")
+
+
+@blueprint.get("")
+@context.for_administrators
+def show() -> str:
+    page = audit_log.list_entries(
+        context.services(),
+        context.person(),
+        _filter(),
+        cursor=request.args.get("cursor") or None,
+        limit=PAGE_SIZE,
+    )
+    retention_days = context.services().settings.audit.retention_days
+    return render_template(
+        "pages/audit.html",
+        page=page,
+        chosen=_as_sent(),
+        event_words=EVENT_WORDS,
+        source_words=SOURCE_WORDS,
+        is_filtered=any(_as_sent().values()),
+        retention_days=retention_days,
+    )
+
+
+@blueprint.get("/export.csv")
+@context.for_administrators
+def export() -> Response:
+    lines = audit_log.export_csv(context.services(), context.person(), _filter())
+    response = Response(
+        stream_with_context(chain([_BYTE_ORDER_MARK], lines)),
+        content_type="text/csv; charset=utf-8",
+    )
+    response.headers["Content-Disposition"] = 'attachment; filename="audit-log.csv"'
+    return response
+
+
+def _as_sent() -> dict[str, str | None]:
+    """The filter as the form sent it, for the form and for links; None for what is empty."""
+    names = ("event", "user", "since", "until")
+    return {name: request.args.get(name, "").strip() or None for name in names}
+
+
+def _filter() -> AuditFilter:
+    """Raises InvalidInput."""
+    sent = _as_sent()
+    event, user = sent["event"], sent["user"]
+    if event is not None and event not in set(AuditEvent):
+        raise InvalidInput(reason="there is no such event")
+    until = _day(sent["until"])
+    return AuditFilter(
+        event=AuditEvent(event) if event else None,
+        user=user[:_MAX_NAME_CHARACTERS] if user else None,
+        since=_day(sent["since"]),
+        # The day itself counts.
+        until=until + timedelta(days=1) if until else None,
+    )
+
+
+def _day(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        # The last day that there is has none after it.
+        return min(datetime.strptime(text, "%Y-%m-%d"), datetime(9999, 12, 30)).replace(tzinfo=UTC)  # noqa: DTZ001, DTZ007
+    except ValueError as error:
+        raise InvalidInput(reason="a date must be written like 2026-01-31") from error

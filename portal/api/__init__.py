@@ -19,13 +19,14 @@ from portal.api.documents import (
     selection,
 )
 from portal.api.operations import audit, ops
-from portal.api.people import auth, personal_tokens
+from portal.api.people import auth, personal_tokens, sessions
 from portal.api.search import chunk_search, semantic
 from portal.http import context
 
 BLUEPRINTS = (
     auth.blueprint,
     personal_tokens.blueprint,
+    sessions.blueprint,
     knowledge.blueprint,
     revisions.blueprint,
     jobs.blueprint,

@@ -1,8 +1,9 @@
-"""What a person is told of unasked: that their documents are ready, or have failed."""
+"""What users are notified of: their documents are ready or failed, a new device signed in."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -18,10 +19,11 @@ MOST_UNREAD_COUNTED = 100
 
 
 class NotificationKind(StrEnum):
-    """How preparing a document ended."""
+    """What a notification is about: how preparing a document ended, or a sign-in."""
 
     READY = "ready"
     FAILED = "failed"
+    NEW_DEVICE = "new_device"
 
 
 class Beside(StrEnum):
@@ -34,7 +36,8 @@ class Beside(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """How preparing a document ended; `title` is the document's as it is now.
+    """How preparing a document ended; `title` is the document's as it is now. A new device has no
+    document and job, and its `details` are `program`, `platform` and `address`.
 
     `failure` says why it failed, `beside` that text from before is still searched. `warnings`
     say what of it could not be read. `read_at` is None until the person opened it or said so.
@@ -42,14 +45,15 @@ class Notification:
 
     id: UUID
     kind: NotificationKind
-    document_id: UUID
-    job_id: UUID
-    title: str
+    document_id: UUID | None
+    job_id: UUID | None
+    title: str | None
     failure: Failure | None
     beside: Beside | None
     warnings: tuple[str, ...]
     created_at: datetime
     read_at: datetime | None
+    details: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

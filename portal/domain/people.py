@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from portal.domain.devices import Device
 from portal.errors import Forbidden
 
 
@@ -47,6 +48,9 @@ class Person:
     is_admin: bool
     language: str | None = None
     preferred_domain: str | None = None
+    device_known_since: datetime | None = field(default=None, compare=False)
+    """When the device of this session was first used; None where that is not known. A notice of a
+    new device is not for that device to read."""
 
 
 def require_admin(person: Person) -> None:
@@ -115,6 +119,21 @@ class AuthenticatedSession:
     kind: SessionKind
     authenticated_at: datetime
     methods: tuple[SignInMethod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One live session, as its user sees it in a list."""
+
+    id: UUID
+    kind: SessionKind
+    device: Device
+    address: str | None
+    created_at: datetime
+    last_used_at: datetime
+    expires_at: datetime
+    methods: tuple[SignInMethod, ...]
+    is_current: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,14 @@ from portal.web.operations import (
     model_pages,
     search_settings,
 )
-from portal.web.people import account, confirming, notifications, preferences, sign_in
+from portal.web.people import (
+    account,
+    confirming,
+    notifications,
+    preferences,
+    sessions,
+    sign_in,
+)
 from portal.web.search import pages
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -50,6 +57,7 @@ BLUEPRINTS = (
     trash.blueprint,
     account.blueprint,
     confirming.blueprint,
+    sessions.blueprint,
     admin.blueprint,
     job_pages.blueprint,
     model_pages.blueprint,

@@ -13,6 +13,7 @@ from flask_babel import format_date, format_decimal, format_time, gettext
 from lucide.jinja import lucide
 from markupsafe import Markup
 
+from portal.domain.devices import Device
 from portal.domain.documents import MediaType
 from portal.domain.search import Span
 from portal.errors import N_
@@ -36,6 +37,7 @@ STATUS_ICONS = {
     "processing": "loader-circle",
     "ready": "circle-check",
     "failed": "circle-alert",
+    "new_device": "monitor-smartphone",
 }
 SOURCE_WORDS = {
     "hybrid": N_("Words and meaning"),
@@ -108,6 +110,16 @@ def icon(name: str, size: int = 20) -> Markup:
     return Markup(lucide(name, size=size, stroke_width=1.75, **ICON_ATTRIBUTES))  # noqa: S704
 
 
+def device_words(device: Device) -> str:
+    """Name a device, such as “Firefox on Linux”."""
+    if device.program and device.platform:
+        words = gettext(
+            "%(program)s on %(platform)s", program=device.program, platform=device.platform
+        )
+        return str(words)
+    return device.program or device.platform or str(gettext("Unknown device"))
+
+
 def init_app(app: Flask) -> None:
     app.jinja_env.filters.update(
         file_size=file_size,
@@ -122,6 +134,7 @@ def init_app(app: Flask) -> None:
 def _globals() -> dict[str, Any]:
     return {
         "icon": icon,
+        "device_words": device_words,
         "translated": messages.translated,
         "segments": segments,
         "status_word": lambda status: gettext(STATUS_WORDS[status]),

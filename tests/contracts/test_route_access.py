@@ -105,6 +105,12 @@ ROWS: dict[str, Row] = {
     "account.change_password": Row(
         PEOPLE, 422, WRITE, form(current="wrong", new="x", new_again="y")
     ),
+    "sessions.show": Row(PEOPLE, 200),
+    "sessions.end": Row(OWN, 303, WRITE),
+    "sessions.end_others": Row(PEOPLE, 303, WRITE),
+    "sessions_api.list_sessions": Row(PEOPLE, 200),
+    "sessions_api.end_session": Row(OWN, 204, WRITE),
+    "sessions_api.end_others": Row(PEOPLE, 204, WRITE),
     "confirming.show": Row(PEOPLE, 200),
     "confirming.confirm": Row(PEOPLE, 303, WRITE, form(confirm_password=PASSWORD)),
     "confirming.resume": Row(PEOPLE, 303),
@@ -252,7 +258,7 @@ ROWS: dict[str, Row] = {
 # What a request may be about.
 OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
-    *("token_id", "user_id", "notification_id"),
+    *("token_id", "user_id", "notification_id", "session_id"),
 }
 # What the answers to a stranger and about nothing may differ in.
 _VARIABLE = re.compile(
@@ -329,6 +335,10 @@ class World:
                 self.portal.services, self.ada, name="script", ttl_s=600
             )
             made["token_id"] = token.id
+        if "session_id" in names:
+            token = self.portal.token(self.ada)
+            found = tokens.authenticate(self.portal.services, token).session
+            made["session_id"] = found.id if found else None
         if "user_id" in names:
             made["user_id"] = self.portal.person(f"person {next(self.numbers)}").id
         return made
@@ -541,6 +551,10 @@ LEADS_TO_CHANGES = {"documents.confirm_delete"}
 NEEDS_SESSION = {
     "account.change_password",
     "auth_api.confirm",
+    "sessions.end",
+    "sessions.end_others",
+    "sessions_api.end_session",
+    "sessions_api.end_others",
     "confirming.confirm",
     "account.create_token",
     "account.revoke_token",

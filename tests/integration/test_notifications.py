@@ -31,7 +31,7 @@ from portal.store.documents import notifications as notification_store
 from tests.conftest import Portal
 from tests.factories import upload
 
-READY, FAILED = NotificationKind
+READY, FAILED = NotificationKind.READY, NotificationKind.FAILED
 HTMX = {"HX-Request": "true"}
 
 
@@ -149,7 +149,7 @@ def test_failing_beside_a_text_is_told_as_such_and_unseen_ones_stay_unread(
     headers = portal.headers()
     page = client.get("/notifications", headers=headers).get_data(as_text=True)
     assert "The new version of “policy” could not be read." in page
-    assert "“policy” has failed." in page
+    assert "“policy” failed." in page
 
     # What comes while one looks at the list is not read with it.
     late = listed(portal)[0]
@@ -238,7 +238,7 @@ def test_two_pages_at_once_tell_each_thing_once(portal: Portal, client: FlaskCli
     many, failed = messages(answer)
     assert many == "4 documents are ready."
     assert 'href="/notifications">All notifications</a>' in answer.get_data(as_text=True)
-    assert failed.startswith("“bl&lt;a&gt;nk” has failed. ")
+    assert failed.startswith("“bl&lt;a&gt;nk” failed. ")
     again = client.post("/notifications/tell", headers=headers | HTMX)
     assert (again.status_code, again.get_data()) == (204, b"")
     assert 'hx-post="/notifications/tell"' not in client.get("/search", headers=headers).get_data(

@@ -25,15 +25,28 @@ class NotificationQuery(PageQuery):
     limit: int = Field(50, ge=1, le=200, description="notifications a page")
 
 
+class NewDeviceModel(ResponseModel):
+    program: str | None = Field(examples=["Firefox"])
+    platform: str | None = Field(examples=["Linux"])
+    address: str | None = Field(examples=["192.0.2.1"])
+
+
 class NotificationModel(ResponseModel):
     id: UUID
     kind: NotificationKind = Field(
-        description="`ready`: it can be searched. `failed`: see `error` and `beside`",
+        description="`ready`: it can be searched. `failed`: see `error` and `beside`. "
+        "`new_device`: see `device`",
         examples=[NotificationKind.READY],
     )
-    document_id: UUID
-    job_id: UUID
-    title: str = Field(description="of the document, as it is now")
+    document_id: UUID | None = Field(description="null: not about a document")
+    job_id: UUID | None = Field(description="null: not about a document")
+    title: str | None = Field(
+        description="of the document, as it is now; null: not about a document",
+        examples=["Leave policy"],
+    )
+    device: NewDeviceModel | None = Field(
+        description="of `new_device`: what signed in, and from where", examples=[None]
+    )
     beside: Beside | None = Field(
         description="of one that failed: what failed beside a text that is still searched, a new "
         "`version` of the document or a `reread`; null: there is no text",
@@ -106,4 +119,6 @@ def mark_read(json_data: ReadBody) -> ReadResponse:
 def _model(item: Notification) -> NotificationModel:
     same = {name: getattr(item, name, None) for name in NotificationModel.model_fields}
     words = {"warnings": [translated(warning) for warning in item.warnings]}
-    return NotificationModel.model_validate(same | words | {"error": FailureModel.of(item.failure)})
+    device = NewDeviceModel(**item.details) if item.details else None
+    more = {"error": FailureModel.of(item.failure), "device": device}
+    return NotificationModel.model_validate(same | words | more)

@@ -8,18 +8,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
+from portal.domain.devices import parse_device
 from portal.domain.people import (
     Client,
     Person,
     PersonalToken,
     Scope,
     SessionKind,
+    SessionSummary,
     SignedIn,
     SignInMethod,
     StartedSession,
     TokenKind,
     TokenPair,
     VerifiedUser,
+    require_admin,
     with_lesser,
 )
 from portal.errors import Forbidden, NeedsSession, NotFound, WrongCredentials
@@ -32,10 +35,12 @@ from portal.services.people.accounts import (
     verified,
     verify_password,
 )
-from portal.store.models import TokenRow
+from portal.store.documents import notifications as notification_store
+from portal.store.models import SessionRow, TokenRow, UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import sessions as session_store
 from portal.store.people import tokens as token_store
+from portal.store.session import Session
 
 _MAX_USER_AGENT_CHARACTERS = 300
 _OPERATOR = Client()
@@ -64,12 +69,14 @@ def start_session(
         row = account_store.lock_user(session, user.id)
         if row is None or row.disabled_at or credentials_digest(row) != user.credentials:
             raise WrongCredentials
+        device = None if kind is SessionKind.COMMAND_LINE else _device_digest(client)
         session_id = session_store.add_session(
             session,
             user_id=user.id,
             kind=kind,
             methods=methods,
             client=client,
+            device_sha256=device,
             expires_at=datetime.now(UTC) + timedelta(seconds=life_s),
         ).id
         audit.record(
@@ -79,8 +86,8 @@ def start_session(
             subject=Subject(SubjectKind.SESSION, session_id),
             details={"kind": kind.value, "methods": [method.value for method in methods]},
         )
-        if kind is not SessionKind.COMMAND_LINE:
-            session_store.remember_device(session, user.id, _device_digest(client))
+        if device is not None:
+            _note_device(session, row, device, client)
         if kind is SessionKind.API:
             pair = tokens.issue_pair(services, session, user_id=user.id, family_id=session_id)
             return StartedSession(
@@ -95,6 +102,20 @@ def start_session(
             family_id=session_id,
         )
         return StartedSession(session_id, access_token, life_s)
+
+
+def _note_device(session: Session, user: UserRow, digest: bytes, client: Client) -> None:
+    """Remember the device of a sign-in. Tell the user of a new one, except at their very first
+    sign-in."""
+    is_first = user.last_seen_at is None and not session_store.has_devices(session, user.id)
+    if not session_store.remember_device(session, user.id, digest) or is_first:
+        return
+    device = parse_device(client.user_agent)
+    found = {"program": device.program, "platform": device.platform, "address": client.address}
+    notification_store.add_new_device(session, user.id, found)
+    audit.record(
+        session, AuditEvent.NEW_DEVICE, actor=user, subject=audit.user(user), details=found
+    )
 
 
 def _device_digest(client: Client) -> bytes:
@@ -136,6 +157,68 @@ def renew_authentication(services: Services, signed_in: SignedIn, *, method: Sig
     methods = dict.fromkeys((*signed_in.session.methods, method))
     with services.database.begin() as session:
         session_store.renew_authentication(session, signed_in.session.id, methods=methods)
+
+
+def list_sessions(services: Services, signed_in: SignedIn) -> tuple[SessionSummary, ...]:
+    """List the live sessions of the user who asks, last used first."""
+    current = signed_in.session.id if signed_in.session else None
+    with services.database.read() as session:
+        rows = session_store.list_sessions(session, signed_in.person.id)
+        return tuple(_summary(row, current) for row in rows)
+
+
+def _summary(row: SessionRow, current: UUID | None) -> SessionSummary:
+    return SessionSummary(
+        id=row.id,
+        kind=SessionKind(row.kind),
+        device=parse_device(row.user_agent),
+        address=row.address,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+        expires_at=row.expires_at,
+        methods=tuple(map(SignInMethod, row.methods)),
+        is_current=row.id == current,
+    )
+
+
+def end_session(services: Services, person: Person, session_id: UUID) -> None:
+    """End one of a user's own sessions. Raises NotFound."""
+    with services.database.begin() as session:
+        if not session_store.end_sessions(session, person.id, only=session_id):
+            raise NotFound
+        subject = Subject(SubjectKind.SESSION, session_id)
+        audit.record(session, AuditEvent.SESSION_ENDED, actor=person, subject=subject)
+
+
+def end_other_sessions(services: Services, signed_in: SignedIn) -> int:
+    """End all sessions of a user but the one that asks. Return how many."""
+    current = signed_in.session.id if signed_in.session else None
+    person = signed_in.person
+    with services.database.begin() as session:
+        ended = session_store.end_sessions(session, person.id, all_but=current)
+        _record_ended(session, person, audit.user(person), ended)
+        return ended
+
+
+def end_sessions_of(services: Services, person: Person, user_id: UUID) -> int:
+    """End all sessions of another user; their personal tokens stay. Administrators only. Return how
+    many. Raises NotFound."""
+    require_admin(person)
+    with services.database.begin() as session:
+        user = account_store.get_user(session, user_id)
+        if user is None:
+            raise NotFound
+        ended = session_store.end_sessions(session, user_id)
+        _record_ended(session, person, audit.user(user), ended)
+        return ended
+
+
+def _record_ended(session: Session, actor: Person, subject: Subject, ended: int) -> None:
+    if ended:
+        details = {"sessions": ended}
+        audit.record(
+            session, AuditEvent.SESSION_ENDED, actor=actor, subject=subject, details=details
+        )
 
 
 def sign_out(services: Services, signed_in: SignedIn) -> None:

@@ -139,6 +139,7 @@ def _signed_in(
     row: TokenRow,
     user: UserRow,
     started: SessionRow | None = None,
+    device_known_since: datetime | None = None,
     *,
     is_admin: bool | None = None,
     address: str | None = None,
@@ -153,7 +154,11 @@ def _signed_in(
     may_administer = person.is_admin if is_admin is None else is_admin
     return SignedIn(
         # A token that may not administer does not see what administrators see either.
-        person=replace(person, is_admin=may_administer and Scope.ADMIN in scopes),
+        person=replace(
+            person,
+            is_admin=may_administer and Scope.ADMIN in scopes,
+            device_known_since=device_known_since,
+        ),
         token_id=row.id,
         token_kind=TokenKind(row.kind),
         scopes=scopes,

@@ -1,12 +1,12 @@
 """Notifications: written with the end they tell of, shown once, kept for a while.
 
-Every one is of a document that its reader may see and that is not in the trash: of one that is they
-hear when it is restored.
+Those of documents are shown only while their reader may see the document and it is not in the
+trash. Those of new devices are not shown to the device that they are about, which may be a thief's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,9 @@ from sqlalchemy import (
     delete,
     func,
     literal,
+    or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
@@ -54,7 +56,12 @@ from portal.store.models import (
 _JOBS_LOOKED_AT = 500
 _COLUMNS = (
     *(NotificationRow.id, NotificationRow.kind, NotificationRow.document_id),
-    *(NotificationRow.job_id, DocumentRow.title, NotificationRow.payload),
+    NotificationRow.job_id,
+    select(DocumentRow.title)
+    .where(DocumentRow.id == NotificationRow.document_id)
+    .scalar_subquery()
+    .label("title"),
+    NotificationRow.payload,
     *(NotificationRow.created_at, NotificationRow.read_at),
 )
 
@@ -94,6 +101,12 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     )
     columns = ["user_id", "kind", "document_id", "job_id", "attempt", "payload"]
     session.execute(insert(NotificationRow).from_select(columns, ending).on_conflict_do_nothing())
+
+
+def add_new_device(session: Session, user_id: UUID, device: Mapping[str, str | None]) -> None:
+    """Notify a user of a sign-in with a device that they have not used before."""
+    kind = NotificationKind.NEW_DEVICE.value
+    session.add(NotificationRow(user_id=user_id, kind=kind, payload={"device": dict(device)}))
 
 
 def state(session: Session, person: Person) -> NotificationState:
@@ -180,7 +193,9 @@ def mark_read(
     """Note that a person knows of these, or of all, or of all `until` a moment; those of others
     stay as they are."""
     statement = update(NotificationRow).where(
-        NotificationRow.user_id == person.id, NotificationRow.read_at.is_(None)
+        NotificationRow.user_id == person.id,
+        NotificationRow.read_at.is_(None),
+        _is_for_device(person),
     )
     if ids is not None:
         statement = statement.where(NotificationRow.id.in_(ids))
@@ -216,11 +231,31 @@ def _of(person: Person, *columns: Any) -> Select[Any]:
 
 
 def _is_shown(person: Person) -> ColumnElement[bool]:
+    shown_document = (
+        select(literal(1))
+        .where(
+            DocumentRow.id == NotificationRow.document_id,
+            DocumentRow.deleted_at.is_(None),
+            visible_to(person),
+        )
+        .correlate(NotificationRow)
+        .exists()
+    )
+    is_of_account = NotificationRow.kind == NotificationKind.NEW_DEVICE.value
     return and_(
         NotificationRow.user_id == person.id,
-        DocumentRow.id == NotificationRow.document_id,
-        DocumentRow.deleted_at.is_(None),
-        visible_to(person),
+        or_(is_of_account, shown_document),
+        _is_for_device(person),
+    )
+
+
+def _is_for_device(person: Person) -> ColumnElement[bool]:
+    """Keep notices of new devices from devices that were not known before."""
+    if person.device_known_since is None:
+        return true()
+    return or_(
+        NotificationRow.kind != NotificationKind.NEW_DEVICE.value,
+        NotificationRow.created_at > person.device_known_since,
     )
 
 
@@ -236,4 +271,5 @@ def _to_notification(row: Any) -> Notification:
         warnings=tuple(row.payload.get("warnings", ())),
         created_at=row.created_at,
         read_at=row.read_at,
+        details=row.payload.get("device", {}),
     )

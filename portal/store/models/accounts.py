@@ -82,6 +82,8 @@ class SessionRow(Base):
     methods: Mapped[list[str]] = mapped_column(ARRAY(Text))
     address: Mapped[str | None] = mapped_column(Text)
     user_agent: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    # The device in `known_devices`; None for the command line.
+    device_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
     created_at: Mapped[CreatedAt]
     # When the user last proved who they are: at the sign-in, or when asked again.
     authenticated_at: Mapped[CreatedAt]

@@ -21,6 +21,7 @@ def add_session(
     kind: SessionKind,
     methods: Iterable[SignInMethod],
     client: Client,
+    device_sha256: bytes | None,
     expires_at: datetime,
 ) -> SessionRow:
     row = SessionRow(
@@ -29,6 +30,7 @@ def add_session(
         methods=[method.value for method in methods],
         address=client.address,
         user_agent=client.user_agent,
+        device_sha256=device_sha256,
         expires_at=expires_at,
     )
     session.add(row)
@@ -115,6 +117,12 @@ def remember_device(session: Session, user_id: UUID, device_sha256: bytes) -> bo
         .values(last_used_at=func.now())
     )
     return False
+
+
+def has_devices(session: Session, user_id: UUID) -> bool:
+    """Return whether a user has signed in before, with any device."""
+    known = select(KnownDeviceRow.user_id).where(KnownDeviceRow.user_id == user_id).limit(1)
+    return session.scalar(known) is not None
 
 
 def delete_old(session: Session, *, sessions_before: datetime, devices_before: datetime) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.domain.people import SCOPES, Scope, TokenKind
-from portal.store.models import SessionRow, TokenRow, UserRow
+from portal.store.models import KnownDeviceRow, SessionRow, TokenRow, UserRow
 
 
 def add_token(
@@ -41,20 +41,26 @@ def add_token(
 
 def find_live_token(
     session: Session, token_id: UUID
-) -> tuple[TokenRow, UserRow, SessionRow | None] | None:
-    """Return the token, its user and its session, unless the token was revoked or the user is
-    disabled. Personal tokens and those of an outside issuer have no session."""
+) -> tuple[TokenRow, UserRow, SessionRow | None, datetime | None] | None:
+    """Return the token, its user, its session and since when that session's device is known,
+    unless the token was revoked or the user is disabled. Personal tokens and those of an outside
+    issuer have no session."""
     row = session.execute(
-        select(TokenRow, UserRow, SessionRow)
+        select(TokenRow, UserRow, SessionRow, KnownDeviceRow.created_at)
         .join(UserRow, UserRow.id == TokenRow.user_id)
         .outerjoin(SessionRow, SessionRow.id == TokenRow.family_id)
+        .outerjoin(
+            KnownDeviceRow,
+            (KnownDeviceRow.user_id == SessionRow.user_id)
+            & (KnownDeviceRow.device_sha256 == SessionRow.device_sha256),
+        )
         .where(
             TokenRow.id == token_id,
             TokenRow.revoked_at.is_(None),
             UserRow.disabled_at.is_(None),
         )
     ).one_or_none()
-    return (row[0], row[1], row[2]) if row else None
+    return (row[0], row[1], row[2], row[3]) if row else None
 
 
 def find_token(session: Session, token_id: UUID, *, lock: bool = False) -> TokenRow | None:

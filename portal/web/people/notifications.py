@@ -12,6 +12,7 @@ from flask import Flask, redirect, render_template, request, url_for
 from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
 
+from portal.domain.devices import Device
 from portal.domain.documents import Failure
 from portal.domain.notifications import (
     Beside,
@@ -24,6 +25,7 @@ from portal.http import context
 from portal.http.messages import failure_message
 from portal.services.documents import notifications
 from portal.web.layout import fragments, remember, toast, viewer, wants_fragment
+from portal.web.presenters import device_words
 
 PAGE_SIZE = 50
 _IN_MENU = 5
@@ -95,8 +97,10 @@ def tell() -> Answer:
 
 @blueprint.post("/<uuid:notification_id>/open")
 def open_one(notification_id: UUID) -> Answer:
-    """To the document; the notification has then been read."""
+    """Go to the document, or to the list of sessions, and mark the notification as read."""
     found = notifications.open_notification(context.services(), context.person(), notification_id)
+    if found.kind is NotificationKind.NEW_DEVICE:
+        return redirect(url_for("sessions.show"), code=303)
     return redirect(url_for("reading.show", document_id=found.document_id), code=303)
 
 
@@ -138,6 +142,13 @@ def _notes(
     if kind is NotificationKind.READY:
         words = ngettext("%(num)s document is ready.", "%(num)s documents are ready.", count)
         return [toast(words, kind="success", **where)]
+    if kind is NotificationKind.NEW_DEVICE:
+        words = ngettext(
+            "%(num)s new device signed in to your account.",
+            "%(num)s new devices signed in to your account.",
+            count,
+        )
+        return [toast(words, kind="error", **where)]
     words = ngettext("%(num)s file failed.", "%(num)s files failed.", count)
     return [toast(words, kind="error", **where)]
 
@@ -148,12 +159,15 @@ def _note(item: Notification) -> tuple[str, dict[str, Any]]:
         reason = failure_message(item.failure or Failure(PortalError.code))
         words = gettext("%(what)s %(reason)s", what=notification_words(item), reason=reason)
         return toast(words, kind="error", opens=goes_to)
-    return toast(notification_words(item), kind="success", opens=goes_to)
+    kind = "error" if item.kind is NotificationKind.NEW_DEVICE else "success"
+    return toast(notification_words(item), kind=kind, opens=goes_to)
 
 
 def notification_words(item: Notification) -> str:
-    """How a document ended, in a sentence."""
+    """Say in a sentence what a notification is about."""
     title = item.title
+    if item.kind is NotificationKind.NEW_DEVICE:
+        return new_device_words(item)
     if item.kind is NotificationKind.READY:
         words = gettext("“%(title)s” is ready and can be searched.", title=title)
     elif item.beside is Beside.VERSION:
@@ -169,6 +183,18 @@ def notification_words(item: Notification) -> str:
         )
     else:
         words = gettext("“%(title)s” failed.", title=title)
+    return str(words)
+
+
+def new_device_words(item: Notification) -> str:
+    """Say which device signed in, and from where."""
+    device = device_words(Device(item.details.get("program"), item.details.get("platform")))
+    words = gettext(
+        "New sign-in to your account: %(device)s, %(address)s. If this wasn’t you, end the session "
+        "and change your password.",
+        device=device,
+        address=item.details.get("address") or gettext("unknown address"),
+    )
     return str(words)
 
 

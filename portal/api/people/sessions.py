@@ -1,0 +1,93 @@
+"""A user's sessions as JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from pydantic import Field
+
+from portal.api.people.auth import TAG
+from portal.api.schemas import ResponseModel, error_responses
+from portal.domain.people import SessionKind, SessionSummary, SignInMethod
+from portal.errors import NotSignedIn
+from portal.http import context
+from portal.services.people import sessions
+
+blueprint = APIBlueprint("sessions_api", __name__, url_prefix="/api/account/sessions", tag=TAG)
+
+
+class DeviceModel(ResponseModel):
+    program: str | None = Field(examples=["Firefox"])
+    platform: str | None = Field(examples=["Linux"])
+
+
+class SessionModel(ResponseModel):
+    id: UUID
+    kind: SessionKind
+    device: DeviceModel = Field(description="what the client says of itself")
+    address: str | None = Field(description="of its last use", examples=["192.0.2.1"])
+    created_at: datetime
+    last_used_at: datetime = Field(description="to the minute")
+    expires_at: datetime
+    methods: list[SignInMethod] = Field(description="what proved who the user is")
+    current: bool = Field(description="the session of this request")
+
+
+class SessionList(ResponseModel):
+    sessions: list[SessionModel] = Field(description="live ones, last used first")
+
+
+def _model(one: SessionSummary) -> SessionModel:
+    return SessionModel(
+        id=one.id,
+        kind=one.kind,
+        device=DeviceModel(program=one.device.program, platform=one.device.platform),
+        address=one.address,
+        created_at=one.created_at,
+        last_used_at=one.last_used_at,
+        expires_at=one.expires_at,
+        methods=list(one.methods),
+        current=one.is_current,
+    )
+
+
+@blueprint.get("")
+@blueprint.output(SessionList)
+@blueprint.doc(summary="List one's sessions", description="Sign-ins of browsers and programs.")
+def list_sessions() -> SessionList:
+    signed_in = context.signed_in()
+    if signed_in is None:
+        raise NotSignedIn
+    listed = sessions.list_sessions(context.services(), signed_in)
+    return SessionList(sessions=[_model(one) for one in listed])
+
+
+@blueprint.delete("")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="End all other sessions",
+    description="At once, in every process. Personal access tokens stay. Needs a token from "
+    "signing in.",
+    responses=error_responses(403),
+)
+def end_others() -> str:
+    context.session_person()
+    signed_in = context.signed_in()
+    if signed_in is None:
+        raise NotSignedIn
+    sessions.end_other_sessions(context.services(), signed_in)
+    return ""
+
+
+@blueprint.delete("/<uuid:session_id>")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="End a session",
+    description="At once, in every process. Needs a token from signing in.",
+    responses=error_responses(403, 404),
+)
+def end_session(session_id: UUID) -> str:
+    sessions.end_session(context.services(), context.session_person(), session_id)
+    return ""

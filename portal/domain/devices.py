@@ -1,0 +1,55 @@
+"""Short names for the programs that people sign in with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# In this order: each of these browsers also names those after it.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR", "Opera"),
+    ("SamsungBrowser", "Samsung Internet"),
+    ("MicroMessenger", "WeChat"),
+    ("Vivaldi", "Vivaldi"),
+    ("Firefox", "Firefox"),
+    ("FxiOS", "Firefox"),
+    ("CriOS", "Chrome"),
+    ("HeadlessChrome", "Chrome"),
+    ("Chrome", "Chrome"),
+    ("Safari", "Safari"),
+)
+_PLATFORMS = (
+    ("HarmonyOS", "HarmonyOS"),
+    ("OpenHarmony", "HarmonyOS"),
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+_MAX_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A program and the system that it runs on; None where the user agent does not say."""
+
+    program: str | None
+    platform: str | None
+
+
+def parse_device(user_agent: str) -> Device:
+    """Read a device off a user agent. It is what the client says of itself, no proof."""
+    platform = _first(_PLATFORMS, user_agent)
+    if user_agent.startswith("Mozilla/"):
+        return Device(_first(_BROWSERS, user_agent), platform)
+    # Programs start with their own name: “curl/8.5.0”.
+    words = user_agent.split()
+    program = words[0].partition("/")[0][:_MAX_CHARACTERS] if words else ""
+    return Device(program if program.isprintable() and program else None, platform)
+
+
+def _first(known: tuple[tuple[str, str], ...], user_agent: str) -> str | None:
+    return next((name for mark, name in known if mark in user_agent), None)

@@ -1,0 +1,60 @@
+"""A user's sessions: where they are signed in, and ending it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, url_for
+from flask_babel import gettext, ngettext
+from werkzeug.wrappers import Response
+
+from portal.domain.people import SignInMethod
+from portal.errors import N_, NotSignedIn
+from portal.http import context
+from portal.services.people import sessions
+from portal.web.layout import remember
+
+METHOD_WORDS = {
+    SignInMethod.PASSWORD: N_("password"),
+    SignInMethod.TOTP: N_("authenticator app"),
+    SignInMethod.PASSKEY: N_("passkey"),
+    SignInMethod.RECOVERY_CODE: N_("recovery code"),
+    SignInMethod.OIDC: N_("single sign-on"),
+    SignInMethod.OPERATOR: N_("command line"),
+}
+
+blueprint = APIBlueprint("sessions", __name__, enable_openapi=False, url_prefix="/account/sessions")
+
+Answer = Response | str
+
+
+@blueprint.get("")
+def show() -> Answer:
+    signed_in = context.signed_in()
+    if signed_in is None:
+        raise NotSignedIn
+    return render_template(
+        "pages/sessions.html",
+        sessions=sessions.list_sessions(context.services(), signed_in),
+        method_words=METHOD_WORDS,
+    )
+
+
+@blueprint.post("/<uuid:session_id>/end")
+def end(session_id: UUID) -> Answer:
+    sessions.end_session(context.services(), context.session_person(), session_id)
+    remember(gettext("The session has ended."), kind="success")
+    return redirect(url_for("sessions.show"), code=303)
+
+
+@blueprint.post("/end-others")
+def end_others() -> Answer:
+    context.session_person()
+    signed_in = context.signed_in()
+    if signed_in is None:
+        raise NotSignedIn
+    ended = sessions.end_other_sessions(context.services(), signed_in)
+    words = ngettext("%(num)s other session ended.", "%(num)s other sessions ended.", ended)
+    remember(words, kind="success")
+    return redirect(url_for("sessions.show"), code=303)

@@ -6,7 +6,11 @@ from typing import Any
 from portal.errors import InvalidSetting
 from portal.settings import load_settings
 
-worker_class = "gthread"
+worker_class = "portal.processes.web_worker.WebWorker"
+# Connections that a process holds, nearly all of them idle.
+worker_connections = 2000
+# The worker keeps the order of what it sends, which the system's own copying would pass by.
+sendfile = False
 graceful_timeout = 8
 keepalive = 15
 # The longest that gunicorn offers: in an address a Chinese character takes nine bytes.

@@ -33,8 +33,8 @@ def create_app(services: Services | None = None) -> APIFlask:
     settings = services.settings
     app.config.update(
         SECRET_KEY=services.secret_key,
-        # A little more than one file: the rest of the form has room too.
-        MAX_CONTENT_LENGTH=settings.max_upload_bytes * 10 + 1024 * 1024,
+        # Views that take more, such as files, say so (`limits.bodies`).
+        MAX_CONTENT_LENGTH=256 * 1024,
         MAX_FORM_MEMORY_SIZE=1024 * 1024,
     )
     app.json.ensure_ascii = False  # type: ignore[attr-defined]

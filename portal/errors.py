@@ -82,6 +82,11 @@ class UntrustedHost(MalformedRequest):
                  "set PORTAL_PUBLIC_URL.")  # fmt: skip
 
 
+class NestedTooDeeply(MalformedRequest):
+    def __init__(self) -> None:
+        super().__init__(reason="the JSON is nested too deeply")
+
+
 class NotSignedIn(PortalError):
     code, status = "not_signed_in", 401
     message = N_("Sign in first: this needs a valid session or bearer token.")
@@ -207,6 +212,17 @@ class BodyTooLarge(PortalError):
     message = N_("The request exceeds the limit of %(limit)s kB. Send less at once.")
 
 
+class TooManyValues(PortalError):
+    code, status = "too_many_values", 413
+    message = N_("The request holds more than the %(limit)s values that are taken here. "
+                 "Send fewer at once.")  # fmt: skip
+
+
+class BodyTooSlow(PortalError):
+    code, status = "body_too_slow", 408
+    message = N_("The request did not arrive in time. Check your connection and send it again.")
+
+
 class QuotaExceeded(PortalError):
     code, status = "quota_exceeded", 413
     message = N_(
@@ -232,6 +248,11 @@ class QuotaExceeded(PortalError):
 class UnsupportedMediaType(PortalError):
     code, status = "unsupported_media_type", 415
     message = N_("Unsupported content type. Send JSON with Content-Type: application/json.")
+
+
+class EncodedBody(PortalError):
+    code, status = "encoded_body", 415
+    message = N_("The body is compressed, as its Content-Encoding says. Send it uncompressed.")
 
 
 class UnsupportedFormat(PortalError):
@@ -406,6 +427,13 @@ class RateLimited(PortalError):
     def __init__(self, *, seconds: int) -> None:
         super().__init__(seconds=seconds)
         self.retry_after_s = seconds
+
+
+class TooManyBodies(PortalError):
+    code, status = "too_many_bodies", 429
+    message = N_("%(limit)s uploads or long requests are under way already. Wait until one of them "
+                 "has arrived, then send this one again.")  # fmt: skip
+    retry_after_s = 5
 
 
 class InvalidEmbedding(PortalError):

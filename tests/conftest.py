@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -196,6 +197,13 @@ def _execute(server_url: str, statement: str) -> list[object]:
 @pytest.fixture
 def database_url(server_url: str, template: str) -> Iterator[str]:
     """A database of its own for one test."""
+    with cloned_database(server_url, template) as url:
+        yield url
+
+
+@contextmanager
+def cloned_database(server_url: str, template: str) -> Iterator[str]:
+    """The address of a fresh copy of the template, dropped at the end."""
     name = f"test_{uuid4().hex}"
     # Copied as files: a third of the time that it takes through the write-ahead log.
     _execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")

@@ -10,12 +10,13 @@ from uuid import uuid4
 import structlog
 from flask import Flask, Request, Response, current_app, g, request
 from flask_login import LoginManager, UserMixin, current_user
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import ClientDisconnected, HTTPException
 
 from portal.domain.audit import Origin, Source
 from portal.domain.people import Person, Scope, SignedIn, TokenKind
 from portal.errors import (
     BodyTooLarge,
+    BodyTooSlow,
     Forbidden,
     InsufficientScope,
     InvalidToken,
@@ -46,12 +47,6 @@ _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _FIRST_ERROR = 400
 _FIRST_ERROR_OF_OURS = 500
 _UPLOAD = "multipart/form-data"
-_FORM_TYPES = {"application/x-www-form-urlencoded", _UPLOAD}
-# All but uploads is held in memory, and of JSON that a view reads several times as much. This is
-# room for a hundred passages with their metadata, every character of them escaped.
-_MOST_JSON_BYTES = 32 * 1024 * 1024
-# A name and a password, a token, an invitation.
-_MOST_BYTES_OF_STRANGERS = 64 * 1024
 
 log = structlog.get_logger(__name__)
 login_manager = LoginManager()
@@ -75,8 +70,6 @@ def init_app(app: Flask, services: Services) -> None:
     login_manager.session_protection = None
     app.before_request(_name_request)
     app.before_request(hosts.check_host)
-    app.before_request(_bound_body)
-    app.before_request(_refuse_nul)
     app.after_request(_finish_request)
     app.teardown_request(lambda _error: audit.set_origin(None))
 
@@ -183,6 +176,8 @@ def as_portal_error(error: HTTPException, code: int) -> PortalError:
     """The framework's own errors, in our words."""
     if code == RequestTooLarge.status:
         return _too_large()
+    if isinstance(error, ClientDisconnected) and isinstance(error.__context__, TimeoutError):
+        return BodyTooSlow()
     if code == RateLimited.status:
         return RateLimited(seconds=retry_after_s(error))
     for known in (NotSignedIn, Forbidden, NotFound, MethodNotAllowed, Unavailable):
@@ -194,7 +189,7 @@ def as_portal_error(error: HTTPException, code: int) -> PortalError:
 
 def _too_large() -> PortalError:
     """What to send less of: files, where files are taken."""
-    if request.mimetype == _UPLOAD and not is_public():
+    if request.mimetype == _UPLOAD and getattr(view(), "accepts_files", False):
         return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
     return BodyTooLarge(limit=(request.max_content_length or 0) // 1024)
 
@@ -246,36 +241,6 @@ def _name_request() -> None:
         Origin(Source.WEB, request.remote_addr, request.user_agent.string, g.request_id)
     )
     g.started_at = time.perf_counter()
-
-
-def _bound_body() -> None:
-    """How long a body may be; whoever reads a longer one refuses it with 413."""
-    if is_public():
-        request.max_content_length = _MOST_BYTES_OF_STRANGERS
-    elif request.mimetype != _UPLOAD:
-        most = request.max_content_length or _MOST_JSON_BYTES
-        request.max_content_length = min(most, _MOST_JSON_BYTES)
-
-
-def _refuse_nul() -> None:
-    """No address or form of ours has a NUL in it, and PostgreSQL cannot store one."""
-    values = [request.path, *request.args.keys(), *request.args.values()]
-    if request.mimetype in _FORM_TYPES and _may_be_served():
-        values += [*request.form.keys(), *request.form.values()]
-    if any("\0" in value for value in values):
-        raise MalformedRequest(reason="it contains a NUL character")
-
-
-def _may_be_served() -> bool:
-    """Whether it is worth reading what was sent: who brings no token is turned away unread, and of
-    files, which may be long, who brings one that is not good, or not for this."""
-    wanted = view()
-    if wanted is None or is_public():
-        return wanted is not None
-    if request.mimetype != _UPLOAD:
-        return bool(read_token(request))
-    found = signed_in()
-    return found is not None and scope_of(wanted, request.method) in found.scopes
 
 
 def _require_sign_in() -> None:

@@ -7,17 +7,15 @@ belongs, and a name holds whatever separates the parts of a key.
 from __future__ import annotations
 
 import hmac
-import ipaddress
 
 from flask import request
 
+from portal.domain.addresses import client_network
 from portal.errors import PortalError
 from portal.http import context
 from portal.http.credentials import read_credentials
 from portal.services.people import accounts
 
-# What one customer of a provider is given, to take addresses from as they like.
-_IPV6_NETWORK = 64
 _NAME_CHARACTERS = 100
 
 
@@ -37,17 +35,7 @@ def address() -> str:
     Forged `X-Forwarded-For` changes nothing: werkzeug's ProxyFix reads it only as far as our own
     proxies wrote it, and not at all without `trusted_proxies`.
     """
-    given = request.remote_addr or "nowhere"
-    try:
-        found = ipaddress.ip_address(given.partition("%")[0])
-    except ValueError:
-        # A socket file, or whatever else a proxy that we trust calls its client.
-        return given[:_NAME_CHARACTERS]
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, _IPV6_NETWORK), strict=False))
-    return str(found)
+    return client_network(request.remote_addr or "nowhere")
 
 
 def tried_name() -> str:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock, Semaphore
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, g
 from flask_login import AnonymousUserMixin
 
 from portal.errors import Overloaded
-from portal.http import context
 from portal.limits.everyday import is_free
 from portal.limits.signing_in import is_sign_in
 from portal.settings import WebSettings
@@ -27,8 +26,6 @@ _SIGN_INS_AT_ONCE = 4
 _SIGN_INS_WAITING = 16
 _SIGN_IN_PATIENCE = 3
 _REQUESTS_A_CONNECTION = 2
-# Any question, and what strangers may send.
-_MOST_READ_AHEAD = 64 * 1024
 
 
 class Places:
@@ -70,8 +67,9 @@ def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
     # A request has a connection for a part of its time; many more would only wait for one.
     room = min(settings.requests_at_once, _REQUESTS_A_CONNECTION * connections)
     settings = settings.model_copy(update={"requests_at_once": room})
-    # Whoever waits here holds no other place. Each is charged with a failure until it succeeds:
-    # so few at once that people who all sign in together are not taken for guessers.
+    # Sign-ins have places of their own: work that takes long does not shut people out. Each is
+    # charged with a failure until it succeeds: so few at once that people who all sign in together
+    # are not taken for guessers.
     sign_ins = settings.model_copy(
         update={
             "requests_at_once": min(_SIGN_INS_AT_ONCE, settings.requests_at_once),
@@ -79,20 +77,8 @@ def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
             "patience_s": _SIGN_IN_PATIENCE * settings.patience_s,
         }
     )
-    app.before_request(_read_ahead)
     _guard(app, Places(sign_ins), applies=is_sign_in)
-    _guard(app, Places(settings), applies=lambda: not is_free())
-
-
-def _read_ahead() -> None:
-    """Have what was sent before a place is taken: who sends it a byte at a time, by a bad line or
-    on purpose, holds a thread meanwhile, and no place. Forms are read by now, for what may not be
-    in them, and strangers may send little. A long body of someone with a token is read later: as
-    many of them as there are threads would not fit into memory."""
-    size = request.content_length
-    is_short = size is not None and size <= _MOST_READ_AHEAD
-    if context.is_public() or (is_short and context.read_token(request)):
-        request.get_data()
+    _guard(app, Places(settings), applies=lambda: not (is_free() or is_sign_in()))
 
 
 def _guard(app: Flask, places: Places, *, applies: Callable[[], bool]) -> None:

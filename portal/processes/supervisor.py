@@ -277,7 +277,7 @@ def _gunicorn_arguments(bind: str, settings: Settings) -> list[str]:
         *("--config", str(PROJECT_DIR / "gunicorn.conf.py")),
         # The longest that gunicorn offers: a Chinese question takes nine bytes a character.
         *("--limit-request-line", "8190"),
-        *("--worker-class", "gthread", "--workers", "1"),
+        *("--workers", "1"),
         *("--threads", str(settings.web_process_threads)),
         *("--graceful-timeout", str(drain_s), "--timeout", "120", "--keep-alive", "15"),
         *("--log-level", "warning", "--no-control-socket"),

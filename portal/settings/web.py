@@ -33,6 +33,34 @@ class WebSettings(Section):
     patience_s: float = Field(
         3.0, ge=0, le=60, description="how long they wait, sign-ins three times as long; then 503"
     )
+    header_timeout_s: float = Field(
+        10.0, gt=0, le=300, description="how long the head of a request may take to arrive"
+    )
+    client_patience_s: float = Field(
+        20.0,
+        gt=0,
+        le=600,
+        description="how long a client may be too slow, while it sends a body or reads a response",
+    )
+    min_rate_kb_s: float = Field(
+        8.0, gt=0, le=10_000, description="kB a second that it has to keep after that"
+    )
+    max_transfer_s: float = Field(
+        3600.0, gt=0, le=86_400, description="how long a body or a response may take at any rate"
+    )
+    connections_per_address: int = Field(
+        200,
+        ge=0,
+        le=100_000,
+        description="connections that one address may hold, idle ones make way for new ones; "
+        "0: no limit. Does not apply with PORTAL_TRUSTED_PROXIES",
+    )
+    bodies_per_user: int = Field(
+        8, ge=1, le=1000, description="long bodies that a user may send at once; more get 429"
+    )
+    bodies_per_address: int = Field(
+        32, ge=1, le=1000, description="long bodies that an address may send at once"
+    )
 
 
 class RateLimitSettings(Section):

@@ -46,6 +46,7 @@ TITLES = {
     403: N_("Permission denied"),
     404: N_("Not found"),
     405: N_("Method not allowed"),
+    408: N_("The request took too long"),
     409: N_("Conflict"),
     413: N_("Too large"),
     415: N_("Unsupported file type"),
@@ -128,7 +129,9 @@ def _ask_to_confirm(error: ReauthenticationRequired) -> AnyResponse:
 
 def _drain() -> None:
     # A browser that is still sending shows "connection reset" instead of our words when the
-    # server closes early, so what it sends is read and dropped, up to a limit.
+    # server closes early, so what a user sends as files is read and dropped, up to a limit.
+    if not getattr(context.view(), "accepts_files", False) or context.signed_in() is None:
+        return
     try:
         stream: IO[bytes] = request.stream
     except RequestEntityTooLarge:

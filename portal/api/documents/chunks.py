@@ -25,6 +25,7 @@ from portal.api.schemas import error_responses
 from portal.domain.chunks import NewChunk
 from portal.http import context
 from portal.limits import limited
+from portal.limits.bodies import accepts
 from portal.services.documents import chunks
 
 blueprint = APIBlueprint(
@@ -71,6 +72,8 @@ def list_chunks(job_id: UUID, query_data: ChunkQuery) -> ChunkListResponse:
     "passages are not, or not any more, the ones that are searched.",
     responses=error_responses(409),
 )
+# A hundred passages with their metadata, every character of them escaped.
+@accepts(max_kb=32 * 1024, max_values=50_000)
 def add_chunks(job_id: UUID, json_data: AddChunksBody) -> AddedChunksResponse:
     new = [NewChunk(one.content, one.chunk_index, one.metadata) for one in json_data.passages]
     added = chunks.add_chunks(context.services(), context.person(), job_id, new)

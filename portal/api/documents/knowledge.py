@@ -49,6 +49,7 @@ from portal.domain.search import (
 from portal.errors import InvalidInput, MalformedRequest
 from portal.http import context
 from portal.http.messages import absence_message, translated
+from portal.limits.bodies import accepts_files
 from portal.services.documents import idempotency, jobs, library, rereading, uploads
 from portal.services.documents.uploads import UploadReceipt
 from portal.services.search import engine, explaining
@@ -229,6 +230,7 @@ def describe_upload(spec: dict[str, Any]) -> None:
     "is 413 `quota_exceeded`, with `details` `{size_bytes, used_bytes, limit_bytes}`.",
     responses=error_responses(409, 413, 415, 422, 507),
 )
+@accepts_files
 def upload_documents() -> UploadResponse:
     files = request.files.getlist("file")
     if not files:

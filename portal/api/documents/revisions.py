@@ -25,6 +25,7 @@ from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.documents import MediaType
 from portal.errors import InvalidInput, MalformedRequest
 from portal.http import context
+from portal.limits.bodies import accepts_files
 from portal.services.documents import idempotency, revisions, uploads
 from portal.text.differences import characters_changed
 from portal.text.stretches import part_of
@@ -49,6 +50,7 @@ def describe_upload(spec: dict[str, Any]) -> None:
     "document of its owner has them.",
     responses=error_responses(404, 409),
 )
+@accepts_files
 def add_revision(document_id: UUID) -> UploadedModel:
     files = request.files.getlist("file")
     if not files:

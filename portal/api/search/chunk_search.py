@@ -40,6 +40,7 @@ from portal.errors import BatchTimedOut, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.limits import limited
+from portal.limits.bodies import accepts
 from portal.services.search import chunk_search
 
 blueprint = APIBlueprint(
@@ -66,6 +67,8 @@ _FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
     responses=error_responses(404),
 )
 @limited("search_semantic")
+# A vector of the most dimensions, each number written out.
+@accepts(max_kb=512, max_values=20_000)
 def search_semantic(json_data: SemanticBody) -> SemanticResponse:
     query = _semantic_query(json_data)
     found = chunk_search.by_meaning(context.services(), context.person(), query)
@@ -84,6 +87,7 @@ def search_semantic(json_data: SemanticBody) -> SemanticResponse:
     responses=error_responses(404),
 )
 @limited("search_batch")
+@accepts(max_kb=8 * 1024, max_values=350_000)
 def search_batch(json_data: BatchBody) -> BatchResponse:
     queries = [_semantic_query(body) for body in json_data.queries]
     found = chunk_search.each_by_meaning(context.services(), context.person(), queries)

@@ -14,6 +14,7 @@ from werkzeug.wrappers import Response
 from portal.errors import N_, PortalError, TextsTooLong
 from portal.http import context
 from portal.http.messages import error_message
+from portal.limits.bodies import accepts_files
 from portal.services.documents import library, revisions
 from portal.services.documents.revisions import Taken
 from portal.services.documents.uploads import Upload
@@ -50,6 +51,7 @@ def show_all(document_id: UUID) -> Answer:
 
 
 @blueprint.post("")
+@accepts_files
 def upload(document_id: UUID) -> Answer:
     services, person = context.services(), context.person()
     library.get_summary(services, person, document_id)

@@ -25,6 +25,7 @@ from portal.errors import (
 from portal.http import context
 from portal.http.incoming import one_by_one
 from portal.http.messages import error_message
+from portal.limits.bodies import accepts_files
 from portal.services.documents import idempotency, jobs, library, uploads
 from portal.services.documents.uploads import UploadReceipt
 from portal.web.documents.listing import ListQuery, list_values, progress_line, row, total
@@ -68,6 +69,7 @@ class Outcome:
 
 
 @blueprint.post("/documents")
+@accepts_files
 @one_by_one
 def upload() -> Answer:
     files = [file for file in request.files.getlist("file") if file.filename]

@@ -1,0 +1,477 @@
+"""The gunicorn worker that serves the portal: threads are for whole requests.
+
+Gunicorn's own `gthread` gives a thread to each connection that sends a byte, and the thread then
+waits for the rest: as many slow clients as there are threads stop every answer. Here the event loop
+reads each request, body included where it is short, and a thread starts on it when it is complete.
+What a slow reader has not taken yet is sent by the loop too. So an idle, slow or stalled connection
+costs a descriptor and a small buffer. `docs/adr/0035-a-worker-for-slow-clients.md` has the reasons.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import resource
+import selectors
+import socket
+import sys
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from enum import IntEnum
+from functools import partial
+from typing import Any
+
+from gunicorn import http, util
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+from portal.domain.addresses import client_network
+from portal.errors import InvalidSetting
+from portal.settings import WebSettings, load_settings
+
+# Longer bodies are read by the thread that works on the request, at the pace of its client.
+MAX_BUFFERED_BODY_BYTES = 256 * 1024
+MAX_HEAD_BYTES = 64 * 1024
+# What a response may leave to the loop; the thread that writes a longer one waits for its reader.
+MAX_UNSENT_BYTES = 256 * 1024
+
+_BLOCK_BYTES = 64 * 1024
+_LINGER_S = 5.0
+_SWEEP_INTERVAL_S = 0.5
+_ACCEPTED_AT_ONCE = 64
+# Files, pipes and connections to the database.
+_OTHER_DESCRIPTORS = 256
+_HEAD_END = b"\r\n\r\n"
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
+_IS_CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+_EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b"Content-Length: 0\r\n\r\n"
+)
+
+
+class State(IntEnum):
+    """What the loop waits for. The lower, the sooner a connection makes way for a new one."""
+
+    CLOSING = 0
+    IDLE = 1
+    HEAD = 2
+    BODY = 3
+    WRITING = 4
+
+
+class TooSlow(TimeoutError):
+    """A client sends or reads more slowly than the portal waits for."""
+
+    def __init__(self) -> None:
+        # The number of a reset connection: gunicorn does not log those as errors.
+        super().__init__(errno.ECONNRESET, "the client is too slow")
+
+
+class ClientSocket(socket.socket):
+    """A socket that waits for its client only as long as the client keeps a minimum rate.
+
+    Only time spent waiting counts, so that a client does not pay for a busy server.
+    """
+
+    settings = WebSettings()
+
+    def start_request(self) -> None:
+        """Forget what was waited for before, and wait for nothing until `may_wait` is set."""
+        self.may_wait = False
+        self.unsent = bytearray()
+        self._waited_s = {"receive": 0.0, "send": 0.0}
+        self._moved_bytes = {"receive": 0, "send": 0}
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        received: bytes = self._paced("receive", lambda: socket.socket.recv(self, size, flags), len)
+        return received
+
+    def shutdown(self, how: int, /) -> None:
+        # Gunicorn reads what is left before it closes: only what has come already.
+        self.may_wait = False
+        super().shutdown(how)
+
+    def sendall(self, data: Any, flags: int = 0, /) -> None:
+        """Send what the client takes at once, and wait only for what is too much to keep."""
+        self.unsent += data
+        self.flush(flags)
+        while len(self.unsent) > MAX_UNSENT_BYTES:
+            block = memoryview(self.unsent)[:_BLOCK_BYTES]
+            try:
+                sent = self._paced("send", partial(socket.socket.send, self, block, flags), int)
+            finally:
+                block.release()
+            del self.unsent[:sent]
+
+    def flush(self, flags: int = 0) -> None:
+        """Send what can be sent without waiting. Raises OSError when the client has left."""
+        self.settimeout(0)
+        while self.unsent:
+            block = memoryview(self.unsent)[:_BLOCK_BYTES]
+            try:
+                sent = self.send(block, flags)
+            except BlockingIOError:
+                return
+            finally:
+                block.release()
+            del self.unsent[:sent]
+
+    def _paced(self, what: str, action: Callable[[], Any], size: Callable[[Any], int]) -> Any:
+        left_s = 0.0
+        if self.may_wait:
+            allowed_s = allowed_seconds(self.settings, self._moved_bytes[what])
+            left_s = max(0.0, allowed_s - self._waited_s[what])
+        self.settimeout(left_s)
+        started = time.monotonic()
+        try:
+            result = action()
+        except (TimeoutError, BlockingIOError):
+            raise TooSlow from None
+        finally:
+            self._waited_s[what] += time.monotonic() - started
+        self._moved_bytes[what] += size(result)
+        return result
+
+
+def allowed_seconds(settings: WebSettings, size_bytes: int) -> float:
+    """How long moving so many bytes may take."""
+    at_rate = settings.client_patience_s + size_bytes / (settings.min_rate_kb_s * 1024)
+    return min(settings.max_transfer_s, at_rate)
+
+
+class Connection(TConn):  # type: ignore[misc]  # Gunicorn ships no types.
+    """A client's connection and how far its next request has come."""
+
+    def __init__(self, cfg: Any, sock: ClientSocket, client: Any, server: Any) -> None:
+        super().__init__(cfg, sock, client, server)
+        self.network = client_network(client[0]) if isinstance(client, tuple) else ""
+        self.parser = http.get_parser(cfg, sock, client)
+        # The parser exists, and whatever reaches a thread is a request.
+        self.initialized = self.data_ready = True
+        self.received = bytearray()
+        self.needed_bytes: int | None = None
+        self.searched_bytes = 0
+        self.state = State.IDLE
+        self.keeps_open = False
+        self.deadline = 0.0
+
+
+class WebWorker(ThreadWorker):  # type: ignore[misc]
+    """`gthread` with an event loop that reads requests and bounds what an address holds."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.settings = WebSettings()
+        self.worker_connections: int = self.cfg.worker_connections
+        self.connections_per_address = 0
+        # Connections that wait for their client, the longest waiting first.
+        self.waiting: dict[Connection, None] = {}
+        self.by_network: dict[str, dict[Connection, None]] = defaultdict(dict)
+        self.busy: Counter[str] = Counter()
+        self.queued: dict[str, deque[Connection]] = defaultdict(deque)
+        # Threads of one address at once: others are answered, whatever it does.
+        self.max_busy = max(1, self.cfg.threads // 2)
+        self._sweep_at = 0.0
+
+    @classmethod
+    def check_config(cls, cfg: Any, log: Any) -> None:
+        if cfg.is_ssl:
+            sys.exit("The portal does not end TLS itself. Leave --certfile away, and put a proxy "
+                     "in front: docs/operations.md has the configuration of one.")  # fmt: skip
+        super().check_config(cfg, log)
+
+    def init_process(self) -> None:
+        try:
+            settings = load_settings()
+        except InvalidSetting:
+            pass  # The application says which, when it is loaded.
+        else:
+            self.settings = ClientSocket.settings = settings.web
+            if not settings.trusted_proxies:
+                # Behind a proxy everyone has its address, and it bounds connections itself.
+                self.connections_per_address = settings.web.connections_per_address
+            else:
+                self.max_busy = self.cfg.threads
+        self.worker_connections = _raise_descriptor_limit(self.worker_connections)
+        super().init_process()
+
+    # --- connections ----------------------------------------------------------------------------
+
+    def accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                accepted, address = listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
+                    raise
+                if not self._make_way(None):
+                    time.sleep(0.05)  # Nothing can be accepted until a request ends.
+                return
+            client = ClientSocket(
+                accepted.family, accepted.type, accepted.proto, fileno=accepted.detach()
+            )
+            client.start_request()
+            conn = Connection(self.cfg, client, address, listener.getsockname())
+            self._admit(conn)
+
+    def _admit(self, conn: Connection) -> None:
+        of_network = self.by_network[conn.network]
+        most = self.connections_per_address
+        is_full = bool(most and conn.network) and len(of_network) >= most
+        # One below the bound of gunicorn's own loop, which would stop accepting there.
+        if (is_full and not self._make_way(conn.network)) or (
+            self.nr_conns >= self.worker_connections - 1 and not self._make_way(None)
+        ):
+            self._forget_empty(conn.network)
+            _refuse(conn.sock)
+            return
+        self.nr_conns += 1
+        of_network[conn] = None
+        self._await_request(conn)
+        # Most requests are there when their connection is accepted.
+        if conn in self.waiting:
+            self._read(conn)
+
+    def _make_way(self, network: str | None) -> bool:
+        """Close the connection of a network that is missed least; without one, of the network
+        with the most connections. False when all of them are being worked on."""
+        if network is None:
+            waiting = Counter(one.network for one in self.waiting).most_common(1)
+            network = waiting[0][0] if waiting else ""
+        found = [one for one in self.by_network.get(network, ()) if one in self.waiting]
+        if not found:
+            return False
+        self._close(min(found, key=lambda one: (one.state, one.deadline)))
+        return True
+
+    def _close(self, conn: Connection) -> None:
+        self._stop_waiting(conn)
+        self.by_network[conn.network].pop(conn, None)
+        self._forget_empty(conn.network)
+        self.nr_conns -= 1
+        conn.close()
+
+    def _forget_empty(self, network: str) -> None:
+        if not self.by_network[network]:
+            del self.by_network[network]
+
+    def _wait(self, conn: Connection, state: State, seconds: float) -> None:
+        """Have the loop watch a connection for so long at most."""
+        wanted = selectors.EVENT_WRITE if state is State.WRITING else selectors.EVENT_READ
+        action = self._write if state is State.WRITING else self._read
+        conn.sock.settimeout(0)
+        self._stop_waiting(conn)
+        self.waiting[conn] = None
+        conn.state, conn.deadline = state, time.monotonic() + seconds
+        self.poller.register(conn.sock, wanted, lambda _socket: action(conn))
+
+    def _stop_waiting(self, conn: Connection) -> None:
+        if conn in self.waiting:
+            del self.waiting[conn]
+            self.poller.unregister(conn.sock)
+
+    def _expect(self, conn: Connection, state: State, seconds: float) -> None:
+        """Go on watching a connection, for something else."""
+        conn.state, conn.deadline = state, time.monotonic() + seconds
+
+    # --- reading requests -----------------------------------------------------------------------
+
+    def _await_request(self, conn: Connection) -> None:
+        conn.needed_bytes, conn.searched_bytes = None, 0
+        idle_s = self.cfg.keepalive if self.alive else 1.0
+        is_new = not conn.parser.req_count
+        self._wait(conn, State.IDLE, self.settings.header_timeout_s if is_new else idle_s)
+        if conn.received:
+            self._expect(conn, State.HEAD, self.settings.header_timeout_s)
+            self._dispatch_if_complete(conn)
+
+    def _read(self, conn: Connection) -> None:
+        try:
+            received = socket.socket.recv(conn.sock, _BLOCK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            received = b""
+        if not received:
+            self._close(conn)
+            return
+        if conn.state is State.CLOSING:
+            return
+        if conn.state is State.IDLE:
+            self._expect(conn, State.HEAD, self.settings.header_timeout_s)
+        conn.received += received
+        self._dispatch_if_complete(conn)
+
+    def _dispatch_if_complete(self, conn: Connection) -> None:
+        if conn.needed_bytes is None:
+            end = conn.received.find(_HEAD_END, max(0, conn.searched_bytes - len(_HEAD_END)))
+            conn.searched_bytes = len(conn.received)
+            if end < 0 and not _is_request_line_too_long(conn, self.cfg.limit_request_line):
+                if len(conn.received) > MAX_HEAD_BYTES:
+                    self._answer(conn, 431, "Request Header Fields Too Large")
+                return
+            head = bytes(conn.received[: end + len(_HEAD_END)])
+            body_bytes = _buffered_body_bytes(head)
+            if body_bytes and _EXPECTS.search(head) and not self._ask_for_body(conn, head):
+                return
+            conn.needed_bytes = conn.received.find(_HEAD_END) + len(_HEAD_END) + body_bytes
+            self._expect(conn, State.BODY, allowed_seconds(self.settings, body_bytes))
+        if len(conn.received) >= conn.needed_bytes:
+            self._dispatch(conn)
+
+    def _ask_for_body(self, conn: Connection, head: bytes) -> bool:
+        """Ask a client for its body that waits to be asked; False when it has left."""
+        try:
+            conn.sock.sendall(_CONTINUE)
+        except OSError:
+            self._close(conn)
+            return False
+        # Without the header the request is not asked for a second time.
+        conn.received[: len(head)] = _EXPECTS.sub(b"", head)
+        return True
+
+    def _answer(self, conn: Connection, status: int, reason: str) -> None:
+        try:
+            util.write_error(conn.sock, status, reason, "")
+        except OSError:
+            self._close(conn)
+        else:
+            self._linger(conn)
+
+    def _dispatch(self, conn: Connection) -> None:
+        """Give a request to a thread, when its address has one left."""
+        self._stop_waiting(conn)
+        conn.parser.unreader.unread(bytes(conn.received))
+        conn.received.clear()
+        if conn.network and self.busy[conn.network] >= self.max_busy:
+            self.queued[conn.network].append(conn)
+        else:
+            self._start(conn)
+
+    def _start(self, conn: Connection) -> None:
+        self.busy[conn.network] += 1
+        conn.sock.start_request()
+        self.enqueue_req(conn)
+
+    # --- in a thread ----------------------------------------------------------------------------
+
+    def handle_request(self, req: Any, conn: Connection) -> Any:
+        # The head is read: from here on there is a body to wait for, and a reader.
+        conn.sock.may_wait = True
+        return super().handle_request(req, conn)
+
+    def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
+        # What is left of a body that the application refused is not worth a thread.
+        conn.sock.may_wait = False
+        return super()._keepalive_after(conn, keepalive)  # type: ignore[no-any-return]
+
+    # --- after a response -----------------------------------------------------------------------
+
+    def finish_request(self, conn: Connection, fs: Future[Any]) -> None:
+        self._start_next(conn.network)
+        conn.keeps_open = not fs.cancelled() and fs.exception() is None and bool(fs.result())
+        if conn.sock.fileno() < 0:
+            self._close(conn)  # Gunicorn closes a connection whose response broke off.
+            return
+        if conn.keeps_open:
+            conn.received += conn.parser.unreader.take_buffered()
+        if conn.sock.unsent:
+            seconds = allowed_seconds(self.settings, len(conn.sock.unsent))
+            self._wait(conn, State.WRITING, seconds)
+        else:
+            self._go_on(conn)
+
+    def _start_next(self, network: str) -> None:
+        self.busy[network] -= 1
+        if self.queued.get(network):
+            self._start(self.queued[network].popleft())
+        elif not self.busy[network]:
+            del self.busy[network]
+            self.queued.pop(network, None)
+
+    def _write(self, conn: Connection) -> None:
+        try:
+            conn.sock.flush()
+        except OSError:
+            self._close(conn)
+            return
+        if not conn.sock.unsent:
+            self._go_on(conn)
+
+    def _go_on(self, conn: Connection) -> None:
+        if conn.keeps_open:
+            self._await_request(conn)
+        else:
+            self._linger(conn)
+
+    def _linger(self, conn: Connection) -> None:
+        """Close after the client has read what we sent: closing on bytes that we have not read
+        would reset the connection, and the client might lose the answer."""
+        conn.received.clear()
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._close(conn)
+        else:
+            self._wait(conn, State.CLOSING, _LINGER_S)
+
+    # --- time -----------------------------------------------------------------------------------
+
+    def murder_keepalived(self, force: bool = False) -> None:
+        """Close connections that have waited long enough; gunicorn's loop calls this."""
+        now = time.monotonic()
+        if now < self._sweep_at and not force:
+            return
+        self._sweep_at = now + _SWEEP_INTERVAL_S
+        for conn in [one for one in self.waiting if force or one.deadline < now]:
+            if conn.state in {State.HEAD, State.BODY} and not force:
+                self._answer(conn, 408, "Request Timeout")
+            else:
+                self._close(conn)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        for conn in self.waiting:
+            if conn.state is State.IDLE:
+                conn.deadline = min(conn.deadline, deadline)
+
+
+def _is_request_line_too_long(conn: Connection, most: int) -> bool:
+    # The parser refuses it with 414 without reading on.
+    return conn.received.find(b"\r\n", 0, most + 2) < 0 and len(conn.received) > most + 2
+
+
+def _buffered_body_bytes(head: bytes) -> int:
+    """How much of a body belongs to a request that is complete; 0 where a thread reads it."""
+    lengths = _LENGTH.findall(head)
+    if len(lengths) != 1 or _IS_CHUNKED.search(head):
+        return 0
+    length = int(lengths[0])
+    return length if length <= MAX_BUFFERED_BODY_BYTES else 0
+
+
+def _refuse(client: ClientSocket) -> None:
+    try:
+        client.settimeout(0)
+        client.send(_BUSY)
+    except OSError:
+        pass
+    finally:
+        client.close()
+
+
+def _raise_descriptor_limit(wanted: int) -> int:
+    """Let this process have so many connections, as far as the system allows; how many it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _OTHER_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    return max(16, min(wanted, soft - _OTHER_DESCRIPTORS))

@@ -11,7 +11,7 @@ from bench.corpus import Corpus, Question
 from bench.timing import Contender
 from bench.truth import candidates_a_leg
 from portal.store.embedding_models import registry
-from portal.store.search.keyword_index import BM25_INDEX
+from portal.store.search.keyword_index import SHARED_CHUNKS
 from portal.text.analyser import query_terms
 
 VECTOR_SCAN, BM25_SCAN = "bare vector index scan", "bare BM25 index scan"
@@ -27,8 +27,8 @@ def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
     if model is None:
         raise LookupError(services.embedder.name)
     best = f"""
-        SELECT id, terms <@> to_bm25query(%s, '{BM25_INDEX}') FROM document_chunks
-        ORDER BY terms <@> to_bm25query(%s, '{BM25_INDEX}') LIMIT {limit}
+        SELECT chunk_id, terms <@> to_bm25query(%s, '{SHARED_CHUNKS.name}') FROM shared_chunks
+        ORDER BY terms <@> to_bm25query(%s, '{SHARED_CHUNKS.name}') LIMIT {limit}
     """.encode()
     # Literals are made beforehand: their making is not the server's.
     vectors = {

@@ -110,7 +110,7 @@ def load(
     questions: dict[int, str] = {}
     with psycopg.connect(services.database.conninfo, autocommit=True) as connection:
         register_vector(connection)
-        indexes = _drop_indexes(connection, ("document_chunks", model.partition))
+        indexes = _drop_indexes(connection, ("document_chunks", "shared_chunks", model.partition))
         rows = _Rows(plan, access, collection, model.id)
         done = 0
         for number, block in enumerate(blocks):
@@ -233,7 +233,8 @@ def _drop_indexes(connection: psycopg.Connection, tables: Sequence[str]) -> dict
     ).fetchall()
     for name, _ in rows:
         connection.execute(f"DROP INDEX {name}".encode())
-    return {name: definition for name, definition in rows if name != bm25.INDEX}
+    made_elsewhere = {index.name for index in bm25.INDEXES}
+    return {name: definition for name, definition in rows if name not in made_elsewhere}
 
 
 def _copy(

@@ -21,7 +21,7 @@ from portal.domain.embedding import Vector
 from portal.domain.search import Fusion, Normalisation
 from portal.services.search import dynamic_config
 from portal.services.search.engine import search
-from portal.store.search.keyword_index import BM25_INDEX
+from portal.store.search.keyword_index import SHARED_CHUNKS
 from portal.text.analyser import query_terms
 
 Places = npt.NDArray[np.int64]
@@ -141,12 +141,12 @@ class Truth:
 
     def _bm25_ranking(self, text: str) -> tuple[Places, Scores]:
         """Every chunk with a word of the question, best first, with its score."""
-        words = " ".join(query_terms(text))
+        index, words = SHARED_CHUNKS, " ".join(query_terms(text))
         statement = f"""
             SELECT id, distance FROM (
-                SELECT id, terms <@> to_bm25query(%(words)s, '{BM25_INDEX}') AS distance
-                  FROM document_chunks
-                 ORDER BY terms <@> to_bm25query(%(again)s, '{BM25_INDEX}')
+                SELECT chunk_id AS id, terms <@> to_bm25query(%(words)s, '{index.name}') AS distance
+                  FROM {index.table}
+                 ORDER BY terms <@> to_bm25query(%(again)s, '{index.name}')
                  LIMIT {self._corpus.size}
             ) ranked WHERE distance < 0
         """

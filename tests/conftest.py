@@ -118,6 +118,9 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("portal")
     group.addoption("--faults", action="store_true", help="the long round of tests/faults")
+    group.addoption(
+        "--tries", type=int, default=200, help="of the attack in test_hidden_statistics.py"
+    )
     group.addoption("--seed", type=int, help="repeat a round of tests/faults that failed")
 
 
@@ -162,7 +165,7 @@ def server_url(run_dir: Path) -> Iterator[str]:
 def template(server_url: str, run_dir: Path) -> str:
     """The name of a migrated database to clone, with its model partition.
 
-    It has no keyword index: early pg_textsearch tells indexes apart by a number that clones share.
+    It has no keyword indexes: early pg_textsearch tells them apart by a number that clones share.
     """
     with exclusive(run_dir / "template.lock"):
         if _execute(server_url, f"SELECT 1 FROM pg_database WHERE datname = '{TEMPLATE}'"):
@@ -172,7 +175,8 @@ def template(server_url: str, run_dir: Path) -> str:
         services = build_services(settings)
         list(setup.prepare_database(services))
         with services.database.engine.begin() as connection:
-            connection.execute(text(f"DROP INDEX IF EXISTS {bm25.INDEX}"))
+            for index in bm25.INDEXES:
+                connection.execute(text(f"DROP INDEX IF EXISTS {index.name}"))
         services.database.dispose()
         # Renamed when it is whole, so that a worker that finds it finds it finished.
         _execute(server_url, f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")

@@ -1,4 +1,8 @@
-"""The BM25 index of pg_textsearch, and the guard that its early versions need.
+"""The BM25 indexes of pg_textsearch, and the guard that its early versions need.
+
+There are two. One is over all chunks: administrators, who see everything, and programs' own
+collections are searched by it. The other is over shared chunks alone, because an index weighs words
+by everything in it: what a user finds must not depend on private documents of others.
 
 Before 1.4.0 the index keeps its corpus statistics (how many passages there are, and how long)
 in shared memory and on disk only as of its last build. After a restart, or after a crash of any
@@ -10,7 +14,7 @@ watched in between.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -27,8 +31,19 @@ from portal.database.extensions import (
 )
 from portal.domain import locks
 
-INDEX = "ix_document_chunks_bm25"
-TABLE = "document_chunks"
+
+@dataclass(frozen=True)
+class Bm25Index:
+    """A BM25 index over the column `terms` of a table, and the order of its rows, newest first."""
+
+    name: str
+    table: str
+    newest_first: str
+
+
+ALL_CHUNKS = Bm25Index("ix_document_chunks_bm25", "document_chunks", "created_at DESC, id")
+SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC")
+INDEXES = (ALL_CHUNKS, SHARED_CHUNKS)
 STATE_TABLE = "bm25_index_state"
 
 # What the index may lag behind the table by while others write.
@@ -36,6 +51,7 @@ _COUNT_TOLERANCE = 0.05
 _COUNT_SLACK = 20
 
 State = Literal["absent", "ready", "rebuilding", "stale"]
+_WORST_FIRST: tuple[State, ...] = ("absent", "stale", "rebuilding", "ready")
 
 log = structlog.get_logger(__name__)
 
@@ -99,7 +115,7 @@ DEFAULTS = Parameters()
 
 
 def ensure_index(connection: Connection, parameters: Parameters = DEFAULTS) -> bool:
-    """Make the index where pg_textsearch is and the index is not. True when it is there.
+    """Make the indexes where pg_textsearch is and they are not. True when they are there.
 
     Never clone a database that has this index (CREATE DATABASE ... TEMPLATE): pg_textsearch 1.0.0
     knows an index by its OID alone, clones share it, and each then reads the other's pages. Clone
@@ -107,109 +123,128 @@ def ensure_index(connection: Connection, parameters: Parameters = DEFAULTS) -> b
     """
     if pg_textsearch_version(connection) is None:
         return False
-    if not _is_usable(connection):
-        _create(connection, parameters, concurrently=False)
+    for index in INDEXES:
+        if not _is_usable(connection, index):
+            _create(connection, index, parameters, concurrently=False)
     return True
 
 
 def rebuild_after_start(engine: Engine, parameters: Parameters | None = None) -> Bm25State:
-    """Rebuild the index if it has other parameters, has not been rebuilt since the server started,
-    or counts passages that are not there. Processes that start together do it once: the others
+    """Rebuild each index that has other parameters, has not been rebuilt since the server started,
+    or counts chunks that are not there. Processes that start together do it once: the others
     wait and find it done."""
     with _alone(engine) as connection:
-        if parameters is not None and not parameters.options <= _options(connection):
-            log.info("keyword index gets new parameters", **asdict(parameters))
-            connection.execute(text(f"ALTER INDEX {INDEX} SET ({parameters.assignments})"))
-            return _rebuild(connection, concurrently=True)
-        state = read_state(connection)
-        if not state.needs_guard:
-            return state
-        if not _is_rebuilt_since_start(connection):
-            return _rebuild(connection, concurrently=False)
-        # The server outlived what used it. Inserts that were cut off are counted by the index
-        # although they were rolled back, and weigh on every score. Others may be writing, and
-        # only a concurrent rebuild does not pull the index from under their feet.
-        if not probe(connection).is_exact:
-            return _rebuild(connection, concurrently=True)
+        return _worst([_refresh(connection, index, parameters) for index in INDEXES])
+
+
+def _refresh(connection: Connection, index: Bm25Index, parameters: Parameters | None) -> Bm25State:
+    if parameters is not None and not parameters.options <= _options(connection, index):
+        log.info("keyword index gets new parameters", index=index.name, **asdict(parameters))
+        connection.execute(text(f"ALTER INDEX {index.name} SET ({parameters.assignments})"))
+        return _rebuild(connection, index, concurrently=True)
+    state = _read_state(connection, index)
+    if not state.needs_guard:
         return state
+    if not _is_rebuilt_since_start(connection, index):
+        return _rebuild(connection, index, concurrently=False)
+    # The server outlived what used it. Inserts that were cut off are counted by the index
+    # although they were rolled back, and weigh on every score. Others may be writing, and
+    # only a concurrent rebuild does not pull the index from under their feet.
+    if not probe(connection, index).is_exact:
+        return _rebuild(connection, index, concurrently=True)
+    return state
 
 
 def heal(engine: Engine, parameters: Parameters = DEFAULTS) -> Bm25State:
-    """Bring the index back if it is gone, the server has restarted or it does not answer, and say
+    """Bring each index back if it is gone, the server has restarted or it does not answer, and say
     so; `absent` where the server has no pg_textsearch to offer. Searches go on meanwhile. Cheap
     when all is well: call it on a timer."""
+    return _worst([_heal(engine, index, parameters) for index in INDEXES])
+
+
+def _heal(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25State:
     with engine.connect() as connection:
-        state = read_state(connection)
-        if state.state != "absent" and _is_well(connection, state):
+        state = _read_state(connection, index)
+        if state.state != "absent" and _is_well(connection, index, state):
             return state
         if state.state == "absent" and not _is_available(connection):
             return state
     with _alone(engine) as connection:
         if pg_textsearch_version(connection) is None and not _restore_extension(connection):
             return Bm25State("absent")
-        if not _is_usable(connection):
-            log.warning("keyword index is gone; making it anew", index=INDEX)
-            _create(connection, parameters, concurrently=True)
-            return read_state(connection)
-        state = read_state(connection)
-        if _is_well(connection, state):
+        if not _is_usable(connection, index):
+            log.warning("keyword index is gone; making it anew", index=index.name)
+            _create(connection, index, parameters, concurrently=True)
+            return _read_state(connection, index)
+        state = _read_state(connection, index)
+        if _is_well(connection, index, state):
             return state
-        _remember(connection, "stale")
-        log.warning("keyword index does not answer as it should; rebuilding it", index=INDEX)
-        state = _rebuild(connection, concurrently=True)
-        if not probe(connection).answers:
-            state = _rebuild(connection, concurrently=False)
-        log.warning("keyword index rebuilt", index=INDEX, rows=state.row_count)
+        _remember(connection, index, "stale")
+        log.warning("keyword index does not answer as it should; rebuilding it", index=index.name)
+        state = _rebuild(connection, index, concurrently=True)
+        if not probe(connection, index).answers:
+            state = _rebuild(connection, index, concurrently=False)
+        log.warning("keyword index rebuilt", index=index.name, rows=state.row_count)
         return state
 
 
-def probe(connection: Connection) -> Probe:
-    """Ask the index for a word of the newest passage, and how many passages it knows of."""
+def probe(connection: Connection, index: Bm25Index = ALL_CHUNKS) -> Probe:
+    """Ask an index for a word of the newest chunk, and how many chunks it knows of."""
     rows, all_rows = connection.execute(
-        text(f"SELECT count(*) FILTER (WHERE terms <> ''), count(*) FROM {TABLE}")
+        text(f"SELECT count(*) FILTER (WHERE terms <> ''), count(*) FROM {index.table}")
     ).one()
-    term = _term_of_newest_chunk(connection)
+    term = _term_of_newest_chunk(connection, index)
     matches = 0
     if term is not None:
         matches = connection.execute(
             text(
                 f"""
                 SELECT count(*) FROM (
-                    SELECT terms <@> to_bm25query(:term, '{INDEX}') AS score
-                      FROM {TABLE}
-                     ORDER BY terms <@> to_bm25query(:same_term, '{INDEX}')
+                    SELECT terms <@> to_bm25query(:term, '{index.name}') AS score
+                      FROM {index.table}
+                     ORDER BY terms <@> to_bm25query(:same_term, '{index.name}')
                      LIMIT 5
                 ) AS best WHERE score < 0
                 """
             ),
             {"term": term, "same_term": term},
         ).scalar_one()
-    return Probe(term, matches, rows, all_rows, _counted(connection))
+    return Probe(term, matches, rows, all_rows, _counted(connection, index))
 
 
 def read_state(connection: Connection) -> Bm25State:
-    """How the index stands, from what the last rebuild left and the server's start."""
+    """How the indexes stand, from what the last rebuild left and the server's start: the state of
+    the one that is worse off."""
+    return _worst([_read_state(connection, index) for index in INDEXES])
+
+
+def _worst(states: Sequence[Bm25State]) -> Bm25State:
+    """The first of the least usable states."""
+    return min(states, key=lambda state: _WORST_FIRST.index(state.state))
+
+
+def _read_state(connection: Connection, index: Bm25Index) -> Bm25State:
     version = pg_textsearch_version(connection)
-    if version is None or not _is_usable(connection):
+    if version is None or not _is_usable(connection, index):
         return Bm25State("absent")
     spelled = ".".join(str(part) for part in version)
     query = "SELECT state, rebuilt_at, row_count FROM bm25_index_state WHERE index_name = :name"
-    row = connection.execute(text(query), {"name": INDEX}).one_or_none()
+    row = connection.execute(text(query), {"name": index.name}).one_or_none()
     if version >= FIRST_DURABLE_PG_TEXTSEARCH:
         return Bm25State("ready", spelled, row.rebuilt_at if row else None)
     if row is None:
         return Bm25State("stale", spelled, needs_guard=True)
     state: State = row.state if row.state in ("rebuilding", "stale") else "ready"
-    if state == "ready" and not _is_rebuilt_since_start(connection):
+    if state == "ready" and not _is_rebuilt_since_start(connection, index):
         state = "stale"
     return Bm25State(state, spelled, row.rebuilt_at, row.row_count, needs_guard=True)
 
 
-def _is_well(connection: Connection, state: Bm25State) -> bool:
-    started = not state.needs_guard or _is_rebuilt_since_start(connection)
+def _is_well(connection: Connection, index: Bm25Index, state: Bm25State) -> bool:
+    started = not state.needs_guard or _is_rebuilt_since_start(connection, index)
     try:
         with _savepoint(connection):
-            return started and probe(connection).answers
+            return started and probe(connection, index).answers
     except DBAPIError as error:
         if error.connection_invalidated:
             raise
@@ -224,7 +259,7 @@ def _savepoint(connection: Connection) -> AbstractContextManager[object]:
     return connection.begin_nested()
 
 
-def _is_usable(connection: Connection) -> bool:
+def _is_usable(connection: Connection, index: Bm25Index) -> bool:
     """Whether the index is there and whole: one whose building broke off is not."""
     query = text(
         """
@@ -233,25 +268,27 @@ def _is_usable(connection: Connection) -> bool:
          WHERE i.indexrelid = to_regclass(:name)
         """
     )
-    return bool(connection.execute(query, {"name": INDEX}).scalar())
+    return bool(connection.execute(query, {"name": index.name}).scalar())
 
 
-def _options(connection: Connection) -> set[str]:
+def _options(connection: Connection, index: Bm25Index) -> set[str]:
     query = text("SELECT reloptions FROM pg_class WHERE oid = to_regclass(:name)")
-    return set(connection.execute(query, {"name": INDEX}).scalar() or ())
+    return set(connection.execute(query, {"name": index.name}).scalar() or ())
 
 
-def _create(connection: Connection, parameters: Parameters, *, concurrently: bool) -> None:
-    connection.execute(text(f"DROP INDEX IF EXISTS {INDEX}"))
+def _create(
+    connection: Connection, index: Bm25Index, parameters: Parameters, *, concurrently: bool
+) -> None:
+    connection.execute(text(f"DROP INDEX IF EXISTS {index.name}"))
     how = "CONCURRENTLY " if concurrently else ""
     connection.execute(
         text(
-            f"CREATE INDEX {how}{INDEX} ON {TABLE} USING bm25 (terms)"
+            f"CREATE INDEX {how}{index.name} ON {index.table} USING bm25 (terms)"
             f" WITH (text_config = 'simple', {parameters.assignments})"
         )
     )
-    rows = connection.execute(text(f"SELECT count(*) FROM {TABLE}")).scalar_one()
-    _remember(connection, "ready", row_count=rows)
+    rows = connection.execute(text(f"SELECT count(*) FROM {index.table}")).scalar_one()
+    _remember(connection, index, "ready", row_count=rows)
 
 
 def _is_available(connection: Connection) -> bool:
@@ -293,27 +330,29 @@ _SERVER_STARTED_AT = """
 """
 
 
-def _is_rebuilt_since_start(connection: Connection) -> bool:
+def _is_rebuilt_since_start(connection: Connection, index: Bm25Index) -> bool:
     query = text(
         f"SELECT server_started_at = ({_SERVER_STARTED_AT}) AND state = 'ready'"
         " FROM bm25_index_state WHERE index_name = :name"
     )
-    return bool(connection.execute(query, {"name": INDEX}).scalar())
+    return bool(connection.execute(query, {"name": index.name}).scalar())
 
 
-def _rebuild(connection: Connection, *, concurrently: bool) -> Bm25State:
-    _remember(connection, "rebuilding")
+def _rebuild(connection: Connection, index: Bm25Index, *, concurrently: bool) -> Bm25State:
+    _remember(connection, index, "rebuilding")
     # What an interrupted concurrent rebuild leaves would slow every write.
-    for leftover in (f"{INDEX}_ccnew", f"{INDEX}_ccold"):
+    for leftover in (f"{index.name}_ccnew", f"{index.name}_ccold"):
         connection.execute(text(f"DROP INDEX IF EXISTS {leftover}"))
     how = "CONCURRENTLY " if concurrently else ""
-    connection.execute(text(f"REINDEX INDEX {how}{INDEX}"))
-    rows = connection.execute(text(f"SELECT count(*) FROM {TABLE}")).scalar_one()
-    _remember(connection, "ready", row_count=rows)
-    return read_state(connection)
+    connection.execute(text(f"REINDEX INDEX {how}{index.name}"))
+    rows = connection.execute(text(f"SELECT count(*) FROM {index.table}")).scalar_one()
+    _remember(connection, index, "ready", row_count=rows)
+    return _read_state(connection, index)
 
 
-def _remember(connection: Connection, state: State, row_count: int | None = None) -> None:
+def _remember(
+    connection: Connection, index: Bm25Index, state: State, row_count: int | None = None
+) -> None:
     connection.execute(
         text(
             f"""
@@ -329,32 +368,33 @@ def _remember(connection: Connection, state: State, row_count: int | None = None
                    state = excluded.state
             """
         ),
-        {"name": INDEX, "state": state, "row_count": row_count},
+        {"name": index.name, "state": state, "row_count": row_count},
     )
 
 
-def _term_of_newest_chunk(connection: Connection) -> str | None:
+def _term_of_newest_chunk(connection: Connection, index: Bm25Index) -> str | None:
     """The longest word of a passage in the table's last pages, where new ones go."""
     last_pages = f"""
-        SELECT terms FROM {TABLE}
-         WHERE terms <> '' AND ctid >= format('(%s,0)', greatest(0, pg_relation_size('{TABLE}')
+        SELECT terms FROM {index.table}
+         WHERE terms <> '' AND ctid >= format('(%s,0)', greatest(0,
+                   pg_relation_size('{index.table}')
                    / current_setting('block_size')::int - 8))::tid
-         ORDER BY created_at DESC, id LIMIT 1
+         ORDER BY {index.newest_first} LIMIT 1
     """
     terms = connection.execute(text(last_pages)).scalar()
     if terms is None:
-        anywhere = f"SELECT terms FROM {TABLE} WHERE terms <> '' LIMIT 1"
+        anywhere = f"SELECT terms FROM {index.table} WHERE terms <> '' LIMIT 1"
         terms = connection.execute(text(anywhere)).scalar()
     words = [word for word in (terms or "").split() if word.isalnum()]
     return max(words, key=len, default=None)
 
 
-def _counted(connection: Connection) -> int | None:
+def _counted(connection: Connection, index: Bm25Index) -> int | None:
     """How many passages the index knows of; None where we may not ask."""
     try:
         with _savepoint(connection):
             query = text("SELECT bm25_summarize_index(:name)")
-            summary = connection.execute(query, {"name": INDEX}).scalar_one()
+            summary = connection.execute(query, {"name": index.name}).scalar_one()
     except DBAPIError:
         return None
     found = re.search(r"total_docs:\s*(\d+)", summary)

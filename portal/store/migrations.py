@@ -117,7 +117,9 @@ def is_ours(name: str | None, kind: str) -> bool:
     if name.startswith("procrastinate"):
         return False
     if kind == "index":
-        return not name.startswith(("ix_document_chunks_bm25", "ix_vocabulary_word_trgm"))
+        return not name.startswith(
+            ("ix_document_chunks_bm25", "ix_shared_chunks_bm25", "ix_vocabulary_word_trgm")
+        )
     return not (kind == "table" and name.startswith("chunk_embeddings_"))
 
 

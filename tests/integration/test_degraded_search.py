@@ -38,6 +38,9 @@ DIMENSIONS = 64
 # What a search may take beyond the patience that it has for the model, on a busy machine.
 SLACK_S = 1.5
 
+INDEX = bm25.ALL_CHUNKS.name
+IS_VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX}'::regclass"
+
 
 def ask(portal: Portal, query: str = QUESTION, **wishes: object) -> SearchOutcome:
     return engine.search(portal.services, portal.admin, SearchRequest(query, **wishes))
@@ -129,7 +132,7 @@ def test_keyword_index_whose_file_is_damaged_is_done_without_and_rebuilt(
     portal = on_own_server
     [path] = execute(
         portal,
-        f"SELECT current_setting('data_directory') || '/' || pg_relation_filepath('{bm25.INDEX}')",
+        f"SELECT current_setting('data_directory') || '/' || pg_relation_filepath('{INDEX}')",
     )
     own_server.stop()
     file = Path(str(path))
@@ -160,7 +163,7 @@ def test_connections_that_were_cut_are_replaced(filled: Portal) -> None:
 # --- the keyword index --------------------------------------------------------------------------
 
 BREAK_KEYWORDS = {
-    "index dropped": f"DROP INDEX {bm25.INDEX}",
+    "index dropped": f"DROP INDEX {INDEX}",
     "extension dropped": "DROP EXTENSION pg_textsearch CASCADE",
 }
 
@@ -186,13 +189,14 @@ def test_index_that_is_invalid_costs_no_result_and_is_made_anew(filled: Portal) 
     """What an interrupted CREATE INDEX CONCURRENTLY leaves behind."""
     execute(
         filled,
-        f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{bm25.INDEX}'::regclass",
+        f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass",
     )
     assert titles(ask(filled))[:1] == ["leave"]
     setup.heal_keyword_index(filled.services)
     assert is_whole(ask(filled))
     assert execute(
-        filled, f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{bm25.INDEX}'::regclass"
+        filled,
+        IS_VALID,
     ) == [True]
 
 

@@ -97,7 +97,7 @@ def test_a_lost_index_is_told_once_and_its_return_too(
     monkeypatch.setattr(keyword_index, "log", structlog.get_logger("keyword_index"))
     portal = open_portal("auto")
     with portal.services.database.begin() as session:
-        session.execute(text(f"DROP INDEX {keyword_index.BM25_INDEX}"))
+        session.execute(text(f"DROP INDEX {keyword_index.ALL_CHUNKS.name}"))
     with capture_logs() as logs:
         for _ in range(3):
             assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded

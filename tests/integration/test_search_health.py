@@ -44,10 +44,10 @@ def execute(portal: Portal, statement: str) -> None:
 # --- the keyword index --------------------------------------------------------------------------
 
 LOSSES = {
-    "index dropped": f"DROP INDEX {bm25.INDEX}",
+    "index dropped": f"DROP INDEX {bm25.ALL_CHUNKS.name}",
     "extension dropped": "DROP EXTENSION pg_textsearch CASCADE",
     "index invalid": "UPDATE pg_index SET indisvalid = false"
-    f" WHERE indexrelid = '{bm25.INDEX}'::regclass",
+    f" WHERE indexrelid = '{bm25.ALL_CHUNKS.name}'::regclass",
 }
 
 

@@ -254,7 +254,7 @@ def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUI
     with corpus.services.database.read() as session:
         rows = session.execute(
             text(
-                f"SELECT id, -(terms <@> to_bm25query(:words, '{bm25.INDEX}'))"
+                f"SELECT id, -(terms <@> to_bm25query(:words, '{bm25.ALL_CHUNKS.name}'))"
                 " FROM document_chunks WHERE terms_vector @@"
                 " to_tsquery('simple', replace(:words, ' ', '|'))"
             ),

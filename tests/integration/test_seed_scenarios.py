@@ -63,7 +63,7 @@ def test_keyword_index_is_made_with_the_configured_parameters(
         with services.database.engine.connect() as connection:
             found = connection.execute(
                 text("SELECT indexdef FROM pg_indexes WHERE indexname = :name"),
-                {"name": bm25.INDEX},
+                {"name": bm25.ALL_CHUNKS.name},
             )
             return str(found.scalar_one())
 

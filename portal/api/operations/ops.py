@@ -88,12 +88,17 @@ def show_ready() -> Response:
 @blueprint.output(VectorStoreBody, description="what search is made of")
 @blueprint.doc(
     summary="Extensions, indexes and counts behind search",
-    description="Within a second, whatever has become of the database.",
+    description="Within a second, whatever has become of the database. Counts are of shared "
+    "documents; for administrators, of all.",
     responses=_not_well("the database does not answer", VectorStoreBody, _NO_STORE),
 )
 @context.public
 def show_vector_store() -> Response:
-    status: dict[str, Any] = health.check_vector_store(context.services())
+    signed_in = context.signed_in()
+    is_admin = signed_in is not None and signed_in.person.is_admin
+    status: dict[str, Any] = health.check_vector_store(
+        context.services(), for_administrators=is_admin
+    )
     return _answer(status, is_well=status["status"] != "unavailable")
 
 

@@ -31,7 +31,7 @@ Note = Callable[[int], None]
 # What somebody would miss. The first administrator alone is made by every start.
 _PRECIOUS = ("documents", "document_chunks", "conversations", "invitations")
 # The server that restores makes them, with what it has: pg_textsearch and pg_trgm may be missing.
-_MADE_ANEW = (bm25.INDEX, vocabulary.TRIGRAM_INDEX)
+_MADE_ANEW = (*(index.name for index in bm25.INDEXES), vocabulary.TRIGRAM_INDEX)
 
 
 def restore(

@@ -23,6 +23,7 @@ from portal.store.session import Session
 # Whoever asks has been told to wait for a second (a load balancer, a container's health check).
 _PATIENCE_S = 0.5
 _COUNTING_PATIENCE_S = 0.35
+_SHARED_COUNTS = "shared_counts"
 # What of the settings ranks words by the BM25 index, where the server has it.
 _BM25 = frozenset({"auto", KeywordBackend.PG_TEXTSEARCH})
 
@@ -47,13 +48,23 @@ def check(services: Services) -> dict[str, Any]:
     }
 
 
-def check_vector_store(services: Services) -> dict[str, Any]:
+def check_vector_store(services: Services, *, for_administrators: bool = True) -> dict[str, Any]:
     """Extensions, the keyword index, models and counts. No names and no text of documents.
 
-    Comes back within a second; ``counts`` is None where counting takes longer than that. However
-    many ask at once, the database is asked once: /health, which others rely on, goes first.
+    Unless it is `for_administrators`, private documents have no part in it: neither in counts nor
+    in the status. Comes back within a second; ``counts`` is None where counting takes longer than
+    that. However many ask at once, the database is asked once: /health, which others rely on, goes
+    first.
     """
-    return services.vector_store_looks.ask(lambda: _look_at_vector_store(services))
+    found = dict(services.vector_store_looks.ask(lambda: _look_at_vector_store(services)))
+    shared = found.pop(_SHARED_COUNTS, None)
+    if for_administrators or found["status"] == "unavailable":
+        return found
+    index = found["keyword_index"]
+    if index is not None and index["row_count"] is not None:
+        found["keyword_index"] = index | {"row_count": shared["chunks"] if shared else None}
+    found["counts"] = shared
+    return found | {"status": _status(found, services.settings.search.keyword_backend)}
 
 
 def _look_at_vector_store(services: Services) -> dict[str, Any]:
@@ -80,7 +91,8 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         "reranker": _shown(services.reranker.name) if services.reranker else None,
         "reranking": _reranking(services),
         "models": state.models,
-        "counts": counts,
+        "counts": counts.everything if counts else None,
+        _SHARED_COUNTS: counts.shared if counts else None,
     }
     return found | {"status": _status(found, wanted)}
 
@@ -95,8 +107,8 @@ def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
     )
 
 
-def count(services: Services) -> dict[str, int] | None:
-    """Documents, passages, and passages without a vector; None where that takes too long."""
+def count(services: Services) -> health_store.StoreCounts | None:
+    """Documents, chunks, and chunks without a vector; None where that takes too long."""
     try:
         return services.database.probe(health_store.read_counts, timeout_s=_COUNTING_PATIENCE_S)
     except DatabaseUnavailable:

@@ -140,7 +140,7 @@ def _keyword_query(services: Services, prepared: Prepared) -> KeywordQuery | Non
     words = " ".join(terms) if is_bm25 else tsquery_or(terms)
     if not is_bm25 or prepared.request.as_shown:
         return KeywordQuery(backend, terms, words, text_floor=0.0)
-    floor = services.calibration.text_floor(len(terms), prepared.keywords.chunk_count)
+    floor = services.calibration.text_floor(len(terms), prepared.visible_chunks)
     return KeywordQuery(backend, terms, words, text_floor=floor)
 
 
@@ -172,6 +172,7 @@ def _outcome(
         correction=prepared.correction,
         degraded=degraded,
         trace=trace,
+        sees_everything=prepared.person.is_admin,
     )
     outcome = results.outcome(services, ran, found)
     return _with_suggestion(services, prepared, outcome, found.candidates)

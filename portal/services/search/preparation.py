@@ -22,7 +22,7 @@ from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.context import SearchContext
 from portal.store.search.enabled_sets import Scope, Versions
 from portal.store.search.keyword_index import KeywordState
-from portal.store.search.legs import Limits, Ranking, timed
+from portal.store.search.legs import Limits, Ranking, timed, visible_corpus
 from portal.store.search.query_filters import narrowing
 from portal.store.session import Session
 from portal.text.analyser import query_terms
@@ -55,6 +55,7 @@ class Prepared:
     correction: Correction | None
     terms: tuple[str, ...]
     milliseconds: dict[str, float]
+    visible_chunks: int
     loaded: LoadedModel | None = None
     statistics: QueryStatistics | None = None
     degraded: tuple[str, ...] = ()
@@ -134,9 +135,17 @@ def prepare(
         correction=correction,
         terms=query_terms(parsed.text),
         milliseconds=milliseconds,
+        visible_chunks=_count_visible(services, person, context),
     )
     with timed(milliseconds, "embedding"):
         return _embed(services, prepared)
+
+
+def _count_visible(services: Services, person: Person, context: SearchContext) -> int:
+    """About how many chunks the user may see: what scores are judged by."""
+    with services.database.read() as session:
+        corpus = visible_corpus(session, person, context.versions, services.enabled_sets)
+    return context.keywords.chunk_count if corpus is None else corpus.chunk_count
 
 
 def _correct(

@@ -82,6 +82,7 @@ class Ran:
     correction: Correction | None
     degraded: tuple[str, ...]
     trace: Trace
+    sees_everything: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def _confidences(services: Services, ran: Ran, candidates: Sequence[Candidate]) 
         )
         for candidate in candidates
     ]
-    scale = calibration.text_scale(len(ran.terms), ran.trace.total_chunks)
+    scale = calibration.text_scale(len(ran.terms), ran.trace.visible_chunks)
     nearest = candidates[0].nearest if candidates else None
     return calibration.confidences(ran.statistics, evidence, scale, nearest)
 
@@ -263,8 +264,10 @@ def _explanation(ran: Ran, candidates: Sequence[Candidate]) -> dict[str, Any]:
     """How the search ran, for whoever asked to have it explained."""
     trace, ranking, enabled = ran.trace, ran.ranking, ran.trace.enabled
     first = candidates[0] if candidates else None
+    # How vectors are looked for depends on the number of all chunks, hidden ones too.
+    plan = {"keyword": trace.keyword_plan}
     return {
-        "plan": {"vector": trace.vector_plan, "keyword": trace.keyword_plan},
+        "plan": plan | ({"vector": trace.vector_plan} if ran.sees_everything else {}),
         "fusion": ranking.fusion.value,
         "normalisation": ranking.normalisation.value,
         "weights": {"vector": ranking.weights.vector, "text": ranking.weights.text},
@@ -272,7 +275,7 @@ def _explanation(ran: Ran, candidates: Sequence[Candidate]) -> dict[str, Any]:
         "counts": {
             "enabled_documents": enabled.document_count if enabled else 0,
             "enabled_chunks": enabled.chunk_count if enabled else 0,
-            "chunks": trace.total_chunks,
+            "chunks": trace.visible_chunks,
             "vector_leg": first.vector_count if first else 0,
             "keyword_leg": first.text_count if first else 0,
         },

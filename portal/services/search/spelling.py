@@ -20,6 +20,7 @@ from portal.store.search.word_counts import Evidence, visible_matches, visible_t
 from portal.store.session import Session
 from portal.text.analyser import query_terms, tsquery_and, tsquery_or
 from portal.text.folding import fold, in_script_of
+from portal.text.normalise import normalise
 from portal.text.spelling import (
     LONG_HAN_WORD,
     Suspect,
@@ -34,8 +35,7 @@ from portal.text.spelling import (
 
 # A longer question is no typing: it was pasted, and says enough without its odd words.
 _MOST_SUSPECTS = 24
-# How many replacements are looked up in the passages, for each doubtful word: many, for words of
-# documents that the person may not see stand among them.
+# How many replacements are looked up in the passages at once, for each doubtful word.
 _MOST_LOOKED_UP = 24
 # A short Chinese word without neighbours that is near more words than these may mean any of them.
 _MOST_TRIED = 8
@@ -44,6 +44,9 @@ _MOST_IN_CONTEXT = 80
 
 # A doubtful word, and words that one look into the passages is to find in its place.
 _Tried = tuple[Suspect, tuple[Word, ...]]
+# How far a word is from what was typed, whether it begins otherwise, minus how often it stands
+# there: the least is the best.
+_Choice = tuple[int, bool, int, Word]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,28 +179,93 @@ def _chosen(
 ) -> dict[Suspect, Word]:
     """For each the best candidate that this person's passages bear out: the nearest, and of
     those the one that most passages have."""
-    wanted: dict[_Tried, Evidence] = {}
+
+    def find(wanted: Mapping[_Tried, Evidence]) -> dict[_Tried, list[str]]:
+        return _borne_out(session, person, conversation_id, wanted)
+
+    chosen: dict[Suspect, Word] = {}
+    open_: dict[Suspect, list[Word]] = {}
     for suspect, words in candidates.items():
         if suspect.is_han and words:
-            if _is_guesswork(suspect, words):
-                continue
-            wanted[suspect, tuple(words)] = _evidence_in_context(suspect, words)
-            continue
-        for word in words[:_MOST_LOOKED_UP]:
-            # The very word, not another with its stem: that may stand in documents of others only.
-            wanted[suspect, (word,)] = Evidence(
-                tsquery_and(word.term.split()), pattern(word.surface)
-            )
-    found = _borne_out(session, person, conversation_id, wanted)
-    choices: dict[Suspect, list[tuple[int, bool, int, Word]]] = defaultdict(list)
-    for (suspect, tried), strings in found.items():
-        counted = Counter("".join(fold(string).text.split()) for string in strings)
+            known = _visible(session, person, conversation_id, suspect, words)
+            if known and not _is_guesswork(suspect, known):
+                tried = suspect, tuple(known)
+                evidence = {tried: _evidence_in_context(suspect, known)}
+                if found := _best(suspect, find(evidence)):
+                    chosen[suspect] = found[-1]
+        else:
+            open_[suspect] = words
+    # The vocabulary has words of documents that this person may not see. However many of them are
+    # nearer, they must not hide a word that the person may see: candidates are looked up until no
+    # better one can come.
+    best: dict[Suspect, _Choice] = {}
+    while open_:
+        wanted: dict[_Tried, Evidence] = {
+            # The very word, not another with its stem: that may stand in hidden documents only.
+            (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
+            for suspect, words in open_.items()
+            for word in words[:_MOST_LOOKED_UP]
+        }
+        found_strings = find(wanted)
+        for suspect in list(open_):
+            of_suspect = {tried: s for tried, s in found_strings.items() if tried[0] == suspect}
+            options = [one for one in (best.get(suspect), _best(suspect, of_suspect)) if one]
+            if options:
+                best[suspect] = min(options)
+            rest = open_[suspect][_MOST_LOOKED_UP:]
+            if not rest or (suspect in best and _closeness(suspect, rest[0]) > best[suspect][:2]):
+                del open_[suspect]
+            else:
+                open_[suspect] = rest
+    return chosen | {suspect: choice[-1] for suspect, choice in best.items()}
+
+
+def _closeness(suspect: Suspect, word: Word) -> tuple[int, bool]:
+    """How far a word is from what was typed, and whether it begins with another letter."""
+    distance = edits(suspect.word, word.word, most_edits(suspect.word))
+    return distance, word.word[0] != suspect.word[0]
+
+
+def _best(suspect: Suspect, found: Mapping[_Tried, list[str]]) -> _Choice | None:
+    """The nearest of the words that stand in what was found, and of those the most frequent,
+    written as it stands there most often."""
+    written: dict[str, Counter[str]] = defaultdict(Counter)
+    for strings in found.values():
+        for string in strings:
+            plain = normalise(string).text.lower()
+            written["".join(fold(string).text.split())]["".join(plain.split())] += 1
+    choices = []
+    for _, tried in found:
         for word in tried:
-            if count := counted[word.word]:
-                begins_otherwise = word.word[0] != suspect.word[0]
-                distance = edits(suspect.word, word.word, most_edits(suspect.word))
-                choices[suspect].append((distance, begins_otherwise, -count, word))
-    return {suspect: min(options)[-1] for suspect, options in choices.items()}
+            if forms := written.get(word.word):
+                surface = min(forms, key=lambda form: (-forms[form], form))
+                # Chinese is kept as the dictionary has it, and put into the reader's script later.
+                shown = word if suspect.is_han else word._replace(surface=surface)
+                choices.append((*_closeness(suspect, word), -forms.total(), shown))
+    return min(choices, default=None)
+
+
+def _visible(
+    session: Session,
+    person: Person,
+    conversation_id: UUID | None,
+    suspect: Suspect,
+    words: Sequence[Word],
+) -> list[Word]:
+    """Those of the words that passages, or titles, of this person's hold, up to the number from
+    which any guess is too bold."""
+    known: list[Word] = []
+    for start in range(0, len(words), _MOST_IN_CONTEXT):
+        batch = words[start : start + _MOST_IN_CONTEXT]
+        wanted: dict[_Tried, Evidence] = {
+            (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
+            for word in batch
+        }
+        found = _borne_out(session, person, conversation_id, wanted, most=1)
+        known += [word for word in batch if (suspect, (word,)) in found]
+        if _is_guesswork(suspect, known):
+            break
+    return known
 
 
 def _borne_out(
@@ -205,6 +273,8 @@ def _borne_out(
     person: Person,
     conversation_id: UUID | None,
     wanted: Mapping[_Tried, Evidence],
+    *,
+    most: int = _MOST_COUNTED,
 ) -> dict[_Tried, list[str]]:
     """What stands in passages for each, or in titles where a title is to hold it."""
     passages = {tried: evidence for tried, evidence in wanted.items() if not tried[0].in_title}
@@ -213,7 +283,6 @@ def _borne_out(
         for tried, evidence in wanted.items()
         if tried[0].in_title and evidence.pattern
     }
-    most = _MOST_COUNTED
     found = visible_matches(session, person, conversation_id, passages, most=most)
     return found | visible_titles(session, person, conversation_id, titles, most=most)
 

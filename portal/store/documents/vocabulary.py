@@ -16,9 +16,9 @@ from portal.store.models import VocabularyRow
 from portal.text.spelling import Word, stored_keys, words_of
 
 TRIGRAM_INDEX = "ix_vocabulary_word_trgm"
-# Words to choose from for each that is misspelt; the nearest come first.
-_MOST_CANDIDATES = 40
 _LEAST_SIMILARITY = 0.3
+# Words that differ more in length have more slips than are corrected.
+_MAX_LENGTH_DIFFERENCE = 2
 
 
 def ensure_trigram_index(connection: Connection) -> bool:
@@ -108,19 +108,23 @@ def find_by_keys(session: Session, keys: Collection[str]) -> list[tuple[str, Wor
 
 
 def find_similar(session: Session, words: Sequence[str]) -> dict[str, list[Word]]:
-    """For each word those that share trigrams with it, most alike first; none without pg_trgm."""
+    """For each word those that share trigrams with it, most alike first; none without pg_trgm.
+
+    All of them: of a fixed number, words of hidden documents would take the places of visible ones.
+    """
     if not words or not _prepare_trigrams(session):
         return {}
     query = """
         SELECT typed, near.word, near.surface, near.term
         FROM unnest(CAST(:words AS text[])) AS typed
         CROSS JOIN LATERAL (
-            SELECT word, surface, term, similarity(word, typed) FROM vocabulary
-            WHERE word % typed ORDER BY similarity(word, typed) DESC, word LIMIT :most
+            SELECT word, surface, term FROM vocabulary
+            WHERE word % typed AND abs(length(word) - length(typed)) <= :difference
+            ORDER BY similarity(word, typed) DESC, word
         ) near
     """
     found: dict[str, list[Word]] = {}
-    binds = {"words": list(words), "most": _MOST_CANDIDATES}
+    binds = {"words": list(words), "difference": _MAX_LENGTH_DIFFERENCE}
     for typed, *word in session.execute(text(query), binds):
         found.setdefault(typed, []).append(Word(*word))
     return found

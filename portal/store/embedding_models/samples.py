@@ -14,7 +14,8 @@ from sqlalchemy.orm import Session
 from portal.domain.embedding import Vector
 from portal.store.embedding_models.registry import RegisteredModel
 
-_SEARCHABLE = "documents d WHERE d.current_job_id = e.job_id AND d.deleted_at IS NULL"
+# Constants made of them decide what everyone reads: private chunks have no part in them.
+_SHARED = "shared_chunks s WHERE s.chunk_id = e.chunk_id"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,12 +27,12 @@ class SampledVectors:
 
 
 def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> SampledVectors:
-    """Searchable passages from all over the corpus, the same ones each time."""
+    """Return shared chunks from all over the corpus, the same ones each time."""
     statement = f"""
         SELECT c.language, CAST(e.embedding AS text) AS vector
         FROM (
             SELECT e.chunk_id, e.embedding FROM {model.partition} e
-            WHERE EXISTS (SELECT 1 FROM {_SEARCHABLE})
+            WHERE EXISTS (SELECT 1 FROM {_SHARED})
             ORDER BY md5(CAST(e.chunk_id AS text)) LIMIT :limit
         ) e
         JOIN document_chunks c ON c.id = e.chunk_id
@@ -56,9 +57,9 @@ def sample_passages(
 
 
 def count_passages(session: Session, model: RegisteredModel) -> int:
-    """Searchable passages with vectors by the model."""
+    """Count shared chunks with vectors by the model."""
     statement = f"""
-        SELECT count(*) FROM {model.partition} e WHERE EXISTS (SELECT 1 FROM {_SEARCHABLE})
+        SELECT count(*) FROM {model.partition} e WHERE EXISTS (SELECT 1 FROM {_SHARED})
     """
     return int(session.execute(text(statement)).scalar_one())
 

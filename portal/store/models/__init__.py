@@ -16,6 +16,7 @@ from portal.store.models.chunks import (
     ChunkEmbeddingRow,
     DocumentChunkRow,
     EmbeddingModelRow,
+    SharedChunkRow,
     VocabularyRow,
 )
 from portal.store.models.conversations import (
@@ -62,6 +63,7 @@ __all__ = [
     "NotificationRow",
     "OutsideIdentityRow",
     "SessionRow",
+    "SharedChunkRow",
     "StoredFilePartRow",
     "StoredFileRow",
     "TokenRow",

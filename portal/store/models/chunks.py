@@ -78,6 +78,20 @@ class DocumentChunkRow(Base):
     )
 
 
+class SharedChunkRow(Base):
+    """The terms of a chunk that everyone signed in may see. Triggers fill the table; its keyword
+    index weighs words without those of private documents."""
+
+    __tablename__ = "shared_chunks"
+
+    chunk_id: Mapped[UUID] = mapped_column(
+        ForeignKey("document_chunks.id", ondelete="CASCADE"), primary_key=True
+    )
+    job_id: Mapped[UUID]
+    document_id: Mapped[UUID] = mapped_column(index=True)
+    terms: Mapped[str] = mapped_column(Text)
+
+
 class VocabularyRow(Base):
     """A word that some passage has or had, folded and as it was first written, with the term
     (or several, parted by spaces) that finds it and the keys that its misspellings share

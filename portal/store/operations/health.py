@@ -34,13 +34,23 @@ def read_extensions(session: Session) -> dict[str, str]:
     return {"postgresql": str(server)} | {row.extname: row.extversion for row in rows}
 
 
-def read_counts(session: Session) -> dict[str, int]:
-    """Documents, searchable chunks, and chunks that the serving model has no vector for."""
-    row = (
+@dataclass(frozen=True, slots=True)
+class StoreCounts:
+    """Documents, searchable chunks, and chunks that the serving model has no vector for: of all
+    documents, and of shared ones alone."""
+
+    everything: dict[str, int]
+    shared: dict[str, int]
+
+
+def read_counts(session: Session) -> StoreCounts:
+    """Count what is stored outside the trash."""
+    rows = (
         session.execute(
             text(
                 """
-            SELECT count(DISTINCT d.id) AS documents, count(c.id) AS chunks,
+            SELECT d.visibility = 'shared' AS is_shared,
+                   count(DISTINCT d.id) AS documents, count(c.id) AS chunks,
                    count(c.id) FILTER (WHERE NOT EXISTS (
                        SELECT 1 FROM chunk_embeddings e
                        WHERE e.chunk_id = c.id AND e.model_id = collection.embedding_model_id
@@ -49,13 +59,18 @@ def read_counts(session: Session) -> dict[str, int]:
             JOIN collections collection ON collection.id = d.collection_id
             LEFT JOIN document_chunks c ON c.job_id = d.current_job_id
             WHERE d.deleted_at IS NULL AND collection.name = 'portal'
+            GROUP BY d.visibility
             """
             )
         )
         .mappings()
-        .one()
+        .all()
     )
-    return {name: int(value) for name, value in row.items()}
+    names = ("documents", "chunks", "missing_embeddings")
+    return StoreCounts(
+        everything={name: sum(int(row[name]) for row in rows) for name in names},
+        shared={name: sum(int(row[name]) for row in rows if row["is_shared"]) for name in names},
+    )
 
 
 def read_models(session: Session) -> list[dict[str, Any]]:

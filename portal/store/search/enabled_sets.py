@@ -29,6 +29,7 @@ from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, s
 from portal.store.search.query_filters import Narrowing
 from portal.store.search.term_postings import KeptPostings
 from portal.store.search.tuning import fetch_under
+from portal.store.search.visible_corpus import VisibleCorpora
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 500
@@ -86,11 +87,12 @@ def _named(enabled: EnabledSet) -> set[str]:
 
 
 class EnabledSets:
-    """A process's memory of enabled sets, least recently used go first, and of the words of small
-    ones. Safe between threads."""
+    """A process's memory of enabled sets, least recently used go first, of the words of small
+    ones, and of what users may see. Safe between threads."""
 
     def __init__(self) -> None:
         self.postings = KeptPostings()
+        self.visible = VisibleCorpora()
         self._lock = Lock()
         self._kept: LRUCache[Hashable, tuple[Versions, EnabledSet]] = LRUCache(
             _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].ids or "")

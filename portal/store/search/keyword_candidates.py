@@ -1,4 +1,4 @@
-"""BM25 over a small part of the corpus, with the statistics of the whole.
+"""BM25 over a small part of the corpus, with the statistics of an index.
 
 The index of pg_textsearch can only be read from its best row down, and scoring a row without it
 costs a third of a millisecond. For the few chunks of a narrow selection neither will do:
@@ -7,6 +7,9 @@ costs a third of a millisecond. For the few chunks of a narrow selection neither
   that the extension itself gives the words (`_word_weights`): the scores are those of the index;
 - of more chunks the index's best rows are taken, so many that enough of them are in the selection,
   and more when they were too few.
+
+A user's own private chunks are in no index that the user is searched with: they are scored here
+too (`best_of_private`), with the weights that shared chunks give the words, and merged.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.keyword_index import BM25_INDEX
+from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
 from portal.store.search.term_postings import Bm25Shape, TermPostings
 from portal.store.search.tuning import Planner, fetch, fetch_under
+from portal.store.search.visible_corpus import VisibleCorpus
+from portal.text.analyser import tsquery_or
 
 # Costs of the two ways in microseconds, measured at 50,000 chunks: a chunk that is fetched and
 # scored here, a row that is read from the index.
@@ -67,15 +72,22 @@ def best_of_selection(
     enough: int,
     settings: Planner,
     remember: Remember = _anew,
+    corpus: VisibleCorpus | None = None,
+    private: Callable[[], Sequence[Scored]] = tuple,
 ) -> list[Scored]:
     """The best chunks of an enabled set by BM25: all that match, or `limit`, or, where looking
-    for more would cost too much, at least the best `enough`. `settings` are the planner's."""
+    for more would cost too much, at least the best `enough`. `settings` are the planner's.
+
+    With a `corpus` words weigh what they do in shared chunks, and `private` gives the best of the
+    user's own private ones, which that index has not; without one, in all `total_chunks`.
+    """
     if not words or not enabled.chunk_count:
         return []
+    index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
     rows = _rows_to_read(enabled, total_chunks, limit)
     if enabled.chunk_count * _FETCH_COST <= rows * _INDEX_ROW_COST:
-        return _score_all(session, words, enabled, shape, limit, remember=remember)
-    return best_of_index(
+        return _score_all(session, words, enabled, shape, limit, remember=remember, corpus=corpus)
+    found = best_of_index(
         session,
         words,
         *_is_in(enabled),
@@ -83,7 +95,14 @@ def best_of_selection(
         limit=limit,
         enough=min(enough, enabled.chunk_count),
         settings=settings,
+        index=index,
     )
+    return merge(found, private(), limit=limit)
+
+
+def merge(found: Sequence[Scored], others: Sequence[Scored], *, limit: int) -> list[Scored]:
+    """The best of both, best first."""
+    return sorted((*found, *others), key=lambda one: (-one.bm25, one.chunk_id))[:limit]
 
 
 def _is_in(enabled: EnabledSet) -> tuple[str, dict[str, Any]]:
@@ -118,8 +137,9 @@ def _score_all(
     limit: int,
     *,
     remember: Remember,
+    corpus: VisibleCorpus | None = None,
 ) -> list[Scored]:
-    weights, mean_length = _word_weights(session, words, shape)
+    weights, mean_length = _weigh(session, words, shape, corpus)
     if not weights:
         return []
 
@@ -128,8 +148,17 @@ def _score_all(
             fetch(session, _TERMS[_key(enabled)], {"ids": enabled.ids}, tuple_row)
         )
 
-    postings = remember(count_terms)
-    scores = postings.bm25(weights, mean_length, shape)
+    return _best_of_postings(remember(count_terms), weights, mean_length, shape, limit)
+
+
+def _best_of_postings(
+    postings: TermPostings,
+    weights: Mapping[str, float],
+    mean_length: float | None,
+    shape: Bm25Shape,
+    limit: int,
+) -> list[Scored]:
+    scores = postings.bm25(weights, mean_length or postings.mean_length, shape)
     found = [
         Scored(postings.chunk_ids[place], postings.document_ids[place], float(scores[place]))
         for place in np.flatnonzero(scores > 0).tolist()
@@ -138,26 +167,75 @@ def _score_all(
     return found[:limit]
 
 
-_PROBES = text(
-    f"""
-    SELECT probe, -(probe <@> to_bm25query(split_part(probe, ' ', 1), '{BM25_INDEX}'))
-    FROM unnest(CAST(:probes AS text[])) probe
+def _weigh(
+    session: Session, words: Sequence[str], shape: Bm25Shape, corpus: VisibleCorpus | None
+) -> tuple[dict[str, float], float | None]:
+    """The weight of each word, and the mean length of a chunk in terms where it is known.
+
+    A word that no shared chunk holds weighs by how many of the user's own private ones do."""
+    index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
+    weights, mean_length = _word_weights(session, words, shape, index)
+    unknown = [word for word in dict.fromkeys(words) if word not in weights]
+    if corpus is not None and corpus.private_chunks and unknown:
+        counts = _count_private(session, unknown, corpus)
+        weights |= {
+            word: inverse_frequency(count, corpus.chunk_count)
+            for word, count in counts.items()
+            if count
+        }
+    return weights, mean_length
+
+
+def inverse_frequency(count: int, chunks: int) -> float:
+    """What a word weighs that `count` of all `chunks` hold, as pg_textsearch has it."""
+    return math.log1p((max(chunks, count) - count + 0.5) / (count + 0.5))
+
+
+_PRIVATE_COUNTS = text(
+    """
+    SELECT wanted.number, (
+        SELECT count(*) FROM document_chunks c
+        WHERE c.job_id = ANY(CAST(:jobs AS uuid[])) AND c.terms_vector @@ wanted.query
+    )
+    FROM (
+        SELECT number, to_tsquery('simple', query) AS query
+        FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given (query, number)
+        OFFSET 0
+    ) wanted
     """
 )
 
 
+def _count_private(session: Session, words: Sequence[str], corpus: VisibleCorpus) -> dict[str, int]:
+    """How many of the user's own private chunks hold each word."""
+    binds = {"jobs": corpus.private_jobs, "queries": [tsquery_or((word,)) for word in words]}
+    rows = fetch(session, _PRIVATE_COUNTS, binds, tuple_row)
+    return {words[number - 1]: int(count) for number, count in rows}
+
+
+_PROBES = {
+    index: text(
+        f"""
+        SELECT probe, -(probe <@> to_bm25query(split_part(probe, ' ', 1), '{index.name}'))
+        FROM unnest(CAST(:probes AS text[])) probe
+        """
+    )
+    for index in (ALL_CHUNKS, SHARED_CHUNKS)
+}
+
+
 def _word_weights(
-    session: Session, words: Sequence[str], shape: Bm25Shape
-) -> tuple[dict[str, float], float]:
-    """Inverse document frequency of each word that the corpus holds, and the mean length of a
+    session: Session, words: Sequence[str], shape: Bm25Shape, index: WordIndex
+) -> tuple[dict[str, float], float | None]:
+    """Inverse document frequency of each word that the index holds, and the mean length of a
     chunk in terms: what the extension scores with, got out of it by asking for the scores of
-    texts of one word and of two."""
+    texts of one word and of two. Without a word that it holds the length is not known."""
     probes = [*dict.fromkeys(words)]
     binds = {"probes": [*probes, *(f"{probe} {_FILLER}" for probe in probes)]}
-    scores: dict[str, float] = dict(fetch(session, _PROBES, binds, tuple_row))
+    scores: dict[str, float] = dict(fetch(session, _PROBES[index], binds, tuple_row))
     known = [probe for probe in probes if scores[probe] > 0]
     if not known:
-        return {}, 1.0
+        return {}, None
     mean_length = _mean_length(scores[known[0]] / scores[f"{known[0]} {_FILLER}"], shape)
     norm = shape.k1 * (1 - shape.b + shape.b / mean_length)
     return {word: scores[word] * (1 + norm) / (shape.k1 + 1) for word in known}, mean_length
@@ -172,6 +250,48 @@ def _mean_length(ratio: float, shape: Bm25Shape) -> float:
     return shape.k1 * shape.b / per_term
 
 
+# --- a user's own private chunks ------------------------------------------------------------------
+
+# Of more, those that match are fetched for each search, the likeliest by a rank without statistics.
+_MOST_KEPT = 2_000
+_OFFERED = 5
+
+_MATCHING = {
+    key: text(
+        f"""
+        SELECT c.id, c.document_id, c.terms
+        FROM document_chunks c,
+             (SELECT to_tsquery('simple', :query) AS query OFFSET 0) asked
+        WHERE c.{key} = ANY(CAST(:ids AS uuid[])) AND c.terms_vector @@ asked.query
+        ORDER BY ts_rank(c.terms_vector, asked.query) DESC, c.id
+        LIMIT :limit
+        """
+    )
+    for key in ("id", "job_id")
+}
+
+
+def best_of_private(
+    session: Session,
+    words: Sequence[str],
+    enabled: EnabledSet,
+    *,
+    shape: Bm25Shape,
+    corpus: VisibleCorpus,
+    limit: int,
+    remember: Remember = _anew,
+) -> list[Scored]:
+    """The best of a user's own private chunks by BM25, with the weights of `corpus`."""
+    if not words or not enabled.chunk_count:
+        return []
+    if enabled.chunk_count <= _MOST_KEPT:
+        return _score_all(session, words, enabled, shape, limit, remember=remember, corpus=corpus)
+    weights, mean_length = _weigh(session, words, shape, corpus)
+    binds = {"ids": enabled.ids, "query": tsquery_or(words), "limit": limit * _OFFERED}
+    rows = fetch(session, _MATCHING[_key(enabled)], binds, tuple_row)
+    return _best_of_postings(TermPostings.of(rows), weights, mean_length, shape, limit)
+
+
 # --- more: the best rows of the index, as far as they are in the selection ------------------------
 
 # The rows are read from the index in a derived table of their own, without any condition:
@@ -181,7 +301,7 @@ _IS_IN, _MATCHED = 3, 4
 
 
 @lru_cache(maxsize=128)
-def _filtered(is_in: str) -> TextClause:
+def _filtered(is_in: str, index: WordIndex) -> TextClause:
     return text(
         f"""
         SELECT chunk_id, document_id, -distance AS bm25, is_in, matched
@@ -190,10 +310,10 @@ def _filtered(is_in: str) -> TextClause:
                    count(*) OVER () AS matched,
                    row_number() OVER (ORDER BY distance, chunk_id) AS place
             FROM (
-                SELECT c.id AS chunk_id, c.job_id, c.document_id,
-                       c.terms <@> to_bm25query(:words, '{BM25_INDEX}') AS distance
-                FROM document_chunks c
-                ORDER BY c.terms <@> to_bm25query(:words_again, '{BM25_INDEX}')
+                SELECT c.{index.chunk_id} AS chunk_id, c.job_id, c.document_id,
+                       c.terms <@> to_bm25query(:words, '{index.name}') AS distance
+                FROM {index.table} c
+                ORDER BY c.terms <@> to_bm25query(:words_again, '{index.name}')
                 LIMIT :rows
             ) best
             WHERE distance < 0
@@ -215,11 +335,12 @@ def best_of_index(
     limit: int,
     enough: int,
     settings: Planner,
+    index: WordIndex = ALL_CHUNKS,
 ) -> list[Scored]:
     """The index's best chunks that are in a selection: `limit`, or all that match, or at least
     the best `enough`. `is_in` is an expression, with `binds`, of the chunk's `chunk_id`, `job_id`
     and `document_id`. First the best `rows` are read, then more as long as those are too few."""
-    statement, question = _filtered(is_in), " ".join(words)
+    statement, question = _filtered(is_in, index), " ".join(words)
     binds = {**binds, "words": question, "words_again": question, "limit": limit}
     while True:
         read = fetch_under(session, settings, statement, binds | {"rows": rows}, tuple_row)

@@ -12,7 +12,22 @@ from sqlalchemy.orm import Session
 
 from portal.domain.search import KeywordBackend
 
-BM25_INDEX = "ix_document_chunks_bm25"
+
+@dataclass(frozen=True, slots=True)
+class WordIndex:
+    """A BM25 index, the table that it is over, and that table's column with the chunk's id."""
+
+    name: str
+    table: str
+    chunk_id: str
+
+
+ALL_CHUNKS = WordIndex("ix_document_chunks_bm25", "document_chunks", "id")
+# An index weighs words by all that is in it: by this one, nothing private has a part in the scores.
+SHARED_CHUNKS = WordIndex("ix_shared_chunks_bm25", "shared_chunks", "chunk_id")
+_NAMES = f"('{ALL_CHUNKS.name}', '{SHARED_CHUNKS.name}')"
+_COUNT = 2
+
 # From here on, the planner's estimate of the number of chunks is good enough.
 _ESTIMATE_FROM = 1000
 
@@ -31,11 +46,13 @@ class KeywordState:
 # crash of a session: until its guard (portal.database.bm25) has rebuilt it, it is not asked.
 # Columns for a SELECT list, from which `state_of` tells.
 STATE_COLUMNS = f"""
-    COALESCE((SELECT indisvalid FROM pg_index
-              WHERE indexrelid = to_regclass('{BM25_INDEX}')), FALSE) AS has_keyword_index,
+    (SELECT count(*) FROM pg_index
+     WHERE indisvalid AND indexrelid IN (to_regclass('{ALL_CHUNKS.name}'),
+                                         to_regclass('{SHARED_CHUNKS.name}'))
+    ) = {_COUNT} AS has_keyword_index,
     EXISTS (
         SELECT FROM bm25_index_state
-        WHERE index_name = '{BM25_INDEX}' AND server_started_at < greatest(
+        WHERE index_name IN {_NAMES} AND server_started_at < greatest(
             pg_postmaster_start_time(),
             (SELECT max(backend_start) FROM pg_stat_activity
              WHERE backend_type = 'checkpointer')

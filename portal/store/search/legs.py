@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.deadlines import Deadline
 from portal.domain.embedding import Vector
+from portal.domain.people import Person
 from portal.domain.search import Fusion, KeywordBackend, Normalisation, SearchMode, Weights
 from portal.settings import SearchSettings
 from portal.store.documents.selection import selection_binds
@@ -32,7 +33,8 @@ from portal.store.search.enabled_sets import (
     list_chunks,
 )
 from portal.store.search.fusion import AS_SHOWN, FUSIONS, KEYWORD_ONLY, VECTOR_ONLY, VECTOR_PART
-from portal.store.search.keyword_candidates import KEYWORD_ARRAYS
+from portal.store.search.keyword_candidates import KEYWORD_ARRAYS, Scored
+from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS
 from portal.store.search.statement import (
     DOCUMENTS_VERSION,
     KeywordLeg,
@@ -46,6 +48,7 @@ from portal.store.search.statement import (
 )
 from portal.store.search.term_postings import Bm25Shape, TermPostings
 from portal.store.search.tuning import Planner, Statements, under
+from portal.store.search.visible_corpus import VisibleCorpus
 from portal.store.session import is_connection_lost
 from portal.store.vector_parameters import VectorParameter
 
@@ -56,6 +59,9 @@ _FRONT_OF_A_SCAN = 1.5
 _MOST_LOOKS = 3
 # Of fewer passages than these all are compared, where that is not forbidden.
 _LEAST_SHARE = 0.1
+# Of a user's own private chunks so many are named; only hits among more are lost.
+_MAX_PRIVATE_CHUNKS = 100_000
+_IS_PRIVATE = "AND d.visibility = 'private'"
 
 
 class StatementFailed(Exception):
@@ -179,16 +185,27 @@ def timed(milliseconds: dict[str, float], step: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Trace:
-    """How a search ran: the plan of each leg, what is switched on, milliseconds a step."""
+    """How a search ran: the plan of each leg, what is switched on, milliseconds a step.
+
+    `total_chunks` are those of the vector index and `visible_chunks` those that the user may see.
+    The former is for choosing a plan; nothing that is shown or scored may depend on it."""
 
     vector_plan: VectorPlan | None = None
     keyword_plan: KeywordPlan | None = None
     enabled: EnabledSet | None = None
     total_chunks: int = 0
+    visible_chunks: int = 0
     milliseconds: dict[str, float] = field(default_factory=dict)
 
     def timed(self, step: str) -> AbstractContextManager[None]:
         return timed(self.milliseconds, step)
+
+
+def visible_corpus(
+    session: Session, person: Person, versions: Versions, enabled_sets: EnabledSets
+) -> VisibleCorpus | None:
+    """What the statistics of a user's searches are over; None for administrators, who see all."""
+    return None if person.is_admin else enabled_sets.visible.get(session, person.id, versions)
 
 
 class PassageSearch:
@@ -226,7 +243,11 @@ class PassageSearch:
         self._enabled_sets = enabled_sets
         self._corpus_version = corpus_version
         self._deadline = deadline or Deadline.within(settings.statement_timeout_s)
-        self.trace = Trace(total_chunks=total_chunks)
+        self._corpus = visible_corpus(session, scope.person, versions, enabled_sets)
+        visible_chunks = total_chunks if self._corpus is None else self._corpus.chunk_count
+        self.trace = Trace(
+            total_chunks=max(total_chunks, visible_chunks), visible_chunks=visible_chunks
+        )
 
     def run(self, *, explain: bool = False) -> list[Candidate]:
         """The best passages among what this person may see and has switched on.
@@ -252,7 +273,7 @@ class PassageSearch:
             # time left what was found is better than nothing.
             if look.ended == look.began or self._deadline.is_over:
                 break
-            if enabled.ids is not None:
+            if enabled.ids is not None or self._has_private:
                 self._versions = replace(self._versions, documents=look.ended)
                 before, enabled = enabled, self._enabled()
                 if enabled.is_same(before):
@@ -268,15 +289,22 @@ class PassageSearch:
         self._choose_plans(enabled)
         shape = self._shape(enabled)
         binds = self._binds(enabled)
-        began = None if enabled.ids is None else self._versions.documents
+        rests_on_versions = enabled.ids is not None or self._has_private
+        began = self._versions.documents if rests_on_versions else None
+        private: Sequence[Scored] = ()
         if shape.takes_keyword_selection:
             with self.trace.timed("keyword_selection"):
                 binds |= self._keyword_selection(enabled)
+        elif shape.takes_keyword_index and self._has_private:
+            with self.trace.timed("keyword_selection"):
+                private = self._private_candidates()
         with under(self._session, self._planner_settings()) as statements:
             if shape.takes_keyword_index:
                 with self.trace.timed("keyword_index"):
                     words = self._keyword_index(statements, shape, binds)
                     binds |= words.binds
+                    if private:
+                        binds |= self._with_private(words.binds, private)
                     began = words.documents_version if began is None else began
             with self.trace.timed("statement"):
                 found = statements.fetch(
@@ -316,7 +344,13 @@ class PassageSearch:
 
         Raises DatabaseUnavailable where that takes longer than a search may: without it no leg can
         be tried."""
-        scope, versions, most = self._scope, self._versions, self._most_compared()
+        most = self._max_compared(self.trace.total_chunks)
+        enabled = self._enabled_of(self._scope, most)
+        self.trace.enabled = enabled
+        return enabled
+
+    def _enabled_of(self, scope: Scope, most: int) -> EnabledSet:
+        versions = self._versions
 
         def compute() -> EnabledSet:
             return count_enabled(self._session, scope, versions, most=most, deadline=self._deadline)
@@ -330,13 +364,12 @@ class PassageSearch:
             # Too many to name: conditions on the text then stand in the legs, which a leg that
             # compares all of what is named has not.
             enabled = fitting if fitting.ids is not None else replace(enabled, ids=None)
-        self.trace.enabled = enabled
         return enabled
 
-    def _most_compared(self) -> int:
+    def _max_compared(self, total_chunks: int) -> int:
         """Comparing all of a few is faster than passing over most of many, and misses nothing."""
         plan = self._settings.plan
-        few = min(plan.exact_chunks, int(plan.exact_share * self.trace.total_chunks))
+        few = min(plan.exact_chunks, int(plan.exact_share * total_chunks))
         return max(plan.exact_always_chunks, few)
 
     def _choose_plans(self, enabled: EnabledSet) -> None:
@@ -344,10 +377,12 @@ class PassageSearch:
         if self._vector is not None:
             trace.vector_plan = VectorPlan.EXACT if is_exact else VectorPlan.INDEX
         if self._keywords is not None:
-            # The index of words passes over much of a small corpus as fast as not.
-            share = enabled.chunk_count / max(trace.total_chunks, 1)
+            # The index of words passes over much of a small corpus as fast as not. How many hits
+            # the leg offers depends on its plan, and that must not depend on hidden chunks.
+            share = enabled.chunk_count / max(trace.visible_chunks, 1)
             is_narrow = enabled.of_chunks or share < self._settings.plan.exact_share
-            is_selection = is_exact and is_narrow
+            is_small = enabled.chunk_count <= self._max_compared(trace.visible_chunks)
+            is_selection = is_exact and is_narrow and is_small
             trace.keyword_plan = KeywordPlan.SELECTION if is_selection else KeywordPlan.INDEX
 
     def _keyword_index(
@@ -365,20 +400,72 @@ class PassageSearch:
             keywords.terms if keywords else (),
             enabled,
             shape=Bm25Shape(self._settings.bm25_k1, self._settings.bm25_b),
-            total_chunks=self.trace.total_chunks,
+            total_chunks=self.trace.visible_chunks,
             limit=self.limits.leg_limit,
             # Not by how many results are wanted, or the order of the first would depend on it.
             enough=self.limits.leg_limit // 2,
             settings=self._planner_settings(),
-            remember=self._remember,
+            remember=self._remember(self._scope),
+            corpus=self._corpus,
+            private=self._private_candidates,
         )
         return keyword_candidates.as_arrays(found)
 
-    def _remember(self, compute: Callable[[], TermPostings]) -> TermPostings:
-        if self._corpus_version is None or self._scope.narrowing.chunks:
-            return compute()  # Passages with a phrase are hardly ever asked about again.
-        key = self._scope.key(), self._versions, self._corpus_version
-        return self._enabled_sets.postings.get(key, compute)
+    def _remember(self, scope: Scope) -> keyword_candidates.Remember:
+        def remember(compute: Callable[[], TermPostings]) -> TermPostings:
+            if self._corpus_version is None or scope.narrowing.chunks:
+                return compute()  # Passages with a phrase are hardly ever asked about again.
+            key = scope.key(), self._versions, self._corpus_version
+            return self._enabled_sets.postings.get(key, compute)
+
+        return remember
+
+    # --- the user's own private chunks, which the index of shared ones has not --------------------
+
+    @property
+    def _has_private(self) -> bool:
+        is_bm25 = (
+            self._keywords is not None and self._keywords.backend is KeywordBackend.PG_TEXTSEARCH
+        )
+        return is_bm25 and self._corpus is not None and self._corpus.private_chunks > 0
+
+    def _private_candidates(self) -> Sequence[Scored]:
+        """The best of the user's own private chunks that are switched on and fit, by words."""
+        if self._corpus is None or self._keywords is None or not self._has_private:
+            return ()
+        narrowing = self._scope.narrowing
+        own = replace(
+            self._scope,
+            narrowing=replace(narrowing, documents=f"{narrowing.documents} {_IS_PRIVATE}"),
+        )
+        enabled = self._enabled_of(own, _MAX_PRIVATE_CHUNKS)
+        if enabled.ids is None:
+            # Too many to name: those switched off are left out when hits meet their documents.
+            enabled = replace(enabled, ids=self._corpus.private_jobs, of_chunks=False)
+        return keyword_candidates.best_of_private(
+            self._session,
+            self._keywords.terms,
+            enabled,
+            shape=Bm25Shape(self._settings.bm25_k1, self._settings.bm25_b),
+            corpus=self._corpus,
+            limit=self.limits.leg_limit,
+            remember=self._remember(own),
+        )
+
+    def _with_private(
+        self, found: Mapping[str, str], private: Sequence[Scored]
+    ) -> dict[str, list[Any]]:
+        """Merge what the index of shared chunks found with the user's own private ones."""
+        ids, documents, scores = (found[name].strip("{}") for name in KEYWORD_ARRAYS)
+        shared = [
+            Scored(UUID(chunk_id), UUID(document_id), float(score))
+            for chunk_id, document_id, score in zip(
+                *(values.split(",") for values in (ids, documents, scores)), strict=True
+            )
+            if chunk_id
+        ]
+        merged = keyword_candidates.merge(shared, private, limit=self.limits.leg_limit)
+        return keyword_candidates.as_arrays(merged)
 
     # --- the statement ----------------------------------------------------------------------------
 
@@ -397,6 +484,7 @@ class PassageSearch:
                 self.trace.keyword_plan,
                 limit=self.limits.leg_limit,
                 of_chunks=enabled.of_chunks,
+                index=ALL_CHUNKS if self._corpus is None else SHARED_CHUNKS,
             )
         narrowing = self._scope.narrowing
         return Shape(

@@ -20,7 +20,7 @@ from portal.store.documents.page_labels import label_of_chunk
 from portal.store.documents.selection import selection_sql
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.fusion import TEXT_SCORE
-from portal.store.search.keyword_index import BM25_INDEX
+from portal.store.search.keyword_index import ALL_CHUNKS, WordIndex
 
 # Ends in a unique key, so that the order of equals is the same each time.
 _BEST_FIRST = "fused DESC, cosine DESC NULLS LAST, chunk_id"
@@ -79,10 +79,13 @@ class VectorLeg:
 
 @dataclass(frozen=True, slots=True)
 class KeywordLeg:
+    """`index` is the index of words that the plan of that name reads."""
+
     backend: KeywordBackend
     plan: KeywordPlan
     limit: int
     of_chunks: bool = False
+    index: WordIndex = ALL_CHUNKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,13 +314,17 @@ def bm25_statement(shape: Shape) -> TextClause:
         f"CAST(COALESCE(array_agg({column}), '{{}}') AS text)"
         for column in ("chunk_id", "document_id", "-distance")
     )
+    index = shape.keyword.index if shape.keyword else ALL_CHUNKS
+    is_of_chunks = index is ALL_CHUNKS
+    leg = "c" if is_of_chunks else "w"
+    counting = _counting(leg, shape, chunks=bool(shape.chunks) and not is_of_chunks)
     return text(f"""
         SELECT {arrays}, {_DOCUMENTS_VERSION}
         FROM (
-            SELECT c.id AS chunk_id, c.document_id,
-                   c.terms <@> to_bm25query(:words, '{BM25_INDEX}') AS distance
-            FROM document_chunks c {_counting("c", shape, chunks=False)}
-            ORDER BY c.terms <@> to_bm25query(:words_again, '{BM25_INDEX}')
+            SELECT {leg}.{index.chunk_id} AS chunk_id, {leg}.document_id,
+                   {leg}.terms <@> to_bm25query(:words, '{index.name}') AS distance
+            FROM {index.table} {leg} {counting}
+            ORDER BY {leg}.terms <@> to_bm25query(:words_again, '{index.name}')
             LIMIT :leg_limit
         ) nearest
         WHERE distance < 0

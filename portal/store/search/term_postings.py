@@ -113,6 +113,12 @@ class TermPostings:
         return self.postings.bm25(weights, mean_length, shape)
 
     @property
+    def mean_length(self) -> float:
+        """In terms; 1 without a chunk."""
+        lengths = self.postings.lengths
+        return max(1.0, float(lengths.mean())) if len(lengths) else 1.0
+
+    @property
     def size_bytes(self) -> int:
         return self.postings.size_bytes
 

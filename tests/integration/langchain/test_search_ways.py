@@ -80,7 +80,7 @@ def test_without_pg_textsearch_meaning_alone(
     filled: PostgresVectorStore, database: Database
 ) -> None:
     with database.begin() as session:
-        session.execute(text(f"DROP INDEX {bm25.INDEX}"))
+        session.execute(text(f"DROP INDEX {bm25.ALL_CHUNKS.name}"))
     with capture_logs() as logs:
         found = filled.hybrid_search(WordEmbeddings().embed_query("canteen"), "leave", 4)
     assert any("BM25 is disabled" in one["event"] for one in logs if one["log_level"] == "warning")

@@ -32,7 +32,7 @@ def test_6_5_and_8_3_index_of_words_goes_and_meaning_is_searched(services: Servi
     store.upsert(PASSAGES)
     assert store.search(QUESTION).method == "hybrid"
     with services.database.engine.begin() as connection:
-        connection.execute(text(f"DROP INDEX {bm25.INDEX}"))
+        connection.execute(text(f"DROP INDEX {bm25.ALL_CHUNKS.name}"))
     outcome = store.search(QUESTION)
     assert (outcome.method, outcome.degraded) == ("dense", ())
     assert (store.is_hybrid_search_enabled(), store.status.reason) == (False, NO_KEYWORD_INDEX)

@@ -1,0 +1,95 @@
+"""How much of the portal a user may see: what the statistics of their searches are over.
+
+Switches have no part in it: switching a document off does not change what a word weighs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from cachetools import LRUCache
+from psycopg.rows import tuple_row
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from portal.store.search.tuning import fetch
+
+if TYPE_CHECKING:
+    from portal.store.search.enabled_sets import Versions
+
+_CACHE_BYTES = 8 * 1024 * 1024
+_ENTRY_BYTES = 300
+
+_SHARED = text(
+    """
+    SELECT COALESCE(sum(d.chunk_count), 0) FROM documents d
+    WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
+      AND d.deleted_at IS NULL AND d.visibility = 'shared'
+    """
+)
+_PRIVATE = text(
+    """
+    SELECT COALESCE(sum(d.chunk_count), 0),
+           CAST(COALESCE(array_agg(d.current_job_id), '{}') AS text)
+    FROM documents d
+    WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
+      AND d.deleted_at IS NULL AND d.visibility = 'private' AND d.owner_id = :person_id
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleCorpus:
+    """The chunks that a user may see: `shared_chunks` of everyone, `private_chunks` of their own
+    private documents, whose jobs `private_jobs` names as a PostgreSQL array."""
+
+    shared_chunks: int
+    private_chunks: int
+    private_jobs: str
+
+    @property
+    def chunk_count(self) -> int:
+        return self.shared_chunks + self.private_chunks
+
+
+class VisibleCorpora:
+    """A process's memory of visible corpora, each valid for one version of the documents; least
+    recently used go first. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._shared: tuple[tuple[UUID, int], int] | None = None
+        self._kept: LRUCache[UUID, tuple[tuple[UUID, int], VisibleCorpus]] = LRUCache(
+            _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].private_jobs)
+        )
+
+    def get(self, session: Session, user_id: UUID, versions: Versions) -> VisibleCorpus:
+        """Return what a user may see. The session is one of `Database.read`."""
+        version = versions.collection_id, versions.documents
+        with self._lock:
+            kept = self._kept.get(user_id)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        binds = {"collection_id": versions.collection_id, "person_id": user_id}
+        shared = self._count_shared(
+            version, lambda: int(fetch(session, _SHARED, binds, tuple_row)[0][0])
+        )
+        ((private, jobs),) = fetch(session, _PRIVATE, binds, tuple_row)
+        found = VisibleCorpus(shared, int(private), jobs)
+        with self._lock:
+            if _ENTRY_BYTES + len(jobs) <= _CACHE_BYTES:
+                self._kept[user_id] = version, found
+        return found
+
+    def _count_shared(self, version: tuple[UUID, int], count: Callable[[], int]) -> int:
+        """The same for every user."""
+        kept = self._shared
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        found = count()
+        self._shared = version, found
+        return found

@@ -8,19 +8,20 @@
     ├── Forbidden 403: InsufficientScope, NeedsSession, CsrfFailed
     ├── NotFound 404: NoSuchAccount, NoSuchModel
     ├── MethodNotAllowed 405
-    ├── Conflict 409: NameTaken, JobCancelled (Superseded), AlreadyElsewhere, UploadedAgain,
-    │     ChunkIndexTaken, NoEmbedding, IdempotencyConflict
+    ├── Conflict 409: NameTaken, TooManyTokens, JobCancelled (Superseded), AlreadyElsewhere,
+    │     UploadedAgain, ChunkIndexTaken, NoEmbedding, IdempotencyConflict
     ├── TooLarge 413: TextsTooLong (TooManyLines)
     ├── RequestTooLarge, BodyTooLarge, QuotaExceeded 413
     ├── UnsupportedMediaType, UnsupportedFormat 415
     ├── InvalidInput 422: InvalidQueryVector, EmptyFile, EncryptedPdf, BrokenPdf, BrokenFile,
     │     NoTextInPdf, UndecodableText (UndecodableAs), ExtractionTimedOut, ExtractionTooLarge,
-    │     KilledWorker, UnreadableFile, WeakPassword, InvalidSetting, IdempotencyMismatch
+    │     KilledWorker, UnreadableFile, WeakPassword (BlankPassword, CommonPassword,
+    │     PasswordLikeName, BreachedPassword), InvalidSetting, IdempotencyMismatch
     ├── RateLimited, TooManyOwnAnswers 429
     ├── InvalidEmbedding 502
-    ├── Unavailable 503: Overloaded, BatchTimedOut, EmbedderUnavailable, RerankerUnavailable,
-    │     ChatUnavailable, TooManyAnswers, VectorStoreDisabled, DatabaseUnavailable,
-    │     IssuerUnavailable
+    ├── Unavailable 503: Overloaded, BreachedListUnavailable, BatchTimedOut, EmbedderUnavailable,
+    │     RerankerUnavailable, ChatUnavailable, TooManyAnswers, VectorStoreDisabled,
+    │     DatabaseUnavailable, IssuerUnavailable
     ├── StorageFull 507
     └── ServerSetup, BackupRefused (command line only)
 
@@ -192,6 +193,12 @@ class NameTaken(Conflict):
     message = N_("The name “%(name)s” is already taken. Choose another.")
 
 
+class TooManyTokens(Conflict):
+    code = "too_many_tokens"
+    message = N_("You already have %(limit)s personal access tokens, and more are not allowed. "
+                 "Revoke one that you no longer use.")  # fmt: skip
+
+
 class TooLarge(PortalError):
     code, status = "too_large", 413
     message = N_(
@@ -351,6 +358,29 @@ class WeakPassword(InvalidInput):
     message = N_("The password is too short. Use at least %(least)s characters.")
 
 
+class BlankPassword(WeakPassword):
+    code = "blank_password"
+    message = N_("The password is blank. Use a few words, or letters, digits and symbols.")
+
+
+class CommonPassword(WeakPassword):
+    code = "common_password"
+    message = N_("The password is easy to guess: it is a common one, or close to one. "
+                 "Use a few unrelated words.")  # fmt: skip
+
+
+class PasswordLikeName(WeakPassword):
+    code = "password_like_name"
+    message = N_("The password is too close to your name or the portal's name. "
+                 "Use a few unrelated words.")  # fmt: skip
+
+
+class BreachedPassword(WeakPassword):
+    code = "breached_password"
+    message = N_("The password has appeared in a data breach. Choose another one, and change it "
+                 "wherever else you use it.")  # fmt: skip
+
+
 class InvalidSetting(InvalidInput):
     code = "invalid_setting"
     message = N_("%(name)s is %(got)s, but takes %(takes)s.")
@@ -447,6 +477,13 @@ class Unavailable(PortalError):
     code, status = "unavailable", 503
     message = N_("Temporarily unavailable. Try again in a moment.")
     retry_after_s: int | None = 2
+
+
+class BreachedListUnavailable(Unavailable):
+    code = "breached_list_unavailable"
+    message = N_("The list of breached passwords cannot be read, so the new password was not "
+                 "saved. Tell your administrator.")  # fmt: skip
+    retry_after_s = None
 
 
 class Overloaded(Unavailable):

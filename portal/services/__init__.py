@@ -14,6 +14,7 @@ from portal.domain.reranking import Reranker
 from portal.embeddings.calibration import Calibration
 from portal.services.answers.slots import AnswerSlots
 from portal.services.documents.comparisons import Comparisons
+from portal.services.documents.use_estimates import UseEstimates
 from portal.services.models.vector_rounds import VectorRounds
 from portal.services.operations.single_flight import SingleFlight
 from portal.services.operations.watch import Watch
@@ -44,6 +45,7 @@ class Services:
     search_cache: SearchCache = field(default_factory=SearchCache, repr=False)
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)
+    use_estimates: UseEstimates = field(default_factory=UseEstimates, repr=False)
     comparisons: Comparisons = field(default_factory=Comparisons, repr=False)
     vector_rounds: VectorRounds = field(default_factory=VectorRounds, repr=False)
     reranker_watch: Watch = field(default_factory=Watch, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -13,6 +14,10 @@ from portal.settings.base import Section, http_address
 _OUTSIDE_ALGORITHMS = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]
+
+
+_SHA1_CHARACTERS = 40
+_SHA1 = re.compile(rb"[0-9A-Fa-f]{40}")
 
 
 class OutsideIssuerSettings(Section):
@@ -72,6 +77,30 @@ class OutsideIssuerSettings(Section):
         if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
             # Whoever answers there says whose signature counts.
             raise ValueError("an address that begins with https://")
+        return value
+
+
+class PasswordSettings(Section):
+    """What new passwords are checked against, besides common ones and names."""
+
+    breached_file: Path | None = Field(
+        None,
+        description="a list of breached passwords: SHA-1 hashes in hexadecimal, one a line and "
+        "sorted, as Have I Been Pwned offers it",
+    )
+
+    @field_validator("breached_file")
+    @classmethod
+    def _is_list_of_hashes(cls, value: Path | None) -> Path | None:
+        if value is None:
+            return None
+        try:
+            with value.open("rb") as file:
+                first = file.read(_SHA1_CHARACTERS)
+        except OSError:
+            first = b""
+        if not _SHA1.fullmatch(first):
+            raise ValueError("a readable file with sorted SHA-1 hashes in hexadecimal, one a line")
         return value
 
 

@@ -22,7 +22,7 @@ from portal.settings.base import http_address
 from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
 from portal.settings.others import AuditSettings, ChromaSettings, IngestSettings, McpSettings
 from portal.settings.search import SearchSettings
-from portal.settings.sign_in import JwtSettings
+from portal.settings.sign_in import JwtSettings, PasswordSettings
 from portal.settings.web import RateLimitSettings, WebSettings
 
 # For sign-ins, which wait apart, and for files and /health, which never wait.
@@ -73,7 +73,7 @@ class Settings(BaseSettings):
         30, ge=0, le=36500, description="days in the trash before a document is purged; 0: for ever"
     )
     quota_mb: int = Field(
-        0,
+        10_240,
         ge=0,
         le=100_000_000,
         description="MB of originals that a person may keep, those in the trash and of earlier "
@@ -126,6 +126,7 @@ class Settings(BaseSettings):
     chat: ChatSettings = ChatSettings()
     search: SearchSettings = SearchSettings()
     jwt: JwtSettings = JwtSettings()
+    passwords: PasswordSettings = PasswordSettings()
     rate_limits: RateLimitSettings = RateLimitSettings()
     ingest: IngestSettings = IngestSettings()
     mcp: McpSettings = McpSettings()

@@ -71,8 +71,9 @@ def list_tokens() -> PersonalTokenList:
 @blueprint.output(MadeTokenModel, status_code=201)
 @blueprint.doc(
     summary="Make a personal access token",
-    description="Needs a token from signing in: none that was made here makes another.",
-    responses=error_responses(403),
+    description="Needs a token from signing in: none that was made here makes another. "
+    f"A user has at most {sessions.MAX_PERSONAL_TOKENS}; one more is 409.",
+    responses=error_responses(403, 409),
 )
 @require_recent_sign_in
 def create_token(json_data: TokenBody) -> MadeTokenModel:

@@ -52,13 +52,14 @@ def room_for(
     owner. Raises QuotaExceeded before it, or after it, when another upload was quicker: then the
     transaction is to end with nothing.
     """
-    limit_bytes = services.settings.quota_bytes
-    if not limit_bytes:
+    limit_bytes, estimates = services.settings.quota_bytes, services.use_estimates
+    if not limit_bytes or estimates.reserve(owner_id, size_bytes, limit_bytes=limit_bytes):
         yield
         return
 
     def check(added_bytes: int) -> None:
         used_bytes = file_store.used_bytes(session, owner_id) + added_bytes
+        estimates.set(owner_id, used_bytes)
         if used_bytes > limit_bytes:
             raise QuotaExceeded(
                 name=name,

@@ -19,19 +19,18 @@ from portal.errors import (
     InvalidInput,
     NoSuchAccount,
     NotFound,
-    WeakPassword,
+    PortalError,
     WrongCredentials,
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
+from portal.services.people import passwords
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
 from portal.text.titles import check_domain
 
-LEAST_PASSWORD_CHARACTERS = 10
-MOST_PASSWORD_CHARACTERS = 1000  # Hashing an unbounded text is a way to tire the server.
 MOST_NAME_CHARACTERS = 100
 FIRST_ADMINISTRATOR = "admin"
 _LANGUAGES = {"zh-CN", "en"}
@@ -66,14 +65,10 @@ def check_name(name: str) -> str:
     return name
 
 
-def hash_password(password: str) -> str:
-    """Raises WeakPassword, InvalidInput."""
-    if len(password) < LEAST_PASSWORD_CHARACTERS:
-        raise WeakPassword(least=LEAST_PASSWORD_CHARACTERS)
-    if len(password) > MOST_PASSWORD_CHARACTERS:
-        raise InvalidInput(
-            reason=f"a password can have at most {MOST_PASSWORD_CHARACTERS} characters"
-        )
+def hash_new_password(services: Services, password: str, *, name: str) -> str:
+    """Check the new password of the user called `name`, and hash it. Raises WeakPassword,
+    InvalidInput, BreachedListUnavailable."""
+    passwords.check_password(services.settings, password, name=name)
     return _hasher.hash(password)
 
 
@@ -81,17 +76,28 @@ def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
     """Make the administrator on an empty portal: name and password, or None when people exist."""
     given = services.settings.admin_password
     password = (given.get_secret_value() if given else "") or secrets.token_urlsafe(12)
+    passwords.check_length(password)
     with services.database.begin() as session:
         if account_store.has_users(session):
             return None
         row = account_store.add_user(
             session,
             name=FIRST_ADMINISTRATOR,
-            password_hash=hash_password(password),
+            password_hash=_hasher.hash(password),
             is_admin=True,
         )
         _record_created(session, row, by="first_start")
+    _warn_of_weak_password(services, password)
     return FIRST_ADMINISTRATOR, password
+
+
+def _warn_of_weak_password(services: Services, password: str) -> None:
+    """Log that PORTAL_ADMIN_PASSWORD is weak. It is the operator's choice, and no reason for a
+    portal not to start."""
+    try:
+        passwords.check_password(services.settings, password, name=FIRST_ADMINISTRATOR)
+    except PortalError as error:
+        log.warning("weak_admin_password", reason=str(error), setting="PORTAL_ADMIN_PASSWORD")
 
 
 def create_user(services: Services, *, name: str, password: str, is_admin: bool = False) -> Person:
@@ -100,10 +106,11 @@ def create_user(services: Services, *, name: str, password: str, is_admin: bool 
 
 
 def _create(services: Services, *, name: str, password: str, is_admin: bool, by: str) -> Person:
-    password_hash = hash_password(password)
+    name = check_name(name)
+    password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:
         row = account_store.add_user(
-            session, name=check_name(name), password_hash=password_hash, is_admin=is_admin
+            session, name=name, password_hash=password_hash, is_admin=is_admin
         )
         _record_created(session, row, by=by)
         return account_store.to_person(row)
@@ -181,7 +188,7 @@ def has_password(services: Services, person: Person) -> bool:
 
 
 def _matches(password_hash: str, password: str) -> bool:
-    if len(password) > MOST_PASSWORD_CHARACTERS:
+    if len(password) > passwords.MAX_CHARACTERS:
         return False
     try:
         return _hasher.verify(password_hash, password)
@@ -193,7 +200,7 @@ def change_password(services: Services, person: Person, *, current: str, new: st
     """Set a new password and end all sessions and tokens. Return the user, who may start a new
     session. Raises WrongCredentials."""
     user = verify_password(services, person.name, current, purpose="password_change")
-    password_hash = hash_password(new)
+    password_hash = hash_new_password(services, new, name=person.name)
     with services.database.begin() as session:
         row = account_store.lock_user(session, user.id)
         if row is None:

@@ -10,7 +10,7 @@ from portal.domain.people import Invitation, Person, require_admin
 from portal.errors import NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
-from portal.services.people.accounts import check_name, hash_password
+from portal.services.people.accounts import check_name, hash_new_password
 from portal.store.models import InvitationRow
 from portal.store.people import accounts as account_store
 
@@ -69,7 +69,8 @@ def find_invitation(services: Services, secret: str) -> Invitation:
 
 def accept_invitation(services: Services, secret: str, *, name: str, password: str) -> Person:
     """Make the one account that an invitation allows. Raises NotFound, NameTaken, WeakPassword."""
-    name, password_hash = check_name(name), hash_password(password)
+    name = check_name(name)
+    password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:
         invitation_id = account_store.use_invitation(session, secret_sha256=_digest(secret))
         if invitation_id is None:

@@ -25,7 +25,7 @@ from portal.domain.people import (
     require_admin,
     with_lesser,
 )
-from portal.errors import Forbidden, NeedsSession, NotFound, WrongCredentials
+from portal.errors import Forbidden, NeedsSession, NotFound, TooManyTokens, WrongCredentials
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import tokens
@@ -42,6 +42,7 @@ from portal.store.people import sessions as session_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
 
+MAX_PERSONAL_TOKENS = 20
 _MAX_USER_AGENT_CHARACTERS = 300
 _OPERATOR = Client()
 
@@ -252,11 +253,15 @@ def create_personal_token(
     scopes: Iterable[Scope] = (Scope.READ,),
 ) -> tuple[PersonalToken, str]:
     """A token for scripts, and its secret, which is never stored. `scopes` bring the lesser ones
-    with them. Raises InvalidInput, Forbidden."""
+    with them. Raises InvalidInput, Forbidden, TooManyTokens."""
     name, scopes, token_id = check_name(name), with_lesser(scopes), uuid4()
     if Scope.ADMIN in scopes and not person.is_admin:
         raise Forbidden
     with services.database.begin() as session:
+        # Locked, so that of two tokens made at once both are counted.
+        account_store.lock_user(session, person.id)
+        if len(token_store.list_personal_tokens(session, person.id)) >= MAX_PERSONAL_TOKENS:
+            raise TooManyTokens(limit=MAX_PERSONAL_TOKENS)
         secret = tokens.issue(
             services,
             session,

@@ -11,7 +11,7 @@ from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal.domain.people import SCOPES, Scope, SignInMethod
-from portal.errors import N_, InvalidInput, PortalError, WrongCredentials
+from portal.errors import N_, InvalidInput, PortalError, TooManyTokens, WrongCredentials
 from portal.http import context
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import (
@@ -98,7 +98,7 @@ def create_token() -> Answer:
         _, secret = sessions.create_personal_token(
             context.services(), person, name=name, ttl_s=ttl_s, scopes=[scope]
         )
-    except InvalidInput as error:
+    except (InvalidInput, TooManyTokens) as error:
         values = {"token_error": error_message(error), "token_name": name, "token_scope": scope}
         return _page(**values), error.status
     # Shown in this one response and never again, hence no redirect.

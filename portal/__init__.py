@@ -33,6 +33,8 @@ def create_app(services: Services | None = None) -> APIFlask:
     settings = services.settings
     app.config.update(
         SECRET_KEY=services.secret_key,
+        SECRET_KEY_FALLBACKS=services.secret_keys[:-1],
+        WTF_CSRF_SECRET_KEY=services.secret_keys,
         # Views that take more, such as files, say so (`limits.bodies`).
         MAX_CONTENT_LENGTH=256 * 1024,
         MAX_FORM_MEMORY_SIZE=1024 * 1024,

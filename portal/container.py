@@ -18,6 +18,7 @@ from portal.services import Services
 from portal.services.people.issuer_keys import create_issuer_keys
 from portal.services.search.cache import SearchCache
 from portal.settings import Settings, load_settings
+from portal.settings.whole import MIN_SECRET_KEY_BYTES
 from portal.store.session import Database
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def build_services(
             reason="there is no database: set DATABASE_URL, or start everything with ./run"
         )
     secret_key = read_secret_key(settings)
-    redis = _connect_redis(settings, secret_key)
+    old_secret_key = settings.secret_key_old.get_secret_value() if settings.secret_key_old else None
+    # By the older key, so that processes find the same limits and caches while keys are rotated.
+    redis = _connect_redis(settings, old_secret_key or secret_key)
     embedder = create_embedder(settings.embedding, redis)
     return Services(
         settings=settings,
@@ -57,6 +60,7 @@ def build_services(
         calibration=EventualCalibration(embedder, settings.data_dir / "cache"),
         chat=create_chat_model(settings.chat),
         secret_key=secret_key,
+        old_secret_key=old_secret_key,
         reranker=create_reranker(settings.rerank),
         issuer_keys=create_issuer_keys(settings.jwt.outside),
         redis=redis,
@@ -87,10 +91,16 @@ def read_secret_key(settings: Settings) -> str:
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         _make_once(path)
-        return path.read_text(encoding="ascii").strip()
+        key = path.read_text(encoding="ascii").strip()
     except OSError as error:
         reason = f"cannot keep a secret key in {path}: {error.strerror}; set PORTAL_SECRET_KEY"
         raise ServerSetup(reason=reason) from error
+    if len(key) < MIN_SECRET_KEY_BYTES:
+        raise ServerSetup(
+            reason=f"the secret key in {path} has fewer than {MIN_SECRET_KEY_BYTES} bytes. Delete "
+            "the file to have a new one made; everyone then has to sign in again"
+        )
+    return key
 
 
 def _make_once(path: Path) -> None:

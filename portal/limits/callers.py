@@ -46,5 +46,6 @@ def tried_name() -> str:
 def digest_name(name: str) -> str:
     """Return a digest that is the same for all spellings of a normalised name."""
     spelling = accounts.fold_name(name)[:_NAME_CHARACTERS]
-    key = context.services().secret_key.encode()
+    # By the oldest key: counts and device cookies outlast a rotation.
+    key = context.services().secret_keys[0].encode()
     return hmac.new(key, spelling.encode(), "sha256").hexdigest()[:32]

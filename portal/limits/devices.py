@@ -34,4 +34,4 @@ def remember_device(response: Response, name: str) -> None:
 
 
 def _notes() -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(context.services().secret_key, salt="portal-device")
+    return URLSafeTimedSerializer(context.services().secret_keys, salt="portal-device")

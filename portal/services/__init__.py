@@ -39,6 +39,7 @@ class Services:
     calibration: Calibration
     chat: ChatModel
     secret_key: str = field(repr=False)
+    old_secret_key: str | None = field(default=None, repr=False)
     reranker: Reranker | None = None
     redis: RedisStore | None = field(default=None, repr=False)
     issuer_keys: IssuerKeys | None = field(default=None, repr=False)
@@ -53,3 +54,8 @@ class Services:
     vector_store_looks: SingleFlight[dict[str, Any]] = field(
         default_factory=SingleFlight, repr=False
     )
+
+    @property
+    def secret_keys(self) -> list[str]:
+        """Return the keys whose signatures count, the oldest first. The last one signs."""
+        return [key for key in (self.old_secret_key, self.secret_key) if key]

@@ -27,6 +27,8 @@ from portal.settings.web import RateLimitSettings, WebSettings
 
 # For sign-ins, which wait apart, and for files and /health, which never wait.
 _SPARE_THREADS = 28
+MIN_SECRET_KEY_BYTES = 32  # As long as the digests that it signs with (RFC 7518, 3.2).
+HOW_TO_MAKE_A_KEY = "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
 _HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|[0-9a-f:]*:[0-9a-f:.]*")
 
 
@@ -63,7 +65,13 @@ class Settings(BaseSettings):
         None, description="the first administrator's; unset: a random one, printed once"
     )
     secret_key: SecretStr | None = Field(
-        None, description="signs tokens; unset: made once, kept in the data directory, mode 600"
+        None,
+        description="signs tokens, 32 bytes or more; unset: made once, kept in the data "
+        "directory, mode 600",
+    )
+    secret_key_old: SecretStr | None = Field(
+        None,
+        description="the key before this one: what it signed counts until you take it out again",
     )
     registration: Literal["invite", "open", "closed"] = Field(
         "invite", description="who may make an account"
@@ -132,6 +140,13 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     chroma: ChromaSettings = ChromaSettings()
     audit: AuditSettings = AuditSettings()
+
+    @field_validator("secret_key", "secret_key_old")
+    @classmethod
+    def _is_long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value().encode()) < MIN_SECRET_KEY_BYTES:
+            raise ValueError(f"{MIN_SECRET_KEY_BYTES} bytes or more. {HOW_TO_MAKE_A_KEY}")
+        return value
 
     @field_validator("trusted_hosts", mode="before")
     @classmethod
@@ -217,7 +232,9 @@ def load_settings(**overrides: Any) -> Settings:
         first = error.errors()[0]
         path = tuple(str(part) for part in first["loc"])
         name = path[0] if path[0].isupper() else environment_name(path)
-        secret = name.endswith(("KEY", "PASSWORD", "URL")) or "@" in str(first.get("input"))
+        secret = name.endswith(("KEY", "KEY_OLD", "PASSWORD", "URL")) or "@" in str(
+            first.get("input")
+        )
         got = "a value that is not shown" if secret else repr(first.get("input"))
         raise InvalidSetting(name=name, got=got, takes=_takes(first)) from None
 

@@ -121,10 +121,12 @@ def _bind_csrf(signed_in: SignedIn | None) -> None:
     if signed_in is None:
         return
     session_id = signed_in.session.id if signed_in.session else signed_in.token_id
-    key = context.services().secret_key.encode()
-    secret = hmac.new(key, b"csrf " + session_id.bytes, "sha256").hexdigest()
-    if session.get(_CSRF_SECRET) != secret:
-        session[_CSRF_SECRET] = secret
+    secrets = [
+        hmac.new(key.encode(), b"csrf " + session_id.bytes, "sha256").hexdigest()
+        for key in context.services().secret_keys
+    ]
+    if session.get(_CSRF_SECRET) not in secrets:
+        session[_CSRF_SECRET] = secrets[-1]
         g.pop(_CSRF_SECRET, None)  # Where Flask-WTF keeps a token that it has made.
 
 

@@ -233,7 +233,9 @@ def _say_whose_tokens_hold(settings: Settings, key: str | None, tell: Tell) -> N
             "the backup has no signing key: set PORTAL_SECRET_KEY to what it was then, or people "
             "have to sign in again"
         )
-    elif key is not None and settings.secret_key.get_secret_value() != key:
+    elif key is not None and key not in {
+        kept.get_secret_value() for kept in (settings.secret_key, settings.secret_key_old) if kept
+    }:
         tell("PORTAL_SECRET_KEY is not the backup's key: people have to sign in again")
 
 

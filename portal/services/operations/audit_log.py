@@ -105,8 +105,9 @@ def delete_expired(services: Services, *, now: datetime | None = None) -> int:
 
 
 def _page(services: Services, chosen: AuditFilter, cursor: str | None, limit: int) -> AuditPage:
-    digest = audit.digest_name(services.secret_key, chosen.user) if chosen.user else None
+    keys = services.secret_keys if chosen.user else []
+    digests = [audit.digest_name(key, chosen.user or "") for key in keys]
     with services.database.read() as session:
         return audit_store.list_entries(
-            session, chosen, name_digest=digest, cursor=cursor, limit=limit
+            session, chosen, name_digests=digests, cursor=cursor, limit=limit
         )

@@ -47,4 +47,4 @@ def load(services: Services, state: str) -> PendingSignIn:
 
 
 def _serializer(services: Services) -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(services.secret_key, salt="portal-pending-sign-in")
+    return URLSafeTimedSerializer(services.secret_keys, salt="portal-pending-sign-in")

@@ -92,17 +92,8 @@ def issue_pair(
 
 def read_claims(services: Services, token: str, *, kinds: set[TokenKind]) -> dict[str, Any]:
     """Verified claims with `jti` and `sub` as UUIDs. Raises InvalidToken."""
-    settings = services.settings.jwt
     try:
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            services.secret_key,
-            algorithms=[ALGORITHM],
-            issuer=settings.issuer,
-            audience=settings.audience,
-            leeway=settings.leeway_s,
-            options={"require": _REQUIRED_CLAIMS},
-        )
+        claims = _verify(services, token)
         kind = TokenKind(claims["typ"])
         claims |= {"jti": UUID(claims["jti"]), "sub": UUID(claims["sub"]), "typ": kind}
     except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError) as error:
@@ -110,6 +101,30 @@ def read_claims(services: Services, token: str, *, kinds: set[TokenKind]) -> dic
     if kind not in kinds:
         raise InvalidToken
     return claims
+
+
+def _verify(services: Services, token: str) -> dict[str, Any]:
+    """Raises jwt.InvalidTokenError."""
+    settings = services.settings.jwt
+
+    def verify(key: str) -> dict[str, Any]:
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[ALGORITHM],
+            issuer=settings.issuer,
+            audience=settings.audience,
+            leeway=settings.leeway_s,
+            options={"require": _REQUIRED_CLAIMS},
+        )
+        return claims
+
+    try:
+        return verify(services.secret_key)
+    except jwt.InvalidSignatureError:
+        if services.old_secret_key is None:
+            raise
+        return verify(services.old_secret_key)
 
 
 def authenticate(services: Services, token: str, *, address: str | None = None) -> SignedIn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -63,14 +63,14 @@ def list_entries(
     session: Session,
     chosen: AuditFilter,
     *,
-    name_digest: str | None,
+    name_digests: Sequence[str],
     cursor: str | None,
     limit: int,
 ) -> AuditPage:
     """Return a page of entries, latest first. Raises MalformedRequest on a bad cursor."""
     entries, next_cursor = latest_first(
         session,
-        _matching(chosen, name_digest),
+        _matching(chosen, name_digests),
         AuditRow.created_at,
         AuditRow.id,
         cursor=cursor,
@@ -94,7 +94,7 @@ def delete_before(session: Session, moment: datetime, *, limit: int) -> int:
     return len(done.all())
 
 
-def _matching(chosen: AuditFilter, name_digest: str | None) -> Select[AuditRow]:
+def _matching(chosen: AuditFilter, name_digests: Sequence[str]) -> Select[AuditRow]:
     conditions: list[ColumnElement[bool]] = []
     if chosen.event is not None:
         conditions.append(AuditRow.event == chosen.event.value)
@@ -103,7 +103,7 @@ def _matching(chosen: AuditFilter, name_digest: str | None) -> Select[AuditRow]:
         conditions.append(
             or_(
                 func.lower(AuditRow.actor_name) == name,
-                AuditRow.name_digest == name_digest,
+                AuditRow.name_digest.in_(name_digests),
                 and_(
                     AuditRow.subject_kind == SubjectKind.USER.value,
                     func.lower(AuditRow.subject_title) == name,

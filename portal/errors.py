@@ -4,8 +4,10 @@
 
     PortalError
     ├── MalformedRequest 400: UntrustedHost
-    ├── NotSignedIn 401: WrongCredentials, InvalidToken (UnknownSubject)
-    ├── Forbidden 403: InsufficientScope, NeedsSession, CsrfFailed
+    ├── NotSignedIn 401: WrongCredentials (SecondFactorRequired, WrongSecondFactor, TotpUnreadable,
+    │     PasskeyRefused), InvalidToken (UnknownSubject)
+    ├── Forbidden 403: InsufficientScope, NeedsSession, SecondFactorEnrolmentRequired,
+    │     CsrfFailed
     ├── NotFound 404: NoSuchAccount, NoSuchModel
     ├── MethodNotAllowed 405
     ├── Conflict 409: NameTaken, TooManyTokens, JobCancelled (Superseded), AlreadyElsewhere,
@@ -13,11 +15,12 @@
     ├── TooLarge 413: TextsTooLong (TooManyLines)
     ├── RequestTooLarge, BodyTooLarge, QuotaExceeded 413
     ├── UnsupportedMediaType, UnsupportedFormat 415
-    ├── InvalidInput 422: InvalidQueryVector, EmptyFile, EncryptedPdf, BrokenPdf, BrokenFile,
-    │     NoTextInPdf, UndecodableText (UndecodableAs), ExtractionTimedOut, ExtractionTooLarge,
-    │     KilledWorker, UnreadableFile, WeakPassword (BlankPassword, CommonPassword,
-    │     PasswordLikeName, BreachedPassword), InvalidSetting, IdempotencyMismatch
-    ├── RateLimited, TooManyOwnAnswers 429
+    ├── InvalidInput 422: PasskeysUnavailable, InvalidQueryVector, EmptyFile, EncryptedPdf,
+    │     BrokenPdf, BrokenFile, NoTextInPdf, UndecodableText (UndecodableAs),
+    │     ExtractionTimedOut, ExtractionTooLarge, KilledWorker, UnreadableFile, WeakPassword
+    │     (BlankPassword, CommonPassword, PasswordLikeName, BreachedPassword), InvalidSetting,
+    │     IdempotencyMismatch
+    ├── RateLimited (SecondFactorLocked), TooManyOwnAnswers 429
     ├── InvalidEmbedding 502
     ├── Unavailable 503: Overloaded, BreachedListUnavailable, BatchTimedOut, EmbedderUnavailable,
     │     RerankerUnavailable, ChatUnavailable, TooManyAnswers, VectorStoreDisabled,
@@ -104,6 +107,31 @@ class SignInExpired(NotSignedIn):
     message = N_("This sign-in has expired. Start again with your name and password.")
 
 
+class SecondFactorRequired(WrongCredentials):
+    code = "second_factor_required"
+    message = N_("The password is right, but this account uses two-step verification. Send a code "
+                 "from the authenticator app, or a recovery code, as “otp”.")  # fmt: skip
+
+
+class WrongSecondFactor(WrongCredentials):
+    code = "wrong_second_factor"
+    message = N_("The code is wrong, has expired or was used before. Wait for the next one and "
+                 "try again.")  # fmt: skip
+
+
+class TotpUnreadable(WrongCredentials):
+    code = "totp_unreadable"
+    message = N_("Codes of the authenticator app cannot be checked any more, because the portal's "
+                 "secret key has changed. Use a passkey or a recovery code, or ask an "
+                 "administrator to remove your two-step verification.")  # fmt: skip
+
+
+class PasskeyRefused(WrongCredentials):
+    code = "passkey_refused"
+    message = N_("The passkey could not be verified. Try again, or use another way to "
+                 "sign in.")  # fmt: skip
+
+
 class InvalidToken(NotSignedIn):
     code = "invalid_token"
     message = N_("The token is invalid, expired or revoked. Sign in again or create a new one.")
@@ -153,6 +181,12 @@ class ReauthenticationRequired(Forbidden):
     def __init__(self, *, is_wrong: bool = False) -> None:
         super().__init__()
         self.is_wrong = is_wrong
+
+
+class SecondFactorEnrolmentRequired(Forbidden):
+    code = "second_factor_enrolment_required"
+    message = N_("This portal requires two-step verification for your account. Set it up on the "
+                 "page /account/second-factors, or at /api/account/second-factors.")  # fmt: skip
 
 
 class CsrfFailed(Forbidden):
@@ -273,6 +307,11 @@ class UnsupportedFormat(PortalError):
 class InvalidInput(PortalError):
     code, status = "invalid", 422
     message = N_("Invalid value: %(reason)s.")
+
+
+class PasskeysUnavailable(InvalidInput):
+    code = "passkeys_unavailable"
+    message = N_("Passkeys cannot be used at this address: %(reason)s.")
 
 
 class InvalidQueryVector(InvalidInput):
@@ -464,6 +503,12 @@ class TooManyBodies(PortalError):
     message = N_("%(limit)s uploads or long requests are under way already. Wait until one of them "
                  "has arrived, then send this one again.")  # fmt: skip
     retry_after_s = 5
+
+
+class SecondFactorLocked(RateLimited):
+    code = "second_factor_locked"
+    message = N_("Too many wrong codes. Wait %(seconds)s seconds, or use another way to verify "
+                 "that it is you.")  # fmt: skip
 
 
 class InvalidEmbedding(PortalError):

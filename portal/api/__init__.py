@@ -19,7 +19,7 @@ from portal.api.documents import (
     selection,
 )
 from portal.api.operations import audit, ops
-from portal.api.people import auth, personal_tokens, sessions
+from portal.api.people import auth, personal_tokens, second_factors, sessions
 from portal.api.search import chunk_search, semantic
 from portal.http import context
 
@@ -27,6 +27,8 @@ BLUEPRINTS = (
     auth.blueprint,
     personal_tokens.blueprint,
     sessions.blueprint,
+    second_factors.blueprint,
+    second_factors.admin_blueprint,
     knowledge.blueprint,
     revisions.blueprint,
     jobs.blueprint,

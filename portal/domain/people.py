@@ -146,6 +146,8 @@ class SignedIn:
     token_kind: TokenKind
     scopes: frozenset[Scope]
     session: AuthenticatedSession | None = None
+    must_enrol: bool = False
+    """Whether a second factor has to be set up before this session opens anything else."""
 
 
 @dataclass(frozen=True, slots=True)

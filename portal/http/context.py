@@ -29,6 +29,7 @@ from portal.errors import (
     PortalError,
     RateLimited,
     RequestTooLarge,
+    SecondFactorEnrolmentRequired,
     Unavailable,
 )
 from portal.http import clients, cookies, hosts
@@ -103,6 +104,12 @@ def any_token(view: View) -> View:
     return reads(view)
 
 
+def while_enrolling(view: View) -> View:
+    """Mark a view for users who have to set up a second factor before anything else opens."""
+    cast("Any", view).is_for_enrolment = True
+    return view
+
+
 def view() -> Callable[..., Any] | None:
     """What answers this request; None for an address that is none."""
     return current_app.view_functions.get(request.endpoint or "")
@@ -136,6 +143,7 @@ def administrator() -> Person:
     """Who asks, when they may administer. Raises NotSignedIn, InsufficientScope, Forbidden."""
     _require_scope(Scope.ADMIN)
     found = person()
+    _require_enrolled()
     if not found.is_admin:
         raise Forbidden
     return found
@@ -249,11 +257,20 @@ def _require_sign_in() -> None:
     if wanted is None or is_public():
         return
     person()
+    if not getattr(wanted, "is_for_enrolment", False):
+        _require_enrolled()
     scope = scope_of(wanted, request.method)
     if scope is Scope.ADMIN:
         administrator()
     else:
         _require_scope(scope)
+
+
+def _require_enrolled() -> None:
+    """Raises SecondFactorEnrolmentRequired."""
+    found = signed_in()
+    if found is not None and found.must_enrol:
+        raise SecondFactorEnrolmentRequired
 
 
 def scope_of(view: Callable[..., Any], method: str) -> Scope:

@@ -211,6 +211,28 @@ def create_user(ctx: click.Context, name: str, admin: bool, password_stdin: bool
     click.echo(f"created {person.name}")
 
 
+@user.command("second-factor")
+@click.argument("name")
+@click.option("--remove", is_flag=True, help="Remove all: the password alone then signs in.")
+@click.pass_context
+def show_second_factors(ctx: click.Context, name: str, remove: bool) -> None:
+    """Show or remove the two-step verification of an account."""
+    from portal.services.people import accounts, second_factors
+
+    services = _services(ctx)
+    person = accounts.find_person(services, name)
+    found = second_factors.load(services, person.id)
+    if remove:
+        if not found.is_on:
+            raise click.ClickException(f"{person.name} has no second factor")
+        second_factors.remove_all(services, None, person.id)
+        click.echo(f"removed the second factors of {person.name}")
+        return
+    click.echo(f"authenticator app: {'yes' if found.totp else 'no'}")
+    click.echo(f"passkeys: {', '.join(one.name for one in found.passkeys) or 'none'}")
+    click.echo(f"recovery codes left: {found.recovery_codes_left}")
+
+
 @user.command("link")
 @click.argument("name")
 @click.argument("subject")

@@ -24,7 +24,7 @@ from portal.settings.search import (
     PlanSettings,
     SearchSettings,
 )
-from portal.settings.sign_in import JwtSettings, OutsideIssuerSettings
+from portal.settings.sign_in import JwtSettings, OutsideIssuerSettings, SignInSettings
 from portal.settings.web import RateLimitSettings, WebSettings
 from portal.settings.whole import Settings, load_settings
 
@@ -48,6 +48,7 @@ __all__ = [
     "SearchSettings",
     "Section",
     "Settings",
+    "SignInSettings",
     "WebSettings",
     "load_settings",
     "settings_page",

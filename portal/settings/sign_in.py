@@ -124,3 +124,18 @@ class JwtSettings(Section):
         if value.issuer is not None and value.issuer == info.data.get("issuer"):
             raise ValueError("an issuer that is not called as we are in PORTAL_JWT__ISSUER")
         return value
+
+
+class SignInSettings(Section):
+    """What signing in asks for."""
+
+    require_second_factor: Literal["off", "administrators", "everyone"] = Field(
+        "off",
+        description="who has to set up two-step verification before anything else opens",
+    )
+
+    @field_validator("require_second_factor", mode="before")
+    @classmethod
+    def _off_in_yaml(cls, value: object) -> object:
+        # YAML reads a bare `off` as false.
+        return "off" if value is False else value

@@ -22,7 +22,7 @@ from portal.settings.base import http_address
 from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
 from portal.settings.others import AuditSettings, ChromaSettings, IngestSettings, McpSettings
 from portal.settings.search import SearchSettings
-from portal.settings.sign_in import JwtSettings, PasswordSettings
+from portal.settings.sign_in import JwtSettings, PasswordSettings, SignInSettings
 from portal.settings.web import RateLimitSettings, WebSettings
 
 # For sign-ins, which wait apart, and for files and /health, which never wait.
@@ -135,6 +135,7 @@ class Settings(BaseSettings):
     search: SearchSettings = SearchSettings()
     jwt: JwtSettings = JwtSettings()
     passwords: PasswordSettings = PasswordSettings()
+    sign_in: SignInSettings = SignInSettings()
     rate_limits: RateLimitSettings = RateLimitSettings()
     ingest: IngestSettings = IngestSettings()
     mcp: McpSettings = McpSettings()

@@ -32,6 +32,8 @@ from portal.web.people import (
     confirming,
     notifications,
     preferences,
+    second_factors,
+    second_step,
     sessions,
     sign_in,
 )
@@ -42,6 +44,7 @@ TEMPLATES = Path(__file__).parents[2] / "templates"
 BLUEPRINTS = (
     assets.blueprint,
     sign_in.blueprint,
+    second_step.blueprint,
     preferences.blueprint,
     listing.blueprint,
     jobs.blueprint,
@@ -58,6 +61,7 @@ BLUEPRINTS = (
     account.blueprint,
     confirming.blueprint,
     sessions.blueprint,
+    second_factors.blueprint,
     admin.blueprint,
     job_pages.blueprint,
     model_pages.blueprint,

@@ -22,6 +22,7 @@ from portal.errors import (
     PortalError,
     ReauthenticationRequired,
     RequestTooLarge,
+    SecondFactorEnrolmentRequired,
     StorageFull,
     WrongCredentials,
     is_disk_full,
@@ -86,6 +87,8 @@ def show_error(error: PortalError) -> AnyResponse:
     settle_reader()
     if isinstance(error, NotSignedIn) and not isinstance(error, WrongCredentials):
         return _to_sign_in()
+    if isinstance(error, SecondFactorEnrolmentRequired):
+        return _to_enrolment()
     metrics.error_told(error.code, "page")
     if isinstance(error, ReauthenticationRequired):
         return _ask_to_confirm(error)
@@ -125,6 +128,14 @@ def _ask_to_confirm(error: ReauthenticationRequired) -> AnyResponse:
         address = url_for("confirming.show", next=referring_path())
         return Response("", status=error.status, headers={"HX-Redirect": address})
     return make_response(confirming.ask(error))
+
+
+def _to_enrolment() -> AnyResponse:
+    """To where a second factor is set up, from wherever the user was going."""
+    address = url_for("second_factors.show")
+    if wants_fragment():
+        return Response("", status=403, headers={"HX-Redirect": address})
+    return redirect(address, code=303)
 
 
 def _drain() -> None:

@@ -39,9 +39,10 @@ def theme() -> str:
 
 
 def viewer() -> Person | None:
-    """Who is signed in, if anyone."""
+    """Return who is signed in, if anyone. Not those who have a second factor to set up first: for
+    them the page around it shows nothing of theirs."""
     signed_in = context.signed_in()
-    return signed_in.person if signed_in else None
+    return signed_in.person if signed_in and not signed_in.must_enrol else None
 
 
 def wants_fragment(target: str | None = None) -> bool:

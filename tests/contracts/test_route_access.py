@@ -30,6 +30,7 @@ from portal.http import context
 from portal.services.answers import conversations
 from portal.services.documents import library, notifications
 from portal.services.people import sessions, tokens
+from portal.store.people import second_factors
 from tests.conftest import PASSWORD, Portal
 from tests.factories_answers import ask
 
@@ -80,7 +81,7 @@ ROWS: dict[str, Row] = {
     "openapi.spec": Row(ALL, 200),  # describes, holds nothing
     "assets.own": Row(ALL, 404),  # style and scripts; the row asks for one that is not there
     "assets.vendor": Row(ALL, 404),  # the same
-    "auth_api.create_token": Row(ALL, 200, sends=json(username="ada", password=PASSWORD)),
+    "auth_api.create_token": Row(ALL, 200, sends=json(username="zoe", password=PASSWORD)),
     "auth_api.refresh_token": Row(ALL, 401, sends=json(refresh_token="x")),  # its own proof
     "ops.show_health": Row(ALL, 200),  # for load balancers
     "ops.show_live": Row(ALL, 200),
@@ -90,7 +91,7 @@ ROWS: dict[str, Row] = {
     "preferences.set_language": Row(ALL, 303, sends=form(language="en")),  # of the sign-in page
     "preferences.set_theme": Row(ALL, 303, sends=form(theme="dark")),
     "sign_in.show": Row(ALL, 200),
-    "sign_in.sign_in": Row(ALL, 303, sends=form(name="ada", password=PASSWORD)),
+    "sign_in.sign_in": Row(ALL, 303, sends=form(name="zoe", password=PASSWORD)),
     "sign_in.confirm_sign_out": Row(ALL, 303),  # also with a session that has expired
     "sign_in.sign_out": Row(ALL, 303),
     "sign_in.show_invitation": Row(ALL, 404),  # the link is the proof; the row has a wrong one
@@ -117,6 +118,27 @@ ROWS: dict[str, Row] = {
     "account.set_preferred_domain": Row(PEOPLE, 303, WRITE, form(domain="law")),
     "account.create_token": Row(PEOPLE, 200, WRITE, form(name="script", days="30")),
     "account.revoke_token": Row(OWN, 303, WRITE),
+    "second_step.show": Row(ALL, 303),  # to the password, which comes first
+    "second_step.verify_code": Row(ALL, 303, sends=form(code="123456")),
+    "second_step.send_second_step_options": Row(ALL, 303),
+    "second_step.verify_passkey": Row(ALL, 303, sends=form(credential="{}")),
+    "second_step.send_sign_in_options": Row(ALL, 200),  # a random challenge
+    "second_step.sign_in_with_passkey": Row(ALL, 401, sends=form(credential="{}")),
+    "second_factors.show": Row(PEOPLE, 200),
+    "second_factors.begin_totp": Row(PEOPLE, 303, WRITE),
+    "second_factors.show_totp": Row(PEOPLE, 200),  # of the enrolment that was begun before
+    "second_factors.confirm_totp": Row(PEOPLE, 422, WRITE, form(code="wrong")),
+    "second_factors.remove_totp": Row(PEOPLE, 404, WRITE),
+    "second_factors.send_options": Row(PEOPLE, 200, WRITE),
+    "second_factors.add_passkey": Row(PEOPLE, 422, WRITE, form(name="x", credential="{}")),
+    "second_factors.remove_passkey": Row(OWN, 303, WRITE),
+    "second_factors.replace_recovery_codes": Row(PEOPLE, 200, WRITE),
+    "second_factors_api.show": Row(PEOPLE, 200),
+    "second_factors_api.begin_totp": Row(PEOPLE, 201, WRITE),
+    "second_factors_api.confirm_totp": Row(PEOPLE, 401, WRITE, json(code="wrong")),
+    "second_factors_api.remove_totp": Row(PEOPLE, 404, WRITE),
+    "second_factors_api.remove_passkey": Row(OWN, 204, WRITE),
+    "second_factors_api.replace_recovery_codes": Row(PEOPLE, 201, WRITE),
     # --- documents ---
     "documents.home": Row(PEOPLE, 302),
     "documents.index": Row(PEOPLE, 200),
@@ -237,6 +259,8 @@ ROWS: dict[str, Row] = {
     "admin.show": Row(ADMINS, 200, ADMIN),
     "admin.invite": Row(ADMINS, 200, ADMIN),
     "admin.set_disabled": Row(ADMINS, 303, ADMIN, form(disabled="true")),
+    "admin.remove_second_factors": Row(ADMINS, 303, ADMIN),
+    "second_factors_admin_api.remove_all": Row(ADMINS, 204, ADMIN),
     "admin_jobs.show": Row(ADMINS, 200, ADMIN),
     "admin_jobs.cancel": Row(ADMINS, 303, ADMIN),
     "admin_jobs.retry": Row(ADMINS, 303, ADMIN),
@@ -258,7 +282,7 @@ ROWS: dict[str, Row] = {
 # What a request may be about.
 OBJECTS = {
     *("document_id", "job_id", "chunk_id", "conversation_id", "message_id", "citation_id"),
-    *("token_id", "user_id", "notification_id", "session_id"),
+    *("token_id", "user_id", "notification_id", "session_id", "passkey_id"),
 }
 # What the answers to a stranger and about nothing may differ in.
 _VARIABLE = re.compile(
@@ -308,6 +332,21 @@ class World:
             "citation_id": answer.citations[0].id,
         }
 
+    def passkey(self, user_id: UUID) -> UUID:
+        with self.portal.services.database.begin() as session:
+            made = second_factors.add_passkey(
+                session,
+                user_id=user_id,
+                name="a key",
+                rp_id="localhost",
+                credential_id=uuid4().bytes,
+                public_key=b"",
+                sign_count=0,
+                transports=[],
+            )
+            assert made is not None
+            return made
+
     def objects(self, rule: Rule, row: Row, *, to_change: bool = False) -> dict[str, Any]:
         """Those of ada's things that a request is about; new ones for one that changes them."""
         names = set(rule.arguments) | set(re.findall(r"<(\w+_id)>", repr(row.sends)))
@@ -339,8 +378,11 @@ class World:
             token = self.portal.token(self.ada)
             found = tokens.authenticate(self.portal.services, token).session
             made["session_id"] = found.id if found else None
+        if "passkey_id" in names:
+            made["passkey_id"] = self.passkey(self.ada.id)
         if "user_id" in names:
             made["user_id"] = self.portal.person(f"person {next(self.numbers)}").id
+            self.passkey(made["user_id"])
         return made
 
     def call(self, rule: Rule, row: Row, values: dict[str, Any], headers: dict[str, str]) -> Any:
@@ -401,7 +443,11 @@ def _is_for_programs(rule: Rule) -> bool:
 def world(portal: Portal) -> World:
     app = create_app(portal.services)
     app.config["PROPAGATE_EXCEPTIONS"] = False
-    return World(portal, app, portal.person("ada"), portal.person("eve"))
+    world = World(portal, app, portal.person("ada"), portal.person("eve"))
+    portal.person("zoe")  # Who signs in with a password alone.
+    for person in (world.ada, world.eve):
+        world.passkey(person.id)
+    return world
 
 
 def rows_of(app: Flask) -> list[tuple[Rule, Row]]:
@@ -493,6 +539,7 @@ def test_what_someone_shares_is_read_by_others_and_changed_by_none(world: World)
 def test_everyone_whom_a_row_lets_in_gets_in(world: World) -> None:
     """The same requests, answered: what others are refused is refused to them for who they are."""
     administrator = world.portal.person("root", is_admin=True)
+    world.passkey(administrator.id)
     people: dict[Who, dict[str, Person]] = {
         PEOPLE: {"ada": world.ada, "eve": world.eve, "administrator": administrator},
         SEEING: {"owner": world.ada, "administrator": administrator},
@@ -560,4 +607,19 @@ NEEDS_SESSION = {
     "account.revoke_token",
     "personal_tokens.create_token",
     "personal_tokens.revoke_token",
+    "admin.remove_second_factors",
+    "second_factors_admin_api.remove_all",
+    "second_factors.begin_totp",
+    "second_factors.show_totp",
+    "second_factors.confirm_totp",
+    "second_factors.remove_totp",
+    "second_factors.send_options",
+    "second_factors.add_passkey",
+    "second_factors.remove_passkey",
+    "second_factors.replace_recovery_codes",
+    "second_factors_api.begin_totp",
+    "second_factors_api.confirm_totp",
+    "second_factors_api.remove_totp",
+    "second_factors_api.remove_passkey",
+    "second_factors_api.replace_recovery_codes",
 }

@@ -12,12 +12,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from portal.domain.documents import DocumentStatus
+from portal.errors import SecondFactorRequired
 from portal.processes import cli
 from portal.processes.cli import main
 from portal.services.documents import importing, jobs, library, uploads
 from portal.services.people import sessions, tokens
 from tests import factories_files as files
 from tests.conftest import PASSWORD, Portal
+from tests.factories_second_factors import set_up_totp
 
 
 @pytest.fixture
@@ -43,6 +45,22 @@ def test_user_is_made_once_and_can_sign_in(run, portal: Portal) -> None:
     weak = run("user", "create", "eve", "--password-stdin", given="short\n")
     assert weak.exit_code == 1
     assert len(weak.stderr.splitlines()) == 1
+
+
+def test_second_factors_are_shown_and_removed(run, portal: Portal) -> None:
+    set_up_totp(portal, portal.admin)
+    shown = run("user", "second-factor", "admin").stdout
+    assert shown.splitlines() == [
+        "authenticator app: yes",
+        "passkeys: none",
+        "recovery codes left: 10",
+    ]
+    with pytest.raises(SecondFactorRequired):
+        sessions.sign_in(portal.services, name="admin", password=PASSWORD)
+    assert run("user", "second-factor", "admin", "--remove").exit_code == 0
+    assert sessions.sign_in(portal.services, name="admin", password=PASSWORD)
+    again = run("user", "second-factor", "admin", "--remove")
+    assert (again.exit_code, len(again.stderr.splitlines())) == (1, 1)
 
 
 def test_token_opens_the_portal(run, portal: Portal) -> None:

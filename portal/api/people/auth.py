@@ -21,6 +21,13 @@ blueprint = APIBlueprint("auth_api", __name__, url_prefix="/api/auth", tag=TAG)
 class Credentials(RequestModel):
     username: CleanText = Field(min_length=1, max_length=100, examples=["admin"])
     password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
+    otp: CleanText | None = Field(
+        None,
+        max_length=100,
+        description="a code of the authenticator app, or a recovery code; needed where the account "
+        "uses two-step verification",
+        examples=[None],
+    )
 
 
 class Confirmation(RequestModel):
@@ -55,15 +62,21 @@ def _answer(pair: TokenPair) -> TokenResponse:
 @blueprint.post("/token")
 @blueprint.input(Credentials, location="json")
 @blueprint.output(TokenResponse)
-@blueprint.doc(summary="Sign in", responses=error_responses(401))
+@blueprint.doc(
+    summary="Sign in",
+    description="Answers 401 `second_factor_required` when the password is right and `otp` is "
+    "missing.",
+    responses=error_responses(401),
+)
 @context.public
 @limits.failed_sign_ins
-def create_token(json_data: Credentials) -> TokenResponse:  # noqa: ARG001 - checked, read below
+def create_token(json_data: Credentials) -> TokenResponse:
     given = read_credentials()
     pair = sessions.sign_in(
         context.services(),
         name=given.name,
         password=given.password,
+        code=json_data.otp,
         client=clients.current_client(),
     )
     limits.confirm_sign_in(given.name)

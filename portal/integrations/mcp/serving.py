@@ -123,6 +123,8 @@ class _Tokens:
             )
         except NotSignedIn:
             return None
+        if found.must_enrol:
+            return None
         scopes = [scope.value for scope in found.scopes]
         return AccessToken(token=token, client_id=str(found.token_id), scopes=scopes)
 

@@ -27,7 +27,12 @@ from mcp_types import (
 from pydantic import BaseModel, ValidationError
 
 from portal.domain.people import Person, Scope
-from portal.errors import InsufficientScope, InvalidInput, PortalError
+from portal.errors import (
+    InsufficientScope,
+    InvalidInput,
+    PortalError,
+    SecondFactorEnrolmentRequired,
+)
 from portal.integrations.mcp.documents import (
     FetchArguments,
     FetchedDocument,
@@ -166,6 +171,8 @@ def reader(services: Services, token: str) -> Person:
     """Whom a token that may read speaks for. Raises InvalidToken, InsufficientScope,
     IssuerUnavailable."""
     signed_in = tokens.authenticate(services, token)
+    if signed_in.must_enrol:
+        raise SecondFactorEnrolmentRequired
     if Scope.READ not in signed_in.scopes:
         raise InsufficientScope(scope=Scope.READ.value)
     return signed_in.person

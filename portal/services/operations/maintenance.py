@@ -11,6 +11,7 @@ from portal.services import Services
 from portal.services.documents import disk_space, idempotency, notifications, reanalysis, trash
 from portal.services.models import builds, calibrating
 from portal.services.operations import audit_log, setup
+from portal.services.people import second_factors
 from portal.store.documents import jobs as job_store
 from portal.store.documents import queue
 from portal.store.people import sessions as session_store
@@ -43,6 +44,7 @@ def run(services: Services) -> None:
             sessions_before=datetime.now(UTC),
             devices_before=datetime.now(UTC) - _DEVICE_MEMORY,
         )
+    second_factors.forget_old(services)
     idempotency.forget_old(services)
     notifications.forget_old(services)
     audit_log.delete_expired(services)

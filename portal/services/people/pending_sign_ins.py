@@ -7,6 +7,7 @@ password.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -30,14 +31,17 @@ class PendingSignIn:
 
 def begin(services: Services, user: VerifiedUser, *, methods: Sequence[SignInMethod]) -> str:
     """Return the signed state of a sign-in that needs another method."""
-    fields = [str(user.id), user.name, user.credentials, [method.value for method in methods]]
+    used = [method.value for method in methods]
+    # The last field tells sign-ins of the same second apart: wrong codes are counted for each.
+    fields = [str(user.id), user.name, user.credentials, used, secrets.token_hex(8)]
     return _serializer(services).dumps(fields)
 
 
 def load(services: Services, state: str) -> PendingSignIn:
     """Read a state that `begin` made. Raises SignInExpired."""
     try:
-        user_id, name, credentials, methods = _serializer(services).loads(state, max_age=LIFE_S)
+        fields = _serializer(services).loads(state, max_age=LIFE_S)
+        user_id, name, credentials, methods, _ = fields
     except (BadSignature, ValueError, TypeError) as error:
         raise SignInExpired from error
     return PendingSignIn(

@@ -28,7 +28,7 @@ from portal.domain.people import (
 from portal.errors import Forbidden, NeedsSession, NotFound, TooManyTokens, WrongCredentials
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
-from portal.services.people import tokens
+from portal.services.people import second_factors, tokens
 from portal.services.people.accounts import (
     check_name,
     credentials_digest,
@@ -60,7 +60,7 @@ def start_session(
 
     Every way to sign in ends here, so that each session is recorded with its device. Raises
     WrongCredentials when the account was disabled or got a new password since the user was
-    verified.
+    verified, SecondFactorRequired when it asks for more than the password.
     """
     settings = services.settings.jwt
     # A browser cannot renew its token unnoticed, so its token lives as long as a refresh token.
@@ -71,6 +71,7 @@ def start_session(
         if row is None or row.disabled_at or credentials_digest(row) != user.credentials:
             raise WrongCredentials
         device = None if kind is SessionKind.COMMAND_LINE else _device_digest(client)
+        second_factors.require_second_step(session, user.id, methods)
         session_id = session_store.add_session(
             session,
             user_id=user.id,
@@ -130,15 +131,24 @@ def _device_digest(client: Client) -> bytes:
 
 
 def sign_in(
-    services: Services, *, name: str, password: str, client: Client | None = None
+    services: Services,
+    *,
+    name: str,
+    password: str,
+    code: str | None = None,
+    client: Client | None = None,
 ) -> TokenPair:
-    """Sign an API client in with a password. Raises WrongCredentials."""
+    """Sign an API client in with a password and, where the account asks for one, a code of the
+    authenticator app or a recovery code. Raises WrongCredentials, SecondFactorLocked."""
     user = verify_password(services, name, password)
+    methods = [SignInMethod.PASSWORD]
+    if code is not None and second_factors.has_any(services, user.id):
+        methods.append(second_factors.check_code(services, user.id, code))
     started = start_session(
         services,
         user,
         kind=SessionKind.API,
-        methods=[SignInMethod.PASSWORD],
+        methods=methods,
         client=client or Client(),
     )
     return TokenPair(started.access_token, started.refresh_token or "", started.expires_in_s)

@@ -23,7 +23,7 @@ from portal.domain.people import (
 from portal.errors import InvalidToken
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
-from portal.services.people import outside_accounts, outside_tokens
+from portal.services.people import outside_accounts, outside_tokens, second_factors
 from portal.store.models import SessionRow, TokenRow, UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import sessions as session_store
@@ -138,7 +138,10 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
         found = token_store.find_live_token(session, claims["jti"])
         if found is None or found[1].id != claims["sub"] or found[0].kind != claims["typ"].value:
             raise InvalidToken
-        return _signed_in(session, *found, address=address)
+        signed_in = _signed_in(session, *found, address=address)
+        if second_factors.must_enrol(services.settings, session, signed_in):
+            return replace(signed_in, must_enrol=True)
+        return signed_in
 
 
 def _authenticate_outside(services: Services, token: str, *, create_accounts: bool) -> SignedIn:

@@ -38,6 +38,13 @@ from portal.store.models.documents import (
     StoredFilePartRow,
     StoredFileRow,
 )
+from portal.store.models.second_factors import (
+    PasskeyRow,
+    RecoveryCodeRow,
+    SecondFactorFailureRow,
+    SpentChallengeRow,
+    TotpRow,
+)
 
 metadata = Base.metadata
 
@@ -62,11 +69,16 @@ __all__ = [
     "MessageRow",
     "NotificationRow",
     "OutsideIdentityRow",
+    "PasskeyRow",
+    "RecoveryCodeRow",
+    "SecondFactorFailureRow",
     "SessionRow",
     "SharedChunkRow",
+    "SpentChallengeRow",
     "StoredFilePartRow",
     "StoredFileRow",
     "TokenRow",
+    "TotpRow",
     "UserDocumentDefaultRow",
     "UserRow",
     "VocabularyRow",

@@ -14,7 +14,7 @@ from portal.http import context, hosts
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents import quotas
 from portal.services.operations import health
-from portal.services.people import accounts, invitations
+from portal.services.people import accounts, invitations, second_factors
 from portal.web.layout import remember
 
 blueprint = APIBlueprint("admin", __name__, enable_openapi=False, url_prefix="/admin")
@@ -49,11 +49,21 @@ def set_disabled(user_id: UUID) -> Answer:
     return redirect(url_for("admin.show"), code=303)
 
 
+@blueprint.post("/users/<uuid:user_id>/second-factors/remove")
+@context.for_administrators
+@require_recent_sign_in
+def remove_second_factors(user_id: UUID) -> Answer:
+    second_factors.remove_all(context.services(), context.session_person(), user_id)
+    remember(gettext("Two-step verification removed."), kind="success")
+    return redirect(url_for("admin.show"), code=303)
+
+
 def _page(**more: Any) -> str:
     person = context.person()
     vector_store = health.check_vector_store(context.services())
     values = {
         "accounts": accounts.list_accounts(context.services(), person),
+        "verified_in_two_steps": second_factors.users_with_any(context.services(), person),
         "used_bytes": quotas.use_by_owner(context.services(), person),
         "person": person,
         "health": health.check(context.services()),

@@ -20,9 +20,9 @@ from portal.http.recent_sign_in import (
     require_recent_sign_in,
 )
 from portal.services.documents import library, quotas
-from portal.services.people import accounts, sessions
+from portal.services.people import accounts, second_factors, sessions
 from portal.web.layout import remember
-from portal.web.people.sign_in import PasswordsDiffer, start_session
+from portal.web.people.sign_in import PasswordsDiffer, go_on
 
 DAY_S = 24 * 3600
 TOKEN_DAYS = (7, 30, 90, 365)
@@ -67,10 +67,10 @@ def change_password() -> Answer:
     except (InvalidInput, WrongCredentials) as error:
         return _page(password_error=error_message(error)), _form_status(error)
     remember(gettext("Password changed. Other sessions were signed out."), kind="success")
-    response = redirect(url_for("account.show"), code=303)
     # A changed password ends every token, this browser's too: it gets a fresh one.
-    start_session(response, user, methods=[SignInMethod.PASSWORD])
-    return response
+    signed_in = context.signed_in()
+    known = signed_in.session.methods if signed_in and signed_in.session else ()
+    return go_on(user, methods=known or [SignInMethod.PASSWORD], after=url_for("account.show"))
 
 
 @blueprint.post("/domain")
@@ -123,6 +123,7 @@ def _page(**more: Any) -> str:
         "scopes": [scope for scope in SCOPES if person.is_admin or scope is not Scope.ADMIN],
         "scope_words": SCOPE_WORDS,
         "person": person,
+        "factors": second_factors.load(services, person.id),
         "use": quotas.use_of(services, person),
         "domain": person.preferred_domain or "",
         "domains": library.list_domains(services, person),

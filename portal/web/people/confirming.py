@@ -47,11 +47,13 @@ methods: list[Callable[[], Method | None]] = []
 
 
 @blueprint.get("")
+@context.while_enrolling
 def show() -> Answer:
     return _page(action=url_for("confirming.confirm"), path=_after(), fields=[])
 
 
 @blueprint.post("")
+@context.while_enrolling
 @confirms_password
 def confirm() -> Answer:
     try:
@@ -63,6 +65,7 @@ def confirm() -> Answer:
 
 
 @blueprint.get("/resume")
+@context.while_enrolling
 def resume() -> Answer:
     """Offer to send the form that was held, after a method that left the portal."""
     held = session.pop(_HELD, None)
@@ -100,6 +103,7 @@ def _page(
 ) -> str:
     return render_template(
         "pages/confirm.html",
+        person=context.person(),
         action=action,
         path=path,
         fields=fields,

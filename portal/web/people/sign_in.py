@@ -11,12 +11,20 @@ from werkzeug.wrappers import Response
 
 from portal import limits
 from portal.domain.people import SessionKind, SignInMethod, VerifiedUser
-from portal.errors import N_, InvalidInput, NameTaken, PortalError, WrongCredentials
+from portal.errors import (
+    N_,
+    InvalidInput,
+    NameTaken,
+    PortalError,
+    SecondFactorRequired,
+    WrongCredentials,
+)
 from portal.http import clients, context, cookies
 from portal.http.credentials import Credentials, read_credentials
 from portal.http.messages import error_message
 from portal.services.people import accounts, invitations, pending_sign_ins, sessions
 from portal.web.layout import remember, viewer
+from portal.web.people import passkey_forms
 from portal.web.security import forget_csrf, local_path
 
 blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
@@ -35,7 +43,7 @@ def show() -> Answer:
     after = local_path(request.args.get("next"))
     if viewer() is not None:
         return redirect(after or url_for("documents.index"), code=303)
-    return _sign_in_page(after)
+    return show_sign_in_page(after)
 
 
 @blueprint.post("/login")
@@ -47,7 +55,7 @@ def sign_in() -> Answer:
     try:
         return _enter(given, after)
     except PortalError as error:
-        page = _sign_in_page(after, name=given.name, error=error_message(error))
+        page = show_sign_in_page(after, name=given.name, error=error_message(error))
         return page, error.status
 
 
@@ -151,8 +159,21 @@ def _enter(given: Credentials, after: str | None) -> Response:
     if not given.name or not given.password:
         raise WrongCredentials
     user = accounts.verify_password(context.services(), given.name, given.password)
-    return finish_sign_in(user, methods=[SignInMethod.PASSWORD], after=after)
+    return go_on(user, methods=[SignInMethod.PASSWORD], after=after)
 
 
-def _sign_in_page(after: str | None, *, name: str = "", error: str | None = None) -> str:
-    return render_template("pages/sign_in.html", after=after, name=name, error=error)
+def go_on(user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | None) -> Response:
+    """Sign this browser in, or ask for the second factor first where the account has one. Raises
+    WrongCredentials."""
+    try:
+        return finish_sign_in(user, methods=methods, after=after)
+    except SecondFactorRequired:
+        response = redirect(url_for("second_step.show", next=after), code=303)
+        keep_pending(response, user, methods=methods)
+        return response
+
+
+def show_sign_in_page(after: str | None, *, name: str = "", error: str | None = None) -> str:
+    """Render the form for name and password, with the button for passkeys."""
+    site, _ = passkey_forms.find_site()
+    return render_template("pages/sign_in.html", after=after, name=name, error=error, site=site)

@@ -1,0 +1,207 @@
+"""Second factors: what a user has set up, who needs one, and checking a code at sign-in."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import unicodedata
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from portal.domain.people import Person, SignedIn, SignInMethod, TokenKind, require_admin
+from portal.domain.second_factors import FactorMethod, Passkey, SecondFactors, Totp
+from portal.errors import (
+    NotFound,
+    PortalError,
+    SecondFactorLocked,
+    SecondFactorRequired,
+    SignInExpired,
+    TotpUnreadable,
+    WrongSecondFactor,
+)
+from portal.services import Services, audit
+from portal.services.people import recovery_codes, totp
+from portal.settings import Settings
+from portal.store.models import UserRow
+from portal.store.people import accounts as account_store
+from portal.store.people import second_factors as factor_store
+from portal.store.session import Session
+
+MAX_FAILURES_OF_SIGN_IN = 5
+# Of a million codes three are right at any moment: in a year of guessing without pause, an
+# attacker who has the password passes with a chance of about 3 %.
+_FAILURE_LIMITS = ((10, timedelta(hours=1)), (30, timedelta(days=1)))
+_LONGEST_WINDOW = timedelta(days=1)
+# Proof that does not come from the password: second steps are the provider's, or the operator's.
+_EXEMPT = {SignInMethod.OIDC, SignInMethod.OPERATOR}
+
+
+def load(services: Services, user_id: UUID) -> SecondFactors:
+    """Load what a user has set up."""
+    with services.database.read() as session:
+        row = factor_store.find_totp(session, user_id)
+        return SecondFactors(
+            totp=Totp(row.created_at, row.last_used_at) if row and row.confirmed_at else None,
+            passkeys=tuple(
+                Passkey(one.id, one.name, one.rp_id, one.created_at, one.last_used_at)
+                for one in factor_store.list_passkeys(session, user_id)
+            ),
+            recovery_codes_left=factor_store.count_recovery_codes(session, user_id),
+        )
+
+
+def has_any(services: Services, user_id: UUID) -> bool:
+    """Return whether signing in with a password asks this user for more."""
+    with services.database.read() as session:
+        return factor_store.has_second_factor(session, user_id)
+
+
+def users_with_any(services: Services, person: Person) -> frozenset[UUID]:
+    """Return the ids of all users that have a second factor. Administrators only."""
+    require_admin(person)
+    with services.database.read() as session:
+        return factor_store.users_with_second_factor(session)
+
+
+def require_second_step(session: Session, user_id: UUID, methods: Iterable[SignInMethod]) -> None:
+    """Refuse a session that rests on the password alone where the account asks for more. Raises
+    SecondFactorRequired."""
+    if set(methods) <= {SignInMethod.PASSWORD} and factor_store.has_second_factor(session, user_id):
+        raise SecondFactorRequired
+
+
+def is_required(settings: Settings, *, is_admin: bool) -> bool:
+    """Return whether the settings ask such an account for a second factor."""
+    required = settings.sign_in.require_second_factor
+    return required == "everyone" or (required == "administrators" and is_admin)
+
+
+def check_code(
+    services: Services, user_id: UUID, code: str, *, sign_in: str | None = None
+) -> SignInMethod:
+    """Accept a code of the authenticator app, or a recovery code, once.
+
+    `sign_in` is the pending sign-in that the code belongs to. Wrong codes are counted for it, and
+    for the user and the method, so that starting again gains nothing and one method that is
+    guessed at does not close the other. Raises WrongSecondFactor, SecondFactorLocked,
+    SignInExpired, TotpUnreadable.
+    """
+    code = unicodedata.normalize("NFKC", code).strip()
+    if not code:
+        raise WrongSecondFactor
+    method = _method_of(code)
+    sign_in_sha256 = hashlib.sha256(sign_in.encode()).digest() if sign_in else None
+    with services.database.begin() as session:
+        # Held to the end: of several attempts at once each sees what the others added.
+        user = account_store.lock_user(session, user_id)
+        if user is None:
+            raise WrongSecondFactor
+        error = _refusal(session, user.id, method, sign_in_sha256)
+        error = error or _try_code(services, session, user, code, method)
+        if isinstance(error, WrongSecondFactor):
+            _note_failure(session, user, method, sign_in_sha256)
+    # Raised outside the transaction: inside, it would take the failure back.
+    if error is not None:
+        raise error
+    return SignInMethod(method.value)
+
+
+def _refusal(
+    session: Session, user_id: UUID, method: FactorMethod, sign_in_sha256: bytes | None
+) -> PortalError | None:
+    """Return why no code is looked at now, or None."""
+    if sign_in_sha256 is not None:
+        failures = factor_store.count_failures_of_sign_in(session, user_id, sign_in_sha256)
+        if failures >= MAX_FAILURES_OF_SIGN_IN:
+            return SignInExpired()
+    wait_s = max(
+        factor_store.failure_wait_s(session, user_id, method, max_failures=most, window=window)
+        for most, window in _FAILURE_LIMITS
+    )
+    return SecondFactorLocked(seconds=math.ceil(wait_s)) if wait_s > 0 else None
+
+
+def _try_code(
+    services: Services, session: Session, user: UserRow, code: str, method: FactorMethod
+) -> PortalError | None:
+    try:
+        is_right = _is_right(services, session, user, code, method)
+    except TotpUnreadable as error:
+        return error
+    return None if is_right else WrongSecondFactor()
+
+
+def _note_failure(
+    session: Session, user: UserRow, method: FactorMethod, sign_in_sha256: bytes | None
+) -> None:
+    factor_store.add_failure(session, user.id, method, sign_in_sha256=sign_in_sha256)
+    audit.record(
+        session,
+        audit.AuditEvent.SIGN_IN_FAILED,
+        subject=audit.user(user),
+        details={"method": method.value},
+    )
+
+
+def _is_right(
+    services: Services, session: Session, user: UserRow, code: str, method: FactorMethod
+) -> bool:
+    if method is FactorMethod.TOTP:
+        row = factor_store.find_totp(session, user.id)
+        if row is None or row.confirmed_at is None:
+            return False
+        return totp.accept_code(services, row, "".join(code.split()))
+    digest = recovery_codes.digest(user.id, recovery_codes.normalise(code))
+    if not factor_store.use_recovery_code(session, user.id, digest):
+        return False
+    audit.record(
+        session,
+        audit.AuditEvent.RECOVERY_CODE_USED,
+        actor=user,
+        subject=audit.user(user),
+        details={"left": factor_store.count_recovery_codes(session, user.id)},
+    )
+    return True
+
+
+def _method_of(code: str) -> FactorMethod:
+    is_number = "".join(code.split()).isdecimal()
+    return FactorMethod.TOTP if is_number else FactorMethod.RECOVERY_CODE
+
+
+def remove_all(services: Services, actor: Person | None, user_id: UUID) -> None:
+    """Remove all second factors of a user who lost them; the operator has no `actor`. Raises
+    Forbidden, NotFound."""
+    if actor is not None:
+        require_admin(actor)
+    with services.database.begin() as session:
+        user = account_store.lock_user(session, user_id)
+        if user is None or not factor_store.has_second_factor(session, user_id):
+            raise NotFound
+        factor_store.delete_all(session, user_id)
+        audit.record(
+            session,
+            audit.AuditEvent.SECOND_FACTOR_REMOVED,
+            actor=actor,
+            subject=audit.user(user),
+            details={"method": "all"},
+        )
+
+
+def must_enrol(settings: Settings, session: Session, signed_in: SignedIn) -> bool:
+    """Return whether this session has to set up a second factor before anything else."""
+    if signed_in.token_kind is not TokenKind.ACCESS:
+        return False
+    if not is_required(settings, is_admin=signed_in.person.is_admin):
+        return False
+    methods = signed_in.session.methods if signed_in.session else ()
+    if not _EXEMPT.isdisjoint(methods):
+        return False
+    return not factor_store.has_second_factor(session, signed_in.person.id)
+
+
+def forget_old(services: Services) -> None:
+    """Delete failures that no longer count, and challenges that have expired."""
+    with services.database.begin() as session:
+        factor_store.delete_old(session, failures_before=datetime.now(UTC) - _LONGEST_WINDOW)

@@ -1,0 +1,119 @@
+"""Authenticator apps (TOTP, RFC 6238): enrol one, and accept each of its codes once."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyotp
+
+from portal.domain.people import Person
+from portal.errors import Conflict, NotFound, TotpUnreadable, WrongSecondFactor
+from portal.services import Services, audit
+from portal.services.people import recovery_codes, sealing
+from portal.store.models import TotpRow
+from portal.store.people import accounts as account_store
+from portal.store.people import second_factors as factor_store
+from portal.store.session import Session
+
+ISSUER = "Knowledge portal"
+DIGITS = 6
+PERIOD_S = 30
+# Clocks of phones differ a little, and people take their time to type.
+_TOLERATED_STEPS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """A secret that is not confirmed yet, as text and as the address that QR codes carry."""
+
+    secret: str
+    uri: str
+
+
+def begin(services: Services, person: Person) -> Enrolment:
+    """Make a new secret, in place of one that was never confirmed. Raises Conflict."""
+    secret = pyotp.random_base32()
+    with services.database.begin() as session:
+        sealed = sealing.seal(services, secret.encode())
+        if not factor_store.put_unconfirmed_totp(session, person.id, sealed):
+            raise Conflict(reason="an authenticator app is set up already; remove it first")
+    return _enrolment(person, secret)
+
+
+def find_enrolment(services: Services, person: Person) -> Enrolment:
+    """Return the secret that waits for its first code. Raises NotFound."""
+    with services.database.read() as session:
+        row = factor_store.find_totp(session, person.id)
+    if row is None or row.confirmed_at is not None:
+        raise NotFound
+    try:
+        return _enrolment(person, sealing.unseal(services, row.sealed_secret).decode())
+    except sealing.Unreadable as error:
+        raise NotFound from error
+
+
+def _enrolment(person: Person, secret: str) -> Enrolment:
+    uri = pyotp.TOTP(secret).provisioning_uri(name=person.name, issuer_name=ISSUER)
+    return Enrolment(secret, uri)
+
+
+def confirm(services: Services, person: Person, code: str) -> tuple[str, ...]:
+    """Turn the enrolment into a second factor by its first code. Return new recovery codes, or
+    none where the user has some. Raises WrongSecondFactor, NotFound."""
+    with services.database.begin() as session:
+        account_store.lock_user(session, person.id)
+        row = factor_store.find_totp(session, person.id)
+        if row is None or row.confirmed_at is not None:
+            raise NotFound
+        if not accept_code(services, row, code):
+            raise WrongSecondFactor
+        row.confirmed_at = datetime.now(UTC)
+        audit.record(
+            session,
+            audit.AuditEvent.SECOND_FACTOR_ADDED,
+            actor=person,
+            subject=audit.user(person),
+            details={"method": "totp"},
+        )
+        return recovery_codes.ensure(session, person.id)
+
+
+def accept_code(services: Services, row: TotpRow, code: str) -> bool:
+    """Whether a code is right now, and newer than the last one accepted, which it then becomes.
+    The caller holds the user's lock. Raises TotpUnreadable."""
+    try:
+        secret = sealing.unseal(services, row.sealed_secret).decode()
+    except sealing.Unreadable as error:
+        raise TotpUnreadable from error
+    app, now = pyotp.TOTP(secret), int(time.time()) // PERIOD_S
+    for step in range(now - _TOLERATED_STEPS, now + _TOLERATED_STEPS + 1):
+        is_new = row.last_step is None or step > row.last_step
+        if hmac.compare_digest(app.generate_otp(step), code) and is_new:
+            row.last_step, row.last_used_at = step, datetime.now(UTC)
+            # Encrypted again with the newest key, so that an old one can be dropped.
+            row.sealed_secret = sealing.seal(services, secret.encode())
+            return True
+    return False
+
+
+def remove(services: Services, person: Person) -> None:
+    """Remove the user's authenticator app. Raises NotFound."""
+    with services.database.begin() as session:
+        account_store.lock_user(session, person.id)
+        if not factor_store.delete_totp(session, person.id, confirmed=True):
+            raise NotFound
+        audit.record(
+            session,
+            audit.AuditEvent.SECOND_FACTOR_REMOVED,
+            actor=person,
+            subject=audit.user(person),
+            details={"method": "totp"},
+        )
+        recovery_codes.drop_if_useless(session, person.id)
+
+
+def discard_enrolment(session: Session, person: Person) -> None:
+    factor_store.delete_totp(session, person.id, confirmed=False)

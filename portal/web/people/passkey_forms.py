@@ -1,0 +1,90 @@
+"""The server's side of the passkey buttons: where passkeys are valid, and their challenges.
+
+A button fetches options, asks the authenticator, and posts its answer in an ordinary form. The
+challenge in between stays in the signed cookie of this browser's forms.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from datetime import datetime
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from flask import Response, request, session
+
+from portal.domain.second_factors import Challenge, RelyingParty
+from portal.errors import PasskeyRefused, PasskeysUnavailable
+from portal.http import context
+from portal.http.messages import translated
+
+_CHALLENGE = "passkey_challenge"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def current_site() -> RelyingParty:
+    """Return the site that passkeys are bound to: that of PORTAL_PUBLIC_URL where it is set, else
+    the address of the request, which is one that the portal trusts. Raises PasskeysUnavailable."""
+    settings = context.services().settings
+    parts = urlsplit(settings.public_url if settings.has_public_url else request.host_url)
+    host, port = (parts.hostname or "").lower(), parts.port
+    shown_port = f":{port}" if port and port != _DEFAULT_PORTS.get(parts.scheme) else ""
+    _require_name(host, f"http://localhost{shown_port}")
+    is_local = host == "localhost" or host.endswith(".localhost")
+    if parts.scheme != "https" and not is_local:
+        raise PasskeysUnavailable(reason="browsers accept passkeys over HTTPS or on localhost only")
+    origin = f"{parts.scheme}://{host}{shown_port}"
+    asked_at = (urlsplit(request.host_url).hostname or "").lower()
+    if asked_at != host:
+        raise PasskeysUnavailable(reason=f"passkeys of this portal work at {origin}")
+    return RelyingParty(id=host, origin=origin)
+
+
+def _require_name(host: str, local_address: str) -> None:
+    """Raises PasskeysUnavailable for an IP address, which no browser takes."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return
+    if address.is_loopback:
+        raise PasskeysUnavailable(
+            reason="browsers accept passkeys for names only, not for IP addresses; "
+            f"open {local_address}"
+        )
+    raise PasskeysUnavailable(
+        reason="browsers accept passkeys for names only, not for IP addresses; "
+        "set PORTAL_PUBLIC_URL"
+    )
+
+
+def find_site() -> tuple[RelyingParty | None, str | None]:
+    """Return the site, or why there is none in the reader's language."""
+    try:
+        return current_site(), None
+    except PasskeysUnavailable as error:
+        return None, translated(error.params["reason"])
+
+
+def send_options(options: str, challenge: Challenge) -> Response:
+    """Answer with the options for the browser, which keeps their challenge."""
+    session[_CHALLENGE] = {
+        "value": base64.b64encode(challenge.value).decode(),
+        "user": challenge.user_id.hex if challenge.user_id else None,
+        "until": challenge.expires_at.isoformat(),
+    }
+    return Response(options, mimetype="application/json")
+
+
+def take_challenge() -> Challenge:
+    """Return the challenge that this browser was given last, and forget it. Raises
+    PasskeyRefused."""
+    kept = session.pop(_CHALLENGE, None)
+    try:
+        return Challenge(
+            value=base64.b64decode(kept["value"]),
+            user_id=UUID(kept["user"]) if kept["user"] else None,
+            expires_at=datetime.fromisoformat(kept["until"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise PasskeyRefused from error

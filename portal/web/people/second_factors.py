@@ -1,0 +1,166 @@
+"""Two-step verification of one's own account: authenticator app, passkeys, recovery codes."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import segno
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from markupsafe import Markup
+from werkzeug.wrappers import Response
+
+from portal.domain.people import SignInMethod
+from portal.errors import Conflict, InvalidInput, NotFound, PasskeyRefused, WrongSecondFactor
+from portal.http import context
+from portal.http.messages import error_message
+from portal.http.recent_sign_in import require_recent_sign_in
+from portal.services.people import passkeys, recovery_codes, second_factors, sessions, totp
+from portal.web.layout import remember
+from portal.web.people import passkey_forms
+
+blueprint = APIBlueprint(
+    "second_factors", __name__, enable_openapi=False, url_prefix="/account/second-factors"
+)
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("")
+@context.while_enrolling
+def show() -> Answer:
+    return _page()
+
+
+@blueprint.post("/totp")
+@context.while_enrolling
+@require_recent_sign_in
+def begin_totp() -> Answer:
+    totp.begin(context.services(), context.session_person())
+    return redirect(url_for("second_factors.show_totp"), code=303)
+
+
+@blueprint.get("/totp")
+@context.while_enrolling
+@require_recent_sign_in
+def show_totp() -> Answer:
+    try:
+        return _totp_page()
+    except NotFound:
+        return redirect(url_for("second_factors.show"), code=303)
+
+
+@blueprint.post("/totp/confirm")
+@context.while_enrolling
+@require_recent_sign_in
+def confirm_totp() -> Answer:
+    try:
+        code = request.form.get("code", "")
+        codes = totp.confirm(context.services(), context.session_person(), code)
+    except WrongSecondFactor as error:
+        return _totp_page(error=error_message(error)), 422
+    _note_method(SignInMethod.TOTP)
+    remember(gettext("Authenticator app set up."), kind="success")
+    return _show_codes(codes)
+
+
+@blueprint.post("/totp/remove")
+@require_recent_sign_in
+def remove_totp() -> Answer:
+    totp.remove(context.services(), context.session_person())
+    remember(gettext("Authenticator app removed."), kind="success")
+    return _back()
+
+
+@blueprint.post("/passkeys/options")
+@context.while_enrolling
+@require_recent_sign_in
+def send_options() -> Answer:
+    site = passkey_forms.current_site()
+    options = passkeys.begin_registration(context.services(), context.session_person(), site)
+    return passkey_forms.send_options(*options)
+
+
+@blueprint.post("/passkeys")
+@context.while_enrolling
+@require_recent_sign_in
+def add_passkey() -> Answer:
+    owner, name = context.session_person(), request.form.get("name", "")
+    credential = request.form.get("credential", "")
+    if not credential:
+        # The password had to be confirmed first. Only a click may open the browser's dialog.
+        remember(gettext("Confirmed. You can add the passkey now."), kind="success")
+        return _page(passkey_name=name)
+    try:
+        codes = passkeys.finish_registration(
+            context.services(),
+            owner,
+            passkey_forms.current_site(),
+            challenge=passkey_forms.take_challenge(),
+            credential=credential,
+            name=name,
+        )
+    except (InvalidInput, Conflict, PasskeyRefused) as error:
+        return _page(passkey_error=error_message(error), passkey_name=name), 422
+    _note_method(SignInMethod.PASSKEY)
+    remember(gettext("Passkey added."), kind="success")
+    return _show_codes(codes)
+
+
+@blueprint.post("/passkeys/<uuid:passkey_id>/remove")
+@require_recent_sign_in
+def remove_passkey(passkey_id: UUID) -> Answer:
+    passkeys.remove(context.services(), context.session_person(), passkey_id)
+    remember(gettext("Passkey removed."), kind="success")
+    return _back()
+
+
+@blueprint.post("/recovery-codes")
+@require_recent_sign_in
+def replace_recovery_codes() -> Answer:
+    return _show_codes(recovery_codes.replace(context.services(), context.session_person()))
+
+
+def _note_method(method: SignInMethod) -> None:
+    """Note that this session has taken the second step, as it just has."""
+    signed_in = context.signed_in()
+    if signed_in is not None:
+        sessions.renew_authentication(context.services(), signed_in, method=method)
+
+
+def _show_codes(codes: tuple[str, ...]) -> Answer:
+    # Shown in this one response and never again, hence no redirect.
+    return _page(codes=codes) if codes else _back()
+
+
+def _back() -> Response:
+    return redirect(url_for("second_factors.show"), code=303)
+
+
+def _totp_page(*, error: str | None = None) -> str:
+    enrolment = totp.find_enrolment(context.services(), context.session_person())
+    drawing = segno.make_qr(enrolment.uri).svg_inline(light="#fff", omitsize=True, border=4)
+    return render_template(
+        "pages/totp.html",
+        qr=Markup(drawing),  # noqa: S704 - drawn from squares alone
+        secret=enrolment.secret,
+        error=error,
+    )
+
+
+def _page(**more: Any) -> str:
+    services, person = context.services(), context.person()
+    site, why_no_passkeys = passkey_forms.find_site()
+    signed_in = context.signed_in()
+    values = {
+        "factors": second_factors.load(services, person.id),
+        "must_enrol": signed_in is not None and signed_in.must_enrol,
+        "site": site,
+        "why_no_passkeys": why_no_passkeys,
+        "codes": (),
+        "passkey_error": None,
+        "passkey_name": "",
+    }
+    return render_template("pages/second_factors.html", **(values | more))

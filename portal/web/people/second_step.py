@@ -1,0 +1,134 @@
+"""The second step of signing in, and signing in with a passkey alone."""
+
+from __future__ import annotations
+
+from apiflask import APIBlueprint
+from flask import make_response, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from portal.domain.people import SignInMethod
+from portal.errors import PortalError, SignInExpired
+from portal.http import context, cookies
+from portal.http.messages import error_message
+from portal.services.people import passkeys, second_factors
+from portal.web.layout import remember
+from portal.web.people import passkey_forms
+from portal.web.people.sign_in import finish_sign_in, load_pending, show_sign_in_page
+from portal.web.security import local_path
+
+blueprint = APIBlueprint("second_step", __name__, enable_openapi=False, url_prefix="/login")
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("/second-step")
+@context.public
+def show() -> Answer:
+    try:
+        return _page(local_path(request.args.get("next")))
+    except SignInExpired as error:
+        return _start_again(error)
+
+
+@blueprint.post("/second-step")
+@context.public
+def verify_code() -> Answer:
+    after = local_path(request.form.get("next"))
+    try:
+        pending = load_pending()
+        method = second_factors.check_code(
+            context.services(),
+            pending.user.id,
+            request.form.get("code", ""),
+            sign_in=cookies.get_cookie(cookies.PENDING_SIGN_IN),
+        )
+        methods = [*pending.methods, method]
+        return finish_sign_in(pending.user, methods=methods, after=after)
+    except SignInExpired as error:
+        return _start_again(error)
+    except PortalError as error:
+        return _refuse(error, after)
+
+
+@blueprint.post("/second-step/passkey/options")
+@context.public
+def send_second_step_options() -> Answer:
+    pending, site = load_pending(), passkey_forms.current_site()
+    options = passkeys.begin_sign_in(context.services(), site, pending.user.id)
+    return passkey_forms.send_options(*options)
+
+
+@blueprint.post("/second-step/passkey")
+@context.public
+def verify_passkey() -> Answer:
+    after = local_path(request.form.get("next"))
+    try:
+        pending = load_pending()
+        passkeys.finish_sign_in(
+            context.services(),
+            passkey_forms.current_site(),
+            challenge=passkey_forms.take_challenge(),
+            credential=request.form.get("credential", ""),
+            user_id=pending.user.id,
+        )
+        # The user of the pending sign-in, so that a password changed meanwhile stops it.
+        methods = [*pending.methods, SignInMethod.PASSKEY]
+        return finish_sign_in(pending.user, methods=methods, after=after)
+    except SignInExpired as error:
+        return _start_again(error)
+    except PortalError as error:
+        return _refuse(error, after)
+
+
+@blueprint.post("/passkey/options")
+@context.public
+def send_sign_in_options() -> Answer:
+    options = passkeys.begin_sign_in(context.services(), passkey_forms.current_site(), None)
+    return passkey_forms.send_options(*options)
+
+
+@blueprint.post("/passkey")
+@context.public
+def sign_in_with_passkey() -> Answer:
+    """Sign in with a passkey that has verified its owner: two factors in one."""
+    after = local_path(request.form.get("next"))
+    try:
+        user = passkeys.finish_sign_in(
+            context.services(),
+            passkey_forms.current_site(),
+            challenge=passkey_forms.take_challenge(),
+            credential=request.form.get("credential", ""),
+            user_id=None,
+        )
+        return finish_sign_in(user, methods=[SignInMethod.PASSKEY], after=after)
+    except PortalError as error:
+        return show_sign_in_page(after, error=error_message(error)), error.status
+
+
+def _refuse(error: PortalError, after: str | None) -> Response:
+    response = make_response(_page(after, error=error_message(error)), error.status)
+    if error.retry_after_s is not None:
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    return response
+
+
+def _start_again(error: SignInExpired) -> Response:
+    remember(error_message(error), kind="error")
+    after = local_path(request.values.get("next"))
+    return redirect(url_for("sign_in.show", next=after), code=303)
+
+
+def _page(after: str | None, *, error: str | None = None) -> str:
+    pending = load_pending()
+    site, why_no_passkeys = passkey_forms.find_site()
+    factors = second_factors.load(context.services(), pending.user.id)
+    here = [one for one in factors.passkeys if site and one.rp_id == site.id]
+    return render_template(
+        "pages/second_step.html",
+        factors=factors,
+        site=site,
+        can_use_passkey=bool(here),
+        why_no_passkeys=why_no_passkeys if factors.passkeys else None,
+        after=after,
+        error=error,
+    )

@@ -10,8 +10,8 @@
     │     CsrfFailed
     ├── NotFound 404: NoSuchAccount, NoSuchModel
     ├── MethodNotAllowed 405
-    ├── Conflict 409: NameTaken, TooManyTokens, JobCancelled (Superseded), AlreadyElsewhere,
-    │     UploadedAgain, ChunkIndexTaken, NoEmbedding, IdempotencyConflict
+    ├── Conflict 409: NameTaken (NameLooksTaken), TooManyTokens, JobCancelled (Superseded),
+    │     AlreadyElsewhere, UploadedAgain, ChunkIndexTaken, NoEmbedding, IdempotencyConflict
     ├── TooLarge 413: TextsTooLong (TooManyLines)
     ├── RequestTooLarge, BodyTooLarge, QuotaExceeded 413
     ├── UnsupportedMediaType, UnsupportedFormat 415
@@ -225,6 +225,11 @@ class Conflict(PortalError):
 class NameTaken(Conflict):
     code = "name_taken"
     message = N_("The name “%(name)s” is already taken. Choose another.")
+
+
+class NameLooksTaken(NameTaken):
+    code = "name_looks_taken"
+    message = N_("The name “%(name)s” looks like one that is taken. Choose another.")
 
 
 class TooManyTokens(Conflict):

@@ -55,6 +55,7 @@ TEMPLATES = (
     # What is not right, or clashes.
     N_("a name must have 1 to %(most)s characters"),
     N_("a name must not contain invisible characters"),
+    N_("a name must contain visible characters"),
     N_("a password can have at most %(most)s characters"),
     N_("a title must have 1 to %(most)s characters"),
     N_("a question must have 1 to %(most)s characters"),

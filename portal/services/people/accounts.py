@@ -29,6 +29,7 @@ from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
+from portal.text.look_alikes import is_invisible
 from portal.text.titles import check_domain
 
 MOST_NAME_CHARACTERS = 100
@@ -62,6 +63,8 @@ def check_name(name: str) -> str:
         raise InvalidInput(reason=f"a name must have 1 to {MOST_NAME_CHARACTERS} characters")
     if any(unicodedata.category(character).startswith("C") for character in name):
         raise InvalidInput(reason="a name must not contain invisible characters")
+    if all(map(is_invisible, name)):
+        raise InvalidInput(reason="a name must contain visible characters")
     return name
 
 

@@ -17,6 +17,8 @@ class UserRow(Base):
 
     id: Mapped[UuidKey]
     name: Mapped[str] = mapped_column(Text)
+    # What names that look alike share. None: there was such a name before this column was.
+    name_skeleton: Mapped[str | None] = mapped_column(Text, unique=True)
     # None: comes in by tokens of an outside issuer only.
     password_hash: Mapped[str | None] = mapped_column(Text)
     is_admin: Mapped[bool] = mapped_column(server_default=text("false"))

@@ -10,18 +10,23 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from portal.domain.people import Person
-from portal.errors import NameTaken
+from portal.errors import NameLooksTaken, NameTaken
 from portal.store.models import InvitationRow, UserRow
+from portal.text.look_alikes import skeleton
 
 
 def add_user(session: Session, *, name: str, password_hash: str | None, is_admin: bool) -> UserRow:
-    """Make an account; no password opens one without a hash. Raises NameTaken; names differ by
-    more than case."""
-    row = UserRow(name=name, password_hash=password_hash, is_admin=is_admin)
+    """Make an account; no password opens one without a hash. Raises NameTaken: names differ by
+    more than case, and by more than characters that look alike."""
+    row = UserRow(
+        name=name, name_skeleton=skeleton(name), password_hash=password_hash, is_admin=is_admin
+    )
     try:
         with session.begin_nested():
             session.add(row)
     except IntegrityError as error:
+        if find_user_by_name(session, name) is None:
+            raise NameLooksTaken(name=name) from error
         raise NameTaken(name=name) from error
     return row
 

@@ -1,0 +1,91 @@
+"""Names that look like one that is there are refused, also when two come at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from portal.errors import InvalidInput, NameLooksTaken, NameTaken
+from portal.store import migrations
+from portal.text.look_alikes import skeleton
+from tests.conftest import Portal
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("admin", "\u0430dmin"),  # Cyrillic а
+        ("admin", "adm\u0131n"),  # dotless ı
+        ("admin", "ADM\u0130N"),  # dotted İ
+        ("admin", "\uff41\uff44\uff4d\uff49\uff4e"),  # full width
+        ("admin", "adrnin"),
+        ("admin", "ad\ufe0fmin"),  # a variation selector
+        ("otto", "\u03bftto"),  # Greek ο
+        ("otto", "0tto"),
+        ("Ivan", "\u0456van"),
+        ("Bob", "\u0392ob"),  # Greek Β
+        ("paul", "pauI"),
+        ("paul", "pau1"),
+        ("ada lovelace", "ada\u00a0\u2003lovelace"),
+        ("coco", "\u0441\u043e\u0441\u043e"),  # all Cyrillic
+        ("\u53e3\u6c34", "\u30ed\u6c34"),  # 口 and katakana ロ
+    ],
+)
+def test_alike(name: str, other: str) -> None:
+    assert skeleton(name) == skeleton(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        *(("ann", "anna"), ("王伟", "王偉"), ("李明", "李朋"), ("una", "vna"), ("nan", "van")),
+        *(("user1", "user2"), ("ada", "áda"), ("Иван", "Ивана"), ("ada b", "adab")),
+    ],
+)
+def test_not_alike(name: str, other: str) -> None:
+    assert skeleton(name) != skeleton(other)
+
+
+def test_an_account_that_looks_like_another_is_refused(portal: Portal) -> None:
+    with pytest.raises(NameLooksTaken) as refused:
+        portal.person("\u0430dmin")
+    assert refused.value.status == 409
+    with pytest.raises(NameTaken) as taken:
+        portal.person("Admin")
+    assert type(taken.value) is NameTaken
+    portal.person("administrator")
+
+
+@pytest.mark.parametrize("name", ["\u3164\u3164", "\u2800", "a\u200bb", "\u2066ada", "\ufe0f"])
+def test_a_name_that_cannot_be_seen_is_refused(portal: Portal, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        portal.person(name)
+
+
+def test_of_two_that_come_at_once_one_wins(portal: Portal) -> None:
+    def make(name: str) -> bool:
+        try:
+            portal.person(name)
+        except NameTaken:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(make, ["otto", "\u03bftto", "0tto", "\u043etto"]))
+    assert made.count(True) == 1
+
+
+def test_users_who_looked_alike_before_keep_their_names(database_url: str) -> None:
+    migrations.migrate(database_url, "0019")
+    engine = create_engine(database_url)
+    insert = "INSERT INTO users (name, created_at) VALUES (:name, now() + :n * interval '1 s')"
+    with engine.begin() as connection:
+        for number, name in enumerate(["eve", "\u0435ve", "bob"]):
+            connection.execute(text(insert), {"name": name, "n": number})
+    migrations.migrate(database_url)
+    with engine.begin() as connection:
+        rows = connection.execute(text("SELECT name, name_skeleton FROM users ORDER BY created_at"))
+        assert [tuple(row) for row in rows] == [("eve", "eve"), ("\u0435ve", None), ("bob", "bob")]
+    engine.dispose()

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eval.answers import World, asked, read_world, retrieved
-from portal.answering.extractive import LEAST_CHANCE
+from portal.answering.extractive import MIN_CHANCE
 from portal.answering.relevance import evidence
 
 Floats = npt.NDArray[np.float64]
@@ -73,7 +73,7 @@ def shares(one: list[Sample], weights: Floats) -> tuple[float, float]:
     for answerable, features, labels, same_language in one:
         totals = features @ weights
         best = int(totals.argmax())
-        gives = 1 / (1 + np.exp(-totals[best])) >= LEAST_CHANCE
+        gives = 1 / (1 + np.exp(-totals[best])) >= MIN_CHANCE
         if answerable:
             right.append(bool(labels[best]) and gives)
         elif same_language:

@@ -58,7 +58,7 @@ def build_services(
         ),
         embedder=embedder,
         calibration=EventualCalibration(embedder, settings.data_dir / "cache"),
-        chat=create_chat_model(settings.chat),
+        chat=create_chat_model(settings.chat, embedder),
         secret_key=secret_key,
         old_secret_key=old_secret_key,
         reranker=create_reranker(settings.rerank),

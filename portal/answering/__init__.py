@@ -1,4 +1,4 @@
-"""What writes answers, one provider a file. A new one is a file and a line in `PROVIDERS`."""
+"""Chat models, one provider a file. To add one, write a file and a line in `PROVIDERS`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 from portal.answering.measured import MeasuredChatModel
 from portal.domain.answering import ChatModel
+from portal.domain.embedding import Embedder
 from portal.settings import ChatSettings
 
 
-def _extractive(_settings: ChatSettings) -> ChatModel:
+def _extractive(_settings: ChatSettings, embedder: Embedder | None) -> ChatModel:
     from portal.answering.extractive import ExtractiveChatModel
 
-    return ExtractiveChatModel()
+    return ExtractiveChatModel(embedder)
 
 
-def _openai(settings: ChatSettings) -> ChatModel:
+def _openai(settings: ChatSettings, _embedder: Embedder | None) -> ChatModel:
     from portal.answering.openai import OpenAIChatModel
 
     return OpenAIChatModel(
@@ -28,13 +29,13 @@ def _openai(settings: ChatSettings) -> ChatModel:
     )
 
 
-PROVIDERS: dict[str, Callable[[ChatSettings], ChatModel]] = {
+PROVIDERS: dict[str, Callable[[ChatSettings, Embedder | None], ChatModel]] = {
     "extractive": _extractive,
     "openai": _openai,
 }
 
 
-def create_chat_model(settings: ChatSettings) -> ChatModel:
-    """The model that the settings name. Nobody is asked yet, so an endpoint that is down stops no
-    process from starting."""
-    return MeasuredChatModel(PROVIDERS[settings.provider](settings))
+def create_chat_model(settings: ChatSettings, embedder: Embedder | None = None) -> ChatModel:
+    """Create the model that the settings name, without a request to its endpoint: one that is down
+    does not keep the portal from starting. Quotations use `embedder` across languages."""
+    return MeasuredChatModel(PROVIDERS[settings.provider](settings, embedder))

@@ -36,6 +36,8 @@ class Source:
     low_confidence: bool
     found_by: SearchMode
     page_label: str | None = None
+    heading_starts: frozenset[int] = frozenset()
+    """Where the lines of `text` begin that are headings; empty where none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,21 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Quoted:
+    """From here on the number `number` cites characters `start` to `end` of `source`."""
+
+    number: int
+    source: Source
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
+    """More of the answer; `quoted` when it is a quotation whose place is known."""
+
     text: str
+    quoted: Quoted | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _ABBREVIATION = re.compile(
 )
 _LONGEST_ABBREVIATION = 12
 _OPENS_SENTENCE = re.compile(rf"[\"'“‘(\[]*[A-Z0-9{HAN}]")
-_LIST_ITEM = re.compile(r"\s*(?:[-*•·▪●○]|\(?\d{1,3}[.)、]|[（(]?[一二三四五六七八九十]+[）)、])")
+LIST_ITEM = re.compile(r"\s*(?:[-*•·▪●○]|\(?\d{1,3}[.)、]|[（(]?[一二三四五六七八九十]+[）)、])")
 _NEVER_LAST = frozenset(
     {"etc", "al", "Inc", "Ltd", "Corp", "Co", "Jr", "Sr"}
 )  # These also end sentences.
@@ -101,7 +101,7 @@ def _wraps(text: str, line_start: int, line_end: int) -> bool:
     """Whether a sentence goes on over this end of line."""
     line = text[max(line_start, line_end - 200) : line_end].rstrip()
     following = text[line_end : line_end + 40]
-    if not line or not following.strip() or _LIST_ITEM.match(following):
+    if not line or not following.strip() or LIST_ITEM.match(following):
         return False
     if following.lstrip()[0].islower():
         return True

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from portal.answering import support
 from portal.answering.markers import MarkerStream
-from portal.domain.answering import MarkedText, Source
+from portal.domain.answering import MarkedText, Quoted, Source
 from portal.domain.conversations import Message, MessageStatus, Replay
 from portal.domain.people import Person
 from portal.errors import NotFound, PortalError
@@ -44,6 +44,7 @@ class AnswerDraft:
         self._markers = MarkerStream(shown)
         self._in_prompt = {source.number for source in shown}
         self._text: list[str] = []
+        self._quoted: dict[int, Quoted] = {}
         self._kept = self.cited
 
     @property
@@ -71,6 +72,14 @@ class AnswerDraft:
     def _take(self, pieces: Sequence[MarkedText]) -> tuple[MarkedText, ...]:
         self._text += [piece.text for piece in pieces]
         return tuple(pieces)
+
+    def quote(self, quoted: Quoted) -> None:
+        """Register the exact words that a number cites; one source may be cited at many places."""
+        source = replace(quoted.source, number=quoted.number)
+        self._quoted[quoted.number] = quoted
+        if all(one.number != quoted.number for one in self.register):
+            self.register.append(source)
+            self._markers.know([source])
 
     def consulted(
         self, query: str, found: Sequence[Source], shown: Sequence[Source], tokens: int
@@ -152,7 +161,13 @@ class AnswerDraft:
                 marker,
                 by_number[number],
                 number in order,
-                *quoted_range(by_number[number].text, content, marker),
+                *self._range(by_number[number], content, marker),
             )
             for marker, number in enumerate((*order, *rest), 1)
         ]
+
+    def _range(self, source: Source, content: str, marker: int) -> tuple[int, int]:
+        """Return which characters of a source a marker cites."""
+        if (quoted := self._quoted.get(source.number)) is not None:
+            return quoted.start, quoted.end
+        return quoted_range(source.text, content, marker)

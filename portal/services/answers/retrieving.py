@@ -9,6 +9,8 @@ from typing import TypeVar
 from uuid import UUID
 
 from portal.answering import follow_up
+from portal.answering.questions import find_parts
+from portal.answering.replies import find_reply
 from portal.domain.answering import ChatModel, Source, Turn
 from portal.domain.conversations import Role
 from portal.domain.people import Person
@@ -91,8 +93,18 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
     """Search for the question as asked and, in a follow-up, as it reads on its own. Raises what
     `searching.search` raises."""
     query = _standalone(services, asked)
-    queries = tuple(dict.fromkeys((query, asked.question)))
+    queries = _queries(services.chat, asked, query)
     return settled(lambda: _look(services, asked, queries))
+
+
+def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
+    """Return what to search for; the first is kept as what was searched for. A language model
+    splits a question by itself, and a greeting is searched for by neither."""
+    if chat.provider != "extractive":
+        return tuple(dict.fromkeys((query, asked.question)))
+    if find_reply(asked.question, asked.language) is not None:
+        return ()
+    return tuple(dict.fromkeys((query, asked.question, *find_parts(query))))
 
 
 def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
@@ -121,18 +133,20 @@ def _look(services: Services, asked: Asked, queries: Sequence[str]) -> tuple[Ret
         )  # fmt: skip
         config = dynamic_config.read(session)
         model = registry.find_active(session)
-    method = outcomes[0].search_method
+    method = outcomes[0].search_method if outcomes else SearchMode.HYBRID
     retrieved = Retrieved(
         sources=sources_of(hits, stored, after=0),
         turns=_turns(past, asked.language),
         history_rests_on=_read_by(services.chat, past),
         snapshot=snapshot,
         token_budget=config.context_token_budget,
-        search_query=queries[0],
+        search_query=queries[0] if queries else asked.question,
         search_method=method.value,
         degraded=tuple(dict.fromkeys(chain.from_iterable(one.degraded for one in outcomes))),
         # A search that did without meaning asked no model.
-        embedding_model=model.name if model and method is not SearchMode.KEYWORD else None,
+        embedding_model=model.name
+        if model and outcomes and method is not SearchMode.KEYWORD
+        else None,
     )
     return retrieved, len(stored) == len(hits)
 
@@ -186,8 +200,8 @@ def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
 def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
     """Each passage once. One search keeps its order; of several, confidence decides, for it alone
     means the same in each, and among equals the place."""
-    if len(lists) == 1:
-        return list(lists[0])
+    if len(lists) <= 1:
+        return [hit for hits in lists for hit in hits]
     best: dict[UUID, SearchHit] = {}
     for hit in chain.from_iterable(zip_longest(*lists)):
         if hit is not None and (
@@ -222,6 +236,7 @@ def _source(number: int, hit: SearchHit, stored: StoredSource) -> Source:
         page=stored.page,
         page_label=stored.page_label,
         heading=stored.heading,
+        heading_starts=stored.heading_starts,
         score=hit.score,
         vector_score=hit.vector_score,
         text_score=hit.text_score,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
@@ -12,7 +12,7 @@ import structlog
 from portal.answering import prompt
 from portal.answering.markers import MarkerStream
 from portal.answering.prompt import Prompt
-from portal.domain.answering import Abstained, ChatRequest, Source, TextDelta, Turn
+from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Role
 from portal.domain.people import Person
 from portal.domain.search import Weights
@@ -121,10 +121,14 @@ def _request(
 def _written(services: Services, request: ChatRequest, built: Prompt) -> _Written:
     """All that the model writes. Raises ChatUnavailable, also when that is nothing."""
     markers = MarkerStream(built.sources)
+    documents = {source.number: source.document_id for source in built.sources}
     parts: list[str] = []
     has_abstained = False
     with closing(chat_events(services, request)) as events:
         for event in events:
+            if isinstance(event, TextDelta) and (quoted := event.quoted):
+                markers.know([replace(quoted.source, number=quoted.number)])
+                documents[quoted.number] = quoted.source.document_id
             if isinstance(event, TextDelta | Abstained):
                 parts += [piece.text for piece in markers.feed(event.text)]
             if isinstance(event, Abstained):
@@ -134,9 +138,5 @@ def _written(services: Services, request: ChatRequest, built: Prompt) -> _Writte
     text = "".join(parts).strip()
     if not text:
         raise ChatUnavailable(reason="its endpoint wrote nothing")
-    return _Written(text, _documents(markers.order, built.sources), has_abstained)
-
-
-def _documents(numbers: tuple[int, ...], sources: tuple[Source, ...]) -> tuple[UUID, ...]:
-    by_number = {source.number: source.document_id for source in sources}
-    return tuple(by_number[number] for number in numbers)
+    cited = tuple(documents[number] for number in markers.order)
+    return _Written(text, cited, has_abstained)

@@ -22,6 +22,7 @@ from portal.domain.answering import (
     Heartbeat,
     SearchCall,
     Source,
+    TextDelta,
     Turn,
 )
 from portal.domain.conversations import (
@@ -172,6 +173,8 @@ class AnswerStream(Iterator[AnswerEvent]):
                     if request.can_search:
                         return event
                     continue
+                if isinstance(event, TextDelta) and event.quoted:
+                    self._draft.quote(event.quoted)
                 if isinstance(event, Heartbeat):
                     yield Waiting()
                 elif pieces := self._draft.feed(event.text):

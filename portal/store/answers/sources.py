@@ -36,6 +36,8 @@ class StoredSource:
     page: int | None
     page_label: str | None
     heading: str | None
+    heading_starts: frozenset[int]
+    """Where the lines of `content` begin that are headings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,16 @@ _SOURCES = text(
            CASE WHEN c.char_start IS NOT NULL THEN j.revision_id END AS revision_id,
            d.title, d.media_type, c.content, COALESCE(c.char_start, 0) AS char_start,
            COALESCE(c.char_end, char_length(c.content)) AS char_end, c.language, c.page,
-           {label_of_chunk("c")} AS page_label, c.heading
+           {label_of_chunk("c")} AS page_label, c.heading,
+           jsonb_path_query_array(
+               r.headings, 'strict $[*][2] ? (@ >= $start && @ < $end)',
+               jsonb_build_object('start', c.char_start, 'end', c.char_end)
+           ) AS heading_starts
     FROM document_chunks c
     JOIN documents d ON d.current_job_id = c.job_id
-    JOIN jobs j ON j.id = c.job_id {SELECTION_JOINS}
+    JOIN jobs j ON j.id = c.job_id
+    LEFT JOIN document_revisions r ON r.id = j.revision_id AND c.char_start IS NOT NULL
+    {SELECTION_JOINS}
     WHERE c.id = ANY(:chunk_ids) AND {SELECTION_WHERE}
     """
 )
@@ -106,7 +114,12 @@ def read_sources(
     """Those of these passages that count for a person in a conversation, or in none, by chunk."""
     binds: dict[str, Any] = selection_binds(person, conversation_id)
     rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
-    return {row.chunk_id: StoredSource(*row) for row in rows}
+    return {row.chunk_id: _stored(row) for row in rows}
+
+
+def _stored(row: Any) -> StoredSource:
+    *values, starts = row
+    return StoredSource(*(*values, frozenset(start - row.char_start for start in starts or ())))
 
 
 def read_past(

@@ -31,7 +31,12 @@ def ask(question, sources, language="en"):
 
 def content_of(events, sources):
     markers = MarkerStream(sources)
-    pieces = [piece for event in events for piece in markers.feed(event.text)] + markers.close()
+    pieces = []
+    for event in events:
+        if isinstance(event, TextDelta) and event.quoted:
+            markers.know([source(event.quoted.number)])
+        pieces += markers.feed(event.text)
+    pieces += markers.close()
     return "".join(piece.text for piece in pieces), markers.order
 
 
@@ -79,14 +84,23 @@ def test_two_passages_that_both_answer_are_both_quoted():
     assert order
 
 
-def test_dots_stand_for_what_is_left_out():
-    one = source(
-        1,
+def test_statements_that_are_apart_are_cited_apart():
+    text = (
         "Annual leave is 25 days a year. The canteen opens at noon. Annual leave of 25 days a year "
-        "has to be asked for.",
+        "has to be asked for."
     )
-    content, _ = content_of(ask("How many days of annual leave a year?", [one]), [one])
-    assert "Annual leave is 25 days a year. … Annual leave of 25 days" in content
+    one = source(1, text)
+    events = ask("How many days of annual leave a year?", [one])
+    content, order = content_of(events, [one])
+    assert "> Annual leave is 25 days a year. [1]" in content
+    assert "> Annual leave of 25 days a year has to be asked for. [2]" in content
+    assert "canteen" not in content
+    quoted = [event.quoted for event in events if event.quoted]
+    assert [text[each.start : each.end] for each in quoted] == [
+        "Annual leave is 25 days a year.",
+        "Annual leave of 25 days a year has to be asked for.",
+    ]
+    assert order == (1, 2)
 
 
 def test_long_sentence_is_shortened_around_the_words():

@@ -65,7 +65,7 @@ def test_first_token_is_there_within_a_tenth_of_a_second_of_its_arrival(model):
 def test_slow_endpoint_is_given_up_in_time_for_the_hits(model):
     with fake_chat([Pause(), "late"]) as chat:
         began = time.monotonic()
-        with pytest.raises(ChatUnavailable, match=r"more than 0\.4 seconds"):
+        with pytest.raises(ChatUnavailable, match=r"within 0\.4 seconds"):
             list(model(chat, first_token_timeout_s=0.4).stream(request()))
         assert time.monotonic() - began < 0.4 + SLACK_S
         wait_until(lambda: chat.active == 0, within_s=2, complaint="the request goes on")
@@ -75,7 +75,7 @@ def test_slow_endpoint_is_given_up_in_time_for_the_hits(model):
 def test_all_of_an_answer_has_one_time(model):
     with fake_chat(["x", Pause(0.2)] * 50) as chat:
         began = time.monotonic()
-        with pytest.raises(ChatUnavailable, match=r"more than 0\.8 seconds"):
+        with pytest.raises(ChatUnavailable, match=r"within 0\.8 seconds"):
             list(model(chat, timeout_s=0.8).stream(request()))
         assert time.monotonic() - began < 0.8 + SLACK_S
 
@@ -102,7 +102,7 @@ def test_answer_that_breaks_off_is_no_whole_answer(model):
 def test_clean_end_without_a_reason_to_finish_is_no_whole_answer(model):
     with fake_chat(["Half an ", "answer", Hangup()]) as chat:
         got = []
-        with pytest.raises(ChatUnavailable, match="broke off"):
+        with pytest.raises(ChatUnavailable, match="dropped the connection"):
             read_into(got, model(chat).stream(request()))
         assert text_of(got) == "Half an answer"
 

@@ -1,0 +1,124 @@
+"""What questions ask for, and what can answer them."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.answering.questions import Wanted, can_hold, find_parts, find_wanted
+from portal.answering.replies import find_reply
+from portal.answering.statements import statements
+from tests.unit.answering.sources import source
+
+HANDBOOK = """第一章 休假
+
+年假按工龄计算。
+
+工龄 | 年假天数
+1–3 年 | 10 天
+3 年以上 | 15 天
+
+请假时请提供：
+- 起止日期
+- 交接人
+
+病假须提交证明。"""
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("年假有几天？", Wanted.DURATION),
+        ("How many days of leave do I get?", Wanted.DURATION),
+        ("住宿每晚最多报销多少钱？", Wanted.MONEY),
+        ("How much does the licence cost?", Wanted.MONEY),
+        ("公司有多少员工？", Wanted.NUMBER),
+        ("How old was he when he retired?", Wanted.NUMBER),
+        ("报销单什么时候提交？", Wanted.TIME),
+        ("When was the office opened?", Wanted.TIME),
+        ("特斯拉是在哪里出生的？", Wanted.PLACE),
+        ("Where do I park?", Wanted.PLACE),
+        ("谁审批出差？", Wanted.PERSON),
+        ("Who approves travel?", Wanted.PERSON),
+        ("什么是年假？", Wanted.ANYTHING),
+        ("What happens when the alarm rings?", Wanted.ANYTHING),
+    ],
+)
+def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) -> None:
+    assert find_wanted(question) is wanted
+
+
+@pytest.mark.parametrize(
+    ("question", "answers", "does_not"),
+    [
+        ("年假有几天？", "年假每年为二十五天。", "年假须提前申请。"),
+        ("报销单什么时候提交？", "返回后十个工作日内提交。", "报销单须由主管签字。"),
+        ("谁审批出差？", "出差由部门经理审批。", "出差须提前审批。"),
+        ("谁审批出差？", "出差由王小明审批。", "出差申请需要附上预算。"),
+        ("特斯拉是在哪里出生的？", "他出生于斯米良。", "特斯拉于1856年出生。"),
+        ("How long is the warranty?", "The warranty lasts two years.", "The warranty is void."),
+        ("Who approves travel?", "Maria Lopez approves it.", "Travel needs approval first."),
+        ("How much is the fee?", "The fee is $40.", "The fee depends on the plan."),
+    ],
+)
+def test_statement_without_the_kind_that_is_wanted_is_no_answer(
+    question: str, answers: str, does_not: str
+) -> None:
+    wanted = find_wanted(question)
+    assert can_hold(wanted, answers, question)
+    assert not can_hold(wanted, does_not, question)
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("年假有几天？如何报销住宿？", ("年假有几天", "如何报销住宿")),
+        ("How many days of leave, and how do I claim a hotel?",
+         ("How many days of leave", "how do I claim a hotel")),
+        ("If I am ill, whom do I tell?", ("If I am ill, whom do I tell?",)),
+        ("年假有几天？", ("年假有几天？",)),
+    ],
+)  # fmt: skip
+def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...]) -> None:
+    assert find_parts(question) == parts
+
+
+def test_headings_headers_and_introductions_are_context_not_statements() -> None:
+    one = source(1, HANDBOOK, heading="员工手册", heading_starts=frozenset({0}))
+    found = statements(one)
+    assert [HANDBOOK[each.start : each.end] for each in found] == [
+        "年假按工龄计算。",
+        "1–3 年 | 10 天",
+        "3 年以上 | 15 天",
+        "- 起止日期",
+        "- 交接人",
+        "病假须提交证明。",
+    ]
+    row, item = found[1], found[3]
+    assert row.header == ("工龄", "年假天数")
+    assert row.cells == ("1–3 年", "10 天")
+    assert "第一章 休假" in row.context
+    assert "请假时请提供：" in item.context
+
+
+def test_short_line_of_its_own_reads_as_a_heading_where_none_is_known() -> None:
+    text = "Parking\n\nPark behind the building. Visitors call extension 4711."
+    found = statements(source(1, text))
+    assert text[found[0].start : found[0].end] == "Park behind the building."
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["你好", "您好！", "Hello!", "谢谢", "thank you very much", "你是谁？", "What can you do?",
+     "总结一下员工手册", "Translate the guide into French"],
+)  # fmt: skip
+def test_message_that_asks_nothing_of_the_documents_gets_a_reply(message: str) -> None:
+    assert find_reply(message, "zh")
+    assert find_reply(message, "en") != find_reply(message, "zh")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["你好电子公司在哪里？", "年假如何总结？", "What does help desk mean?", "Hello World 是什么？"],
+)
+def test_question_is_not_taken_for_small_talk(question: str) -> None:
+    assert find_reply(question, "zh") is None

@@ -46,8 +46,8 @@ def test_results_and_missing_documents_are_explained(
     expect(standing).to_contain_text("near-identical passage")
     shown = orchard if search.result(orchard).count() else copy
     why = search.explain(shown)
-    expect(why.get_by_test_id("why-vector")).to_contain_text("place")
-    expect(why.get_by_test_id("why-text")).to_contain_text("place")
+    expect(why.get_by_test_id("why-vector")).to_contain_text("rank")
+    expect(why.get_by_test_id("why-text")).to_contain_text("rank")
     expect(why.get_by_test_id("matched-words")).to_contain_text("quince")
     expect(search.open_explanation()).to_contain_text("Embedding model")
 

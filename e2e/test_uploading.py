@@ -175,7 +175,7 @@ def test_signing_out_while_files_wait_is_said_and_they_can_be_sent_again(
     page.context.clear_cookies(name="portal_form")
     choose(portal, write_texts(tmp_path, "later", 2))
     expect(failed).to_have_count(2)
-    expect(failed.first).to_contain_text("signed in again")
+    expect(failed.first).to_contain_text("session has changed")
     # Whatever else the page asks meanwhile brings a token too: the last one counts.
     page.wait_for_timeout(1_500)
     again.press("Enter")
@@ -197,8 +197,8 @@ def test_folder_says_what_it_left_out_and_how_many_wait(
     write_texts(tmp_path, "many", 45)
     (tmp_path / "program.exe").write_bytes(b"MZ")
     page.get_by_test_id("upload-folder").set_input_files(tmp_path)
-    expect(page.locator("#upload-more")).to_have_text("5 more wait.")
-    expect(page.locator("#upload-said")).to_contain_text("1 files were left out")
+    expect(page.locator("#upload-more")).to_have_text("5 more queued.")
+    expect(page.locator("#upload-said")).to_contain_text("1 files skipped")
     expect(page.locator("#upload-said")).to_be_visible()
 
 
@@ -241,7 +241,7 @@ def test_answer_of_somebody_between_is_no_upload(open_portal: OpenPortal, tmp_pa
     page.route("**/documents", lambda route: route.fulfill(body="<p>Sign in to this network.</p>"))
     choose(portal, write_texts(tmp_path, "captive", 1))
     failed = page.get_by_test_id("upload-error")
-    expect(failed).to_contain_text("could not be sent")
+    expect(failed).to_contain_text("could not be uploaded")
     page.unroute("**/documents")
     page.get_by_test_id("retry-upload").press("Enter")
     expect(failed).to_have_count(0)
@@ -277,7 +277,7 @@ def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
         "**/documents", lambda route: route.fulfill(status=429, headers={"Retry-After": "1"})
     )
     drop(page, folder)
-    expect(page.locator("#upload-said")).to_contain_text("2 files were left out")
+    expect(page.locator("#upload-said")).to_contain_text("2 files skipped")
     page.on("dialog", lambda dialog: dialog.dismiss())
     away = page.get_by_role("navigation").get_by_role("link", name="Search").first
     with page.expect_event("dialog") as asked:

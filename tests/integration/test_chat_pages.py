@@ -192,7 +192,7 @@ def test_sentence_that_its_source_does_not_hold_is_marked(
     wrapped = re.findall(r'<span class="unsupported">([^<]*)</span>', page.get_data(as_text=True))
     assert "director earns" in "".join(wrapped)
     assert "closes at six" not in "".join(wrapped)
-    assert "1 sentence is not backed by what it cites." in text_of(page)
+    assert "1 sentence is not supported by its sources." in text_of(page)
     assert "not in the source" in text_of(page)
 
 
@@ -302,7 +302,7 @@ def test_panel_card_and_replay_show_the_source(chat: Chat) -> None:
     card = text_of(chat.get(f"/citations/{citation.id}/card", **FRAGMENT))
     assert "handbook" in card
     assert "closes at six" in card
-    assert "Relevance" in card
+    assert "Confidence" in card
     assert ("Check it" in card) is citation.low_confidence
     replay = text_of(chat.get(f"{address}/messages/{message.id}/replay"))
     assert message.replay is not None
@@ -353,7 +353,7 @@ def test_replaced_document_opens_at_the_words_that_were_cited(
     assert 'data-testid="replaced-notice"' in page
     other = portal.add("Plums.", name="plums.txt")
     elsewhere = chat.get(f"/documents/{other.id}?citation={message.citations[0].id}")
-    assert "is no longer there" in text_of(elsewhere)
+    assert "no longer exists" in text_of(elsewhere)
     assert "closes at six" not in text_of(elsewhere)
 
 
@@ -404,7 +404,7 @@ def test_drawer_is_searched_by_title(chat: Chat, portal: Portal) -> None:
     found = text_of(chat.get(f"{address}/documents?q=plum", **listed))
     assert "plums" in found
     assert "handbook" not in found
-    assert "There is no document" in text_of(chat.get(f"{address}/documents?q=zzz", **listed))
+    assert "No documents match" in text_of(chat.get(f"{address}/documents?q=zzz", **listed))
 
 
 def test_all_switches_at_once(chat: Chat, portal: Portal) -> None:

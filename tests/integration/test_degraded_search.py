@@ -284,7 +284,7 @@ def test_endpoint_at_two_and_a_half_seconds_costs_two_then_nothing_and_comes_bac
             assert is_by_words_alone(outcome)
             assert seconds < SLACK_S
         assert len(endpoint.requests) == asked, "the breaker let questions through"
-        with pytest.raises(EmbedderUnavailable, match="left alone"):
+        with pytest.raises(EmbedderUnavailable, match="is paused for"):
             ask(portal, "带薪年假 by meaning alone", mode=SearchMode.VECTOR)
         # What was asked before is remembered, so it is still answered in full.
         assert is_whole(ask(portal))

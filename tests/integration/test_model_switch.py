@@ -196,7 +196,7 @@ from portal.services.models import builds
 from portal.settings import load_settings
 
 services = build_services(load_settings(embedding={"provider": "hashing"}))
-for step in model_builds.build(services, sys.argv[1], batch_size=5):
+for step in builds.build(services, sys.argv[1], batch_size=5):
     if step.stage == "embedding" and step.done >= 10:
         print("ten are there", flush=True)
         sys.stdin.read()  # Until it is killed.

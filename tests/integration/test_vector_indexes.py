@@ -163,7 +163,7 @@ def test_a_process_that_makes_its_database_first_can_send_vectors(database_url: 
         "import numpy as np\n"
         "from psycopg.rows import scalar_row\n"
         "from portal.store.search.tuning import fetch\n"
-        "from portal.store.embedding_models.vector_index import VectorParameter\n"
+        "from portal.store.vector_parameters import VectorParameter\n"
         "value = VectorParameter(np.array([3.0, 4.0], np.float32))\n"
         "with database.read() as session:\n"
         "    clause = text('SELECT vector_norm(CAST(:value AS vector))')\n"

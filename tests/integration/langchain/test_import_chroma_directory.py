@@ -178,13 +178,13 @@ def _assert_distances(
 KILLED = """
 import os, signal
 from portal.store.collections import writes
-write, batches = collection_writes.write, []
+write, batches = writes.write, []
 def write_and_die(*arguments):
     write(*arguments)
     batches.append(1)
     if len(batches) == 4:
         os.kill(os.getpid(), signal.SIGKILL)  # In the middle of the fourth transaction.
-collection_writes.write = write_and_die
+writes.write = write_and_die
 from portal.processes.cli import main
 main()
 """

@@ -55,6 +55,8 @@ def make_settings(data_dir: Path, url: str, **overrides: object) -> Settings:
         "embedding": {"provider": "hashing"},
         "database_pool_size": 5,
         "rate_limits": {"enabled": False},
+        # Tests read the metrics before and after what they do.
+        "metrics": {"cached_s": 0},
     }
     return load_settings(**(values | overrides))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from ipaddress import ip_address
 
 from flask import request
 from werkzeug.wrappers import Response
@@ -10,6 +11,10 @@ from werkzeug.wrappers import Response
 from portal.domain.people import Client
 from portal.http import cookies
 
+_FORWARDING = (
+    *("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"),
+    "X-Real-IP",
+)
 _BROWSER_LIFE_S = 400 * 24 * 3600  # Browsers keep no cookie longer.
 _MAX_ADDRESS_CHARACTERS = 100
 _MAX_BROWSER_ID_CHARACTERS = 100
@@ -35,3 +40,14 @@ def identify_browser(response: Response) -> Client:
 
 def _user_agent() -> str:
     return request.headers.get("User-Agent", "").replace("\0", "")
+
+
+def is_from_this_machine(*, trusted_proxies: int) -> bool:
+    """Return whether a program on this machine sent the request, and no proxy passed it on."""
+    # A proxy on this machine connects for everyone, and says so in one of these headers.
+    if not trusted_proxies and any(name in request.headers for name in _FORWARDING):
+        return False
+    try:
+        return ip_address(request.remote_addr or "").is_loopback
+    except ValueError:
+        return False

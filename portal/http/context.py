@@ -99,6 +99,16 @@ def for_administrators(view: View) -> View:
     return view
 
 
+def open_when(check: Callable[[], bool]) -> Callable[[View], View]:
+    """Mark a view that settings may open to a request without a person: `check` says whether."""
+
+    def mark(view: View) -> View:
+        cast("Any", view).is_open = check
+        return view
+
+    return mark
+
+
 def any_token(view: View) -> View:
     """Mark a view that every token may use, whatever else it may do: one that ends it."""
     return reads(view)
@@ -255,6 +265,9 @@ def _require_sign_in() -> None:
     """Closed by default: a view is open only where it says so."""
     wanted = view()
     if wanted is None or is_public():
+        return
+    is_open: Callable[[], bool] | None = getattr(wanted, "is_open", None)
+    if is_open is not None and is_open():
         return
     person()
     if not getattr(wanted, "is_for_enrolment", False):

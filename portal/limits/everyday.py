@@ -22,6 +22,11 @@ def is_free() -> bool:
     return request.path.startswith(_FREE)
 
 
+def is_scrape() -> bool:
+    """Whether a request reads the metrics."""
+    return request.path == "/metrics"
+
+
 def limited(name: str) -> Callable[[View], View]:
     """Mark a view that has a limit of its own: `name` is a field of RateLimitSettings."""
 

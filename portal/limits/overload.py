@@ -15,7 +15,7 @@ from flask import Flask, Response, g
 from flask_login import AnonymousUserMixin
 
 from portal.errors import Overloaded
-from portal.limits.everyday import is_free
+from portal.limits.everyday import is_free, is_scrape
 from portal.limits.signing_in import is_sign_in
 from portal.settings import WebSettings
 
@@ -26,6 +26,9 @@ _SIGN_INS_AT_ONCE = 4
 _SIGN_INS_WAITING = 16
 _SIGN_IN_PATIENCE = 3
 _REQUESTS_A_CONNECTION = 2
+# One is computed at a time; a few monitoring systems may ask at the same moment.
+_SCRAPES_AT_ONCE = 1
+_SCRAPES_WAITING = 4
 
 
 class Places:
@@ -78,6 +81,11 @@ def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
         }
     )
     _guard(app, Places(sign_ins), applies=is_sign_in)
+    # Scrapes are few and take a while: they neither take a place of others nor all the threads.
+    scrapes = settings.model_copy(
+        update={"requests_at_once": _SCRAPES_AT_ONCE, "requests_waiting": _SCRAPES_WAITING}
+    )
+    _guard(app, Places(scrapes), applies=is_scrape)
     _guard(app, Places(settings), applies=lambda: not (is_free() or is_sign_in()))
 
 

@@ -15,7 +15,13 @@ from portal.settings.models import (
     EmbeddingSettings,
     RerankSettings,
 )
-from portal.settings.others import AuditSettings, ChromaSettings, IngestSettings, McpSettings
+from portal.settings.others import (
+    AuditSettings,
+    ChromaSettings,
+    IngestSettings,
+    McpSettings,
+    MetricsSettings,
+)
 from portal.settings.page import settings_page
 from portal.settings.search import (
     DocumentWeights,
@@ -41,6 +47,7 @@ __all__ = [
     "IvfflatSettings",
     "JwtSettings",
     "McpSettings",
+    "MetricsSettings",
     "OutsideIssuerSettings",
     "PlanSettings",
     "RateLimitSettings",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from portal.settings.base import Section
 
@@ -14,6 +14,24 @@ class AuditSettings(Section):
 
     retention_days: int = Field(
         365, ge=0, le=36500, description="days after which entries are deleted; 0: never"
+    )
+
+
+class MetricsSettings(Section):
+    """Who may read /metrics, beside administrators."""
+
+    token: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="a bearer token for Prometheus, which opens nothing else; unset: none",
+    )
+    from_this_machine: bool = Field(
+        False,
+        description="true: programs on this machine need no token; not behind a proxy on the same "
+        "machine that PORTAL_TRUSTED_PROXIES does not count",
+    )
+    cached_s: float = Field(
+        1.0, ge=0, le=60, description="how long an answer is reused for the next scrapes"
     )
 
 

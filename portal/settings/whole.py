@@ -20,7 +20,13 @@ from pydantic_settings import (
 from portal.errors import InvalidSetting
 from portal.settings.base import http_address
 from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
-from portal.settings.others import AuditSettings, ChromaSettings, IngestSettings, McpSettings
+from portal.settings.others import (
+    AuditSettings,
+    ChromaSettings,
+    IngestSettings,
+    McpSettings,
+    MetricsSettings,
+)
 from portal.settings.search import SearchSettings
 from portal.settings.sign_in import JwtSettings, PasswordSettings, SignInSettings
 from portal.settings.web import RateLimitSettings, WebSettings
@@ -114,7 +120,7 @@ class Settings(BaseSettings):
     notification_days: int = Field(
         30, ge=1, le=3650, description="how long people find their notifications in the list"
     )
-    metrics_public: bool = Field(True, description="false: /metrics only for administrators")
+    metrics_public: bool = Field(False, description="true: everyone may read /metrics")
     log_format: Literal["json", "console"] = Field("console", description="shape of log lines")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least")
     database_pool_size: int = Field(10, ge=1, le=200, description="connections a process keeps")
@@ -141,6 +147,7 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     chroma: ChromaSettings = ChromaSettings()
     audit: AuditSettings = AuditSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @field_validator("secret_key", "secret_key_old")
     @classmethod

@@ -86,7 +86,6 @@ ROWS: dict[str, Row] = {
     "ops.show_health": Row(ALL, 200),  # for load balancers
     "ops.show_live": Row(ALL, 200),
     "ops.show_ready": Row(ALL, 200),
-    "ops.show_metrics": Row(ALL, 200),  # numbers only; a setting closes it
     "ops.show_vector_store": Row(ALL, 200),  # for operators; counts and versions only
     "preferences.set_language": Row(ALL, 303, sends=form(language="en")),  # of the sign-in page
     "preferences.set_theme": Row(ALL, 303, sends=form(theme="dark")),
@@ -265,6 +264,7 @@ ROWS: dict[str, Row] = {
     "admin_jobs.cancel": Row(ADMINS, 303, ADMIN),
     "admin_jobs.retry": Row(ADMINS, 303, ADMIN),
     "admin_jobs.retry_failed": Row(ADMINS, 303, ADMIN),
+    "ops.show_metrics": Row(ADMINS, 200, ADMIN),  # settings open it further
     "admin_audit.show": Row(ADMINS, 200, ADMIN),
     "admin_audit.export": Row(ADMINS, 200, ADMIN),
     "audit_api.list_audit_log": Row(ADMINS, 200, ADMIN),

@@ -107,7 +107,7 @@ def proxy_to(portal: Portal) -> Iterator[FreezableProxy]:
 def test_a_database_that_nobody_listens_for(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
-    services = make_services(database_url=through(portal, 1))
+    services = make_services(database_url=through(portal, 1), metrics_public=True)
     assert answers_in_time(create_app(services).test_client()) == UNWELL
 
 
@@ -122,7 +122,9 @@ def test_a_network_that_swallows_everything(
             filler.setblocking(False)
             filler.connect_ex(hole.getsockname())
             fillers.append(filler)
-        services = make_services(database_url=through(portal, hole.getsockname()[1]))
+        services = make_services(
+            database_url=through(portal, hole.getsockname()[1]), metrics_public=True
+        )
         client = create_app(services).test_client()
         assert answers_in_time(client) == UNWELL
         assert client.get("/health/live").status_code == 200
@@ -134,7 +136,9 @@ def test_a_server_that_takes_connections_and_says_nothing(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
-        services = make_services(database_url=through(portal, silent.getsockname()[1]))
+        services = make_services(
+            database_url=through(portal, silent.getsockname()[1]), metrics_public=True
+        )
         assert answers_in_time(create_app(services).test_client()) == UNWELL
 
 
@@ -143,7 +147,7 @@ def test_a_database_that_freezes_and_thaws(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     with proxy_to(portal) as proxy:
-        services = make_services(database_url=through(portal, proxy.port))
+        services = make_services(database_url=through(portal, proxy.port), metrics_public=True)
         client = create_app(services).test_client()
         assert answers_in_time(client) == WELL
         proxy.is_flowing.clear()
@@ -163,7 +167,7 @@ def test_a_look_that_was_given_up_leaves_no_thread(
         return [one for one in threading.enumerate() if one.name == "database probe"]
 
     with proxy_to(portal) as proxy:
-        services = make_services(database_url=through(portal, proxy.port))
+        services = make_services(database_url=through(portal, proxy.port), metrics_public=True)
         client = create_app(services).test_client()
         assert client.get("/health").status_code == 200
         proxy.is_flowing.clear()

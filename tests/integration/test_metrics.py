@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from uuid import uuid4
 
 import pytest
@@ -13,12 +16,21 @@ from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as open_metrics_families,
 )
 from prometheus_client.parser import text_string_to_metric_families
+from werkzeug.test import TestResponse
 
 from portal import create_app
 from portal.observability import metrics
 from portal.services import Services
-from portal.services.people import accounts
-from tests.conftest import Portal
+from portal.services.operations import scraping
+from portal.services.people import accounts, sessions
+from tests.conftest import PASSWORD, Portal
+
+
+@pytest.fixture
+def client(make_services: Callable[..., Services], portal: Portal) -> FlaskClient:
+    """Of a portal whose metrics everyone may read."""
+    return create_app(make_services(metrics_public=True)).test_client()
+
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -170,20 +182,108 @@ def test_addresses_and_methods_that_strangers_make_up_add_no_series(
     assert grown(before, after, name, endpoint=metrics.UNMATCHED) == 1000
 
 
-def test_restricted_metrics_are_for_administrators(
-    make_services: Callable[..., Services], portal: Portal
-) -> None:
-    client = create_app(make_services(metrics_public=False)).test_client()
+def test_metrics_are_for_administrators(services: Services, portal: Portal) -> None:
+    client = create_app(services).test_client()
     ada = portal.person("ada")
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=portal.headers(ada)).status_code == 403
+    _, secret = sessions.create_personal_token(
+        portal.services, portal.admin, name="reader", ttl_s=60
+    )
+    reading = {"Authorization": f"Bearer {secret}"}
+    assert client.get("/metrics", headers=reading).status_code == 403
     assert client.get("/metrics", headers=portal.headers()).status_code == 200
+
+
+def test_metrics_token_opens_the_metrics_and_nothing_else(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    token = "a-token-for-prometheus"
+    client = create_app(make_services(metrics={"token": token})).test_client()
+    bearer = {"Authorization": f"Bearer {token}"}
+    assert client.get("/metrics", headers=bearer).status_code == 200
+    assert client.get("/api/knowledge/documents", headers=bearer).status_code == 401
+    assert client.get("/api/admin/audit", headers=bearer).status_code == 401
+    for wrong in (token[:-1], token + "x", "", "é", "Bearer"):
+        sent = {"Authorization": f"Bearer {wrong}"}
+        assert client.get("/metrics", headers=sent).status_code == 401, wrong
+    assert client.get("/metrics", headers={"Authorization": f"Basic {token}"}).status_code == 401
+    assert client.get("/metrics", headers=portal.headers()).status_code == 200
+
+
+def test_programs_on_this_machine_need_no_token_where_a_setting_says_so(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    client = create_app(make_services(metrics={"from_this_machine": True})).test_client()
+    assert client.get("/metrics").status_code == 200
+    assert client.get("/metrics", environ_base={"REMOTE_ADDR": "::1"}).status_code == 200
+    for address in ("192.0.2.7", "", "::ffff:192.0.2.7"):
+        answer = client.get("/metrics", environ_base={"REMOTE_ADDR": address})
+        assert answer.status_code == 401, address
+    # A proxy on this machine passes on what comes from anywhere.
+    for name in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Proto"):
+        assert client.get("/metrics", headers={name: "127.0.0.1"}).status_code == 401, name
+    trusting = {"metrics": {"from_this_machine": True}, "trusted_proxies": 1}
+    client = create_app(make_services(**trusting)).test_client()
+    sent = {"X-Forwarded-For": "192.0.2.7"}
+    assert client.get("/metrics", headers=sent).status_code == 401
+
+
+def test_scrapes_at_the_same_time_are_computed_once(
+    make_services: Callable[..., Services], portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(make_services(metrics_public=True, metrics={"cached_s": 60}))
+    computed: list[float] = []
+    read = scraping.of_database
+
+    def note(services: Services) -> Iterator[Metric]:
+        computed.append(time.monotonic())
+        return read(services)
+
+    monkeypatch.setattr(scraping, "of_database", note)
+    with ThreadPoolExecutor(5) as pool:
+        answers = list(pool.map(lambda _: app.test_client().get("/metrics"), range(40)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.get_data() for answer in answers}) == len(computed) == 1
+
+
+def test_scrapes_take_neither_the_places_of_others_nor_all_threads(
+    make_services: Callable[..., Services], portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(make_services(metrics_public=True, web={"requests_at_once": 1}))
+    held, gate = threading.Event(), threading.Event()
+
+    def hang(services: Services) -> Iterator[Metric]:
+        held.set()
+        assert gate.wait(30)
+        return iter(())
+
+    def scrape() -> TestResponse:
+        return app.test_client().get("/metrics")
+
+    monkeypatch.setattr(scraping, "of_database", hang)
+    body = {"username": "admin", "password": PASSWORD}
+    with ThreadPoolExecutor(16) as pool:
+        try:
+            first = pool.submit(scrape)
+            assert held.wait(30)
+            # One is being computed and four wait: the others are told to come back at once.
+            scrapes = as_completed([pool.submit(scrape) for _ in range(10)], timeout=30)
+            refused = [next(scrapes).result() for _ in range(6)]
+            assert {answer.status_code for answer in refused} == {503}
+            assert all(answer.headers["Retry-After"] for answer in refused)
+            signed_in = app.test_client().post("/api/auth/token", json=body)
+            assert signed_in.status_code == 200
+        finally:
+            gate.set()
+        assert first.result(30).status_code == 200
 
 
 def test_a_dead_database_leaves_its_figures_out_and_no_others(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
-    services = make_services(database_url="postgresql://nobody@127.0.0.1:1/nothing")
+    nowhere = "postgresql://nobody@127.0.0.1:1/nothing"
+    services = make_services(database_url=nowhere, metrics_public=True)
     client = create_app(services).test_client()
     found = series(client)
     assert found["portal_database_up", ()] == 0

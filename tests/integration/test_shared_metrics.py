@@ -88,6 +88,8 @@ def environment(portal: Portal) -> dict[str, str]:
         "PORTAL_ADMIN_PASSWORD": PASSWORD,
         "PORTAL_DATABASE_POOL_SIZE": "5",
         "PORTAL_RATE_LIMITS__ENABLED": "false",
+        "PORTAL_METRICS_PUBLIC": "true",
+        "PORTAL_METRICS__CACHED_S": "0",
     }
 
 

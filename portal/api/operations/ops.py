@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from typing import Any
 
 from apiflask import APIBlueprint
@@ -10,6 +11,7 @@ from flask import Response, jsonify, request
 from portal.api.operations.ops_schemas import HealthBody, LiveBody, VectorStoreBody
 from portal.api.schemas import error_responses
 from portal.http import context
+from portal.http.clients import is_from_this_machine
 from portal.services.operations import health, scraping
 
 _TAG = {"name": "Operations", "description": "Health and metrics, for those who run the portal."}
@@ -102,16 +104,29 @@ def show_vector_store() -> Response:
     return _answer(status, is_well=status["status"] != "unavailable")
 
 
+def _may_read_metrics() -> bool:
+    """Whether the settings open the metrics to this request, whoever sends it."""
+    settings = context.services().settings
+    if settings.metrics_public:
+        return True
+    token, sent = settings.metrics.token, context.bearer_token(request)
+    if token is not None and sent is not None:
+        return hmac.compare_digest(token.get_secret_value().encode(), sent.encode())
+    return settings.metrics.from_this_machine and is_from_this_machine(
+        trusted_proxies=settings.trusted_proxies
+    )
+
+
 @blueprint.get("/metrics")
 @blueprint.doc(
     summary="Metrics for Prometheus",
-    description="Of all processes of this portal together. For administrators only where "
-    "`PORTAL_METRICS_PUBLIC` is false.",
+    description="Of all processes of this portal together, reused for a second. For "
+    "administrators, and for the bearer token in `PORTAL_METRICS__TOKEN`. "
+    "`PORTAL_METRICS__FROM_THIS_MACHINE` and `PORTAL_METRICS_PUBLIC` open it further.",
     responses=_METRICS,
 )
-@context.public
+@context.open_when(_may_read_metrics)
+@context.for_administrators
 def show_metrics() -> Response:
-    if not context.services().settings.metrics_public:
-        context.administrator()
     body, media_type = scraping.exposition(context.services(), request.headers.get("Accept", ""))
     return Response(body, content_type=media_type)

@@ -7,11 +7,12 @@ is told all the same, for that is when it is needed.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
-from threading import Lock
+from threading import Condition, Lock
+from typing import NamedTuple
 
-from cachetools import TTLCache, cached
+from cachetools import TLRUCache, TTLCache, cached
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.exposition import choose_encoder
@@ -32,12 +33,36 @@ _INDEX_FOR_S = 30.0
 
 
 def exposition(services: Services, accept: str) -> tuple[bytes, str]:
-    """The metrics and their media type, in the format that `accept` prefers."""
+    """Return the metrics and their media type, in the format that `accept` prefers.
+
+    Computed once at a time and reused for a moment, however many ask: adding up the files of all
+    processes and counting in the database takes a while.
+    """
     encode, media_type = choose_encoder(accept)
+    kind = _Format(services.database.url, media_type, services.settings.metrics.cached_s)
+    return _encoded(services, encode, kind), media_type
+
+
+class _Format(NamedTuple):
+    """What an answer is kept under."""
+
+    database_url: str
+    media_type: str
+    kept_s: float
+
+
+@cached(
+    TLRUCache(maxsize=8, ttu=lambda kind, _answer, now: now + kind.kept_s),
+    key=lambda _services, _encode, kind: kind,
+    condition=Condition(),
+)
+def _encoded(
+    services: Services, encode: Callable[[CollectorRegistry], bytes], _kind: _Format
+) -> bytes:
     registry = CollectorRegistry()
     registry.register(metric_files.collector())
     registry.register(_Database(services))
-    return encode(registry), media_type
+    return encode(registry)
 
 
 class _Database(Collector):

@@ -63,8 +63,9 @@ def test_document_is_openapi_3_1(spec: dict[str, Any]) -> None:
 
 
 def test_document_does_not_repeat_the_name_that_a_request_came_to(client: FlaskClient) -> None:
-    document = client.get("/openapi", headers={"Host": "evil.example"}).get_data(as_text=True)
-    assert "evil.example" not in document
+    answer = client.get("/openapi", headers={"Host": "another.localhost"})
+    assert answer.status_code == 200
+    assert "another.localhost" not in answer.get_data(as_text=True)
 
 
 def test_every_operation_says_what_it_is(spec: dict[str, Any]) -> None:

@@ -24,6 +24,11 @@ class NotificationKind(StrEnum):
     READY = "ready"
     FAILED = "failed"
     NEW_DEVICE = "new_device"
+    RECOVERY_CODE = "recovery_code"
+
+
+OF_ACCOUNT = (NotificationKind.NEW_DEVICE, NotificationKind.RECOVERY_CODE)
+"""These are about the account, not about a document."""
 
 
 class Beside(StrEnum):
@@ -37,7 +42,8 @@ class Beside(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Notification:
     """How preparing a document ended; `title` is the document's as it is now. A new device has no
-    document and job, and its `details` are `program`, `platform` and `address`.
+    document and job, and its `details` are `program`, `platform` and `address`; those of a used
+    recovery code are `left`.
 
     `failure` says why it failed, `beside` that text from before is still searched. `warnings`
     say what of it could not be read. `read_at` is None until the person opened it or said so.

@@ -38,6 +38,7 @@ STATUS_ICONS = {
     "ready": "circle-check",
     "failed": "circle-alert",
     "new_device": "monitor-smartphone",
+    "recovery_code": "key-round",
 }
 SOURCE_WORDS = {
     "hybrid": N_("Words and meaning"),

@@ -177,6 +177,7 @@ def test_recovery_code_works_once_and_is_recorded(portal: Portal, app: Flask) ->
     second.sign_in("admin", PASSWORD)
     assert step(second, codes[0]).status_code == 401
     assert audited(portal, "recovery_code_used") == [{"left": 9}]
+    assert "Codes left: 9." in first.get("/notifications").text
 
 
 def test_new_recovery_codes_replace_the_old_ones(portal: Portal, visitor: Browser) -> None:

@@ -35,7 +35,7 @@ class NotificationModel(ResponseModel):
     id: UUID
     kind: NotificationKind = Field(
         description="`ready`: it can be searched. `failed`: see `error` and `beside`. "
-        "`new_device`: see `device`",
+        "`new_device`: see `device`. `recovery_code`: one was used to sign in",
         examples=[NotificationKind.READY],
     )
     document_id: UUID | None = Field(description="null: not about a document")
@@ -119,6 +119,6 @@ def mark_read(json_data: ReadBody) -> ReadResponse:
 def _model(item: Notification) -> NotificationModel:
     same = {name: getattr(item, name, None) for name in NotificationModel.model_fields}
     words = {"warnings": [translated(warning) for warning in item.warnings]}
-    device = NewDeviceModel(**item.details) if item.details else None
+    device = NewDeviceModel(**item.details) if item.kind is NotificationKind.NEW_DEVICE else None
     more = {"error": FailureModel.of(item.failure), "device": device}
     return NotificationModel.model_validate(same | words | more)

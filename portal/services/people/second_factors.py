@@ -23,6 +23,7 @@ from portal.errors import (
 from portal.services import Services, audit
 from portal.services.people import recovery_codes, totp
 from portal.settings import Settings
+from portal.store.documents import notifications as notification_store
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import second_factors as factor_store
@@ -155,12 +156,14 @@ def _is_right(
     digest = recovery_codes.digest(user.id, recovery_codes.normalise(code))
     if not factor_store.use_recovery_code(session, user.id, digest):
         return False
+    left = factor_store.count_recovery_codes(session, user.id)
+    notification_store.add_recovery_code(session, user.id, left=left)
     audit.record(
         session,
         audit.AuditEvent.RECOVERY_CODE_USED,
         actor=user,
         subject=audit.user(user),
-        details={"left": factor_store.count_recovery_codes(session, user.id)},
+        details={"left": left},
     )
     return True
 

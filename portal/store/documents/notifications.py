@@ -32,6 +32,7 @@ from portal.domain.jobs import UNFINISHED
 from portal.domain.notifications import (
     MANY_IN_WORK,
     MOST_UNREAD_COUNTED,
+    OF_ACCOUNT,
     Beside,
     Notification,
     NotificationKind,
@@ -107,6 +108,14 @@ def add_new_device(session: Session, user_id: UUID, device: Mapping[str, str | N
     """Notify a user of a sign-in with a device that they have not used before."""
     kind = NotificationKind.NEW_DEVICE.value
     session.add(NotificationRow(user_id=user_id, kind=kind, payload={"device": dict(device)}))
+
+
+def add_recovery_code(session: Session, user_id: UUID, *, left: int) -> None:
+    """Notify a user that a recovery code was used to sign in."""
+    kind = NotificationKind.RECOVERY_CODE.value
+    session.add(
+        NotificationRow(user_id=user_id, kind=kind, payload={"details": {"left": str(left)}})
+    )
 
 
 def state(session: Session, person: Person) -> NotificationState:
@@ -241,7 +250,7 @@ def _is_shown(person: Person) -> ColumnElement[bool]:
         .correlate(NotificationRow)
         .exists()
     )
-    is_of_account = NotificationRow.kind == NotificationKind.NEW_DEVICE.value
+    is_of_account = NotificationRow.kind.in_([kind.value for kind in OF_ACCOUNT])
     return and_(
         NotificationRow.user_id == person.id,
         or_(is_of_account, shown_document),
@@ -271,5 +280,5 @@ def _to_notification(row: Any) -> Notification:
         warnings=tuple(row.payload.get("warnings", ())),
         created_at=row.created_at,
         read_at=row.read_at,
-        details=row.payload.get("device", {}),
+        details=row.payload.get("device") or row.payload.get("details", {}),
     )

@@ -15,6 +15,7 @@ from werkzeug.wrappers import Response
 from portal.domain.devices import Device
 from portal.domain.documents import Failure
 from portal.domain.notifications import (
+    OF_ACCOUNT,
     Beside,
     Notification,
     NotificationKind,
@@ -101,6 +102,8 @@ def open_one(notification_id: UUID) -> Answer:
     found = notifications.open_notification(context.services(), context.person(), notification_id)
     if found.kind is NotificationKind.NEW_DEVICE:
         return redirect(url_for("sessions.show"), code=303)
+    if found.kind is NotificationKind.RECOVERY_CODE:
+        return redirect(url_for("second_factors.show"), code=303)
     return redirect(url_for("reading.show", document_id=found.document_id), code=303)
 
 
@@ -149,6 +152,13 @@ def _notes(
             count,
         )
         return [toast(words, kind="error", **where)]
+    if kind is NotificationKind.RECOVERY_CODE:
+        words = ngettext(
+            "%(num)s recovery code was used to sign in to your account.",
+            "%(num)s recovery codes were used to sign in to your account.",
+            count,
+        )
+        return [toast(words, kind="error", **where)]
     words = ngettext("%(num)s file failed.", "%(num)s files failed.", count)
     return [toast(words, kind="error", **where)]
 
@@ -159,7 +169,7 @@ def _note(item: Notification) -> tuple[str, dict[str, Any]]:
         reason = failure_message(item.failure or Failure(PortalError.code))
         words = gettext("%(what)s %(reason)s", what=notification_words(item), reason=reason)
         return toast(words, kind="error", opens=goes_to)
-    kind = "error" if item.kind is NotificationKind.NEW_DEVICE else "success"
+    kind = "error" if item.kind in OF_ACCOUNT else "success"
     return toast(notification_words(item), kind=kind, opens=goes_to)
 
 
@@ -168,6 +178,8 @@ def notification_words(item: Notification) -> str:
     title = item.title
     if item.kind is NotificationKind.NEW_DEVICE:
         return new_device_words(item)
+    if item.kind is NotificationKind.RECOVERY_CODE:
+        return recovery_code_words(item)
     if item.kind is NotificationKind.READY:
         words = gettext("“%(title)s” is ready and can be searched.", title=title)
     elif item.beside is Beside.VERSION:
@@ -194,6 +206,16 @@ def new_device_words(item: Notification) -> str:
         "and change your password.",
         device=device,
         address=item.details.get("address") or gettext("unknown address"),
+    )
+    return str(words)
+
+
+def recovery_code_words(item: Notification) -> str:
+    """Say that a recovery code was used, and how many are left."""
+    words = gettext(
+        "A recovery code was used to sign in to your account. Codes left: %(left)s. If this wasn’t "
+        "you, change your password and make new codes.",
+        left=item.details.get("left"),
     )
     return str(words)
 

@@ -62,8 +62,7 @@ def confirm_totp() -> Answer:
     except WrongSecondFactor as error:
         return _totp_page(error=error_message(error)), 422
     _note_method(SignInMethod.TOTP)
-    remember(gettext("Authenticator app set up."), kind="success")
-    return _show_codes(codes)
+    return _show_codes(codes, gettext("Authenticator app set up."))
 
 
 @blueprint.post("/totp/remove")
@@ -105,8 +104,7 @@ def add_passkey() -> Answer:
     except (InvalidInput, Conflict, PasskeyRefused) as error:
         return _page(passkey_error=error_message(error), passkey_name=name), 422
     _note_method(SignInMethod.PASSKEY)
-    remember(gettext("Passkey added."), kind="success")
-    return _show_codes(codes)
+    return _show_codes(codes, gettext("Passkey added."))
 
 
 @blueprint.post("/passkeys/<uuid:passkey_id>/remove")
@@ -120,7 +118,8 @@ def remove_passkey(passkey_id: UUID) -> Answer:
 @blueprint.post("/recovery-codes")
 @require_recent_sign_in
 def replace_recovery_codes() -> Answer:
-    return _show_codes(recovery_codes.replace(context.services(), context.session_person()))
+    codes = recovery_codes.replace(context.services(), context.session_person())
+    return _page(codes=codes)
 
 
 def _note_method(method: SignInMethod) -> None:
@@ -130,9 +129,12 @@ def _note_method(method: SignInMethod) -> None:
         sessions.renew_authentication(context.services(), signed_in, method=method)
 
 
-def _show_codes(codes: tuple[str, ...]) -> Answer:
-    # Shown in this one response and never again, hence no redirect.
-    return _page(codes=codes) if codes else _back()
+def _show_codes(codes: tuple[str, ...], note: str) -> Answer:
+    if codes:
+        # Shown in this one response and never again, hence no redirect.
+        return _page(codes=codes)
+    remember(note, kind="success")
+    return _back()
 
 
 def _back() -> Response:

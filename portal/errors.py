@@ -489,7 +489,8 @@ class IdempotencyConflict(Conflict):
     message = N_("The same request is still in progress. Wait for it to finish, then try again.")
 
 
-class IdempotencyMismatch(InvalidInput):
+class IdempotencyMismatch(PortalError):
+    status = 409
     code = "idempotency_mismatch"
     message = N_("This Idempotency-Key was used for another request. Use a new one.")
 

@@ -10,6 +10,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from portal.text.storable import storable
 
+# What `next_cursor` looks like: see `portal.store.cursors`. Only described here, so that one which
+# does not is refused like any other that leads nowhere.
+TIME_CURSOR = "^[0-9]{1,17}[.][0-9a-f]{32}$"
+TEXT_CURSOR = "^[A-Za-z0-9_-]{0,1900}[.][0-9a-f]{32}$"
+
 # Whole numbers up to here are told apart by every reader of JSON.
 _EXACT = 2**53
 
@@ -74,7 +79,10 @@ class PageQuery(RequestModel):
     """Where in a list to go on; how much of it is each list's own to say."""
 
     cursor: CleanText | None = Field(
-        None, max_length=300, description="`next_cursor` of the page before"
+        None,
+        max_length=300,
+        description="`next_cursor` of the page before",
+        json_schema_extra={"pattern": TIME_CURSOR},
     )
 
 
@@ -114,7 +122,9 @@ ERROR_WORDS = {
     403: "not allowed",
     404: "not there, or not to be seen by this person",
     409: "clashes with what is there",
+    408: "the body did not arrive in time",
     413: "too large",
+    414: "the address, with its query string, is too long",
     415: "not a format that is taken",
     422: "a value is not right",
     429: "too many requests; see Retry-After",

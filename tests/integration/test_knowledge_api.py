@@ -117,7 +117,7 @@ def test_idempotency_key_repeats_the_answer(client: FlaskClient, portal: Portal)
     first, second = (post(client, headers, (b"same", "a.txt")) for _ in range(2))
     assert (first.status_code, first.json) == (second.status_code, second.json)
     other = post(client, headers, (b"different", "a.txt"))
-    assert (other.status_code, other.json["error"]["code"]) == (422, "idempotency_mismatch")
+    assert (other.status_code, other.json["error"]["code"]) == (409, "idempotency_mismatch")
     with portal.services.database.begin() as session:  # As older versions answered.
         session.execute(
             text(

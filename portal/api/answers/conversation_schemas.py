@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, PageLabel, RequestModel, ResponseModel
+from portal.api.schemas import TIME_CURSOR, CleanText, PageLabel, RequestModel, ResponseModel
 from portal.domain.conversations import (
     MAX_MESSAGE_CHARACTERS,
     MAX_TITLE_CHARACTERS,
@@ -32,7 +32,10 @@ class RenameBody(RequestModel):
 class ConversationQuery(RequestModel):
     q: CleanText = Field("", max_length=200, description="words of a title or a message")
     cursor: str | None = Field(
-        None, max_length=2000, description="`next_cursor` of the page before"
+        None,
+        max_length=2000,
+        description="`next_cursor` of the page before",
+        json_schema_extra={"pattern": TIME_CURSOR},
     )
     limit: int = Field(50, ge=1, le=200, description="conversations a page")
 

@@ -306,7 +306,7 @@ def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
 
 @blueprint.post("/documents/<uuid:document_id>/restore")
 @blueprint.output(DocumentModel)
-@blueprint.doc(summary="Take out of the trash")
+@blueprint.doc(summary="Take out of the trash", responses=error_responses(409))
 def restore_document(document_id: UUID) -> DocumentModel:
     library.restore_document(context.services(), context.person(), document_id)
     return document_model(library.get_summary(context.services(), context.person(), document_id))

@@ -18,6 +18,7 @@ from portal.domain.search import (
     Normalisation,
     SearchMode,
 )
+from portal.ingest.decoding import ENCODINGS
 
 
 def _lower(value: Any) -> Any:
@@ -239,8 +240,8 @@ UPLOAD_BODY = {
 IDEMPOTENCY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-    "description": "the same key and body get the same answer for a day",
+    "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]{1,200}$"},
+    "description": "visible ASCII; the same key and body get the same answer for a day",
 }
 
 
@@ -255,6 +256,7 @@ class ReindexRequest(RequestModel):
         max_length=40,
         description="of a text file or a web page, such as `gb18030`; null: as it is recognised",
         examples=["gb18030"],
+        json_schema_extra={"enum": [*ENCODINGS, None]},
     )
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import PageQuery, RequestModel, ResponseModel
+from portal.api.schemas import CleanText, PageQuery, RequestModel, ResponseModel
 from portal.domain.documents import MediaType
 from portal.domain.revisions import MOST_NUMBER
 from portal.text.stretches import StretchKind
@@ -43,6 +43,12 @@ class RevisionListResponse(ResponseModel):
 
 
 class RevisionQuery(PageQuery):
+    cursor: CleanText | None = Field(
+        None,
+        max_length=300,
+        description="`next_cursor` of the page before",
+        json_schema_extra={"pattern": "^[0-9]{1,9}$"},
+    )
     limit: int = Field(50, ge=1, le=200, description="revisions a page")
 
 

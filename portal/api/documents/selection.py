@@ -7,7 +7,7 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from pydantic import Field, StrictBool
 
-from portal.api.schemas import CleanText, RequestModel, ResponseModel
+from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel
 from portal.domain.selection import DocumentSwitch, SelectionPage, SelectionSource
 from portal.http import context
 from portal.services.documents import selections
@@ -25,7 +25,10 @@ blueprint = APIBlueprint("selection_api", __name__, url_prefix="/api", tag=_TAG)
 class SwitchQuery(RequestModel):
     q: CleanText = Field("", max_length=200, description="only titles that contain this")
     cursor: str | None = Field(
-        None, max_length=2000, description="`next_cursor` of the page before"
+        None,
+        max_length=2000,
+        description="`next_cursor` of the page before",
+        json_schema_extra={"pattern": TEXT_CURSOR},
     )
     limit: int = Field(MOST_SWITCHES, ge=1, le=MOST_SWITCHES, description="documents a page")
 

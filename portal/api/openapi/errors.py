@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from portal.api.schemas import ENVELOPE_PREFIX, ERROR_WORDS
 from portal.errors import (
+    BodyTooSlow,
     Conflict,
     Forbidden,
     InvalidEmbedding,
@@ -31,6 +32,7 @@ EXAMPLES: tuple[PortalError, ...] = (
     Forbidden(),
     NotFound(),
     Conflict(reason="the document is not in the trash"),
+    BodyTooSlow(),
     RequestTooLarge(limit_mb=50),
     UnsupportedMediaType(),
     InvalidInput(reason="query"),
@@ -53,6 +55,10 @@ def add(responses: dict[str, Any], route: Route, has_input: bool, has_body: bool
     for code in [code for code in responses if code[0] in "45"]:
         response = responses[code]
         response.setdefault("description", ERROR_WORDS[int(code)])
+        if code == "414":
+            # The web server refuses it, before anything knows what was asked for.
+            response["content"] = {"text/html": {"schema": {"type": "string"}}}
+            continue
         content = response.setdefault("content", {}).setdefault("application/json", {})
         schema = content.get("schema", {})
         if not schema or schema.get("$ref") in _OWN_SCHEMAS:
@@ -63,14 +69,15 @@ def add(responses: dict[str, Any], route: Route, has_input: bool, has_body: bool
 
 
 def _statuses(route: Route, has_input: bool, has_body: bool) -> list[int]:
-    """A NUL in an address is a 400 everywhere; a lost database is a 503 everywhere."""
-    found = [400, 500, 503]
+    """A NUL in an address is a 400 everywhere, as an address without end is a 414 and a lost
+    database a 503."""
+    found = [400, 413, 414, 500, 503]
     if not route.is_public:
         found += [401, 403]
     if "{" in route.path:
         found.append(404)
     if has_body:
-        found += [413, 415]
+        found += [408, 415]
     if has_input:
         found.append(422)
     if route.is_limited:

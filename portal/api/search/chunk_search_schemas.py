@@ -12,33 +12,63 @@ from portal.api.documents.chunk_schemas import ChunkModel, Envelope
 from portal.api.documents.knowledge_schemas import CorrectionModel
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.chunk_search import MOST_QUERIES, FusionMethod
-from portal.domain.metadata_filter import MOST_CONDITIONS
+from portal.domain.metadata_filter import LONGEST_KEY, LONGEST_VALUE, MOST_CONDITIONS, MOST_KEYS
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
 from portal.text.scripts import has_visible_text
 
 MOST_DIMENSIONS = 16_000
 
-_SCALAR = {"type": ["string", "number", "boolean"]}
-_NAME = {"type": "string"}
+_TEXT: JsonDict = {"type": "string", "maxLength": LONGEST_VALUE, "pattern": "^[^\\u0000]*$"}
+_SCALAR: JsonDict = {"anyOf": [_TEXT, {"type": ["number", "boolean"]}]}
+_ORDERED: JsonDict = {"anyOf": [_TEXT, {"type": "number"}]}
+_NAME: JsonDict = {
+    "type": "string",
+    "maxLength": LONGEST_KEY,
+    "pattern": rf"^[^.$\u0000][^.\u0000]*([.][^.\u0000]+){{0,{MOST_KEYS - 1}}}$",
+}
 _OPERATORS = {
     "type": "object",
     "minProperties": 1,
     "properties": {
         **dict.fromkeys(("$eq", "$ne"), _SCALAR),
-        **{key: {"type": ["string", "number"]} for key in ("$gt", "$gte", "$lt", "$lte")},
+        **dict.fromkeys(("$gt", "$gte", "$lt", "$lte"), _ORDERED),
         **{key: {"type": "array", "items": _SCALAR} for key in ("$in", "$nin")},
         "$contains": {},
         "$not_contains": {},
     },
+    "additionalProperties": False,
 }
+_NESTED = {
+    "type": "object",
+    "minProperties": 1,
+    "propertyNames": _NAME,
+    "additionalProperties": {"anyOf": [_SCALAR, _OPERATORS]},
+}
+
+
+def _condition(operators: list[str], value: JsonDict, *, is_default: bool = False) -> JsonDict:
+    """The schema of a {field, operator, value} with one of these operators."""
+    names: JsonDict = {"type": "array", "items": _NAME, "minItems": 1, "maxItems": MOST_KEYS}
+    return {
+        "type": "object",
+        "required": ["field", "value", *([] if is_default else ["operator"])],
+        "properties": {
+            "field": {"anyOf": [_NAME, names]},
+            "operator": {"enum": [*operators]},
+            "value": value,
+        },
+        "additionalProperties": False,
+    }
+
+
 _FILTERS = {
     "type": "array",
     "minItems": 1,
     "items": {
         "type": "object",
         "minProperties": 1,
-        "propertyNames": {"pattern": "^[^$]"},
-        "additionalProperties": {"anyOf": [_SCALAR, _OPERATORS]},
+        "propertyNames": _NAME,
+        "additionalProperties": {"anyOf": [_SCALAR, _OPERATORS, _NESTED]},
     },
 }
 _FILTER_SCHEMA = {
@@ -49,26 +79,20 @@ _FILTER_SCHEMA = {
         {
             "type": "object",
             "maxProperties": MOST_CONDITIONS,
-            "propertyNames": {"minLength": 1},
+            "propertyNames": {"anyOf": [{"enum": ["$and", "$or"]}, _NAME]},
             "properties": {"$and": _FILTERS, "$or": _FILTERS},
-            "additionalProperties": {"anyOf": [_SCALAR, _OPERATORS]},
+            "additionalProperties": {"anyOf": [_SCALAR, _OPERATORS, _NESTED]},
         },
         {
             "type": "array",
             "maxItems": MOST_CONDITIONS,
             "items": {
-                "type": "object",
-                "required": ["field", "value"],
-                "properties": {
-                    "field": {
-                        "anyOf": [_NAME, {"type": "array", "items": _NAME}]
-                    },
-                    "operator": {
-                        "enum": ["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains",
-                                 "not_contains"]
-                    },
-                    "value": {},
-                },
+                "anyOf": [
+                    _condition(["eq", "ne"], _SCALAR, is_default=True),
+                    _condition(["gt", "gte", "lt", "lte"], _ORDERED),
+                    _condition(["in", "nin"], {"type": "array", "items": _SCALAR}),
+                    _condition(["contains", "not_contains"], {}),
+                ]
             },
         },
         {"type": "null"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,8 @@ from portal.services import Services
 from portal.store.documents import idempotency as idempotency_store
 
 MOST_KEY_CHARACTERS = 200
+# What a header can carry everywhere.
+_KEY = re.compile(rf"[!-~]{{1,{MOST_KEY_CHARACTERS}}}")
 _LIFE = timedelta(hours=24)
 
 Answer = dict[str, Any]
@@ -32,7 +35,7 @@ def once(
     """
     if key is None:
         return action()
-    if not 1 <= len(key) <= MOST_KEY_CHARACTERS or not key.isprintable():
+    if _KEY.fullmatch(key) is None:
         raise InvalidInput(reason=f"Idempotency-Key has 1 to {MOST_KEY_CHARACTERS} characters")
     digest = body_sha256()
     # Held while it is answered: of a process that dies the server knows at once, and the same

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from portal.domain.documents import MediaType
 from portal.domain.people import Person
 from portal.domain.selection import DocumentSwitch, SelectionPage
-from portal.store.cursors import make_cursor, read_cursor
+from portal.store.cursors import make_text_cursor, read_text_cursor
 from portal.store.documents.selection import (
     ENABLED,
     SELECTION_JOINS,
@@ -63,7 +63,7 @@ def list_switches(
     if contains:
         binds["pattern"] = f"%{_literal(contains)}%"
     if cursor:
-        binds["after_key"], binds["after_id"] = read_cursor(cursor, str)
+        binds["after_key"], binds["after_id"] = read_text_cursor(cursor)
     statement = _list_statement(is_narrowed=bool(contains), goes_on=bool(cursor))
     rows = session.execute(statement, binds).all()
     more = len(rows) > limit
@@ -72,7 +72,7 @@ def list_switches(
         items=tuple(_to_switch(row) for row in rows[:limit]),
         enabled_count=enabled_count,
         total_count=total_count,
-        next_cursor=make_cursor(last.sort_key, last.id) if last is not None else None,
+        next_cursor=make_text_cursor(last.sort_key, last.id) if last is not None else None,
     )
 
 

@@ -78,6 +78,7 @@ TEMPLATES = (
     N_("weights are both 0; at least one must be greater than 0"),
     N_("visibility must be shared or private"),
     N_("send the document as multipart form data, in `file`"),
+    N_("the part `file` has no file name, or one that is garbled"),
     N_("Idempotency-Key has 1 to %(most)s characters"),
     N_("the language must be zh-CN or en"),
     N_("there is no such event"),

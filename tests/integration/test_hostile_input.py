@@ -99,3 +99,20 @@ def test_what_is_remembered_of_a_search_does_not_grow_with_its_conditions(admin:
 @pytest.fixture
 def admin(portal: Portal) -> Person:
     return portal.admin
+
+
+def test_a_file_without_a_name_is_told_as_that(client: FlaskClient, portal: Portal) -> None:
+    def send(parameter: str) -> Any:
+        part = f'--x\r\nContent-Disposition: form-data; name="file"{parameter}\r\n\r\nLeave.\r\n--x--\r\n'
+        return client.post(
+            "/api/knowledge/documents",
+            data=part.encode(),
+            content_type="multipart/form-data; boundary=x",
+            headers=portal.headers(),
+        )
+
+    nameless = send("")
+    assert nameless.status_code == 400
+    assert "file name" in nameless.json["error"]["message"]
+    assert send('; filename=""').status_code == 202
+    assert send("; filename*=UTF-8''%FF%FE").status_code == 202

@@ -46,8 +46,9 @@ from portal.domain.search import (
     SearchRequest,
     Weights,
 )
-from portal.errors import InvalidInput, MalformedRequest
+from portal.errors import InvalidInput
 from portal.http import context
+from portal.http.incoming import sent_files
 from portal.http.messages import absence_message, translated
 from portal.limits.bodies import accepts_files
 from portal.services.documents import idempotency, jobs, library, rereading, uploads
@@ -232,9 +233,7 @@ def describe_upload(spec: dict[str, Any]) -> None:
 )
 @accepts_files
 def upload_documents() -> UploadResponse:
-    files = request.files.getlist("file")
-    if not files:
-        raise MalformedRequest(reason="send the document as multipart form data, in `file`")
+    files = sent_files("send the document as multipart form data, in `file`")
     title = request.form.get("title")
     if title and len(files) > 1:
         raise InvalidInput(reason="a title goes with a single file")

@@ -103,7 +103,8 @@ def admin(portal: Portal) -> Person:
 
 def test_a_file_without_a_name_is_told_as_that(client: FlaskClient, portal: Portal) -> None:
     def send(parameter: str) -> Any:
-        part = f'--x\r\nContent-Disposition: form-data; name="file"{parameter}\r\n\r\nLeave.\r\n--x--\r\n'
+        disposition = f'Content-Disposition: form-data; name="file"{parameter}'
+        part = f"--x\r\n{disposition}\r\n\r\nLeave.\r\n--x--\r\n"
         return client.post(
             "/api/knowledge/documents",
             data=part.encode(),

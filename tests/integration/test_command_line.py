@@ -149,7 +149,7 @@ def test_import_shows_nothing_to_others_than_was_wished(
     for outcome in ("1 stored, 1 already there", "0 stored, 1 already there, 1 tried again"):
         again = run("import", *paths, "--private", "--wait")
         assert outcome in again.stderr
-        assert "ready.txt: is there already, and everyone here sees it" in again.stderr
+        assert "ready.txt: already exists, visible to everyone" in again.stderr
     page = library.list_documents(portal.services, portal.admin)
     assert sorted((d.title, d.visibility.value) for d in page.items) == [
         ("failed", "private"),
@@ -198,7 +198,7 @@ def test_models_are_built_compared_switched_and_dropped(run, portal: Portal) -> 
     assert "words serves" in again.stdout
     refused = run("models", "drop", "words", "--yes")
     assert refused.exit_code == 1
-    assert "serves" in refused.stderr
+    assert "is active" in refused.stderr
     assert run("models", "drop", "hashing-384", "--yes").exit_code == 0
     assert "hashing-384" not in run("models").stdout
     assert run("reindex", "--model", "nothing").exit_code == 1

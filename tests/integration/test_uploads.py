@@ -88,7 +88,7 @@ def test_quota_counts_what_is_kept_and_a_purge_frees_it(bounded: Portal) -> None
     assert rows_of(bounded, "stored_files") == 2
     assert "600 KB of 1 MB" in client.get("/account", headers=headers).text
     people = client.get("/admin", headers=bounded.headers()).text
-    assert re.search(r"ada.*files of 600 KB", people, re.DOTALL)
+    assert re.search(r"ada.*600 KB of files", people, re.DOTALL)
     address = f"{DOCUMENTS}/{first['id']}"
     assert client.delete(address, headers=headers).status_code == 204
     assert post(client, headers, (b"b" * 600 * KB, "b.txt")).status_code == 413
@@ -435,7 +435,7 @@ def test_form_says_that_what_is_wished_private_is_shared(
     data = {"file": [(io.BytesIO(b"known"), "known.txt")], "visibility": "private"}
     headers = portal.headers() | {"HX-Request": "true"}
     answer = client.post("/documents", headers=headers, data=data)
-    assert "everyone here sees it" in answer.text
+    assert "visible to everyone" in answer.text
 
 
 def test_long_titles_fit_into_the_note(client: FlaskClient, portal: Portal) -> None:

@@ -21,8 +21,8 @@ from portal.store.documents.importing import Progress
 
 _WINDOW_S = 30.0
 _SEEN_BY = {
-    Visibility.SHARED: "is there already, and everyone here sees it",
-    Visibility.PRIVATE: "is there already, and only its owner sees it",
+    Visibility.SHARED: "already exists, visible to everyone",
+    Visibility.PRIVATE: "already exists, visible only to its owner",
 }
 
 

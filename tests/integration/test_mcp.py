@@ -17,11 +17,11 @@ from sqlalchemy import text
 
 from portal.domain.documents import Visibility
 from portal.domain.people import Person, Scope, TokenKind
-from portal.errors import InvalidToken, NotFound, RateLimited
+from portal.errors import InvalidToken, NotFound, RateLimited, SecondFactorEnrolmentRequired
 from portal.services import Services
 from portal.services.documents import library, selections
-from portal.services.people import sessions, tokens
-from tests.conftest import Portal
+from portal.services.people import accounts, sessions, tokens
+from tests.conftest import PASSWORD, Portal
 from tests.factories import run_apart
 
 pytestmark = pytest.mark.mcp
@@ -31,7 +31,7 @@ httpx2 = pytest.importorskip("httpx2")
 from mcp import Client, MCPError  # noqa: E402 - only where it is there
 from mcp.server.transport_security import TransportSecuritySettings  # noqa: E402
 
-from portal.integrations.mcp import serving  # noqa: E402
+from portal.integrations.mcp import serving, tools  # noqa: E402
 from tests.factories_mcp import (  # noqa: E402
     MCP,
     PROJECT,
@@ -480,3 +480,13 @@ def test_the_example_reads_the_best_document_both_ways(
         assert done.returncode == 0, done.stderr
         assert f"- Handbook\n  {PUBLIC_URL}/documents/" in done.stdout
         assert done.stdout.endswith(f"Handbook\n\n{HANDBOOK}\n")
+
+
+def test_session_that_has_to_set_up_a_second_factor_reads_nothing(
+    make_services: Callable[..., Services],
+) -> None:
+    services = make_services(sign_in={"require_second_factor": "everyone"})
+    accounts.ensure_first_administrator(services)
+    pair = sessions.sign_in(services, name="admin", password=PASSWORD)
+    with pytest.raises(SecondFactorEnrolmentRequired):
+        tools.reader(services, pair.access_token)

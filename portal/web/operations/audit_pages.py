@@ -49,6 +49,29 @@ EVENT_WORDS = {
     AuditEvent.BACKUP_RESTORED: N_("Backup restored"),
 }
 SOURCE_WORDS = {"web": N_("Web"), "command_line": N_("Command line"), "worker": N_("Worker")}
+# Kinds of subjects, and names of details; others are shown as they are stored.
+DETAIL_WORDS = {
+    "user": N_("User"),
+    "session": N_("Session"),
+    "token": N_("Token"),
+    "invitation": N_("Invitation"),
+    "document": N_("Document"),
+    "setting": N_("Setting"),
+    "model": N_("Embedding model"),
+    "backup": N_("Backup"),
+    "address": N_("Address"),
+    "after": N_("After"),
+    "before": N_("Before"),
+    "by": N_("Created by"),
+    "is_admin": N_("Administrator"),
+    "kind": N_("Kind"),
+    "methods": N_("Sign-in methods"),
+    "platform": N_("Operating system"),
+    "program": N_("Browser"),
+    "purpose": N_("Purpose"),
+    "reason": N_("Reason"),
+    "scope": N_("Scope"),
+}
 
 blueprint = APIBlueprint("admin_audit", __name__, enable_openapi=False, url_prefix="/admin/audit")
 
@@ -70,6 +93,7 @@ def show() -> str:
         chosen=_as_sent(),
         event_words=EVENT_WORDS,
         source_words=SOURCE_WORDS,
+        detail_words=DETAIL_WORDS,
         is_filtered=any(_as_sent().values()),
         retention_days=retention_days,
     )

@@ -74,7 +74,7 @@ def _verified(services: Services, outside: OutsideIssuerSettings, token: str) ->
     # `x5u`, `x5c`) is never looked at.
     if header.get("alg") != outside.algorithm or services.issuer_keys is None:
         raise InvalidToken
-    key = services.issuer_keys.find(header.get("kid"))
+    key = services.issuer_keys.find(header.get("kid"), outside.algorithm)
     if key is None:
         raise InvalidToken
     claims: dict[str, Any] = jwt.decode(

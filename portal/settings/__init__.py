@@ -15,6 +15,7 @@ from portal.settings.models import (
     EmbeddingSettings,
     RerankSettings,
 )
+from portal.settings.oidc import OidcSettings
 from portal.settings.others import (
     AuditSettings,
     ChromaSettings,
@@ -48,6 +49,7 @@ __all__ = [
     "JwtSettings",
     "McpSettings",
     "MetricsSettings",
+    "OidcSettings",
     "OutsideIssuerSettings",
     "PlanSettings",
     "RateLimitSettings",

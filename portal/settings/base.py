@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
 
 def http_address(value: str) -> str:
     try:
@@ -17,6 +19,14 @@ def http_address(value: str) -> str:
     if "@" in parts.netloc:
         # It is shown where the endpoint fails; a password in it would be too.
         raise ValueError("an address without a name or password; a key goes to …__API_KEY")
+    return value
+
+
+def https_address(value: str) -> str:
+    """An address that nobody on the way can answer for: https, or http on this machine."""
+    parts = urlsplit(http_address(value))
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
+        raise ValueError("an address that begins with https://")
     return value
 
 

@@ -20,6 +20,7 @@ from pydantic_settings import (
 from portal.errors import InvalidSetting
 from portal.settings.base import http_address
 from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettings
+from portal.settings.oidc import OidcSettings
 from portal.settings.others import (
     AuditSettings,
     ChromaSettings,
@@ -142,6 +143,7 @@ class Settings(BaseSettings):
     jwt: JwtSettings = JwtSettings()
     passwords: PasswordSettings = PasswordSettings()
     sign_in: SignInSettings = SignInSettings()
+    oidc: OidcSettings = OidcSettings()
     rate_limits: RateLimitSettings = RateLimitSettings()
     ingest: IngestSettings = IngestSettings()
     mcp: McpSettings = McpSettings()

@@ -16,6 +16,7 @@ from portal.observability.logs import configure_logs
 from portal.reranking import create_reranker
 from portal.services import Services
 from portal.services.people.issuer_keys import create_issuer_keys
+from portal.services.people.oidc_provider import create_oidc_provider
 from portal.services.search.cache import SearchCache
 from portal.settings import Settings, load_settings
 from portal.settings.whole import MIN_SECRET_KEY_BYTES
@@ -63,6 +64,7 @@ def build_services(
         old_secret_key=old_secret_key,
         reranker=create_reranker(settings.rerank),
         issuer_keys=create_issuer_keys(settings.jwt.outside),
+        oidc=create_oidc_provider(settings.oidc, leeway_s=settings.jwt.leeway_s),
         redis=redis,
         search_cache=SearchCache(redis, settings.search),
     )

@@ -3,15 +3,17 @@
 ::
 
     PortalError
-    ├── MalformedRequest 400: UntrustedHost
+    ├── MalformedRequest 400: UntrustedHost, ProviderSignInExpired, InvalidLogoutToken
     ├── NotSignedIn 401: WrongCredentials (SecondFactorRequired, WrongSecondFactor, TotpUnreadable,
     │     PasskeyRefused), InvalidToken (UnknownSubject)
     ├── Forbidden 403: InsufficientScope, NeedsSession, SecondFactorEnrolmentRequired,
-    │     CsrfFailed
+    │     CsrfFailed, ProviderSignInFailed, ProviderRefused (ProviderDenied),
+    │     ProviderGroupsMissing, NotInAllowedGroup, NotLinked, AccountClosed, PasswordSignInOff
     ├── NotFound 404: NoSuchAccount, NoSuchModel
     ├── MethodNotAllowed 405
     ├── Conflict 409: NameTaken (NameLooksTaken), TooManyTokens, JobCancelled (Superseded),
-    │     AlreadyElsewhere, UploadedAgain, ChunkIndexTaken, NoEmbedding, IdempotencyConflict
+    │     AlreadyElsewhere, UploadedAgain, ChunkIndexTaken, NoEmbedding, IdempotencyConflict,
+    │     NameNeedsLink, LinkedElsewhere, OnlyWayIn
     ├── TooLarge 413: TextsTooLong (TooManyLines)
     ├── RequestTooLarge, BodyTooLarge, QuotaExceeded 413
     ├── UnsupportedMediaType, UnsupportedFormat 415
@@ -24,7 +26,7 @@
     ├── InvalidEmbedding 502
     ├── Unavailable 503: Overloaded, BreachedListUnavailable, BatchTimedOut, EmbedderUnavailable,
     │     RerankerUnavailable, ChatUnavailable, TooManyAnswers, VectorStoreDisabled,
-    │     DatabaseUnavailable, IssuerUnavailable
+    │     DatabaseUnavailable, IssuerUnavailable, ProviderUnavailable
     ├── StorageFull 507
     └── ServerSetup, BackupRefused (command line only)
 
@@ -189,6 +191,64 @@ class SecondFactorEnrolmentRequired(Forbidden):
                  "page /account/second-factors, or at /api/account/second-factors.")  # fmt: skip
 
 
+class ProviderSignInFailed(Forbidden):
+    code = "provider_sign_in_failed"
+    message = N_("The sign-in service's answer could not be verified, so you are not signed in. "
+                 "Start again; if it keeps failing, tell your administrator.")  # fmt: skip
+
+
+class ProviderRefused(Forbidden):
+    code = "provider_refused"
+    message = N_("The sign-in service did not sign you in. Start again; if it keeps failing, tell "
+                 "your administrator.")  # fmt: skip
+
+
+class ProviderDenied(ProviderRefused):
+    code = "provider_denied"
+    message = N_("You cancelled the sign-in, or the sign-in service does not let you into this "
+                 "portal. Start again, or ask your administrator for access.")  # fmt: skip
+
+
+class InvalidLogoutToken(MalformedRequest):
+    code = "invalid_logout_token"
+    message = N_("The logout token could not be verified, or was used before.")
+
+
+class ProviderSignInExpired(MalformedRequest):
+    code = "provider_sign_in_expired"
+    message = N_("This sign-in took too long, was used already, or began in another browser or "
+                 "tab. Start again.")  # fmt: skip
+
+
+class ProviderGroupsMissing(Forbidden):
+    code = "provider_groups_missing"
+    message = N_("The sign-in service did not say which groups you are in, because there are too "
+                 "many. Ask your administrator to send this portal only the groups that it "
+                 "needs.")  # fmt: skip
+
+
+class NotInAllowedGroup(Forbidden):
+    code = "not_in_allowed_group"
+    message = N_("You are not in a group that may use this portal. Ask your administrator to add "
+                 "you to one.")  # fmt: skip
+
+
+class NotLinked(Forbidden):
+    code = "not_linked"
+    message = N_("No account here belongs to you yet. If you have one, sign in with its password "
+                 "and link it on the account page; otherwise ask an administrator.")  # fmt: skip
+
+
+class AccountClosed(Forbidden):
+    code = "account_closed"
+    message = N_("Your account here is closed. Ask an administrator to open it again.")
+
+
+class PasswordSignInOff(Forbidden):
+    code = "password_sign_in_off"
+    message = N_("Passwords are not used here. Sign in with the sign-in service instead.")
+
+
 class CsrfFailed(Forbidden):
     code = "csrf_failed"
     message = N_("This form has expired or came from another site. Reload the page and try again.")
@@ -236,6 +296,24 @@ class TooManyTokens(Conflict):
     code = "too_many_tokens"
     message = N_("You already have %(limit)s personal access tokens, and more are not allowed. "
                  "Revoke one that you no longer use.")  # fmt: skip
+
+
+class NameNeedsLink(Conflict):
+    code = "name_needs_link"
+    message = N_("There already is an account “%(name)s” here. If it is yours, sign in with its "
+                 "password and link it on the account page; otherwise ask an "
+                 "administrator.")  # fmt: skip
+
+
+class LinkedElsewhere(Conflict):
+    code = "linked_elsewhere"
+    message = N_("This sign-in belongs to another account here. Unlink it there first.")
+
+
+class OnlyWayIn(Conflict):
+    code = "only_way_in"
+    message = N_("This is the only way into your account. Link another sign-in first, or ask an "
+                 "administrator to set a password.")  # fmt: skip
 
 
 class TooLarge(PortalError):
@@ -597,6 +675,11 @@ class IssuerUnavailable(Unavailable):
         "Tokens of the sign-in service cannot be checked, because its keys cannot be "
         "read. Try again in a moment."
     )
+
+
+class ProviderUnavailable(Unavailable):
+    code = "provider_unavailable"
+    message = N_("The sign-in service cannot be reached right now. Try again in a moment.")
 
 
 class StorageFull(PortalError):

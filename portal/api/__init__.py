@@ -19,7 +19,7 @@ from portal.api.documents import (
     selection,
 )
 from portal.api.operations import audit, ops
-from portal.api.people import auth, personal_tokens, second_factors, sessions
+from portal.api.people import auth, oidc_logout, personal_tokens, second_factors, sessions
 from portal.api.search import chunk_search, semantic
 from portal.http import context
 
@@ -29,6 +29,7 @@ BLUEPRINTS = (
     sessions.blueprint,
     second_factors.blueprint,
     second_factors.admin_blueprint,
+    oidc_logout.blueprint,
     knowledge.blueprint,
     revisions.blueprint,
     jobs.blueprint,
@@ -44,7 +45,7 @@ BLUEPRINTS = (
 )
 
 # Everything under these is for programs: errors there are JSON.
-PREFIXES = ("/api/", "/v1/", "/health", "/metrics", "/openapi")
+PREFIXES = ("/api/", "/v1/", "/health", "/metrics", "/openapi", "/oidc/backchannel-logout")
 
 
 def register(app: APIFlask) -> None:

@@ -75,8 +75,13 @@ class SignInMethod(StrEnum):
     PASSKEY = "passkey"
     RECOVERY_CODE = "recovery_code"
     OIDC = "oidc"
+    OIDC_MFA = "oidc_mfa"
+    """At the provider, which said that it asked for two factors."""
     OPERATOR = "operator"
     """Access to the server: tokens of the command line."""
+
+
+OIDC_METHODS = frozenset({SignInMethod.OIDC, SignInMethod.OIDC_MFA})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +196,12 @@ class PersonalToken:
     def level(self) -> Scope:
         """The most that it may do."""
         return max(self.scopes, key=SCOPES.index, default=Scope.READ)
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideIdentity:
+    """An account at an issuer that is linked to one here."""
+
+    issuer: str
+    subject: str
+    linked_at: datetime

@@ -16,7 +16,8 @@ THEME = "portal_theme"
 DEVICE = "portal_device"
 BROWSER = "portal_browser"
 PENDING_SIGN_IN = "portal_sign_in"
-_ALL = (SESSION, FORM, LANGUAGE, THEME, DEVICE, BROWSER, PENDING_SIGN_IN)
+OIDC = "portal_oidc"
+_ALL = (SESSION, FORM, LANGUAGE, THEME, DEVICE, BROWSER, PENDING_SIGN_IN, OIDC)
 _PREFIX = "__Host-"
 
 

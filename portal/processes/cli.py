@@ -68,6 +68,7 @@ def _use_data_dir(ctx: click.Context, _option: click.Parameter, chosen: Path | N
         ctx.obj["data_dir"] = chosen.resolve()
 
 
+ISSUER = click.option("--issuer", help="Whose subject it is, where the settings name two issuers.")
 OTHER_DATA_DIR = click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -236,23 +237,25 @@ def show_second_factors(ctx: click.Context, name: str, remove: bool) -> None:
 @user.command("link")
 @click.argument("name")
 @click.argument("subject")
+@ISSUER
 @click.pass_context
-def link_user(ctx: click.Context, name: str, subject: str) -> None:
-    """Let tokens of the outside issuer whose `sub` is SUBJECT speak for an account."""
+def link_user(ctx: click.Context, name: str, subject: str, issuer: str | None) -> None:
+    """Let tokens and sign-ins of an issuer whose `sub` is SUBJECT open an account."""
     from portal.services.people import outside_accounts
 
-    outside_accounts.link(_services(ctx), name=name, subject=subject)
+    outside_accounts.link(_services(ctx), name=name, subject=subject, issuer=issuer)
     click.echo(f"linked {subject} to {name}")
 
 
 @user.command("unlink")
 @click.argument("subject")
+@ISSUER
 @click.pass_context
-def unlink_user(ctx: click.Context, subject: str) -> None:
-    """Let them speak for nobody, from the next request on."""
+def unlink_user(ctx: click.Context, subject: str, issuer: str | None) -> None:
+    """Let them open no account, from the next request on."""
     from portal.services.people import outside_accounts
 
-    was_linked = outside_accounts.unlink(_services(ctx), subject=subject)
+    was_linked = outside_accounts.unlink(_services(ctx), subject=subject, issuer=issuer)
     click.echo(f"unlinked {subject}" if was_linked else f"{subject} was not linked")
 
 

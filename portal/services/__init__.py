@@ -19,6 +19,7 @@ from portal.services.models.vector_rounds import VectorRounds
 from portal.services.operations.single_flight import SingleFlight
 from portal.services.operations.watch import Watch
 from portal.services.people.issuer_keys import IssuerKeys
+from portal.services.people.oidc_provider import OidcProvider
 from portal.services.search.cache import SearchCache
 from portal.settings import Settings
 from portal.store.search.enabled_sets import EnabledSets
@@ -43,6 +44,7 @@ class Services:
     reranker: Reranker | None = None
     redis: RedisStore | None = field(default=None, repr=False)
     issuer_keys: IssuerKeys | None = field(default=None, repr=False)
+    oidc: OidcProvider | None = field(default=None, repr=False)
     search_cache: SearchCache = field(default_factory=SearchCache, repr=False)
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)

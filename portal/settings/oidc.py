@@ -97,7 +97,7 @@ class OidcSettings(Section):
     @field_validator("client_secret")
     @classmethod
     def _is_sendable(cls, value: SecretStr | None) -> SecretStr | None:
-        text = value.get_secret_value() if value else "x"
+        text = "x" if value is None else value.get_secret_value()
         if not text or not text.isascii() or not text.isprintable():
             raise ValueError("printable ASCII characters, or nothing for a public client")
         return value

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from portal.settings.base import Section, https_address
 
-_OUTSIDE_ALGORITHMS = Literal[
+OutsideAlgorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]
 
@@ -28,7 +28,7 @@ class OutsideIssuerSettings(Section):
     audience: str | None = Field(
         None, min_length=1, validate_default=True, description="`aud` of its tokens for this portal"
     )
-    algorithm: _OUTSIDE_ALGORITHMS = Field(
+    algorithm: OutsideAlgorithm = Field(
         "RS256", description="what it signs with; a token that names another is refused"
     )
     key_file: Path | None = Field(

@@ -37,6 +37,8 @@ _SPARE_THREADS = 28
 MIN_SECRET_KEY_BYTES = 32  # As long as the digests that it signs with (RFC 7518, 3.2).
 HOW_TO_MAKE_A_KEY = "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
 _HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|[0-9a-f:]*:[0-9a-f:.]*")
+# Settings whose values are not repeated in an error.
+_SECRETS = ("KEY", "KEY_OLD", "PASSWORD", "URL", "SECRET")
 
 
 def environment_name(path: tuple[str, ...]) -> str:
@@ -242,9 +244,7 @@ def load_settings(**overrides: Any) -> Settings:
         first = error.errors()[0]
         path = tuple(str(part) for part in first["loc"])
         name = path[0] if path[0].isupper() else environment_name(path)
-        secret = name.endswith(("KEY", "KEY_OLD", "PASSWORD", "URL")) or "@" in str(
-            first.get("input")
-        )
+        secret = name.endswith(_SECRETS) or "@" in str(first.get("input"))
         got = "a value that is not shown" if secret else repr(first.get("input"))
         raise InvalidSetting(name=name, got=got, takes=_takes(first)) from None
 

@@ -95,7 +95,14 @@ ROWS: dict[str, Row] = {
     "sign_in.sign_out": Row(ALL, 303),
     "sign_in.show_invitation": Row(ALL, 404),  # the link is the proof; the row has a wrong one
     "sign_in.accept_invitation": Row(ALL, 404, sends=form(name="x", password=PASSWORD)),
+    # Without a provider in the settings these are not there; tests/integration/oidc has one.
+    "oidc.begin_sign_in": Row(ALL, 404),
+    "oidc.finish": Row(ALL, 404),
+    "oidc_logout.end_sessions": Row(ALL, 400, sends=form(logout_token="x")),  # its own proof
     # --- tokens and the account ---
+    "oidc.begin_link": Row(PEOPLE, 404, WRITE),
+    "oidc.begin_confirm": Row(PEOPLE, 404, WRITE),
+    "oidc.unlink": Row(PEOPLE, 404, WRITE, form(issuer="x", subject="y")),
     "auth_api.revoke_token": Row(PEOPLE, 204, sends=json(token="x")),
     "auth_api.confirm": Row(PEOPLE, 204, sends=json(password=PASSWORD)),
     "personal_tokens.list_tokens": Row(PEOPLE, 200),

@@ -11,7 +11,7 @@ from portal.services import Services
 from portal.services.documents import disk_space, idempotency, notifications, reanalysis, trash
 from portal.services.models import builds, calibrating
 from portal.services.operations import audit_log, setup
-from portal.services.people import second_factors
+from portal.services.people import oidc_sign_ins, second_factors
 from portal.store.documents import jobs as job_store
 from portal.store.documents import queue
 from portal.store.people import sessions as session_store
@@ -45,6 +45,7 @@ def run(services: Services) -> None:
             devices_before=datetime.now(UTC) - _DEVICE_MEMORY,
         )
     second_factors.forget_old(services)
+    oidc_sign_ins.forget_old(services)
     idempotency.forget_old(services)
     notifications.forget_old(services)
     audit_log.delete_expired(services)

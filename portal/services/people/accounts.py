@@ -19,12 +19,14 @@ from portal.errors import (
     InvalidInput,
     NoSuchAccount,
     NotFound,
+    PasswordSignInOff,
     PortalError,
     WrongCredentials,
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people import passwords
+from portal.settings import OidcSettings
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import tokens as token_store
@@ -138,9 +140,11 @@ def verify_password(
     services: Services, name: str, password: str, *, purpose: str = "sign_in"
 ) -> VerifiedUser:
     """Return the user whom this name and password belong to. Raises WrongCredentials, after the
-    same time whether the name, the password or the account is what is wrong. `purpose` goes into
-    the audit log when it fails."""
-    name = normalise_name(name)
+    same time whether the name, the password or the account is what is wrong; PasswordSignInOff,
+    whatever the password, where sign-in goes through the provider only. `purpose` goes into the
+    audit log when it fails."""
+    name, settings = normalise_name(name), services.settings.oidc
+    check_own_sign_in(services, name)
     with services.database.begin() as session:
         row = account_store.find_user_by_name(session, name)
     # PostgreSQL's lower() takes "admİn" for "admin", which limits would count as another name.
@@ -152,6 +156,8 @@ def verify_password(
     if not is_match or row is None or row.disabled_at is not None:
         record_failed_sign_in(services, name, row, purpose=purpose)
         raise WrongCredentials
+    if settings.only and not row.is_admin:
+        raise PasswordSignInOff
     return verified(row)
 
 
@@ -183,11 +189,25 @@ def record_failed_sign_in(
     log.warning("sign_in_failed", name_digest=digest, address=address, purpose=purpose)
 
 
+def check_own_sign_in(services: Services, name: str) -> None:
+    """Refuse passwords and passkeys where sign-in goes through the provider only. Raises
+    PasswordSignInOff."""
+    if not may_use_password(services.settings.oidc, name):
+        raise PasswordSignInOff
+
+
+def may_use_password(settings: OidcSettings, name: str) -> bool:
+    """Return whether passwords count for this name; where sign-in goes through the provider only,
+    that is one administrator's."""
+    return not settings.only or fold_name(name) == fold_name(settings.break_glass)
+
+
 def has_password(services: Services, person: Person) -> bool:
     """Return whether a user can prove who they are by a password."""
     with services.database.read() as session:
         row = account_store.get_user(session, person.id)
-        return row is not None and row.password_hash is not None
+        is_set = row is not None and bool(row.password_hash)
+    return is_set and may_use_password(services.settings.oidc, person.name)
 
 
 def _matches(password_hash: str, password: str) -> bool:

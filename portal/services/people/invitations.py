@@ -7,7 +7,7 @@ import secrets
 from datetime import UTC, datetime, timedelta
 
 from portal.domain.people import Invitation, Person, require_admin
-from portal.errors import NotFound
+from portal.errors import NotFound, PasswordSignInOff
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import check_name, hash_new_password
@@ -58,7 +58,10 @@ def list_invitations(services: Services, person: Person) -> tuple[Invitation, ..
 
 
 def find_invitation(services: Services, secret: str) -> Invitation:
-    """Raises NotFound when it was used, has expired or never was."""
+    """Raises NotFound when it was used, has expired or never was; PasswordSignInOff where the
+    account that it makes could not be used."""
+    if services.settings.oidc.only:
+        raise PasswordSignInOff
     with services.database.begin() as session:
         row = account_store.find_open_invitation(session, secret_sha256=_digest(secret))
         if row is None:

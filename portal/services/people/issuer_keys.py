@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -63,7 +64,8 @@ class IssuerKeys:
     def find(self, key_id: str | None, algorithm: str) -> PublicKey | None:
         """Return the key that verifies a token; None if the issuer has none of that name. Raises
         IssuerUnavailable when that cannot be known."""
-        return self._document.find(lambda keys: keys.find(key_id, algorithm))
+        found = self._document.find(lambda keys: keys.find(key_id, algorithm))
+        return cast("PublicKey | None", found)
 
 
 def parse_keys(content: bytes, algorithms: Collection[str]) -> KeySet:

@@ -21,6 +21,7 @@ from portal.errors import (
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
+from portal.services.people import oidc_sign_ins
 from portal.services.people.accounts import MOST_NAME_CHARACTERS, check_name
 from portal.services.people.outside_tokens import OutsideClaims
 from portal.store.models import TokenRow, UserRow
@@ -97,10 +98,10 @@ def _names(claims: OutsideClaims) -> Iterator[str]:
                 yield check_name(f"{short} ({label} {number})")
 
 
-def link(services: Services, *, name: str, subject: str) -> None:
-    """Let tokens of the outside issuer with this subject speak for an account. Raises
-    InvalidSetting, NoSuchAccount."""
-    issuer = _issuer(services)
+def link(services: Services, *, name: str, subject: str, issuer: str | None = None) -> None:
+    """Let an issuer's tokens and sign-ins with this subject open an account. Raises InvalidSetting,
+    InvalidInput, NoSuchAccount."""
+    issuer = _issuer(services, issuer)
     with services.database.begin() as session:
         user = account_store.find_user_by_name(session, name)
         if user is None:
@@ -110,24 +111,34 @@ def link(services: Services, *, name: str, subject: str) -> None:
         audit.record(session, AuditEvent.OIDC_LINKED, subject=audit.user(user), details=details)
 
 
-def unlink(services: Services, *, subject: str) -> bool:
-    """Let them speak for nobody; False when they did not. Raises InvalidSetting."""
-    issuer = _issuer(services)
+def unlink(services: Services, *, subject: str, issuer: str | None = None) -> bool:
+    """Let them open no account; False when they did not. Raises InvalidSetting, InvalidInput."""
+    issuer = _issuer(services, issuer)
     with services.database.begin() as session:
         user = identity_store.find_user(session, issuer=issuer, subject=subject)
-        was_linked = identity_store.unlink(session, issuer=issuer, subject=subject)
-        if user is not None:
-            details = {"issuer": issuer, "subject": subject}
-            audit.record(
-                session, AuditEvent.OIDC_UNLINKED, subject=audit.user(user), details=details
-            )
-        return was_linked
-
-
-def _issuer(services: Services) -> str:
-    issuer = services.settings.jwt.outside.issuer
-    if issuer is None:
-        raise InvalidSetting(
-            name="PORTAL_JWT__OUTSIDE__ISSUER", got="unset", takes="the issuer of the subject"
+        if user is None:
+            return False
+        identity_store.unlink(session, issuer=issuer, subject=subject)
+        oidc_sign_ins.end_sessions(session, issuer=issuer, subject=subject)
+        audit.record(
+            session,
+            AuditEvent.OIDC_UNLINKED,
+            subject=audit.user(user),
+            details={"issuer": issuer, "subject": subject},
         )
-    return issuer
+        return True
+
+
+def _issuer(services: Services, given: str | None) -> str:
+    """Return the issuer that is meant: the given one, or the only one in the settings."""
+    settings = services.settings
+    known = list(dict.fromkeys(filter(None, (settings.jwt.outside.issuer, settings.oidc.issuer))))
+    if not known:
+        raise InvalidSetting(
+            name="PORTAL_OIDC__ISSUER and PORTAL_JWT__OUTSIDE__ISSUER",
+            got="unset",
+            takes="the issuer of the subject",
+        )
+    if given in known or (given is None and len(known) == 1):
+        return given or known[0]
+    raise InvalidInput(reason="the issuer is one of " + ", ".join(known))

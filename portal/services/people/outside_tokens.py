@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,14 +13,10 @@ import jwt
 from portal.domain.people import SCOPES, Scope, with_lesser
 from portal.errors import InvalidToken
 from portal.services import Services
+from portal.services.people.signed_claims import UNREADABLE, check_subject, verify
 from portal.settings import OutsideIssuerSettings
 
 _REQUIRED_CLAIMS = ["iss", "aud", "sub", "iat", "exp"]
-_MOST_SUBJECT_CHARACTERS = 255
-_UNREADABLE = (
-    *(jwt.PyJWTError, ValueError, TypeError, AttributeError),
-    *(OverflowError, OSError, RecursionError),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ def is_outside(services: Services, token: str) -> bool:
         return False
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
-    except _UNREADABLE:
+    except UNREADABLE:
         return False
     return bool(claims.get("iss") == issuer)
 
@@ -58,35 +53,28 @@ def read_claims(services: Services, token: str) -> OutsideClaims:
         return OutsideClaims(
             token_id=_token_id(token),
             issuer=claims["iss"],
-            subject=_checked_subject(claims["sub"]),
+            subject=check_subject(claims["sub"]),
             name=str(claims.get(outside.name_claim) or claims["sub"]),
             scopes=_scopes(claims),
             is_admin=_is_admin(claims, outside),
             expires_at=datetime.fromtimestamp(int(claims["exp"]), UTC),
         )
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise InvalidToken from error
 
 
 def _verified(services: Services, outside: OutsideIssuerSettings, token: str) -> dict[str, Any]:
-    header = jwt.get_unverified_header(token)
-    # Looked at before a key is looked for. All else that a header may say of keys (`jku`, `jwk`,
-    # `x5u`, `x5c`) is never looked at.
-    if header.get("alg") != outside.algorithm or services.issuer_keys is None:
+    if services.issuer_keys is None:
         raise InvalidToken
-    key = services.issuer_keys.find(header.get("kid"), outside.algorithm)
-    if key is None:
-        raise InvalidToken
-    claims: dict[str, Any] = jwt.decode(
+    return verify(
         token,
-        key,
+        services.issuer_keys,
         algorithms=[outside.algorithm],
-        issuer=outside.issuer,
-        audience=outside.audience,
-        leeway=services.settings.jwt.leeway_s,
-        options={"require": _REQUIRED_CLAIMS, "enforce_minimum_key_length": True},
+        issuer=outside.issuer or "",
+        audience=outside.audience or "",
+        leeway_s=services.settings.jwt.leeway_s,
+        required=_REQUIRED_CLAIMS,
     )
-    return claims
 
 
 def _token_id(token: str) -> UUID:
@@ -94,15 +82,6 @@ def _token_id(token: str) -> UUID:
     a token that was ended must not come back in another spelling."""
     signed, _, _ = token.rpartition(".")
     return UUID(bytes=hashlib.sha256(signed.encode()).digest()[:16])
-
-
-def _checked_subject(subject: str) -> str:
-    """Taken letter by letter, for it is an identity: never trimmed, folded or normalised."""
-    if not 1 <= len(subject) <= _MOST_SUBJECT_CHARACTERS:
-        raise ValueError("length of the subject")
-    if any(unicodedata.category(character).startswith("C") for character in subject):
-        raise ValueError("invisible characters in the subject")
-    return subject
 
 
 def _scopes(claims: dict[str, Any]) -> frozenset[Scope]:

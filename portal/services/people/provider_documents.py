@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +28,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 log = structlog.get_logger(__name__)
+
+
+class UnusableDocument(ValueError):
+    """What is wrong with a document, in words that may be logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,7 @@ class CachedDocument(Generic[T]):
                 "provider_document_unreadable",
                 document=self._name,
                 error_type=type(error).__name__,
+                reason=str(error) if isinstance(error, UnusableDocument) else None,
             )
         with self._lock:
             self._copy = loaded or self._copy
@@ -151,9 +157,9 @@ def download(address: str) -> bytes:
     return response.content
 
 
-def json_object(response: httpx.Response) -> dict[str, Any]:
-    """Return a response's JSON object. Raises ValueError."""
-    content = response.json()
+def json_object(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object. Raises ValueError."""
+    content = json.loads(body)
     if not isinstance(content, dict):
         raise ValueError("not a JSON object")
     return content

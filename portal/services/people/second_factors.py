@@ -35,7 +35,9 @@ MAX_FAILURES_OF_SIGN_IN = 5
 _FAILURE_LIMITS = ((10, timedelta(hours=1)), (30, timedelta(days=1)))
 _LONGEST_WINDOW = timedelta(days=1)
 # Proof that does not come from the password: second steps are the provider's, or the operator's.
-_EXEMPT = {SignInMethod.OIDC, SignInMethod.OPERATOR}
+_EXEMPT = {SignInMethod.OIDC_MFA, SignInMethod.OPERATOR}
+# Of a provider that did not say that it asked for two factors, one is assumed.
+_FIRST_FACTORS = {SignInMethod.PASSWORD, SignInMethod.OIDC}
 
 
 def load(services: Services, user_id: UUID) -> SecondFactors:
@@ -66,9 +68,9 @@ def users_with_any(services: Services, person: Person) -> frozenset[UUID]:
 
 
 def require_second_step(session: Session, user_id: UUID, methods: Iterable[SignInMethod]) -> None:
-    """Refuse a session that rests on the password alone where the account asks for more. Raises
+    """Refuse a session that rests on one factor alone where the account asks for more. Raises
     SecondFactorRequired."""
-    if set(methods) <= {SignInMethod.PASSWORD} and factor_store.has_second_factor(session, user_id):
+    if set(methods) <= _FIRST_FACTORS and factor_store.has_second_factor(session, user_id):
         raise SecondFactorRequired
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from portal.store.models.accounts import (
     InvitationRow,
     KnownDeviceRow,
+    OidcSignInRow,
+    OidcUsedValueRow,
     OutsideIdentityRow,
     SessionRow,
     TokenRow,
@@ -68,6 +70,8 @@ __all__ = [
     "KnownDeviceRow",
     "MessageRow",
     "NotificationRow",
+    "OidcSignInRow",
+    "OidcUsedValueRow",
     "OutsideIdentityRow",
     "PasskeyRow",
     "RecoveryCodeRow",

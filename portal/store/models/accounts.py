@@ -122,3 +122,36 @@ class OutsideIdentityRow(Base):
     subject: Mapped[str] = mapped_column(Text, primary_key=True)
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[CreatedAt]
+
+
+class OidcSignInRow(Base):
+    """A sign-in at the provider, and the session here that it began: none yet while a second factor
+    is missing."""
+
+    __tablename__ = "oidc_sign_ins"
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    session_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("sessions.id", ondelete="CASCADE"), unique=True
+    )
+    issuer: Mapped[str] = mapped_column(Text)
+    subject: Mapped[str] = mapped_column(Text)
+    sid: Mapped[str | None] = mapped_column(Text)
+    # The hint that the provider wants when somebody signs out there.
+    id_token: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[CreatedAt]
+
+    __table_args__ = (
+        Index("ix_oidc_sign_ins_issuer_subject", "issuer", "subject"),
+        Index("ix_oidc_sign_ins_issuer_sid", "issuer", "sid"),
+    )
+
+
+class OidcUsedValueRow(Base):
+    """A digest of what counts once, a `state` or a logout token, until it would expire anyway."""
+
+    __tablename__ = "oidc_used_values"
+
+    digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    expires_at: Mapped[datetime] = mapped_column(index=True)

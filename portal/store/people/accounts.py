@@ -62,6 +62,18 @@ def count_active_admins(session: Session) -> int:
     return len(rows.all())
 
 
+def lock_other_admins(session: Session, user_id: UUID) -> list[UserRow]:
+    """List the active administrators beside this user, whose row is locked with theirs, so that two
+    do not lose the role at once."""
+    rows = session.scalars(
+        select(UserRow)
+        .where(UserRow.is_admin, UserRow.disabled_at.is_(None))
+        .order_by(UserRow.id)
+        .with_for_update()
+    )
+    return [row for row in rows if row.id != user_id]
+
+
 def to_person(row: UserRow) -> Person:
     return Person(
         id=row.id,

@@ -38,6 +38,29 @@ def link(session: Session, *, issuer: str, subject: str, user_id: UUID) -> None:
     )
 
 
+def link_if_free(session: Session, *, issuer: str, subject: str, user_id: UUID) -> bool:
+    """Link a subject that belongs to no other account; False if it does."""
+    statement = insert(OutsideIdentityRow).values(issuer=issuer, subject=subject, user_id=user_id)
+    session.execute(statement.on_conflict_do_nothing())
+    owner = session.scalar(
+        select(OutsideIdentityRow.user_id).where(
+            OutsideIdentityRow.issuer == issuer, OutsideIdentityRow.subject == subject
+        )
+    )
+    return owner == user_id
+
+
+def list_identities(session: Session, user_id: UUID) -> list[OutsideIdentityRow]:
+    """List the identities that are linked to an account, oldest first."""
+    return list(
+        session.scalars(
+            select(OutsideIdentityRow)
+            .where(OutsideIdentityRow.user_id == user_id)
+            .order_by(OutsideIdentityRow.created_at, OutsideIdentityRow.subject)
+        )
+    )
+
+
 def unlink(session: Session, *, issuer: str, subject: str) -> bool:
     """Forget who a subject is; False when nobody knew."""
     removed = session.scalar(

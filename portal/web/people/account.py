@@ -20,9 +20,9 @@ from portal.http.recent_sign_in import (
     require_recent_sign_in,
 )
 from portal.services.documents import library, quotas
-from portal.services.people import accounts, second_factors, sessions
+from portal.services.people import accounts, oidc_accounts, second_factors, sessions
 from portal.web.layout import remember
-from portal.web.people.sign_in import PasswordsDiffer, go_on
+from portal.web.people.sign_in import PasswordsDiffer, go_on, provider_label
 
 DAY_S = 24 * 3600
 TOKEN_DAYS = (7, 30, 90, 365)
@@ -116,6 +116,10 @@ def revoke_token(token_id: UUID) -> Answer:
 def _page(**more: Any) -> str:
     services, person = context.services(), context.person()
     values = {
+        "identities": oidc_accounts.list_identities(services, person),
+        "issuer": services.settings.oidc.issuer,
+        "label": provider_label(),
+        "has_password": accounts.has_password(services, person),
         "tokens": sessions.list_personal_tokens(services, person),
         "token_days": TOKEN_DAYS,
         "token_name": "",

@@ -10,7 +10,7 @@ from portal.domain.people import SignInMethod
 from portal.errors import PortalError, SignInExpired
 from portal.http import context, cookies
 from portal.http.messages import error_message
-from portal.services.people import passkeys, second_factors
+from portal.services.people import accounts, passkeys, second_factors
 from portal.web.layout import remember
 from portal.web.people import passkey_forms
 from portal.web.people.sign_in import finish_sign_in, load_pending, show_sign_in_page
@@ -100,6 +100,8 @@ def sign_in_with_passkey() -> Answer:
             credential=request.form.get("credential", ""),
             user_id=None,
         )
+        # Where only the provider says who may come in, a passkey is no way around it.
+        accounts.check_own_sign_in(context.services(), user.name)
         return finish_sign_in(user, methods=[SignInMethod.PASSKEY], after=after)
     except PortalError as error:
         return show_sign_in_page(after, error=error_message(error)), error.status

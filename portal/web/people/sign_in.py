@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, session, url_for
+from flask import make_response, redirect, render_template, request, session, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import limits
-from portal.domain.people import SessionKind, SignInMethod, VerifiedUser
+from portal.domain.people import OIDC_METHODS, SessionKind, SignInMethod, VerifiedUser
 from portal.errors import (
     N_,
     InvalidInput,
@@ -21,10 +21,17 @@ from portal.errors import (
 )
 from portal.http import clients, context, cookies
 from portal.http.credentials import Credentials, read_credentials
+from portal.http.hosts import external_url
 from portal.http.messages import error_message
-from portal.services.people import accounts, invitations, pending_sign_ins, sessions
+from portal.services.people import (
+    accounts,
+    invitations,
+    oidc_sign_ins,
+    pending_sign_ins,
+    sessions,
+)
 from portal.web.layout import remember, viewer
-from portal.web.people import passkey_forms
+from portal.web.people import oidc_flow, passkey_forms
 from portal.web.security import forget_csrf, local_path
 
 blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
@@ -70,12 +77,16 @@ def confirm_sign_out() -> Answer:
 @blueprint.post("/logout")
 @context.public
 def sign_out() -> Answer:
-    signed_in = context.signed_in()
+    services, signed_in, elsewhere = context.services(), context.signed_in(), None
     if signed_in is not None:
-        sessions.sign_out(context.services(), signed_in)
+        elsewhere = oidc_sign_ins.sign_out_address(
+            services, signed_in, return_to=external_url(url_for("sign_in.show"))
+        )
+        sessions.sign_out(services, signed_in)
     session.clear()
     remember(gettext("Signed out."), kind="success")
-    response = redirect(url_for("sign_in.show"), code=303)
+    to_sign_in = redirect(url_for("sign_in.show"), code=303)
+    response = leave_for(elsewhere) if elsewhere else to_sign_in
     cookies.delete_cookie(response, cookies.SESSION)
     return response
 
@@ -126,7 +137,10 @@ def start_session(
     cookies.set_cookie(
         response, cookies.SESSION, started.access_token, max_age=started.expires_in_s
     )
+    if OIDC_METHODS.intersection(methods):
+        oidc_flow.attach(started.id, user.id)
     cookies.delete_cookie(response, cookies.PENDING_SIGN_IN)
+    cookies.delete_cookie(response, cookies.OIDC)
     forget_csrf()
 
 
@@ -173,7 +187,41 @@ def go_on(user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | N
         return response
 
 
+def show_refusal(error: PortalError, after: str | None) -> tuple[str, int]:
+    """The sign-in page with what went wrong elsewhere."""
+    return show_sign_in_page(after, error=error_message(error)), error.status
+
+
+def leave_for(address: str) -> Response:
+    """Send the browser from a form to another site. A redirect would not do: the policy on forms
+    forbids their targets to be elsewhere, those of redirects too."""
+    response = make_response(
+        render_template("pages/leaving.html", address=address, label=provider_label())
+    )
+    response.headers["Refresh"] = f"0; url={address}"
+    return response
+
+
+def provider_label() -> str:
+    """What the provider is called on pages."""
+    return context.services().settings.oidc.label or gettext("single sign-on")
+
+
 def show_sign_in_page(after: str | None, *, name: str = "", error: str | None = None) -> str:
-    """Render the form for name and password, with the button for passkeys."""
+    """Render the form for name and password, with the ways to sign in without one."""
+    services = context.services()
     site, _ = passkey_forms.find_site()
-    return render_template("pages/sign_in.html", after=after, name=name, error=error, site=site)
+    settings, provider = services.settings.oidc, services.oidc
+    return render_template(
+        "pages/sign_in.html",
+        after=after,
+        name=name,
+        error=error,
+        site=None if services.settings.oidc.only else site,
+        has_provider=provider is not None,
+        is_reachable=provider is not None and provider.is_reachable(),
+        is_password_folded=settings.only,
+        label=provider_label(),
+        # Whoever changes the language comes back here, not to the address of a failed sign-in.
+        here=url_for("sign_in.show", next=after),
+    )

@@ -1,0 +1,20 @@
+"""Where the OpenID Connect provider tells that somebody has signed out there."""
+
+from __future__ import annotations
+
+from apiflask import APIBlueprint
+from flask import request
+
+from portal.http import context
+from portal.services.people import oidc_sign_ins
+
+# Not described at /openapi: it is for the provider, and its specification describes it.
+blueprint = APIBlueprint("oidc_logout", __name__, url_prefix="/oidc", enable_openapi=False)
+
+
+@blueprint.post("/backchannel-logout")
+@context.public
+def end_sessions() -> str:
+    """OpenID Connect Back-Channel Logout 1.0. The token in the body is the only proof."""
+    oidc_sign_ins.end_by_logout_token(context.services(), request.form.get("logout_token", ""))
+    return ""

@@ -180,9 +180,8 @@ def compare(world: World, guess: str, other: str) -> dict[str, float]:
     """What an attacker reads off the answers about two notes, in numbers."""
     seen: dict[str, float] = {}
     for mode in ("keyword", "hybrid"):
-        found = world.ask(
-            SEARCH, {"query": f"{guess} {other}", "mode": mode, "top_n": 20, "explain": True}
-        )
+        body = {"query": f"{guess} {other}", "mode": mode, "top_n": 5}
+        found = world.ask(SEARCH, body | {"explain": mode == "keyword"})
         by_title = {hit["title"]: hit for hit in found["results"]}
         mine, random_one = by_title[guess], by_title[other]
         for field in ("score", "text_score", "confidence"):
@@ -190,8 +189,9 @@ def compare(world: World, guess: str, other: str) -> dict[str, float]:
         places = [hit["title"] for hit in found["results"]]
         seen[f"{mode} order"] = places.index(other) - places.index(guess)
         seen[f"{mode} total"] = found["total_count"]
-        seen[f"{mode} counts"] = sum(found["explanation"]["counts"].values())
         seen[f"{mode} suggestion"] = hash(str(found["correction"]))
+        if found["explanation"]:
+            seen["explained counts"] = sum(found["explanation"]["counts"].values())
     return seen
 
 

@@ -27,7 +27,7 @@ from portal.domain.people import Person
 from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 from portal.store.search.query_filters import Narrowing
-from portal.store.search.term_postings import KeptPostings
+from portal.store.search.term_postings import KeptPostings, KeptWeights
 from portal.store.search.tuning import fetch_under
 from portal.store.search.visible_corpus import VisibleCorpora
 
@@ -88,11 +88,12 @@ def _named(enabled: EnabledSet) -> set[str]:
 
 class EnabledSets:
     """A process's memory of enabled sets, least recently used go first, of the words of small
-    ones, and of what users may see. Safe between threads."""
+    ones, of what users may see, and of what words weigh. Safe between threads."""
 
     def __init__(self) -> None:
         self.postings = KeptPostings()
         self.visible = VisibleCorpora()
+        self.shared_weights = KeptWeights()
         self._lock = Lock()
         self._kept: LRUCache[Hashable, tuple[Versions, EnabledSet]] = LRUCache(
             _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].ids or "")

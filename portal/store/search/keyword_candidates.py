@@ -4,7 +4,7 @@ The index of pg_textsearch can only be read from its best row down, and scoring 
 costs a third of a millisecond. For the few chunks of a narrow selection neither will do:
 
 - up to some hundred chunks are fetched once and scored here (`term_postings`), with the weights
-  that the extension itself gives the words (`_word_weights`): the scores are those of the index;
+  that the extension itself gives the words (`_ask_weights`): the scores are those of the index;
 - of more chunks the index's best rows are taken, so many that enough of them are in the selection,
   and more when they were too few.
 
@@ -27,7 +27,7 @@ from sqlalchemy.orm import Session
 
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
-from portal.store.search.term_postings import Bm25Shape, TermPostings
+from portal.store.search.term_postings import Bm25Shape, TermPostings, WordWeights
 from portal.store.search.tuning import Planner, fetch, fetch_under
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.text.analyser import tsquery_or
@@ -74,19 +74,30 @@ def best_of_selection(
     remember: Remember = _anew,
     corpus: VisibleCorpus | None = None,
     private: Callable[[], Sequence[Scored]] = tuple,
+    weighed: WordWeights | None = None,
 ) -> list[Scored]:
     """The best chunks of an enabled set by BM25: all that match, or `limit`, or, where looking
     for more would cost too much, at least the best `enough`. `settings` are the planner's.
 
     With a `corpus` words weigh what they do in shared chunks, and `private` gives the best of the
-    user's own private ones, which that index has not; without one, in all `total_chunks`.
+    user's own private ones, which that index has not; without one, in all `total_chunks`. What the
+    index said of words before is in `weighed`.
     """
     if not words or not enabled.chunk_count:
         return []
     index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
     rows = _rows_to_read(enabled, total_chunks, limit)
     if enabled.chunk_count * _FETCH_COST <= rows * _INDEX_ROW_COST:
-        return _score_all(session, words, enabled, shape, limit, remember=remember, corpus=corpus)
+        return _score_all(
+            session,
+            words,
+            enabled,
+            shape,
+            limit,
+            remember=remember,
+            corpus=corpus,
+            weighed=weighed,
+        )
     found = best_of_index(
         session,
         words,
@@ -138,8 +149,9 @@ def _score_all(
     *,
     remember: Remember,
     corpus: VisibleCorpus | None = None,
+    weighed: WordWeights | None = None,
 ) -> list[Scored]:
-    weights, mean_length = _weigh(session, words, shape, corpus)
+    weights, mean_length = _weigh(session, words, shape, corpus, weighed)
     if not weights:
         return []
 
@@ -168,13 +180,20 @@ def _best_of_postings(
 
 
 def _weigh(
-    session: Session, words: Sequence[str], shape: Bm25Shape, corpus: VisibleCorpus | None
+    session: Session,
+    words: Sequence[str],
+    shape: Bm25Shape,
+    corpus: VisibleCorpus | None,
+    weighed: WordWeights | None = None,
 ) -> tuple[dict[str, float], float | None]:
     """The weight of each word, and the mean length of a chunk in terms where it is known.
 
     A word that no shared chunk holds weighs by how many of the user's own private ones do."""
     index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
-    weights, mean_length = _word_weights(session, words, shape, index)
+    weighed = weighed or WordWeights()
+    _ask_weights(session, words, shape, index, weighed)
+    weights = {word: weight for word in words if (weight := weighed.weights[word])}
+    mean_length = weighed.mean_length
     unknown = [word for word in dict.fromkeys(words) if word not in weights]
     if corpus is not None and corpus.private_chunks and unknown:
         counts = _count_private(session, unknown, corpus)
@@ -224,21 +243,33 @@ _PROBES = {
 }
 
 
-def _word_weights(
-    session: Session, words: Sequence[str], shape: Bm25Shape, index: WordIndex
-) -> tuple[dict[str, float], float | None]:
-    """Inverse document frequency of each word that the index holds, and the mean length of a
-    chunk in terms: what the extension scores with, got out of it by asking for the scores of
-    texts of one word and of two. Without a word that it holds the length is not known."""
-    probes = [*dict.fromkeys(words)]
-    binds = {"probes": [*probes, *(f"{probe} {_FILLER}" for probe in probes)]}
+def _ask_weights(
+    session: Session,
+    words: Sequence[str],
+    shape: Bm25Shape,
+    index: WordIndex,
+    weighed: WordWeights,
+) -> None:
+    """Add the inverse document frequency of words that are not weighed yet, 0 where the index has
+    not the word, and the mean length of a chunk in terms: what the extension scores with, got out
+    of it by asking for the scores of texts of one word and, for the length, of two. Without a word
+    that it holds the length stays unknown."""
+    probes = [word for word in dict.fromkeys(words) if word not in weighed.weights]
+    if not probes:
+        return
+    longer = [] if weighed.mean_length else [f"{probe} {_FILLER}" for probe in probes]
+    binds = {"probes": [*probes, *longer]}
     scores: dict[str, float] = dict(fetch(session, _PROBES[index], binds, tuple_row))
-    known = [probe for probe in probes if scores[probe] > 0]
-    if not known:
-        return {}, None
-    mean_length = _mean_length(scores[known[0]] / scores[f"{known[0]} {_FILLER}"], shape)
-    norm = shape.k1 * (1 - shape.b + shape.b / mean_length)
-    return {word: scores[word] * (1 + norm) / (shape.k1 + 1) for word in known}, mean_length
+    if weighed.mean_length is None:
+        known = next((probe for probe in probes if scores[probe] > 0), None)
+        if known is not None:
+            ratio = scores[known] / scores[f"{known} {_FILLER}"]
+            weighed.mean_length = _mean_length(ratio, shape)
+    # Without a mean length no word is known, and all weigh nothing.
+    norm = shape.k1 * (1 - shape.b + shape.b / (weighed.mean_length or 1.0))
+    weighed.weights |= {
+        word: max(0.0, scores[word]) * (1 + norm) / (shape.k1 + 1) for word in probes
+    }
 
 
 def _mean_length(ratio: float, shape: Bm25Shape) -> float:
@@ -280,13 +311,23 @@ def best_of_private(
     corpus: VisibleCorpus,
     limit: int,
     remember: Remember = _anew,
+    weighed: WordWeights | None = None,
 ) -> list[Scored]:
     """The best of a user's own private chunks by BM25, with the weights of `corpus`."""
     if not words or not enabled.chunk_count:
         return []
     if enabled.chunk_count <= _MOST_KEPT:
-        return _score_all(session, words, enabled, shape, limit, remember=remember, corpus=corpus)
-    weights, mean_length = _weigh(session, words, shape, corpus)
+        return _score_all(
+            session,
+            words,
+            enabled,
+            shape,
+            limit,
+            remember=remember,
+            corpus=corpus,
+            weighed=weighed,
+        )
+    weights, mean_length = _weigh(session, words, shape, corpus, weighed)
     binds = {"ids": enabled.ids, "query": tsquery_or(words), "limit": limit * _OFFERED}
     rows = fetch(session, _MATCHING[_key(enabled)], binds, tuple_row)
     return _best_of_postings(TermPostings.of(rows), weights, mean_length, shape, limit)

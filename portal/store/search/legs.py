@@ -46,7 +46,7 @@ from portal.store.search.statement import (
     leg_statement,
     statement,
 )
-from portal.store.search.term_postings import Bm25Shape, TermPostings
+from portal.store.search.term_postings import Bm25Shape, TermPostings, WordWeights
 from portal.store.search.tuning import Planner, Statements, under
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.store.session import is_connection_lost
@@ -408,6 +408,7 @@ class PassageSearch:
             remember=self._remember(self._scope),
             corpus=self._corpus,
             private=self._private_candidates,
+            weighed=self._weighed(),
         )
         return keyword_candidates.as_arrays(found)
 
@@ -450,7 +451,15 @@ class PassageSearch:
             corpus=self._corpus,
             limit=self.limits.leg_limit,
             remember=self._remember(own),
+            weighed=self._weighed(),
         )
+
+    def _weighed(self) -> WordWeights | None:
+        """What the index of shared chunks said of words, while it has not changed."""
+        if self._corpus is None or self._corpus_version is None:
+            return None
+        version = self._versions.collection_id, self._versions.documents, self._corpus_version
+        return self._enabled_sets.shared_weights.get(version)
 
     def _with_private(
         self, found: Mapping[str, str], private: Sequence[Scored]

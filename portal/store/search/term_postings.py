@@ -7,7 +7,7 @@ fetched and counted once; after that the BM25 scores of a question are a few add
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 _CACHE_BYTES = 32 * 1024 * 1024
 _BYTES_A_TERM = 120  # Its text, and its place in the dictionary.
 _BYTES_A_CHUNK = 200
+_MAX_WORDS = 20_000
 
 _EXACT_LENGTHS = 24
 _LENGTH_BITS = 4
@@ -132,6 +133,31 @@ def indexed_length(count: int) -> int:
     over = count - _EXACT_LENGTHS
     shift = max(0, over.bit_length() - _LENGTH_BITS)
     return _EXACT_LENGTHS + (over >> shift << shift)
+
+
+@dataclass(slots=True)
+class WordWeights:
+    """What words weigh in one state of an index, as far as that was asked: 0 for those that it has
+    not. `mean_length` of its chunks is in terms."""
+
+    weights: dict[str, float] = field(default_factory=dict)
+    mean_length: float | None = None
+
+
+class KeptWeights:
+    """A process's memory of the weights of an index's current state. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Hashable, WordWeights] | None = None
+
+    def get(self, version: Hashable) -> WordWeights:
+        """The weights of this version, to be read and added to."""
+        kept = self._kept
+        if kept is not None and kept[0] == version and len(kept[1].weights) < _MAX_WORDS:
+            return kept[1]
+        made = WordWeights()
+        self._kept = version, made
+        return made
 
 
 class KeptPostings:

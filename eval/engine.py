@@ -113,7 +113,7 @@ def scratch_engine(
                 for _ in setup.prepare_database(services):
                     pass
                 person = accounts.create_user(
-                    services, name="evaluation", password=secrets.token_urlsafe(24), is_admin=True
+                    services, name="evaluation", password=secrets.token_urlsafe(24), is_admin=False
                 )
                 yield Engine(services, person)
             finally:

@@ -34,21 +34,23 @@ from portal.domain import locks
 
 @dataclass(frozen=True)
 class Bm25Index:
-    """A BM25 index over the column `terms` of a table, and the order of its rows, newest first."""
+    """A BM25 index over the column `terms` of a table, and the order of its rows, newest first.
+    Besides a share of them it may count `count_slack` rows too few or too many."""
 
     name: str
     table: str
     newest_first: str
+    count_slack: int
 
 
-ALL_CHUNKS = Bm25Index("ix_document_chunks_bm25", "document_chunks", "created_at DESC, id")
-SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC")
+ALL_CHUNKS = Bm25Index("ix_document_chunks_bm25", "document_chunks", "created_at DESC, id", 20)
+# Whatever is trashed or made private leaves it, and is counted until it is rebuilt.
+SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC", 0)
 INDEXES = (ALL_CHUNKS, SHARED_CHUNKS)
 STATE_TABLE = "bm25_index_state"
 
 # What the index may lag behind the table by while others write.
 _COUNT_TOLERANCE = 0.05
-_COUNT_SLACK = 20
 
 State = Literal["absent", "ready", "rebuilding", "stale"]
 _WORST_FIRST: tuple[State, ...] = ("absent", "stale", "rebuilding", "ready")
@@ -76,6 +78,7 @@ class Probe:
     row_count: int
     all_rows: int
     counted: int | None
+    slack: int
 
     @property
     def is_exact(self) -> bool:
@@ -89,8 +92,8 @@ class Probe:
         if self.counted is None or self.all_rows == 0:
             return True
         # Too few: forgotten by a restart. Too many: deleted or rolled back, which it never forgets.
-        least = self.row_count * (1 - _COUNT_TOLERANCE) - _COUNT_SLACK
-        most = self.all_rows * (1 + _COUNT_TOLERANCE) + _COUNT_SLACK
+        least = self.row_count * (1 - _COUNT_TOLERANCE) - self.slack
+        most = self.all_rows * (1 + _COUNT_TOLERANCE) + self.slack
         return least <= self.counted <= most
 
 
@@ -209,7 +212,7 @@ def probe(connection: Connection, index: Bm25Index = ALL_CHUNKS) -> Probe:
             ),
             {"term": term, "same_term": term},
         ).scalar_one()
-    return Probe(term, matches, rows, all_rows, _counted(connection, index))
+    return Probe(term, matches, rows, all_rows, _counted(connection, index), index.count_slack)
 
 
 def read_state(connection: Connection) -> Bm25State:

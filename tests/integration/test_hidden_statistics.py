@@ -189,10 +189,11 @@ def compare(world: World, pairs: list[tuple[str, str]]) -> dict[tuple[str, str],
         by_title = {hit["title"]: hit for hit in found["results"]}
         places = [hit["title"] for hit in found["results"]]
         for guess, other in pairs:
-            mine, random_one = by_title[guess], by_title[other]
+            mine, random_one = (by_title.get(title, {}) for title in (guess, other))
             for field in ("score", "text_score", "confidence"):
-                seen[guess, f"{mode} {field}"] = mine[field] - random_one[field]
-            seen[guess, f"{mode} order"] = places.index(other) - places.index(guess)
+                seen[guess, f"{mode} {field}"] = mine.get(field, 0) - random_one.get(field, 0)
+            order = [title for title in places if title in {guess, other}]
+            seen[guess, f"{mode} order"] = order.index(other) if other in order else len(order)
             seen[guess, f"{mode} total"] = found["total_count"]
             seen[guess, f"{mode} suggestion"] = hash(str(found["correction"]))
             if found["explanation"]:

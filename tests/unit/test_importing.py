@@ -43,7 +43,7 @@ def test_tally_counts_each_file_once_whatever_becomes_of_it() -> None:
     shared = ImportedFile(
         Path("s.txt"), Outcome.PRESENT, uuid4(), is_ready=True, seen_by=Visibility.SHARED
     )
-    assert tally.take(shared) == "s.txt: is there already, and everyone here sees it"
+    assert tally.take(shared) == "s.txt: already exists, visible to everyone"
     assert (tally.taken, tally.read, tally.to_read) == (6, 0, 4)
     said = tally.follow(dict([progress(ids[0], READY, 5), progress(ids[1], PROCESSING, 2)]))
     # The third was thrown away meanwhile.

@@ -19,7 +19,14 @@ from portal.api.documents import (
     selection,
 )
 from portal.api.operations import audit, ops
-from portal.api.people import auth, oidc_logout, personal_tokens, second_factors, sessions
+from portal.api.people import (
+    auth,
+    oidc_logout,
+    personal_tokens,
+    second_factors,
+    sessions,
+    users,
+)
 from portal.api.search import chunk_search, semantic
 from portal.http import context
 
@@ -30,6 +37,7 @@ BLUEPRINTS = (
     second_factors.blueprint,
     second_factors.admin_blueprint,
     oidc_logout.blueprint,
+    users.blueprint,
     knowledge.blueprint,
     revisions.blueprint,
     jobs.blueprint,

@@ -174,6 +174,28 @@ class Invitation:
 
 
 @dataclass(frozen=True, slots=True)
+class PasswordReset:
+    """A link by which a user sets a new password; `secret` is known only when it is made."""
+
+    secret: str = field(repr=False)
+    name: str
+    expires_at: datetime
+
+
+class DocumentFate(StrEnum):
+    """What becomes of the documents of an account that is deleted."""
+
+    TRANSFER = "transfer"
+    """They go to another user."""
+    KEEP_SHARED = "keep_shared"
+    """Shared ones go to an administrator, private ones are erased."""
+    TRASH = "trash"
+    """They go into the trash, under an administrator."""
+    PURGE = "purge"
+    """They are erased."""
+
+
+@dataclass(frozen=True, slots=True)
 class AccountSummary:
     id: UUID
     name: str

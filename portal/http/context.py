@@ -299,6 +299,12 @@ def _require_scope(scope: Scope) -> None:
         raise InsufficientScope(scope=scope.value)
 
 
+def _path_without_secret() -> str:
+    """Return the path without the secret of an invitation or a password link."""
+    secret = (request.view_args or {}).get("token")
+    return request.path.replace(str(secret), "…") if secret else request.path
+
+
 def _finish_request(response: Response) -> Response:
     """Show the id, and log what was asked: the path alone, for the query string holds words."""
     response.headers.setdefault("X-Request-ID", request_id())
@@ -306,7 +312,7 @@ def _finish_request(response: Response) -> Response:
     (log.info if is_news else log.debug)(
         "request",
         method=request.method,
-        path=request.path,
+        path=_path_without_secret(),
         status=response.status_code,
         duration_ms=round((time.perf_counter() - g.get("started_at", 0.0)) * 1000, 1),
     )

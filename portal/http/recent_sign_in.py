@@ -83,6 +83,14 @@ def check_recent_sign_in() -> None:
         raise ReauthenticationRequired(is_wrong=True) from error
 
 
+def require_recent() -> None:
+    """Do the same from within a view, for requests that bring no password. Raises
+    ReauthenticationRequired."""
+    signed_in = context.signed_in()
+    if signed_in is not None and not is_recent(signed_in):
+        raise ReauthenticationRequired
+
+
 def confirm_password(password: str) -> None:
     """Check the password of the user who is signed in, and note that they proved who they are.
     Raises WrongCredentials, NeedsSession."""

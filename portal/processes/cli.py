@@ -189,6 +189,12 @@ def migrate(ctx: click.Context, revision: str, check: bool) -> None:
         _show_administrator(accounts.ensure_first_administrator(services))
 
 
+def _read_password(*, from_stdin: bool) -> str:
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+
+
 @main.group()
 def user() -> None:
     """Accounts."""
@@ -203,11 +209,7 @@ def create_user(ctx: click.Context, name: str, admin: bool, password_stdin: bool
     """Make an account."""
     from portal.services.people import accounts
 
-    password = (
-        sys.stdin.readline().rstrip("\r\n")
-        if password_stdin
-        else click.prompt("Password", hide_input=True, confirmation_prompt=True)
-    )
+    password = _read_password(from_stdin=password_stdin)
     person = accounts.create_user(_services(ctx), name=name, password=password, is_admin=admin)
     click.echo(f"created {person.name}")
 
@@ -232,6 +234,58 @@ def show_second_factors(ctx: click.Context, name: str, remove: bool) -> None:
     click.echo(f"authenticator app: {'yes' if found.totp else 'no'}")
     click.echo(f"passkeys: {', '.join(one.name for one in found.passkeys) or 'none'}")
     click.echo(f"recovery codes left: {found.recovery_codes_left}")
+
+
+@user.command("password")
+@click.argument("name")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.pass_context
+def set_user_password(ctx: click.Context, name: str, password_stdin: bool) -> None:
+    """Set a user's password. All their sessions and tokens end."""
+    from portal.services.people import accounts, administration
+
+    services = _services(ctx)
+    accounts.find_person(services, name)  # Before a password is typed for nobody.
+    password = _read_password(from_stdin=password_stdin)
+    administration.set_password(services, name, password)
+    click.echo(f"set the password of {name}; all their sessions and tokens have ended")
+
+
+@user.command("role")
+@click.argument("name")
+@click.argument("role", type=click.Choice(["admin", "user"]))
+@click.pass_context
+def set_user_role(ctx: click.Context, name: str, role: str) -> None:
+    """Make a user an administrator, or an ordinary user."""
+    from portal.services.people import administration
+
+    administration.set_role_by_name(_services(ctx), name, is_admin=role == "admin")
+    click.echo(f"{name} is now {'an administrator' if role == 'admin' else 'an ordinary user'}")
+
+
+@user.command("delete")
+@click.argument("name")
+@click.option(
+    "--documents",
+    type=click.Choice(["transfer", "keep-shared", "trash", "purge"]),
+    required=True,
+    help="transfer: all go to the user of --to. keep-shared: shared ones go to an administrator, "
+    "private ones are erased. trash: all go into the trash. purge: all are erased.",
+)
+@click.option("--to", "heir", default="", help="Who gets the documents that are transferred.")
+@click.confirmation_option("--yes", prompt="Delete the account? This cannot be undone.")
+@click.pass_context
+def delete_user(ctx: click.Context, name: str, documents: str, heir: str) -> None:
+    """Delete an account with its conversations and tokens."""
+    from portal.domain.people import DocumentFate
+    from portal.services.operations import account_deletion
+
+    fate = DocumentFate(documents.replace("-", "_"))
+    if bool(heir) != (fate is DocumentFate.TRANSFER):
+        raise click.UsageError("--to goes with --documents transfer, and is needed there")
+    services = _services(ctx)
+    account_deletion.delete_account_by_name(services, name, documents=fate, heir_name=heir)
+    click.echo(f"deleted {name}")
 
 
 @user.command("link")

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
-from portal.errors import DatabaseUnavailable, StorageFull
+from portal.errors import DatabaseUnavailable, InvalidToken, StorageFull
 from portal.observability import metrics
 from portal.store.probing import Prober
 from portal.store.vector_parameters import send_vectors
@@ -31,6 +31,9 @@ _DISK_FULL = "53100"
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 _NO_RESOURCES = "53"
 _QUERY_CANCELED = "57014"
+_FOREIGN_KEY_VIOLATION = "23503"
+# Columns that refer to `users`, as constraints are named after them.
+_USER_COLUMNS = ("_user_id", "_owner_id", "_uploaded_by", "_created_by", "_updated_by")
 # What others did at the same time was in the way: a deadlock, a conflict, a lock that did not come.
 _ROLLED_BACK = "40"
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -170,11 +173,19 @@ def _portal_errors() -> Iterator[None]:
         state = getattr(cause, "sqlstate", None) or ""
         if state == _DISK_FULL or _is_out_of_room(cause):
             raise StorageFull from error
+        if state == _FOREIGN_KEY_VIOLATION and _names_user(cause):
+            # The account was deleted after the request was let in.
+            raise InvalidToken from error
         if not isinstance(error, (OperationalError, psycopg.OperationalError)):
             raise
         if _passes(state) or is_connection_lost(error):
             raise DatabaseUnavailable from error
         raise
+
+
+def _names_user(cause: BaseException | None) -> bool:
+    constraint = cause.diag.constraint_name if isinstance(cause, psycopg.Error) else None
+    return bool(constraint) and str(constraint).endswith(_USER_COLUMNS)
 
 
 def _passes(state: str) -> bool:

@@ -37,6 +37,7 @@ from portal.web.people import (
     second_step,
     sessions,
     sign_in,
+    users,
 )
 from portal.web.search import pages
 
@@ -65,6 +66,7 @@ BLUEPRINTS = (
     sessions.blueprint,
     second_factors.blueprint,
     admin.blueprint,
+    users.blueprint,
     job_pages.blueprint,
     model_pages.blueprint,
     search_settings.blueprint,

@@ -94,6 +94,8 @@ ROWS: dict[str, Row] = {
     "sign_in.confirm_sign_out": Row(ALL, 303),  # also with a session that has expired
     "sign_in.sign_out": Row(ALL, 303),
     "sign_in.show_invitation": Row(ALL, 404),  # the link is the proof; the row has a wrong one
+    "sign_in.show_password_reset": Row(ALL, 404),  # the same
+    "sign_in.reset_password": Row(ALL, 404, sends=form(password="x", password_again="x")),
     "sign_in.accept_invitation": Row(ALL, 404, sends=form(name="x", password=PASSWORD)),
     # Without a provider in the settings these are not there; tests/integration/oidc has one.
     "oidc.begin_sign_in": Row(ALL, 404),
@@ -112,6 +114,8 @@ ROWS: dict[str, Row] = {
     "account.change_password": Row(
         PEOPLE, 422, WRITE, form(current="wrong", new="x", new_again="y")
     ),
+    "account.confirm_delete": Row(PEOPLE, 200),
+    "account.delete": Row(PEOPLE, 422, WRITE, form(documents="trash", confirm_password="wrong")),
     "sessions.show": Row(PEOPLE, 200),
     "sessions.end": Row(OWN, 303, WRITE),
     "sessions.end_others": Row(PEOPLE, 303, WRITE),
@@ -267,6 +271,18 @@ ROWS: dict[str, Row] = {
     "admin.set_disabled": Row(ADMINS, 303, ADMIN, form(disabled="true")),
     "admin.remove_second_factors": Row(ADMINS, 303, ADMIN),
     "second_factors_admin_api.remove_all": Row(ADMINS, 204, ADMIN),
+    "admin_users.show": Row(ADMINS, 200, ADMIN),
+    "admin_users.set_role": Row(ADMINS, 303, ADMIN, form(role="user")),
+    "admin_users.reset_password": Row(ADMINS, 200, ADMIN),
+    "admin_users.end_sessions": Row(ADMINS, 303, ADMIN),
+    "admin_users.confirm_delete": Row(ADMINS, 200, ADMIN),
+    "admin_users.delete": Row(ADMINS, 303, ADMIN, form(documents="trash")),
+    "users_api.list_users": Row(ADMINS, 200, ADMIN),
+    "users_api.change_user": Row(ADMINS, 200, ADMIN, json(is_admin=False)),
+    "users_api.reset_password": Row(ADMINS, 201, ADMIN),
+    "users_api.end_sessions": Row(ADMINS, 204, ADMIN),
+    "users_api.delete_user": Row(ADMINS, 204, ADMIN, query(documents="trash")),
+    "users_api.delete_own": Row(PEOPLE, 422, WRITE, json(documents="transfer", password=PASSWORD)),
     "admin_jobs.show": Row(ADMINS, 200, ADMIN),
     "admin_jobs.cancel": Row(ADMINS, 303, ADMIN),
     "admin_jobs.retry": Row(ADMINS, 303, ADMIN),
@@ -604,7 +620,9 @@ LEADS_TO_CHANGES = {"documents.confirm_delete"}
 # What makes and revokes tokens takes none that was made so.
 NEEDS_SESSION = {
     "account.change_password",
+    "account.delete",
     "auth_api.confirm",
+    "users_api.delete_own",
     "sessions.end",
     "sessions.end_others",
     "sessions_api.end_session",

@@ -266,35 +266,55 @@ def list_accounts(services: Services, person: Person) -> tuple[AccountSummary, .
     """All accounts by name. Administrators only."""
     require_admin(person)
     with services.database.begin() as session:
-        return tuple(
-            AccountSummary(
-                id=row.id,
-                name=row.name,
-                is_admin=row.is_admin,
-                created_at=row.created_at,
-                disabled_at=row.disabled_at,
-                last_seen_at=row.last_seen_at,
-            )
-            for row in account_store.list_users(session)
-        )
+        return tuple(_summary(row) for row in account_store.list_users(session))
+
+
+def get_summary(services: Services, person: Person, user_id: UUID) -> AccountSummary:
+    """Return one account. Users read their own, administrators all. Raises NotFound."""
+    if user_id != person.id:
+        require_admin(person)
+    with services.database.begin() as session:
+        row = account_store.get_user(session, user_id)
+        if row is None:
+            raise NotFound
+        return _summary(row)
+
+
+def _summary(row: UserRow) -> AccountSummary:
+    return AccountSummary(
+        id=row.id,
+        name=row.name,
+        is_admin=row.is_admin,
+        created_at=row.created_at,
+        disabled_at=row.disabled_at,
+        last_seen_at=row.last_seen_at,
+    )
 
 
 def set_disabled(services: Services, person: Person, user_id: UUID, *, disabled: bool) -> None:
-    """Close or reopen an account; closing ends its tokens. The last administrator stays."""
+    """Disable or enable an account. Administrators only. Raises NotFound, and Conflict for the last
+    administrator."""
     require_admin(person)
     with services.database.begin() as session:
         row = account_store.get_user(session, user_id)
         if row is None:
             raise NotFound
-        if disabled:
-            _refuse_last_admin(session, row)
-            token_store.revoke_all(session, user_id)
-        row.disabled_at = datetime.now(UTC) if disabled else None
-        event = AuditEvent.USER_DISABLED if disabled else AuditEvent.USER_ENABLED
-        audit.record(session, event, actor=person, subject=audit.user(row))
+        disable(session, row, person, disabled=disabled)
 
 
-def _refuse_last_admin(session: Session, row: UserRow) -> None:
+def disable(session: Session, row: UserRow, actor: Person, *, disabled: bool) -> None:
+    """Disable an account, which ends its tokens, or enable it. Raises Conflict."""
+    if disabled:
+        refuse_last_admin(session, row)
+        token_store.revoke_all(session, row.id)
+    row.disabled_at = datetime.now(UTC) if disabled else None
+    event = AuditEvent.USER_DISABLED if disabled else AuditEvent.USER_ENABLED
+    audit.record(session, event, actor=actor, subject=audit.user(row))
+
+
+def refuse_last_admin(session: Session, row: UserRow) -> None:
+    """Keep one administrator who can sign in. Of two requests that would each take one of the last
+    two away, the second is refused. Raises Conflict."""
     is_active_admin = row.is_admin and row.disabled_at is None
     if is_active_admin and account_store.count_active_admins(session) <= 1:
         raise Conflict(reason="this is the last administrator")

@@ -178,6 +178,15 @@ def list_sessions(services: Services, signed_in: SignedIn) -> tuple[SessionSumma
         return tuple(_summary(row, current) for row in rows)
 
 
+def list_sessions_of(
+    services: Services, person: Person, user_id: UUID
+) -> tuple[SessionSummary, ...]:
+    """List the live sessions of another user. Administrators only."""
+    require_admin(person)
+    with services.database.read() as session:
+        return tuple(_summary(row, None) for row in session_store.list_sessions(session, user_id))
+
+
 def _summary(row: SessionRow, current: UUID | None) -> SessionSummary:
     return SessionSummary(
         id=row.id,

@@ -49,6 +49,19 @@ class InvitationRow(Base):
     used_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
 
 
+class PasswordResetRow(Base):
+    """A link by which a user sets a new password, once."""
+
+    __tablename__ = "password_resets"
+
+    user_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    secret_sha256: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime]
+
+
 class TokenRow(Base):
     """One JWT; its id is the claim `jti`. A token without a live row is refused."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -46,6 +46,28 @@ def lock_user(session: Session, user_id: UUID) -> UserRow | None:
     )
 
 
+def lock_for_deletion(session: Session, user_id: UUID) -> UserRow | None:
+    """Read a user and hold off all that refers to the row until the transaction ends. All
+    administrators are locked first, in one order, so that two deletions do not block each other."""
+    count_active_admins(session)
+    return session.get(UserRow, user_id, with_for_update=True, populate_existing=True)
+
+
+def first_active_admin(session: Session, *, other_than: UUID) -> UserRow | None:
+    """Return the longest-standing administrator who can sign in."""
+    return session.scalar(
+        select(UserRow)
+        .where(UserRow.is_admin, UserRow.disabled_at.is_(None), UserRow.id != other_than)
+        .order_by(UserRow.created_at, UserRow.id)
+        .limit(1)
+    )
+
+
+def delete_user(session: Session, user_id: UUID) -> None:
+    """Delete an account with everything that is its own: tokens, conversations, settings."""
+    session.execute(delete(UserRow).where(UserRow.id == user_id))
+
+
 def list_users(session: Session) -> list[UserRow]:
     return list(session.scalars(select(UserRow).order_by(func.lower(UserRow.name), UserRow.id)))
 
@@ -57,7 +79,10 @@ def has_users(session: Session) -> bool:
 def count_active_admins(session: Session) -> int:
     """Administrators who can sign in. Locks their rows, so that two cannot leave at once."""
     rows = session.scalars(
-        select(UserRow.id).where(UserRow.is_admin, UserRow.disabled_at.is_(None)).with_for_update()
+        select(UserRow.id)
+        .where(UserRow.is_admin, UserRow.disabled_at.is_(None))
+        .order_by(UserRow.id)
+        .with_for_update()
     )
     return len(rows.all())
 

@@ -6,23 +6,33 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import redirect, render_template, request, session, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal.domain.people import SCOPES, Scope, SignInMethod
-from portal.errors import N_, InvalidInput, PortalError, TooManyTokens, WrongCredentials
-from portal.http import context
+from portal.domain.people import SCOPES, DocumentFate, Scope, SignInMethod
+from portal.errors import (
+    N_,
+    Conflict,
+    InvalidInput,
+    PortalError,
+    TooManyTokens,
+    WrongCredentials,
+)
+from portal.http import context, cookies, recent_sign_in
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import (
+    PASSWORD_FIELD,
     confirms_password,
     counting_failure,
     require_recent_sign_in,
 )
 from portal.services.documents import library, quotas
+from portal.services.operations import account_deletion
 from portal.services.people import accounts, oidc_accounts, second_factors, sessions
 from portal.web.layout import remember
 from portal.web.people.sign_in import PasswordsDiffer, go_on, provider_label
+from portal.web.people.users import FATE_WORDS, read_fate
 
 DAY_S = 24 * 3600
 TOKEN_DAYS = (7, 30, 90, 365)
@@ -111,6 +121,49 @@ def revoke_token(token_id: UUID) -> Answer:
     sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
     remember(gettext("Token revoked."), kind="success")
     return redirect(url_for("account.show") + "#tokens", code=303)
+
+
+@blueprint.get("/delete")
+def confirm_delete() -> Answer:
+    return _deletion_page()
+
+
+@blueprint.post("/delete")
+@confirms_password
+def delete() -> Answer:
+    services, person = context.services(), context.session_person()
+    try:
+        # Asked for however recent the sign-in is: this cannot be undone.
+        if accounts.has_password(services, person):
+            recent_sign_in.confirm_password(request.form.get(PASSWORD_FIELD, ""))
+        else:
+            recent_sign_in.require_recent()
+        account_deletion.delete_account(services, person, person.id, documents=read_fate())
+    except (Conflict, InvalidInput, WrongCredentials) as error:
+        return _deletion_page(error=error_message(error)), _form_status(error)
+    session.clear()
+    remember(gettext("Your account is deleted."), kind="success")
+    response = redirect(url_for("sign_in.show"), code=303)
+    cookies.delete_cookie(response, cookies.SESSION)
+    return response
+
+
+def _deletion_page(*, error: str | None = None) -> str:
+    services, person = context.services(), context.person()
+    return render_template(
+        "pages/delete_account.html",
+        account=accounts.get_summary(services, person, person.id),
+        action=url_for("account.delete"),
+        back=url_for("account.show"),
+        fates={
+            fate: words for fate, words in FATE_WORDS.items() if fate is not DocumentFate.TRANSFER
+        },
+        chosen=request.form.get("documents"),
+        heirs=[],
+        heir="",
+        asks_password=accounts.has_password(services, person),
+        error=error,
+    )
 
 
 def _page(**more: Any) -> str:

@@ -202,7 +202,7 @@ def new_device_words(item: Notification) -> str:
     """Say which device signed in, and from where."""
     device = device_words(Device(item.details.get("program"), item.details.get("platform")))
     words = gettext(
-        "New sign-in to your account: %(device)s, %(address)s. If this wasn’t you, end the session "
+        "New sign-in to your account: %(device)s, %(address)s. If this wasn't you, end the session "
         "and change your password.",
         device=device,
         address=item.details.get("address") or gettext("unknown address"),

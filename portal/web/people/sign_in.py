@@ -25,6 +25,7 @@ from portal.http.hosts import external_url
 from portal.http.messages import error_message
 from portal.services.people import (
     accounts,
+    administration,
     invitations,
     oidc_sign_ins,
     pending_sign_ins,
@@ -121,6 +122,32 @@ def accept_invitation(token: str) -> Answer:
     welcome = gettext("Welcome, %(name)s. Your account is ready.", name=given.name)
     remember(welcome, kind="success")
     return _enter(given, None)
+
+
+@blueprint.get("/reset/<token>")
+@context.public
+def show_password_reset(token: str) -> Answer:
+    return _reset_page(token)
+
+
+@blueprint.post("/reset/<token>")
+@context.public
+@limits.limited("sign_in")
+def reset_password(token: str) -> Answer:
+    password = request.form.get("password", "")
+    try:
+        if password != request.form.get("password_again", ""):
+            raise PasswordsDiffer
+        administration.finish_password_reset(context.services(), token, password=password)
+    except InvalidInput as error:
+        return _reset_page(token, error=error_message(error)), error.status
+    remember(gettext("Your password is set. Sign in with it."), kind="success")
+    return redirect(url_for("sign_in.show"), code=303)
+
+
+def _reset_page(token: str, *, error: str | None = None) -> str:
+    name = administration.find_password_reset(context.services(), token)
+    return render_template("pages/password_reset.html", name=name, token=token, error=error)
 
 
 def start_session(

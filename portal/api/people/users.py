@@ -1,0 +1,165 @@
+"""Accounts as JSON: administration, and deleting one's own."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import url_for
+from pydantic import Field
+
+from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
+from portal.domain.people import AccountSummary, DocumentFate
+from portal.http import context, recent_sign_in
+from portal.http.hosts import external_url
+from portal.http.recent_sign_in import confirms_password, require_recent_sign_in
+from portal.services.operations import account_deletion
+from portal.services.people import accounts, administration, sessions
+
+TAG = {"name": "Accounts", "description": "Users, their roles and passwords. For administrators."}
+
+blueprint = APIBlueprint("users_api", __name__, url_prefix="/api", tag=TAG)
+
+
+class UserModel(ResponseModel):
+    id: UUID
+    name: str = Field(examples=["ada"])
+    is_admin: bool
+    created_at: datetime
+    disabled_at: datetime | None = Field(description="null: enabled", examples=[None])
+    last_seen_at: datetime | None = Field(description="null: never signed in")
+
+
+class UserList(ResponseModel):
+    users: list[UserModel] = Field(description="by name")
+
+
+class UserChange(RequestModel):
+    is_admin: bool | None = Field(None, description="unset: as it is")
+    disabled: bool | None = Field(None, description="unset: as it is")
+
+
+class PasswordResetModel(ResponseModel):
+    url: str = Field(description="sets a new password, once; in this answer only")
+    expires_at: datetime
+
+
+class UserDeletion(RequestModel):
+    documents: Literal["transfer", "keep_shared", "trash", "purge"] = Field(
+        description="`transfer`: all go to the user `to`. `keep_shared`: shared ones go to an "
+        "administrator, private ones are erased. `trash`: all go into the trash, under an "
+        "administrator. `purge`: all are erased",
+        examples=["keep_shared"],
+    )
+    to: CleanText | None = Field(
+        None, max_length=100, description="a name, with `transfer`", examples=[None]
+    )
+
+
+class OwnDeletion(RequestModel):
+    documents: DocumentFate = Field(
+        description="as for administrators, without `transfer`", examples=[DocumentFate.TRASH]
+    )
+    password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
+
+
+def _model(account: AccountSummary) -> UserModel:
+    return UserModel(**{name: getattr(account, name) for name in UserModel.model_fields})
+
+
+@blueprint.get("/users")
+@blueprint.output(UserList)
+@blueprint.doc(summary="List accounts", responses=error_responses(403))
+@context.for_administrators
+def list_users() -> UserList:
+    listed = accounts.list_accounts(context.services(), context.person())
+    return UserList(users=[_model(account) for account in listed])
+
+
+@blueprint.patch("/users/<uuid:user_id>")
+@blueprint.input(UserChange, location="json")
+@blueprint.output(UserModel)
+@blueprint.doc(
+    summary="Change an account",
+    description="The last administrator stays one: 409.",
+    responses=error_responses(403, 404, 409),
+)
+@context.for_administrators
+@require_recent_sign_in
+def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
+    services, person = context.services(), context.person()
+    administration.change_account(
+        services, person, user_id, is_admin=json_data.is_admin, disabled=json_data.disabled
+    )
+    return _model(accounts.get_summary(services, person, user_id))
+
+
+@blueprint.post("/users/<uuid:user_id>/password-reset")
+@blueprint.output(PasswordResetModel, status_code=201)
+@blueprint.doc(
+    summary="Reset a password",
+    description="The current password stops working, and all sessions and tokens end at once. The "
+    "link is good for 24 hours.",
+    responses=error_responses(403, 404, 409),
+)
+@context.for_administrators
+@require_recent_sign_in
+def reset_password(user_id: UUID) -> PasswordResetModel:
+    reset = administration.begin_password_reset(context.services(), context.person(), user_id)
+    url = external_url(url_for("sign_in.show_password_reset", token=reset.secret))
+    return PasswordResetModel(url=url, expires_at=reset.expires_at)
+
+
+@blueprint.delete("/users/<uuid:user_id>/sessions")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="End all sessions of a user",
+    description="At once, in every process. Personal access tokens stay.",
+    responses=error_responses(403, 404),
+)
+@context.for_administrators
+@require_recent_sign_in
+def end_sessions(user_id: UUID) -> str:
+    sessions.end_sessions_of(context.services(), context.person(), user_id)
+    return ""
+
+
+@blueprint.delete("/users/<uuid:user_id>")
+@blueprint.input(UserDeletion, location="query")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Delete an account",
+    description="With its conversations, tokens and settings, all or nothing.",
+    responses=error_responses(403, 404, 409),
+)
+@context.for_administrators
+@require_recent_sign_in
+def delete_user(user_id: UUID, query_data: UserDeletion) -> str:
+    account_deletion.delete_account(
+        context.services(),
+        context.person(),
+        user_id,
+        documents=DocumentFate(query_data.documents),
+        heir_name=query_data.to or "",
+    )
+    return ""
+
+
+@blueprint.post("/account/delete")
+@blueprint.input(OwnDeletion, location="json")
+@blueprint.output({}, status_code=204)
+@blueprint.doc(
+    summary="Delete one's own account",
+    description="Needs a token from signing in, and the password.",
+    responses=error_responses(401, 403, 409),
+)
+@confirms_password
+def delete_own(json_data: OwnDeletion) -> str:
+    person = context.session_person()
+    recent_sign_in.confirm_password(json_data.password)
+    account_deletion.delete_account(
+        context.services(), person, person.id, documents=json_data.documents
+    )
+    return ""

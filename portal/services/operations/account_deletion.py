@@ -1,0 +1,120 @@
+"""Deleting an account, with the choice what becomes of its documents."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from portal.domain.documents import Visibility
+from portal.domain.people import DocumentFate, Person, require_admin
+from portal.errors import InvalidInput, NoSuchAccount, NotFound
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent
+from portal.services.documents.library import erase
+from portal.services.people.accounts import normalise_name, refuse_last_admin
+from portal.store.documents import ownership
+from portal.store.documents import rows as document_store
+from portal.store.models import UserRow
+from portal.store.people import accounts as account_store
+from portal.store.session import Session
+
+
+def delete_account(
+    services: Services,
+    actor: Person,
+    user_id: UUID,
+    *,
+    documents: DocumentFate,
+    heir_name: str = "",
+) -> None:
+    """Delete an account with its conversations, tokens and settings, all or nothing.
+
+    Administrators delete any account, everybody else their own. `heir_name` is whom documents are
+    transferred to. Raises NotFound, InvalidInput, NoSuchAccount, and Conflict for the last
+    administrator.
+    """
+    if user_id != actor.id:
+        require_admin(actor)
+    elif documents is DocumentFate.TRANSFER:
+        # Nobody is to be given documents that they did not ask for, except by an administrator.
+        raise InvalidInput(reason="an administrator transfers documents to another user")
+    with services.database.begin() as session:
+        _delete(session, account_store.lock_for_deletion(session, user_id), actor, documents,
+                heir_name)  # fmt: skip
+
+
+def delete_account_by_name(
+    services: Services, name: str, *, documents: DocumentFate, heir_name: str = ""
+) -> None:
+    """Do the same for the operator. Raises NoSuchAccount, InvalidInput, Conflict."""
+    with services.database.begin() as session:
+        found = account_store.find_user_by_name(session, normalise_name(name))
+        row = account_store.lock_for_deletion(session, found.id) if found else None
+        if row is None:
+            raise NoSuchAccount(name=name)
+        _delete(session, row, None, documents, heir_name)
+
+
+def _delete(
+    session: Session,
+    row: UserRow | None,
+    actor: Person | None,
+    documents: DocumentFate,
+    heir_name: str,
+) -> None:
+    if row is None:
+        raise NotFound
+    # With the row locked, uploads of this user wait: they reference it. Those that came first
+    # are among the documents below, those that come later find no account.
+    refuse_last_admin(session, row)
+    heir = _find_heir(session, row, actor, documents, heir_name)
+    counts = {"transferred": 0, "trashed": 0, "purged": 0}
+    for document in ownership.lock_documents_of(session, row.id):
+        is_private = document.visibility == Visibility.PRIVATE
+        is_purged = documents is DocumentFate.PURGE or (
+            documents is DocumentFate.KEEP_SHARED and is_private
+        )
+        if is_purged:
+            if document.deleted_at is None:
+                document_store.set_deleted(session, document.id, deleted=True)
+            erase(session, document.id, actor=actor)
+            counts["purged"] += 1
+            continue
+        if documents is DocumentFate.TRASH and document.deleted_at is None:
+            document_store.set_deleted(session, document.id, deleted=True)
+            counts["trashed"] += 1
+        if heir is not None:
+            ownership.transfer(session, document.id, owner_id=heir.id)
+            counts["transferred"] += 1
+    audit.record(
+        session,
+        AuditEvent.USER_DELETED,
+        actor=actor,
+        subject=audit.user(row),
+        details={"documents": documents.value, "heir": heir.name if heir else None, **counts},
+    )
+    account_store.delete_user(session, row.id)
+
+
+def _find_heir(
+    session: Session,
+    row: UserRow,
+    actor: Person | None,
+    documents: DocumentFate,
+    heir_name: str,
+) -> UserRow | None:
+    """Return who owns the documents that stay."""
+    if documents is DocumentFate.PURGE:
+        return None
+    if documents is DocumentFate.TRANSFER:
+        heir = account_store.find_user_by_name(session, normalise_name(heir_name))
+        if heir is None or heir.disabled_at is not None:
+            raise NoSuchAccount(name=heir_name)
+    elif actor is not None and actor.is_admin and actor.id != row.id:
+        heir = account_store.get_user(session, actor.id)
+    else:
+        heir = account_store.first_active_admin(session, other_than=row.id)
+    if heir is None or heir.id == row.id:
+        raise InvalidInput(reason="documents are transferred to another account")
+    # It must not be deleted at the same time.
+    account_store.lock_user(session, heir.id)
+    return heir

@@ -1,0 +1,145 @@
+"""Administration of one user: role, password, sessions, and deleting the account."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext, ngettext
+from werkzeug.wrappers import Response
+
+from portal.domain.people import DocumentFate
+from portal.errors import N_, Conflict, InvalidInput, NoSuchAccount
+from portal.http import context
+from portal.http.hosts import external_url
+from portal.http.messages import error_message
+from portal.http.recent_sign_in import require_recent_sign_in
+from portal.services.documents import quotas
+from portal.services.operations import account_deletion
+from portal.services.people import accounts, administration, sessions
+from portal.web.layout import remember
+
+FATE_WORDS = {
+    DocumentFate.TRANSFER: N_("Transfer all documents to another user"),
+    DocumentFate.KEEP_SHARED: N_("Keep shared documents, erase private ones"),
+    DocumentFate.TRASH: N_("Move all documents to the trash"),
+    DocumentFate.PURGE: N_("Erase all documents permanently"),
+}
+
+blueprint = APIBlueprint(
+    "admin_users", __name__, enable_openapi=False, url_prefix="/admin/users/<uuid:user_id>"
+)
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("")
+@context.for_administrators
+def show(user_id: UUID) -> Answer:
+    return _page(user_id)
+
+
+@blueprint.post("/role")
+@context.for_administrators
+@require_recent_sign_in
+def set_role(user_id: UUID) -> Answer:
+    is_admin = request.form.get("role") == "admin"
+    try:
+        administration.set_role(context.services(), context.person(), user_id, is_admin=is_admin)
+    except Conflict as error:
+        return _page(user_id, error=error_message(error)), error.status
+    remember(gettext("The role is changed."), kind="success")
+    if user_id == context.person().id and not is_admin:
+        return redirect(url_for("account.show"), code=303)
+    return _back(user_id)
+
+
+@blueprint.post("/password")
+@context.for_administrators
+@require_recent_sign_in
+def reset_password(user_id: UUID) -> Answer:
+    try:
+        reset = administration.begin_password_reset(context.services(), context.person(), user_id)
+    except Conflict as error:
+        return _page(user_id, error=error_message(error)), error.status
+    # The link is shown in this one response and never again, hence no redirect.
+    link = external_url(url_for("sign_in.show_password_reset", token=reset.secret))
+    return _page(user_id, reset=reset, reset_link=link)
+
+
+@blueprint.post("/sessions/end")
+@context.for_administrators
+@require_recent_sign_in
+def end_sessions(user_id: UUID) -> Answer:
+    ended = sessions.end_sessions_of(context.services(), context.person(), user_id)
+    words = ngettext("%(num)s session ended.", "%(num)s sessions ended.", ended)
+    remember(words, kind="success")
+    return _back(user_id)
+
+
+@blueprint.get("/delete")
+@context.for_administrators
+def confirm_delete(user_id: UUID) -> Answer:
+    return _deletion_page(user_id)
+
+
+@blueprint.post("/delete")
+@context.for_administrators
+@require_recent_sign_in
+def delete(user_id: UUID) -> Answer:
+    person = context.person()
+    heir_name = request.form.get("heir", "").strip()
+    try:
+        account_deletion.delete_account(
+            context.services(), person, user_id, documents=read_fate(), heir_name=heir_name
+        )
+    except (Conflict, InvalidInput, NoSuchAccount) as error:
+        page = _deletion_page(user_id, error=error_message(error), heir=heir_name)
+        return page, InvalidInput.status if isinstance(error, NoSuchAccount) else error.status
+    remember(gettext("The account is deleted."), kind="success")
+    return redirect(url_for("admin.show"), code=303)
+
+
+def read_fate() -> DocumentFate:
+    """Return what the form says about the documents. Raises InvalidInput."""
+    try:
+        return DocumentFate(request.form.get("documents", ""))
+    except ValueError as error:
+        raise InvalidInput(reason="choose what happens to the documents") from error
+
+
+def _back(user_id: UUID) -> Response:
+    return redirect(url_for("admin_users.show", user_id=user_id), code=303)
+
+
+def _page(user_id: UUID, **more: Any) -> str:
+    services, person = context.services(), context.person()
+    values = {
+        "account": accounts.get_summary(services, person, user_id),
+        "person": person,
+        "sessions": sessions.list_sessions_of(services, person, user_id),
+        "used_bytes": quotas.use_by_owner(services, person).get(user_id, 0),
+        "error": None,
+        "reset": None,
+        "reset_link": None,
+    }
+    return render_template("pages/admin_user.html", **(values | more))
+
+
+def _deletion_page(user_id: UUID, *, error: str | None = None, heir: str = "") -> str:
+    services, person = context.services(), context.person()
+    listed = accounts.list_accounts(services, person)
+    return render_template(
+        "pages/delete_account.html",
+        account=accounts.get_summary(services, person, user_id),
+        action=url_for("admin_users.delete", user_id=user_id),
+        back=url_for("admin_users.show", user_id=user_id),
+        fates=FATE_WORDS,
+        chosen=request.form.get("documents"),
+        heirs=[one.name for one in listed if one.id != user_id and not one.disabled_at],
+        heir=heir,
+        asks_password=False,
+        error=error,
+    )

@@ -420,6 +420,19 @@ class BrokenPdf(InvalidInput):
     )
 
 
+class InfectedFile(InvalidInput):
+    code = "infected_file"
+    message = N_("“%(name)s” was refused: the malware scanner found something in it. Nothing was "
+                 "stored. Check the computer it came from, or ask your "
+                 "administrator.")  # fmt: skip
+
+
+class EmptyPdf(InvalidInput):
+    code = "empty_pdf"
+    message = N_("“%(name)s” has no pages. Open it in the program it was made with, check that "
+                 "its pages show, and export it again.")  # fmt: skip
+
+
 class BrokenFile(InvalidInput):
     code = "broken_file"
     message = N_(
@@ -460,6 +473,20 @@ class ExtractionTooLarge(InvalidInput):
     message = N_(
         "“%(name)s” holds more %(what)s than the limit of %(limit)s. Split it into smaller files."
     )
+
+
+class UnpacksToTooMuch(ExtractionTooLarge):
+    code = "unpacks_to_too_much"
+    message = N_("Reading “%(name)s” takes more than the limit of %(limit_mb)s MB of memory: it "
+                 "unpacks to far more than its size. Split it into smaller files, or save it "
+                 "without its pictures and drawings.")  # fmt: skip
+
+
+class TooMuchInOne(ExtractionTooLarge):
+    code = "too_much_in_one"
+    message = N_("“%(name)s” has more than %(limit)s %(what)s, which no document that is written "
+                 "for readers has. Save the text you need as a new file and upload "
+                 "that.")  # fmt: skip
 
 
 class KilledWorker(InvalidInput):
@@ -667,6 +694,13 @@ class VectorStoreDisabled(Unavailable):
 class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
     message = N_("The database is not responding. Try again in a moment.")
+
+
+class ScannerUnavailable(Unavailable):
+    code = "scanner_unavailable"
+    message = N_("The file could not be scanned for malware, so nothing was stored. Try again in a "
+                 "moment; if it stays so, tell your administrator.")  # fmt: skip
+    retry_after_s = 30
 
 
 class IssuerUnavailable(Unavailable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
@@ -67,9 +68,16 @@ _LEAST_SCORE = (
 )
 _DRAW = 0.03  # Vendors' variants differ in a sign or two, which is no reason to prefer them.
 _SCORED_CHARACTERS = 100_000
+# Those that are neither white space nor the end of a line.
+_CONTROL = re.compile("[\x01-\x08\x0e-\x1f\x7f]")
 # A stray NUL damages a text; where more of its characters are NULs, the encoding is a wrong one
 # (every second of English UTF-16 read as anything else) or the file is no text.
 _MOST_NUL_SHARE = 0.01
+# UTF-8 with a few bad bytes: for each of them so many characters of several bytes are right, which
+# no text in another encoding comes near.
+_MIN_WHOLE_SHARE = 10
+# At the end of a file: the first bytes, but not the first alone, of a character of three or four.
+_CUT_CHARACTER = re.compile(rb"(?:[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2})\Z")
 
 _simplifier = opencc.OpenCC("t2s")
 
@@ -94,11 +102,17 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
         return _decode_as(encoding, data, file_name)
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return _decode_as(name, data, file_name)
+            if cut_off := _cut_off(name, data):
+                return cut_off
+            damaged = _damaged_utf_8(data[len(mark) :]) if mark == codecs.BOM_UTF8 else None
+            return damaged or _decode_as(name, data, file_name)
     # What is UTF-8 throughout is never that by chance, though a NUL or two got into it.
-    for read in (_utf_8, _recognised, _by_charset_normalizer):
+    for read in (_utf_8, _damaged_utf_8, _recognised, _by_charset_normalizer):
         if decoded := read(data):
             return decoded
+    guess = _recognised(data[:-1])
+    if guess and (decoded := _cut_off(guess.encoding, data)):
+        return decoded
     raise UndecodableText(name=file_name)
 
 
@@ -126,6 +140,38 @@ def strictly(encoding: str, data: bytes) -> DecodedText | None:
     return None if text is None else _decoded(text.removeprefix("\ufeff"), encoding)
 
 
+def _damaged_utf_8(data: bytes) -> DecodedText | None:
+    """Decode a text that is UTF-8 but for a few bytes, as one that was cut off in the middle of a
+    character; None where another encoding is as likely."""
+    text = data.decode("utf-8", errors="replace")
+    # What was U+FFFD before was written so.
+    damage_count = text.count("\ufffd") - data.count("\ufffd".encode())
+    whole_count = sum(character > "\x7f" for character in text) - text.count("\ufffd")
+    if damage_count == 0:
+        return None
+    is_cut = damage_count == 1 and _CUT_CHARACTER.search(data) is not None
+    if not is_cut and whole_count < _MIN_WHOLE_SHARE * damage_count:
+        return None
+    decoded = _decoded(text, "utf-8")
+    return None if decoded is None else _with_damage(decoded.text, decoded, damage_count)
+
+
+def _cut_off(encoding: str, data: bytes) -> DecodedText | None:
+    """Decode a text that ends in the middle of a character, and is whole up to there."""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(data)
+        is_whole = _try(encoding, data) is not None
+    except UnicodeError:
+        return None
+    decoded = None if is_whole else _decoded(text.removeprefix("\ufeff"), encoding)
+    return None if decoded is None else _with_damage(decoded.text + "\ufffd", decoded, 1)
+
+
+def _with_damage(text: str, decoded: DecodedText, count: int) -> DecodedText:
+    warning = f"bytes that are no character, shown as “�” in the text: {count}"
+    return DecodedText(text, decoded.encoding, (*decoded.warnings, warning))
+
+
 def _decode_as(encoding: str, data: bytes, file_name: str) -> DecodedText:
     decoded = strictly(encoding, data)
     if decoded is None:
@@ -149,9 +195,14 @@ def _decoded(text: str, encoding: str) -> DecodedText | None:
     nul_count = text.count("\0")
     if full_of_nul(nul_count, len(text)):
         return None
-    warnings = (f"NUL characters, shown as “�” in the text: {nul_count}",)
+    warnings = []
+    if nul_count:
+        warnings.append(f"U+0000 (NUL), shown as “�” in the text: {nul_count}")
+    if controls := sorted(set(_CONTROL.findall(text))):
+        named = ", ".join(f"U+{ord(control):04X}" for control in controls)
+        warnings.append(f"control characters, which do not show: {named}")
     name = codecs.lookup(encoding).name
-    return DecodedText(text.replace("\0", "\ufffd"), name, warnings if nul_count else ())
+    return DecodedText(text.replace("\0", "\ufffd"), name, tuple(warnings))
 
 
 def _recognised(data: bytes) -> DecodedText | None:

@@ -39,13 +39,23 @@ _SIGNATURES = (
     (b"II*\0", "a TIFF image"),
     (b"MM\0*", "a TIFF image"),
     (b"RIFF", "a WebP image, sound or video"),
-    (b"\0\0\0\x18ftyp", "a video"),
-    (b"\0\0\0\x20ftyp", "a video"),
     (b"ID3", "an MP3 sound"),
     (b"OggS", "an Ogg sound or video"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office document (DOC, XLS, PPT)"),
     (b"{\\rtf", "an RTF document"),
     (b"%!PS", "a PostScript file"),
+    (b"\x04%!PS", "a PostScript file"),
+    (b"\xc5\xd0\xd3\xc6", "a PostScript file"),
+    (b"%FDF-", "a form data file (FDF)"),
+    (b"\0\0\1\0", "an icon"),
+    (b"8BPS", "a Photoshop image"),
+    (b"fLaC", "a sound"),
+    (b"MThd", "a sound"),
+    (b"OTTO", "a font"),
+    (b"\0\1\0\0", "a font"),
+    (b"wOFF", "a font"),
+    (b"wOF2", "a font"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
     (b"\x1f\x8b", "a GZIP archive"),
     (b"BZh", "a BZIP2 archive"),
     (b"\xfd7zXZ\0", "an XZ archive"),
@@ -58,7 +68,10 @@ _SIGNATURES = (
     (b"\0asm", "a program"),
 )
 # Words begin like these too ("ID3 is an algorithm"): they count where the rest is no text.
-_ALSO_WORDS = (b"GIF8", b"BM", b"RIFF", b"ID3", b"OggS", b"BZh", b"AT&TFORM")
+_ALSO_WORDS = (
+    *(b"GIF8", b"BM", b"RIFF", b"ID3", b"OggS", b"BZh", b"AT&TFORM", b"8BPS", b"fLaC", b"MThd"),
+    *(b"OTTO", b"wOFF", b"wOF2"),
+)
 _ZIP_KINDS = (
     (b"xl/", "an Excel workbook (XLSX)"),
     (b"ppt/", "a PowerPoint presentation (PPTX)"),
@@ -73,6 +86,37 @@ _OFFICE_SUFFIXES = {
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,4000}?-->\s*)?<(?:!doctype\s+html|html)\b",
     re.IGNORECASE | re.DOTALL,
+)
+_TAR_MARK_AT = 257
+_FTYP_BRANDS = {
+    **dict.fromkeys((b"heic", b"heix", b"mif1", b"msf1", b"avif"), "a HEIC or AVIF image"),
+    b"M4A ": "a sound",
+}
+# What may stand before the first element: a declaration, comments, a document type.
+_XML_PROLOGUE = re.compile(
+    rb"\s*+(?:<\?[^>]{0,1000}\?>\s*+|<!--.{0,4000}?-->\s*+)*+"
+    rb"(?:<!DOCTYPE\s+(?!html|svg)[^>\[]{0,400}>\s*+)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_TEXT_KINDS = (
+    (re.compile(rb"<(?:svg:)?svg[\s>]|<!DOCTYPE\s+svg\b", re.IGNORECASE), "an SVG image"),
+    (re.compile(rb"<(?:w:wordDocument|pkg:package)\b"), "a Word document saved as XML"),
+    (re.compile(rb"<(?:ss:)?Workbook\b[^>]{0,2000}office:spreadsheet"),
+     "an Excel workbook saved as XML"),
+    (re.compile(rb"<office:document\b"), "an OpenDocument file saved as XML"),
+    (re.compile(rb"begin [0-7]{3} \S[^\r\n]{0,200}\r?\nM[!-`]{60}"), "uuencoded data"),
+    (re.compile(rb"P[1-3]\s+(?:#[^\n]*\s+)?\d+\s+\d+\s[\d\s]*\Z"), "a netpbm image"),
+)  # fmt: skip
+# The head of an e-mail as programs write it: fields, the first at the very beginning.
+_MAIL_FIELDS = re.compile(
+    rb"(?:From [^\n]*+\n)?(?:[A-Za-z][A-Za-z0-9-]{1,60}+:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)++"
+)
+_MAIL_FIELD = re.compile(
+    rb"^(?:MIME-Version|Message-ID|Received|Return-Path)\s*:", re.IGNORECASE | re.MULTILINE
+)
+_MAIL_CODED = re.compile(
+    rb"^Content-Type:\s*multipart/|^Content-Transfer-Encoding:\s*(?:base64|quoted-printable)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _PROTECTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
 _CONTROLS = bytes(sorted(set(range(0x20)) - set(b"\t\n\v\f\r\x1b") | {0x7F}))
@@ -143,10 +187,30 @@ def _plain(head: bytes) -> bytes:
 
 def _other_format(head: bytes) -> str | None:
     is_text = _is_text(head)
+    if not is_text and head[_TAR_MARK_AT:].startswith(b"ustar"):
+        return "a TAR archive"
+    if not is_text and head[4:8] == b"ftyp":
+        return _FTYP_BRANDS.get(head[8:12], "a video")
     for signature, name in _SIGNATURES:
         if head.startswith(signature) and not (is_text and signature in _ALSO_WORDS):
             return "an Office document with a password" if _PROTECTED_OFFICE in head else name
-    return None if is_text else "binary data"
+    return _written_as_text(_plain(head)) if is_text else "binary data"
+
+
+def _written_as_text(head: bytes) -> str | None:
+    """What the file is where its bytes are text that nobody reads, None for a text."""
+    start = _XML_PROLOGUE.match(head)
+    root = head[start.end() :] if start else head
+    for pattern, name in _TEXT_KINDS:
+        if pattern.match(root):
+            return name
+    fields = _MAIL_FIELDS.match(head)
+    if fields and _MAIL_FIELD.search(fields[0]):
+        if b"multipart/related" in fields[0].lower():
+            return "a web page archive (MHTML)"
+        if _MAIL_CODED.search(fields[0]):
+            return "an e-mail with attachments or coded text (EML)"
+    return None
 
 
 def _zip_kind(seen: bytes, suffix: str) -> str:

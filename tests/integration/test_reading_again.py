@@ -56,7 +56,7 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
     damaged = portal.add(b"Words of a report. " * 4_000 + b"twi\0ce", name="damaged.txt")
     told = client.get(f"/api/knowledge/documents/{damaged.id}", headers=headers).json
     assert told["encoding"] == "utf-8"
-    assert told["warnings"] == ["NUL characters, shown as “�” in the text: 1"]
+    assert told["warnings"] == ["U+0000 (NUL), shown as “�” in the text: 1"]
     shown = client.get(f"/documents/{damaged.id}", headers=headers | {"Accept-Language": "en"}).text
     assert told["warnings"][0] in shown
     # What can is read anew, and the text that is there stays until then.

@@ -86,6 +86,9 @@ def test_any_bytes_decode_whole_or_are_refused(data: bytes) -> None:
         decoded = decode(data, file_name="a.txt")
     except UndecodableText:
         return
+    if any("no character" in warning for warning in decoded.warnings):
+        assert decoded.text.replace("\ufffd", "") in data.decode(decoded.encoding, "ignore")
+        return
     strictly = data.decode(decoded.encoding)
     assert decoded.text in {strictly, strictly.removeprefix("\ufeff")}
 
@@ -96,7 +99,7 @@ def test_a_few_nuls_leave_utf_8_what_it_is_and_are_counted() -> None:
     decoded = decode(data, file_name="a.txt")
     assert decoded.encoding == "utf-8"
     assert decoded.text == data.decode().replace("\0", "\ufffd")
-    assert decoded.warnings == ("NUL characters, shown as “�” in the text: 2",)
+    assert decoded.warnings == ("U+0000 (NUL), shown as “�” in the text: 2",)
     assert decode(sentences, file_name="a.txt").warnings == ()
 
 

@@ -57,7 +57,7 @@ def test_nul_is_seen_in_the_text_and_counted(tmp_path: Path, media_type: MediaTy
     extracted = extract(path, file_name="a", media_type=media_type)
     assert extracted.text.endswith(("dam\ufffdaged, twi\ufffdce", "twi\ufffdce</p>"))
     assert extracted.encoding == "utf-8"
-    assert extracted.warnings == ("NUL characters, shown as “�” in the text: 2",)
+    assert extracted.warnings == ("U+0000 (NUL), shown as “�” in the text: 2",)
 
 
 def test_encoding_can_be_chosen(tmp_path: Path) -> None:

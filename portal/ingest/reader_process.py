@@ -10,30 +10,50 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from portal.errors import (
     BrokenFile,
+    EmptyPdf,
     EncryptedPdf,
     ExtractionTimedOut,
     ExtractionTooLarge,
     PortalError,
+    TooMuchInOne,
+    UnpacksToTooMuch,
 )
 from portal.ingest import page_progress
 from portal.ingest.limits import ExtractionLimits
 
-ERRORS = ("encrypted", "pages", "characters", "memory", "broken")
-"""What a reader says went wrong: `{"error": …}`."""
+ERRORS = ("encrypted", "no_pages", "pages", "characters", "memory", "too_many", "broken")
+"""What a reader says went wrong: `{"error": …}`, for `too_many` with `what` and `limit`, for
+`memory` perhaps with `limit_mb`."""
+COUNTED = {
+    "attributes": "attributes in one element",
+    "depth": "levels of nesting",
+    "elements": "elements",
+    "lines": "lines",
+    "paragraph": "characters in one paragraph",
+    "parts": "parts",
+}
+"""`what` of `too_many`, as people are told."""
 
 _READERS = Path(__file__).with_name("readers")
 _LIMITED = _READERS / "limited.py"
 # A reader gets no more of our environment than Python needs: a file that takes it over must not
 # find the database's address and the secret key there.
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "SYSTEMROOT")
+# One thread each: others would not be confined by all layers.
+_SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _LONGEST_RECORD = 64 << 20  # bytes, and a few more for each character that is allowed
+_LOOK_EVERY_S = 0.5
+_PROBE_LIMITS = ExtractionLimits(timeout_s=10)
+# A process that was killed with so much of its memory in use was killed for want of memory.
+_FULL_SHARE = 0.5
 
 
 def read_records(
@@ -45,53 +65,42 @@ def read_records(
     options: Mapping[str, Any] | None = None,
     broken: type[PortalError] = BrokenFile,
 ) -> Generator[dict[str, Any], None, None]:
-    """What `readers/{reader}.py` yields for a file, as it comes; closed early, the reader ends.
-    Those that count pages say first how many: `page_progress` tells of each that has its lines.
+    """Yield what `readers/{reader}.py` yields for a file, as it comes; closed early, the reader
+    ends. For those that count pages first, `page_progress` is told of each that has its lines.
 
-    Raises ExtractionTimedOut, ExtractionTooLarge, EncryptedPdf and, where the reader dies, says
+    Raises ExtractionTimedOut, ExtractionTooLarge, UnpacksToTooMuch, TooMuchInOne, EncryptedPdf,
+    EmptyPdf, what whoever follows the reading raises to end it and, where the reader dies, says
     nothing or says "broken", `broken`.
     """
-    command = [sys.executable, "-P", "-X", "utf8", str(_LIMITED), str(_READERS / f"{reader}.py")]
-    command += [str(path.resolve()), str(limits.memory_mb), str(math.ceil(limits.timeout_s))]
-    timed_out = threading.Event()
     is_empty = True
     pages_read = page_count = 0
-    with subprocess.Popen(  # noqa: S603 - our own script, no shell
-        [*command, json.dumps(dict(options or {}))],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={key: os.environ[key] for key in _PASSED_ON if key in os.environ},
-        # Ctrl-C is for the portal to handle; it must not look like a broken file.
-        start_new_session=True,
-    ) as process:
-
-        def stop() -> None:
-            timed_out.set()
-            process.kill()
-
-        timer = threading.Timer(limits.timeout_s, stop)
-        timer.start()
-        try:
-            for line in _lines(process.stdout, _LONGEST_RECORD + 4 * limits.max_characters):
-                record = _record(line)
-                if error := record.get("error"):
-                    raise _as_portal_error(error, file_name, limits, broken)
-                is_empty = False
-                page_count = record.get("pages", page_count)
-                if "lines" in record:
-                    pages_read += 1
-                    page_progress.tell(pages_read, page_count)
-                yield record
-            process.wait()
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            timer.cancel()
-    if timed_out.is_set() or process.returncode == -getattr(signal, "SIGXCPU", signal.SIGTERM):
+    with (
+        path.open("rb") as file,
+        _started(reader, file, limits, options or {}) as process,
+        _watched(process, limits.timeout_s) as watch,
+    ):
+        for line in _lines(process.stdout, _LONGEST_RECORD + 4 * limits.max_characters):
+            record = _record(line)
+            if "confined_by" in record:
+                continue
+            if "error" in record:
+                raise _as_portal_error(record, file_name, limits, broken)
+            is_empty = False
+            page_count = record.get("pages", page_count)
+            if "lines" in record:
+                pages_read += 1
+                page_progress.tell(pages_read, page_count)
+            yield record
+        _wait(process)
+        watch.stop()
+        status, peak_kb = _take_status(process)
+    if watch.reason is not None:
+        raise watch.reason
+    if watch.timed_out or status == -getattr(signal, "SIGXCPU", signal.SIGTERM):
         raise ExtractionTimedOut(name=file_name, seconds=_shown(limits.timeout_s))
-    if process.returncode != 0 or is_empty:
+    if status < 0 and peak_kb > _FULL_SHARE * (limits.memory_mb << 10):
+        raise UnpacksToTooMuch(name=file_name, limit_mb=limits.memory_mb)
+    if status != 0 or is_empty:
         raise broken(name=file_name)
 
 
@@ -104,7 +113,7 @@ def read_text_records(
     limits: ExtractionLimits,
     options: Mapping[str, Any],
 ) -> Generator[dict[str, Any], None, None]:
-    """What a reader yields for a text, which meanwhile lies in a file of its own in `folder`.
+    """Yield what a reader yields for a text, which meanwhile lies in a file of its own in `folder`.
 
     Raises as `read_records` does.
     """
@@ -114,6 +123,106 @@ def read_text_records(
         records = read_records(reader, path, file_name=file_name, limits=limits, options=options)
         with closing(records):
             yield from records
+
+
+def probe_confinement() -> dict[str, bool]:
+    """Start a reader and return which layers of confinement hold; see `readers.confinement`.
+
+    `user` is missing unless the portal runs as root: then there is no other user to become.
+    """
+    wanted = ["no_new_privs", "landlock", "seccomp", "limits", "network"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        wanted.insert(0, "user")
+    with (
+        Path(os.devnull).open("rb") as nothing,
+        _started("probe_reader", nothing, _PROBE_LIMITS, {}) as process,
+    ):
+        first = next(_lines(process.stdout, _LONGEST_RECORD), b"{}")
+    held = _record(first).get("confined_by", [])
+    return {layer: layer in held for layer in wanted}
+
+
+@contextmanager
+def _started(
+    reader: str, file: IO[bytes], limits: ExtractionLimits, options: Mapping[str, Any]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a reader, whose only files are `file` and a pipe to us; it ends with the context."""
+    command = [sys.executable, "-P", "-X", "utf8", str(_LIMITED), str(_READERS / f"{reader}.py")]
+    command += [str(limits.memory_mb), str(math.ceil(limits.timeout_s)), json.dumps(dict(options))]
+    with subprocess.Popen(  # noqa: S603 - our own script, no shell
+        command,
+        stdin=file,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={key: os.environ[key] for key in _PASSED_ON if key in os.environ} | _SET,
+        # Ctrl-C is for the portal to handle; it must not look like a broken file.
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+class _Watch:
+    """Ends a reader whose time is over, or whose result is not wanted any more."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], timeout_s: float, check: Callable[[], None]
+    ) -> None:
+        self._process, self._check = process, check
+        self._ends_at = time.monotonic() + timeout_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="reader-watch", daemon=True)
+        self.timed_out = False
+        self.reason: BaseException | None = None
+        """What `check` raised."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(min(_LOOK_EVERY_S, max(0, self._ends_at - time.monotonic()))):
+            try:
+                self._check()
+            except Exception as reason:  # noqa: BLE001 - raised where the records are read
+                self.reason = reason
+            self.timed_out = time.monotonic() >= self._ends_at
+            if self.timed_out or self.reason is not None:
+                # Not `Popen.kill`, which would take its status from whoever waits for it.
+                os.kill(self._process.pid, signal.SIGKILL)
+                return
+
+
+@contextmanager
+def _watched(process: subprocess.Popen[bytes], timeout_s: float) -> Iterator[_Watch]:
+    watch = _Watch(process, timeout_s, page_progress.current_check())
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Wait for its end and leave its status to be taken: until then its number is not given away,
+    and the watch may kill it."""
+    if hasattr(os, "waitid"):
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+
+def _take_status(process: subprocess.Popen[bytes]) -> tuple[int, int]:
+    """How it ended, negative for a signal, and the most kilobytes of memory that it had in use,
+    where the system says that."""
+    if not hasattr(os, "wait4"):
+        return process.wait(), 0
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_maxrss
 
 
 def _lines(output: IO[bytes] | None, longest: int) -> Iterator[bytes]:
@@ -130,18 +239,24 @@ def _record(line: bytes) -> dict[str, Any]:
     return record if isinstance(record, dict) else {"error": "broken"}
 
 
-def _as_portal_error(
-    error: str, name: str, limits: ExtractionLimits, broken: type[PortalError]
+def _as_portal_error(  # noqa: PLR0911 - a table of cases
+    record: Mapping[str, Any], name: str, limits: ExtractionLimits, broken: type[PortalError]
 ) -> PortalError:
-    if error == "encrypted":
-        return EncryptedPdf(name=name)
-    if error == "pages":
-        return ExtractionTooLarge(name=name, what="pages", limit=limits.max_pages)
-    if error == "characters":
-        return ExtractionTooLarge(name=name, what="characters", limit=limits.max_characters)
-    if error == "memory":
-        return ExtractionTooLarge(name=name, what="data", limit=f"{limits.memory_mb} MB")
-    return broken(name=name)
+    match record["error"]:
+        case "encrypted":
+            return EncryptedPdf(name=name)
+        case "no_pages":
+            return EmptyPdf(name=name)
+        case "pages":
+            return ExtractionTooLarge(name=name, what="pages", limit=limits.max_pages)
+        case "characters":
+            return ExtractionTooLarge(name=name, what="characters", limit=limits.max_characters)
+        case "memory":
+            return UnpacksToTooMuch(name=name, limit_mb=record.get("limit_mb", limits.memory_mb))
+        case "too_many" if record.get("what") in COUNTED:
+            return TooMuchInOne(name=name, what=COUNTED[record["what"]], limit=record["limit"])
+        case _:
+            return broken(name=name)
 
 
 def _shown(seconds: float) -> int | float:

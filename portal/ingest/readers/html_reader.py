@@ -19,8 +19,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -46,6 +45,8 @@ _MARKUP = re.compile(
     (?P<rest>[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+)*+)>|[!?][^>]*+>|(?P<endless>/?[a-zA-Z]))""",
     re.VERBOSE,
 )
+_MAX_ATTRIBUTES = 1_000
+_ATTRIBUTE = re.compile(r"""[^\s/=]+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"']\S*+))?""")
 _VOID = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
     "track", "wbr",
@@ -83,10 +84,15 @@ _WITH_END = {"table": "table", "tr": "row", "td": "cell", "th": "cell"}
 _CODE = frozenset({"pre", "listing", "xmp", "plaintext"})
 
 
-def read(path: str, *, characters: int, events: int) -> Iterator[dict[str, Any]]:
+def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, Any]]:
     """The records; ends with an error when there are more than so many `characters` of text, or
-    more than so many `events`, of which tags without any text make as many."""
-    html, is_flattened = flattened(Path(path).read_text(encoding="utf-8"))
+    more than so many `events`, of which tags without any text make as many, or more attributes in
+    one tag than any page has."""
+    html = file.read().decode()
+    if has_crowded_tag(html):
+        yield {"error": "too_many", "what": "attributes", "limit": _MAX_ATTRIBUTES}
+        return
+    html, is_flattened = flattened(html)
     try:
         tree = LexborHTMLParser(html)
     except SelectolaxError:
@@ -98,7 +104,7 @@ def read(path: str, *, characters: int, events: int) -> Iterator[dict[str, Any]]
     record: list[Event] = []
     for count, event in enumerate(_events(tree.body or tree.root), 1):
         if count > events:
-            yield {"error": "memory"}
+            yield {"error": "too_many", "what": "elements", "limit": events}
             return
         if event[0] == "text":
             characters -= len(event[1])
@@ -112,6 +118,21 @@ def read(path: str, *, characters: int, events: int) -> Iterator[dict[str, Any]]
     yield {"events": record}
 
 
+def has_crowded_tag(html: str) -> bool:
+    """Whether some tag has more than `_MAX_ATTRIBUTES`.
+
+    The parser compares each attribute of a tag with all before it: a million take it an hour.
+    """
+    for tag in _tags(html):
+        rest = html[tag.end() :] if tag["endless"] else tag["rest"]
+        if (
+            len(rest) > 2 * _MAX_ATTRIBUTES
+            and sum(1 for _ in _ATTRIBUTE.finditer(rest)) > _MAX_ATTRIBUTES
+        ):
+            return True
+    return False
+
+
 def flattened(html: str) -> tuple[str, bool]:
     """The page with a space for each tag that is nested too deep, and whether there was any.
 
@@ -121,6 +142,8 @@ def flattened(html: str) -> tuple[str, bool]:
         return html, False
     kept, done, open_elements = [], 0, _OpenElements()
     for tag in _tags(html):
+        if tag["endless"]:
+            break
         name = tag["name"].lower()
         if tag["close"]:
             is_kept = open_elements.end(name)
@@ -133,13 +156,15 @@ def flattened(html: str) -> tuple[str, bool]:
 
 
 def _tags(html: str) -> Iterator[re.Match[str]]:
-    """The tags of a page, without those that only stand in comments, scripts and the like."""
+    """The tags of a page, without those that only stand in comments, scripts and the like; at the
+    end perhaps one, `endless`, that is cut off."""
     place = html.find("<")
     while place >= 0:
         match = _MARKUP.match(html, place)
         if match is None:
             place = html.find("<", place + 1)
         elif match["endless"]:  # What follows belongs to it.
+            yield match
             return
         elif match["comment"]:
             place = html.find("-->", place + 2)

@@ -1,6 +1,8 @@
-"""Runs one reader within limits and prints what it yields as JSON lines.
+"""Runs one reader, confined and within limits, and prints what it yields as JSON lines.
 
-    python -P limited.py READER PATH MEMORY_MB CPU_SECONDS OPTIONS
+    python -P limited.py READER MEMORY_MB CPU_SECONDS OPTIONS < FILE
+
+The first line says which layers of confinement hold: `{"confined_by": ["user", …]}`.
 
 A script: it imports nothing of the portal. Parsers are fed with files from strangers, many are
 written in C, and none may take the portal down or see what it knows.
@@ -8,9 +10,15 @@ written in C, and none may take the portal down or see what it knows.
 
 from __future__ import annotations
 
+import codecs
 import json
+import os
 import runpy
 import sys
+from typing import Any
+
+# Python loads them when they are first used, which is too late.
+_CODECS = ("ascii", "latin-1", "cp437", "cp1252", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be")
 
 
 def limit_process(memory_mb: int, cpu_seconds: int) -> None:
@@ -25,15 +33,28 @@ def limit_process(memory_mb: int, cpu_seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main(reader: str, path: str, memory_mb: str, cpu_seconds: str, options: str) -> None:
+def main(reader: str, memory_mb: str, cpu_seconds: str, options: str) -> None:
     """Print the records, each as soon as it is there."""
     limit_process(int(memory_mb), int(cpu_seconds))
     try:
-        for record in runpy.run_path(reader)["read"](path, **json.loads(options)):
-            sys.stdout.write(json.dumps(record) + "\n")
-            sys.stdout.flush()
+        confinement = runpy.run_path(os.path.join(os.path.dirname(__file__), "confinement.py"))  # noqa: PTH118, PTH120 - pathlib is slow to import
+        layers = ["network"] if confinement["leave_network"]() else []
+        module = runpy.run_path(reader)
+        for name in _CODECS:
+            codecs.lookup(name)
+        if "load" in module:
+            module["load"]()
+        layers += confinement["confine"]()
+        _write({"confined_by": layers})
+        for record in module["read"](sys.stdin.buffer, **json.loads(options)):
+            _write(record)
     except MemoryError:
-        sys.stdout.write('{"error": "memory"}\n')
+        _write({"error": "memory"})
+
+
+def _write(record: Any) -> None:
+    sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

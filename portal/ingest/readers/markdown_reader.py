@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -58,9 +57,9 @@ _KINDS = {
 }
 
 
-def read(path: str, *, characters: int) -> Iterator[dict[str, Any]]:
+def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
     """The records; ends with an error when there are more than so many `characters` of text."""
-    for record in records(Path(path).read_text(encoding="utf-8")):
+    for record in records(file.read().decode()):
         characters -= sum(_length(event) for event in record.get("events", ()))
         if characters < 0:
             yield {"error": "characters"}

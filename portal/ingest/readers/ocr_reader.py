@@ -9,7 +9,7 @@ in points and in reading order, as `pdf_reader` measures lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import pypdfium2
 
@@ -17,11 +17,33 @@ _PIXELS_A_POINT = 2.5  # 180 dots an inch: smaller type than 6 points is rare.
 _MOST_PIXELS = 4_000  # of one side; posters are shrunk to it.
 
 
-def read(path: str, *, pages: list[int]) -> Iterator[dict[str, Any]]:
+_engines: list[Any] = []
+
+
+def load() -> None:
+    """Read the models, each of which loads when it is first used."""
+    import numpy as np
+    from rapidocr import RapidOCR
+
+    engine = RapidOCR(
+        params={
+            "Global.log_level": "critical",
+            # One thread each: the time that it may take counts those of all.
+            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+            "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+        }
+    )
+    blank = np.full((48, 320, 3), 255, dtype=np.uint8)
+    engine(blank, use_det=False)
+    engine(blank, use_det=True)
+    _engines.append(engine)
+
+
+def read(file: BinaryIO, *, pages: list[int]) -> Iterator[dict[str, Any]]:
     """How many pages there are to read, and one record for each, which count from 1."""
     yield {"pages": len(pages)}
-    recognise = _engine()
-    document = pypdfium2.PdfDocument(path)
+    (recognise,) = _engines
+    document = pypdfium2.PdfDocument(file)
     for number in pages:
         page = document[number - 1]
         width, height = page.get_size()
@@ -30,19 +52,6 @@ def read(path: str, *, pages: list[int]) -> Iterator[dict[str, Any]]:
         found = recognise(bitmap.to_numpy())
         page.close()
         yield {"page": number, "lines": list(_lines(found, scale, height))}
-
-
-def _engine() -> Any:
-    from rapidocr import RapidOCR
-
-    return RapidOCR(
-        params={
-            "Global.log_level": "critical",
-            # One thread each: the time that it may take counts those of all.
-            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
-            "EngineConfig.onnxruntime.inter_op_num_threads": 1,
-        }
-    )
 
 
 def _lines(found: Any, scale: float, height: float) -> Iterator[list[Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -24,29 +24,34 @@ _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
 
 
-def read(path: str, *, pages: int, characters: int, lines: int) -> Iterator[dict[str, Any]]:
+def read(file: BinaryIO, *, pages: int, characters: int, lines: int) -> Iterator[dict[str, Any]]:
     """The records; ends with an error where a limit of `pages`, `characters` or `lines` is passed:
     of lines that are short, whoever collects them needs a hundred times what their text takes."""
     try:
-        document = pypdfium2.PdfDocument(path)
+        document = pypdfium2.PdfDocument(file)
         page_count = len(document)
     except pypdfium2.PdfiumError as error:
         locked = error.err_code in {pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY}
         yield {"error": "encrypted" if locked else "broken"}
         return
     if page_count == 0:
-        yield {"error": "broken"}
+        yield {"error": "no_pages"}
         return
     if page_count > pages:
         yield {"error": "pages"}
         return
     yield {"pages": page_count}
+    max_lines = lines
     for index in range(page_count):
         page = _read_page(document, index)
         characters -= sum(len(line[0]) for line in page["lines"])
         lines -= len(page["lines"])
         if characters < 0 or lines < 0:
-            yield {"error": "characters" if characters < 0 else "memory"}
+            yield (
+                {"error": "characters"}
+                if characters < 0
+                else {"error": "too_many", "what": "lines", "limit": max_lines}
+            )
             return
         yield page
     yield {"title": _title(document), "outline": list(_outline(document))}

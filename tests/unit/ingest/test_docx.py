@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge
+from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge, TooMuchInOne
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.formats import docx
 from tests import factories_office as office
@@ -91,7 +91,7 @@ def test_styles_in_the_file_hide_nothing(tmp_path: Path) -> None:
         (office.docx_billion_laughs, BrokenFile),
         (office.docx_bomb, ExtractionTooLarge),
         (office.docx_that_lies_about_its_size, BrokenFile),
-        (lambda path: office.write_docx(path, "<w:tbl><w:tr><w:tc>" * 3_000), BrokenFile),
+        (lambda path: office.write_docx(path, "<w:tbl><w:tr><w:tc>" * 3_000), TooMuchInOne),
         (lambda path: office.write_docx(path, parts={"word/document.xml": "no xml"}), BrokenFile),
         (lambda path: office.zip_file(path, ("[Content_Types].xml",)), BrokenFile),
         (lambda path: office.write_docx(path, office.paragraph(" ")), EmptyFile),

@@ -264,7 +264,7 @@ def test_lines_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pdf_format, "_MOST_LINES", 30)
     assert read(path).text.split() == ["a"] * 3 * 8  # Without the first and last of each page.
     monkeypatch.setattr(pdf_format, "_MOST_LINES", 29)
-    with pytest.raises(ExtractionTooLarge, match="data"):
+    with pytest.raises(ExtractionTooLarge, match="lines"):
         read(path)
 
 
@@ -304,7 +304,7 @@ def test_slow_reader_is_stopped(tmp_path: Path) -> None:
         ("while True: pass", ExtractionTimedOut),
         ("raise SystemExit(3)", BrokenPdf),
         ("pass", BrokenPdf),
-        ("def read(path, **options): yield from ()", BrokenPdf),
+        ("def read(file, **options): yield from ()", BrokenPdf),
         ("print('no JSON')", BrokenPdf),
         ("print('{\"pages\": ', end='')", BrokenPdf),
     ],
@@ -338,7 +338,7 @@ def test_reader_does_not_see_our_secrets(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PORTAL_SECRET_KEY", "hidden")
     (tmp_path / "pdf_reader.py").write_text(
         "import os\n"
-        "def read(path, **options):\n"
+        "def read(file, **options):\n"
         "    yield {'error': 'encrypted' if 'PORTAL_SECRET_KEY' in os.environ else 'pages'}"
     )
     monkeypatch.setattr(reader_process, "_READERS", tmp_path)

@@ -26,7 +26,7 @@ from portal.services.documents import attempts, indexing
 from portal.services.models import builds
 from portal.services.operations import maintenance
 from portal.store.documents import queue as queue_store
-from portal.store.documents.queue import INDEX_TASK, QUEUE_NAME, SLOW_QUEUE
+from portal.store.documents.queue import INDEX_TASK, QUEUE_NAME, SLOW_QUEUE, SMALL_QUEUE
 from portal.store.embedding_models.builds import BUILD_QUEUE, BUILD_TASK
 
 log = structlog.get_logger(__name__)
@@ -38,6 +38,8 @@ _RECOVERY_EVERY_S = 5.0
 _HOUSEKEEPING_EVERY_S = 30.0
 # A document makes room after this long when someone else's waits: what it stored is kept.
 _SLICE_S = 15.0
+# A small file that takes longer than this is none.
+_SMALL_SLICE_S = 4.0
 # Without a database there is nothing to do but to ask for it again.
 _RECONNECT_S = 1.0
 
@@ -69,8 +71,8 @@ class _Slice:
     """How long a job may take while someone else's waits. Asked again it is a new one, so that
     each stores something."""
 
-    def __init__(self, services: Services, job_id: UUID) -> None:
-        self._services, self._job_id = services, job_id
+    def __init__(self, services: Services, job_id: UUID, length_s: float) -> None:
+        self._services, self._job_id, self._length_s = services, job_id, length_s
         self._ends_at: float | None = None
 
     def is_over(self) -> bool:
@@ -78,7 +80,7 @@ class _Slice:
         if self._ends_at is not None and now < self._ends_at:
             return False
         is_over = self._ends_at is not None and attempts.others_wait(self._services, self._job_id)
-        self._ends_at = now + _SLICE_S
+        self._ends_at = now + self._length_s
         return is_over
 
 
@@ -90,12 +92,15 @@ def _index(services: Services, job_id: UUID, context: JobContext) -> None:
         isolation.index_alone(services, job_id, should_stop=context.should_abort)
         return
     is_slow = context.job.queue == SLOW_QUEUE
-    reading, embedding = _Slice(services, job_id), _Slice(services, job_id)
+    length_s = min(_SLICE_S, _SMALL_SLICE_S) if context.job.queue == SMALL_QUEUE else _SLICE_S
+    reading, embedding = (_Slice(services, job_id, length_s) for _ in range(2))
     indexing.index_document(
         services,
         job_id,
         should_stop=lambda: is_slow or context.should_abort() or embedding.is_over(),
-        should_stop_reading=lambda: context.should_abort() or (not is_slow and reading.is_over()),
+        # One of the slow files stays among them when the worker ends.
+        should_stop_reading=lambda: context.should_abort() if is_slow else reading.is_over(),
+        should_quit=lambda: not is_slow and context.should_abort(),
     )
 
 
@@ -111,7 +116,7 @@ def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
         queue = create_queue(services)
         async with queue.open_async():
             await queue.run_worker_async(
-                queues=[QUEUE_NAME, SLOW_QUEUE],
+                queues=[QUEUE_NAME, SMALL_QUEUE, SLOW_QUEUE],
                 concurrency=concurrency,
                 wait=False,
                 install_signal_handlers=False,
@@ -174,7 +179,11 @@ async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -
     async with queue.open_async(), _timers(services, queue):
         tasks = [
             asyncio.create_task(stopping.wait()),
-            asyncio.create_task(_work_on(queue, [QUEUE_NAME, BUILD_QUEUE], concurrency)),
+            asyncio.create_task(
+                _work_on(queue, [QUEUE_NAME, SMALL_QUEUE, BUILD_QUEUE], concurrency)
+            ),
+            # Reserved: whatever the others are at, a note is read at once.
+            asyncio.create_task(_work_on(queue, [SMALL_QUEUE], 1)),
             asyncio.create_task(_work_on(queue, [SLOW_QUEUE], 1)),
         ]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

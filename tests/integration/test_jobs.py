@@ -29,7 +29,7 @@ from portal.services.operations import maintenance
 from portal.services.search import engine
 from portal.store.documents import jobs as job_store
 from portal.store.documents import queue
-from portal.store.documents.queue import QUEUE_NAME, SLOW_QUEUE
+from portal.store.documents.queue import QUEUE_NAME, SLOW_QUEUE, SMALL_QUEUE
 from portal.store.session import Session
 from tests.conftest import Portal
 from tests.factories import run_apart, upload
@@ -167,12 +167,12 @@ def test_file_that_takes_long_to_read_waits_among_its_like_and_is_then_embedded_
     job = job_of(portal, long)
     assert (job.status, job.stage, job.done, job.total) == ("queued", "reading", 1, 5)
     queues = "SELECT queue_name FROM procrastinate_jobs WHERE args->>'job_id' = :id ORDER BY id"
-    assert rows(portal, queues, id=str(long.job_id)) == [QUEUE_NAME, SLOW_QUEUE]
+    assert rows(portal, queues, id=str(long.job_id)) == [SMALL_QUEUE, SLOW_QUEUE]
     del read[:]
     work(portal, long, SLOW_QUEUE)
     assert read == [1, 2, 3, 4, 5]
     assert job_of(portal, long).stage is JobStage.EMBEDDING
-    assert rows(portal, queues, id=str(long.job_id)) == [QUEUE_NAME, SLOW_QUEUE, QUEUE_NAME]
+    assert rows(portal, queues, id=str(long.job_id)) == [SMALL_QUEUE, SLOW_QUEUE, SMALL_QUEUE]
     assert job_of(portal, long).attempts == 0
 
 

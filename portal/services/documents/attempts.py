@@ -120,6 +120,14 @@ def note(
             raise JobGone
 
 
+def expect_wanted(services: Services, attempt: Attempt) -> None:
+    """Raises JobGone as `held` does, without waiting for anyone."""
+    with services.database.read() as session:
+        is_current = job_store.is_attempt(session, attempt.job_id, attempt.number)
+        if not is_current or document_store.is_deleted(session, attempt.document_id):
+            raise JobGone
+
+
 def is_suspect(services: Services, job_id: UUID) -> bool:
     """Whether a job's last attempts died with their workers, one after the other, and brought
     nothing further: one more may take this worker along."""
@@ -148,7 +156,7 @@ def hand_back(
         if job is not None:
             job.attempts -= 1
             session.flush()
-            name = queue.SLOW_QUEUE if is_slow else queue.QUEUE_NAME
+            name = queue.SLOW_QUEUE if is_slow else None
             queue.enqueue(session, job_id, goes_on=True, name=name)
 
 

@@ -11,6 +11,8 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -25,7 +27,13 @@ from portal.domain.documents import (
 )
 from portal.domain.jobs import JobStage, JobStatus
 from portal.domain.notifications import NotificationKind
-from portal.errors import EmptyFile, PortalError, StorageFull, is_disk_full
+from portal.errors import (
+    DatabaseUnavailable,
+    EmptyFile,
+    PortalError,
+    StorageFull,
+    is_disk_full,
+)
 from portal.ingest.chunking import split
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.page_progress import followed_by
@@ -57,17 +65,34 @@ class _Interrupted(Exception):
         self.while_reading = while_reading
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """When to break off reading: to go on among the slow files, or because the worker ends."""
+
+    should_stop: Callable[[], bool]
+    should_quit: Callable[[], bool]
+
+    def expect_to_go_on(self) -> None:
+        """Raises _Interrupted."""
+        if self.should_quit():
+            raise _Interrupted
+        if self.should_stop():
+            raise _Interrupted(while_reading=True)
+
+
 def index_document(
     services: Services,
     job_id: UUID,
     *,
     should_stop: Callable[[], bool] = lambda: False,
     should_stop_reading: Callable[[], bool] = lambda: False,
+    should_quit: Callable[[], bool] = lambda: False,
 ) -> None:
     """Do one ingestion job to its end: the document is ready, or failed with a reason; or it is
     queued again, while the disk has no room to begin, after an error that may pass, when
-    `should_stop` says so between two batches of passages, and when `should_stop_reading` says so
-    between two pages.
+    `should_stop` says so between two batches of passages, when `should_stop_reading` says so while
+    a file is read, then among those that are slow to read, and when `should_quit` does. A reader of
+    what is cancelled or deleted is ended within a second.
 
     Raises DatabaseUnavailable, when nothing can be noted; the job is then recovered.
     """
@@ -80,7 +105,7 @@ def index_document(
         attempts.postpone(services, attempt, error)
         return
     try:
-        _index(services, attempt, should_stop, should_stop_reading)
+        _index(services, attempt, should_stop, _Reading(should_stop_reading, should_quit))
     except JobGone:
         return
     except _Interrupted as end:
@@ -100,9 +125,9 @@ def _index(
     services: Services,
     attempt: Attempt,
     should_stop: Callable[[], bool],
-    should_stop_reading: Callable[[], bool],
+    reading: _Reading,
 ) -> None:
-    extracted = _extracted(services, attempt, should_stop_reading)
+    extracted = _extracted(services, attempt, reading)
     found = split(extracted, target_tokens=_chunk_tokens(services, attempt))
     _store_passages(services, attempt, found, should_stop)
     revision_changes.note(services, attempt)
@@ -119,9 +144,7 @@ def _chunk_tokens(services: Services, attempt: Attempt) -> int:
         return int(job.config["chunk_tokens"])
 
 
-def _extracted(
-    services: Services, attempt: Attempt, should_stop_reading: Callable[[], bool]
-) -> ExtractedText:
+def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> ExtractedText:
     """The text of the job's file, from its revision when an earlier attempt got that far."""
     if attempt.revision_id is not None:
         with services.database.begin() as session:
@@ -141,7 +164,9 @@ def _extracted(
     with tempfile.TemporaryDirectory(prefix="portal-", dir=room) as directory:
         path = Path(directory) / "original"
         _copy_file(services, attempt, path)
-        with followed_by(_teller(services, attempt, should_stop_reading)):
+        with followed_by(
+            _teller(services, attempt, reading), check=_checker(services, attempt, reading)
+        ):
             extracted = extract(
                 path,
                 file_name=attempt.file_name,
@@ -165,21 +190,30 @@ def _extracted(
     return extracted
 
 
-def _teller(
-    services: Services, attempt: Attempt, should_stop_reading: Callable[[], bool]
-) -> Callable[[int, int], None]:
+def _teller(services: Services, attempt: Attempt, reading: _Reading) -> Callable[[int, int], None]:
     """Notes what pages are read, about once a second, and ends the reading when it is to stop."""
     due = time.monotonic()
 
     def tell(done: int, total: int) -> None:
         nonlocal due
-        if should_stop_reading():
-            raise _Interrupted(while_reading=True)
+        reading.expect_to_go_on()
         if time.monotonic() >= due:
             due = time.monotonic() + _TELL_EVERY_S
             attempts.note(services, attempt, JobStage.READING, done=done, total=total)
 
     return tell
+
+
+def _checker(services: Services, attempt: Attempt, reading: _Reading) -> Callable[[], None]:
+    """Ends the process that reads when it is to stop, or its text is not wanted any more."""
+
+    def check() -> None:
+        reading.expect_to_go_on()
+        # A database that is away for a moment is no reason to read the file again.
+        with suppress(DatabaseUnavailable):
+            attempts.expect_wanted(services, attempt)
+
+    return check
 
 
 def _from_revision(row: DocumentRevisionRow) -> ExtractedText:

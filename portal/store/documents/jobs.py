@@ -63,6 +63,12 @@ def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:
     return row if is_ours else None
 
 
+def is_attempt(session: Session, job_id: UUID, attempt: int) -> bool:
+    """Whether a job is being done by this attempt."""
+    row = session.get(JobRow, job_id)
+    return row is not None and row.status == JobStatus.PROCESSING and row.attempts == attempt
+
+
 def find_newest(session: Session, document_id: UUID) -> JobRow | None:
     """A document's last ingestion."""
     return session.scalar(

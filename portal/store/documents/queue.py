@@ -21,7 +21,13 @@ from portal.observability import tracing
 QUEUE_NAME = "ingest"
 SLOW_QUEUE = "ingest_slow"
 """Of files that take long to read, which has no slices: they hold up one another only."""
+SMALL_QUEUE = "ingest_small"
+"""Of files that are done soon, such as notes: they need not wait behind a large one."""
 INDEX_TASK = "index_document"
+
+# Of the file, and of its text where that is known: some tens of passages.
+_SMALL_BYTES = 32 * 1024
+_SMALL_CHARACTERS = 32 * 1024
 
 # What nobody waits for: after all documents.
 LOWEST_PRIORITY = -1_000_000_000
@@ -62,6 +68,14 @@ _DEFER = text(
     ])
     """
 )
+_IS_SMALL = text(
+    """
+    SELECT f.size_bytes <= :bytes AND coalesce(r.character_count <= :characters, true)
+    FROM jobs j JOIN stored_files f ON f.id = j.file_id
+    LEFT JOIN document_revisions r ON r.id = j.revision_id
+    WHERE j.id = :job_id
+    """
+)
 _OTHERS_WAIT = text(
     """
     SELECT EXISTS (
@@ -82,13 +96,16 @@ def enqueue(
     *,
     wait_s: float | None = None,
     goes_on: bool = False,
-    name: str = QUEUE_NAME,
+    name: str | None = None,
 ) -> None:
     """Queue a job on this very connection: roll back, and it is not queued.
 
-    It is due after `wait_s`. One that `goes_on` after it made room for others comes after one of
-    each of them, not after all that its own person has waiting.
+    Without `name` it goes to the queue for its size. It is due after `wait_s`. One that `goes_on`
+    after it made room for others comes after one of each of them, not after all that its own person
+    has waiting.
     """
+    if name is None:
+        name = SMALL_QUEUE if _is_small(session, job_id) else QUEUE_NAME
     turn, due = session.execute(
         _TAKE_TURN, {"job_id": job_id, "wait_s": wait_s, "goes_on": goes_on}
     ).one()
@@ -103,6 +120,11 @@ def enqueue(
             "at": due,
         },
     )
+
+
+def _is_small(session: Session, job_id: UUID) -> bool:
+    sizes = {"job_id": job_id, "bytes": _SMALL_BYTES, "characters": _SMALL_CHARACTERS}
+    return bool(session.scalar(_IS_SMALL, sizes))
 
 
 def others_wait(session: Session, document_id: UUID) -> bool:

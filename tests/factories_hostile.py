@@ -59,7 +59,7 @@ def _encodings() -> Iterator[Hostile]:
         yield Hostile(f"{encoding}.txt", (russian * 4).encode(encoding), says="Совещание")
     yield Hostile("latin.txt", "Größe und Übermaß der Geräte, naïve façade.\n".encode("cp1252"),
                   says="Größe und Übermaß")  # fmt: skip
-    yield Hostile("bad-byte.txt", ("值班" * 50).encode() + b"\xff\xfe\x81", "undecodable_text")
+    yield Hostile("bad-byte.txt", ("值班" * 50).encode() + b"\xff\xfe\x81", says="值班�")
     # No UTF-8, whatever they pretend: all of the bytes are characters of an older encoding.
     yield Hostile("surrogate.txt", b"\xed\xa0\x80" * 40 + "文字".encode(), never="\ud800")
     yield Hostile("overlong.txt", b"\xc0\xaf" * 60 + b" words", says=" words", never="/")
@@ -126,7 +126,7 @@ def _pdfs() -> Iterator[Hostile]:
     yield Hostile("truncated.pdf", files.truncated_pdf, "broken_pdf")
     yield Hostile("rubbish.pdf", b"%PDF-1.7\n" + b"\xff\0rubbish" * 99, "broken_pdf")
     yield Hostile("header-only.pdf", b"%PDF-1.4\n", "broken_pdf")
-    yield Hostile("no-pages.pdf", files.pdf_without_pages, "broken_pdf")
+    yield Hostile("no-pages.pdf", files.pdf_without_pages, "empty_pdf")
     yield Hostile("scan.pdf", files.pdf_without_text, "no_text_in_pdf")
     yield Hostile("partly.pdf", files.partly_scanned_pdf, says="written page")
     yield Hostile("cid.pdf", lambda path: files.write_pdf(path, [["字体嵌入的文字"]]),
@@ -142,7 +142,7 @@ def _encrypted(path: Path) -> Path:
 
 
 def _office() -> Iterator[Hostile]:
-    yield Hostile("bomb.docx", office.docx_bomb, "extraction_too_large")
+    yield Hostile("bomb.docx", office.docx_bomb, "unpacks_to_too_much")
     yield Hostile("xxe.docx", office.docx_reading_a_file, "broken_file", never="root:")
     yield Hostile("laughs.docx", office.docx_billion_laughs, "broken_file")
     yield Hostile("cut.docx", lambda path: _cut(office.write_docx(path)), "unsupported_format")

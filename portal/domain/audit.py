@@ -36,6 +36,7 @@ class AuditEvent(StrEnum):
     OIDC_UNLINKED = "oidc_unlinked"
     VISIBILITY_CHANGED = "visibility_changed"
     DOCUMENT_PURGED = "document_purged"
+    UPLOAD_INFECTED = "upload_infected"
     SETTINGS_CHANGED = "settings_changed"
     MODEL_SWITCHED = "model_switched"
     MODEL_DROPPED = "model_dropped"

@@ -22,6 +22,7 @@ from portal.settings.others import (
     IngestSettings,
     McpSettings,
     MetricsSettings,
+    UploadSettings,
 )
 from portal.settings.page import settings_page
 from portal.settings.search import (
@@ -58,6 +59,7 @@ __all__ = [
     "Section",
     "Settings",
     "SignInSettings",
+    "UploadSettings",
     "WebSettings",
     "load_settings",
     "settings_page",

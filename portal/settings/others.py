@@ -48,6 +48,19 @@ class IngestSettings(Section):
     )
 
 
+class UploadSettings(Section):
+    """What happens to a file before it is taken."""
+
+    scan_command: str | None = Field(
+        None,
+        description="a malware scanner that reads the file from its standard input and ends with 0 "
+        "(clean) or 1 (infected), such as `clamdscan --no-summary -`; unset: no scan",
+    )
+    scan_timeout_s: float = Field(
+        30, gt=0, le=600, description="time to scan one file; then it is refused"
+    )
+
+
 class McpSettings(Section):
     """What AI clients get of `portal mcp`."""
 

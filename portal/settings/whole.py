@@ -27,6 +27,7 @@ from portal.settings.others import (
     IngestSettings,
     McpSettings,
     MetricsSettings,
+    UploadSettings,
 )
 from portal.settings.search import SearchSettings
 from portal.settings.sign_in import JwtSettings, PasswordSettings, SignInSettings
@@ -148,6 +149,7 @@ class Settings(BaseSettings):
     oidc: OidcSettings = OidcSettings()
     rate_limits: RateLimitSettings = RateLimitSettings()
     ingest: IngestSettings = IngestSettings()
+    uploads: UploadSettings = UploadSettings()
     mcp: McpSettings = McpSettings()
     chroma: ChromaSettings = ChromaSettings()
     audit: AuditSettings = AuditSettings()

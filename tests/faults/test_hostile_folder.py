@@ -23,8 +23,8 @@ _MOST_MEMORY_KB = 1 << 20
 _BOUNDARY = "a-boundary-of-our-own"
 # Where text recognition is installed these take it a minute; it has tests of its own.
 _WITHOUT_TEXT = {"scan.pdf", "partly.pdf", "loop.pdf"}
-_TOO_MUCH = "extraction_too_large|extraction_timed_out"
-_REFUSED_BOMB = "broken_pdf|extraction_too_large|extraction_timed_out|no_text_in_pdf"
+_TOO_MUCH = "extraction_too_large|too_much_in_one|unpacks_to_too_much|extraction_timed_out"
+_REFUSED_BOMB = "broken_pdf|unpacks_to_too_much|extraction_timed_out|no_text_in_pdf"
 
 
 def heavy_files() -> Iterator[Hostile]:
@@ -33,7 +33,7 @@ def heavy_files() -> Iterator[Hostile]:
     yield Hostile("line-5mb.txt", b"word " * 1_000_000, says="word word")
     yield Hostile("pages.pdf", _two_thousand_pages, says="Page 1999 of many.")
     yield Hostile("deep-1m.html", b"<div><i>" * 500_000 + b"deep words", says="deep words")
-    yield Hostile("tags-2m.html", b"<p>x" * 700_000, "extraction_too_large")
+    yield Hostile("tags-2m.html", b"<p>x" * 700_000, "too_much_in_one")
     yield Hostile("items-4m.md", b"- a\n" * 1_000_000, _TOO_MUCH)
     yield Hostile("front-20m.md", b"---\n" + b"\n" * 20_000_000 + b"words", _TOO_MUCH)
     yield Hostile("lines-3m.pdf", pdf_of_short_lines, _TOO_MUCH)

@@ -59,7 +59,7 @@ def add_version(
     """
     with services.database.begin() as session:
         editable(session, person, document_id, deleted=False)
-    file = uploads.check(services, upload)
+    file = uploads.check(services, person, upload)
     room = disk_space.room_for(services, file.size_bytes)
     with room, services.database.begin() as session:
         document = editable(session, person, document_id, deleted=False)

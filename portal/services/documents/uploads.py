@@ -18,7 +18,7 @@ from portal.errors import EmptyFile, EncryptedPdf, TooLarge
 from portal.ingest.formats.pdf import is_encrypted_pdf, mentions_encryption
 from portal.ingest.media_types import sniff_file
 from portal.services import Services
-from portal.services.documents import disk_space, quotas
+from portal.services.documents import disk_space, malware, quotas
 from portal.services.documents.library import seen
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
@@ -92,7 +92,7 @@ def store_uploads(
 ) -> list[UploadReceipt]:
     """Store several files together: all of them, or with the first error none."""
     domain = check_domain(domain)
-    checked = [check(services, file, title) for file in files]
+    checked = [check(services, person, file, title) for file in files]
     size_bytes = sum(file.size_bytes for file in checked)
     with disk_space.room_for(services, size_bytes), services.database.begin() as session:
         # In one order whoever asks: of two requests with the same files in different orders each
@@ -117,15 +117,19 @@ class CheckedFile:
     sha256: str
 
 
-def check(services: Services, file: Upload, title: str | None = None) -> CheckedFile:
-    """What a file is. Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InvalidInput for
-    the title; without one it is called after its file."""
+def check(
+    services: Services, person: Person, file: Upload, title: str | None = None
+) -> CheckedFile:
+    """What a file is. Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InfectedFile,
+    ScannerUnavailable, InvalidInput for the title; without one it is called after its file."""
     file_name = clean_file_name(file.file_name)
+    media_type = _check_file(services, file.stream, file_name)
+    malware.refuse_infected(services, person, file.stream, file_name=file_name)
     return CheckedFile(
         stream=file.stream,
         file_name=file_name,
         title=check_title(title if title and title.strip() else title_of(file_name)),
-        media_type=_check_file(services, file.stream, file_name),
+        media_type=media_type,
         size_bytes=_size_of(file.stream),
         sha256=_sha256(file.stream),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -10,8 +10,16 @@ from typing import Any
 from portal.database import bm25, extensions
 from portal.database import health as server_health
 from portal.embeddings.cached import hold_to
-from portal.errors import EmbedderUnavailable, InvalidEmbedding, NoSuchModel, RerankerUnavailable
+from portal.errors import (
+    EmbedderUnavailable,
+    InvalidEmbedding,
+    NoSuchModel,
+    RerankerUnavailable,
+    ScannerUnavailable,
+)
+from portal.ingest import reader_process
 from portal.services import Services
+from portal.services.documents import malware
 from portal.services.models import catalog
 from portal.store import migrations as store_migrations
 from portal.store.documents import vocabulary
@@ -102,8 +110,44 @@ def diagnose(services: Services) -> dict[str, Any]:
         "keyword_backend": report.keyword_backend,
         "bm25_state": report.bm25.state,
         "embedding_model": services.embedder.name,
-        "lacks": [asdict(lack) for lack in (*report.lacks, *_lacks_of_models(services))],
+        "readers_confined_by": (confinement := reader_process.probe_confinement()),
+        "lacks": [
+            asdict(lack)
+            for lack in (
+                *report.lacks,
+                *_lacks_of_models(services),
+                *_lacks_of_confinement(confinement),
+                *_lacks_of_scanner(services),
+            )
+        ],
     }
+
+
+def _lacks_of_confinement(confinement: Mapping[str, bool]) -> Iterator[server_health.Lack]:
+    missing = [layer for layer, holds in confinement.items() if not holds]
+    # Each of the two alone keeps files and network away; the others are there in case they fail.
+    if "landlock" in missing and "seccomp" in missing:
+        yield server_health.Lack(
+            what=f"readers of uploaded files run without {' and '.join(missing)}",
+            cost="a file that takes a parser over may do what the portal's user may",
+            remedy="use Linux 5.13 or later on x86_64 or arm64; in a container, a runtime whose "
+            "profile allows seccomp and Landlock",
+        )
+
+
+def _lacks_of_scanner(services: Services) -> Iterator[server_health.Lack]:
+    try:
+        finds_test_file = malware.finds_test_file(services)
+    except ScannerUnavailable:
+        finds_test_file = False
+    if not finds_test_file:
+        yield server_health.Lack(
+            what="the malware scanner (PORTAL_UPLOADS__SCAN_COMMAND) does not recognise the EICAR "
+            "test file",
+            cost="every upload is refused, or infected ones are not",
+            remedy="run the command by hand with the test file as its standard input: it should "
+            "end with 1",
+        )
 
 
 def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
@@ -141,6 +185,10 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"schema: {report['schema'] or 'none'} (this version wants {report['schema_wanted']})"
     yield f"keyword search: {report['keyword_backend']}, index {report['bm25_state']}"
     yield f"embedding model: {report['embedding_model']}"
+    held = [layer for layer, holds in report["readers_confined_by"].items() if holds]
+    missing = [layer for layer, holds in report["readers_confined_by"].items() if not holds]
+    without = f"; not available here: {', '.join(missing)}" if missing else ""
+    yield f"readers confined by: {', '.join(held) or 'nothing'}{without}"
     for lack in report["lacks"]:
         yield ""
         yield f"{'MISSING' if lack['is_fatal'] else 'lacking'}: {lack['what']}"

@@ -42,6 +42,7 @@ EVENT_WORDS = {
     AuditEvent.OIDC_UNLINKED: N_("External account unlinked"),
     AuditEvent.VISIBILITY_CHANGED: N_("Visibility changed"),
     AuditEvent.DOCUMENT_PURGED: N_("Document permanently deleted"),
+    AuditEvent.UPLOAD_INFECTED: N_("Infected upload refused"),
     AuditEvent.SETTINGS_CHANGED: N_("Setting changed"),
     AuditEvent.MODEL_SWITCHED: N_("Embedding model switched"),
     AuditEvent.MODEL_DROPPED: N_("Embedding model deleted"),

@@ -31,8 +31,12 @@ def read(file: BinaryIO, *, pages: int, characters: int, lines: int) -> Iterator
         document = pypdfium2.PdfDocument(file)
         page_count = len(document)
     except pypdfium2.PdfiumError as error:
-        locked = error.err_code in {pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY}
-        yield {"error": "encrypted" if locked else "broken"}
+        if error.err_code in {pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY}:
+            yield {"error": "encrypted"}
+        else:
+            # A file that is whole but has no pages is refused by PDFium without an error.
+            is_whole = error.err_code == pdfium.FPDF_ERR_SUCCESS
+            yield {"error": "no_pages" if is_whole else "broken"}
         return
     if page_count == 0:
         yield {"error": "no_pages"}

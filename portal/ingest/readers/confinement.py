@@ -4,7 +4,7 @@ A parser that a hostile file has taken over keeps the rights of its process. So 
 a byte of a file, it gives up all but the descriptors it holds, its memory and its processor time:
 another user where it was started as root, no new files, sockets or processes, no system calls but
 those of reading, computing and ending. Each layer stands by itself: a kernel may lack some of them.
-`docs/adr/0038-readers-without-rights.md` says what each is for.
+`docs/adr/0040-readers-without-rights.md` says what each is for.
 
 Linux only; elsewhere the resource limits remain. Imports nothing of the portal.
 """

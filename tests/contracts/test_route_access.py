@@ -619,6 +619,9 @@ SWITCHES = {"selection.set_default", "selection_api.set_default", "selection_api
 LEADS_TO_CHANGES = {"documents.confirm_delete"}
 # What makes and revokes tokens takes none that was made so.
 NEEDS_SESSION = {
+    "oidc.begin_confirm",
+    "oidc.begin_link",
+    "oidc.unlink",
     "account.change_password",
     "account.delete",
     "auth_api.confirm",

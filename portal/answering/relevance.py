@@ -41,10 +41,11 @@ _COMMON_LOSES = 0.6
 _MISSING, _ABSENT, _MAX_UNMET = 1.7, 4.8, 3.8
 # Where another statement has more of the question but not the kind of answer, one with much less
 # of it only happens to have that kind.
-_NEAR_BEST = 0.65
+_NEAR_BEST = 0.8
 # A year or a code that the question names has to be there: another year's figure is no answer.
 _MUST_MATCH = re.compile(r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*")
 _FIRST_HAN = HAN[0]
+_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,8 @@ def judge(question: str, language: str, sources: Sequence[Source]) -> list[Judge
 
 def evidence(question: str, language: str, sources: Sequence[Source]) -> list[Evidence]:
     """Return what speaks for each source, in the order given."""
-    terms = query_terms(question)
-    named = frozenset(query_terms(without_asking(question)))
+    terms = _question_terms(question)
+    named = frozenset(_question_terms(without_asking(question)))
     read = [_ReadSource.read(source, (*terms, *(named - set(terms)))) for source in sources]
     weights = _weights(terms, [one.terms for one in read])
     candidates = [
@@ -153,6 +154,21 @@ def evidence(question: str, language: str, sources: Sequence[Source]) -> list[Ev
         )
         for place, source in enumerate(sources)
     ]
+
+
+def _question_terms(question: str) -> tuple[str, ...]:
+    """Return the terms of a question. Single Chinese characters that stand together are one term:
+    年 and 假 alone say little about 年假."""
+    folded = fold(question).text
+    terms: list[str] = []
+    for term in query_terms(question):
+        joined = f"{terms[-1]}{term}" if terms else ""
+        is_single = len(term) == 1 and term >= _FIRST_HAN
+        if is_single and len(joined) == _PAIR and joined[0] >= _FIRST_HAN and joined in folded:
+            terms[-1] = joined
+        else:
+            terms.append(term)
+    return tuple(dict.fromkeys(terms))
 
 
 def _odds(confidence: float) -> float:

@@ -216,13 +216,15 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
 
 
 def _take_status(process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """How it ended, negative for a signal, and the most kilobytes of memory that it had in use,
-    where the system says that."""
+    """Return how it ended, negative for a signal, and the most kilobytes of memory that it used; 0
+    where the system does not tell."""
     if not hasattr(os, "wait4"):
         return process.wait(), 0
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, usage.ru_maxrss
+    # The peak counts the process that started it as well; the pages that it touched do not.
+    touched_kb = usage.ru_minflt * (os.sysconf("SC_PAGE_SIZE") >> 10)
+    return process.returncode, min(usage.ru_maxrss, touched_kb)
 
 
 def _lines(output: IO[bytes] | None, longest: int) -> Iterator[bytes]:

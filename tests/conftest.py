@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
+import hypothesis
 import pytest
 from argon2 import PasswordHasher
 from flask.testing import FlaskClient
@@ -35,6 +36,12 @@ from portal.settings import Settings, load_settings
 from tests.factories import upload
 
 _OTHER_VARIABLES = {"DATABASE_URL", "REDIS_URL", "PROMETHEUS_MULTIPROC_DIR"}
+# Generating examples takes as long as the machine is busy; no test here is about that.
+hypothesis.settings.register_profile(
+    "portal", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("portal")
+
 _OWN_DATA = str(Path(__file__).resolve().parents[1] / "var")
 _EVENTS_OF_FILES = {"open", "os.mkdir", "os.remove", "os.rename", "os.link", "os.truncate"}
 _RUN_DIR = pytest.StashKey[Path]()

@@ -155,7 +155,7 @@ def _feed(source: IO[bytes], process: subprocess.Popen[bytes]) -> None:
         return
     try:
         shutil.copyfileobj(source, target, BLOCK_BYTES)
-    except (OSError, ValueError):
+    except (OSError, ValueError, BackupRefused):
         # It had enough, which is its right, or the file cannot be read: then it misses the rest,
         # and says so.
         pass

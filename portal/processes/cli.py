@@ -392,29 +392,67 @@ def import_documents(
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace FILE, when the new backup is whole.")
+@click.option(
+    "--encrypt/--no-encrypt",
+    default=None,
+    help="Encrypt for the keys in PORTAL_BACKUP__RECIPIENTS. [default: if there are any]",
+)
+@click.option(
+    "--passphrase-file",
+    type=click.Path(path_type=Path),
+    help="Encrypt with the passphrase in the first line of this file, and not for keys.",
+)
 @OTHER_DATA_DIR
 @click.pass_context
-def backup(ctx: click.Context, file: Path, force: bool) -> None:
+def backup(
+    ctx: click.Context,
+    file: Path,
+    force: bool,
+    encrypt: bool | None,
+    passphrase_file: Path | None,
+) -> None:
     """Write all that the portal keeps into FILE, which must not exist. The portal may serve
-    meanwhile. Whoever has the file has everything: keep it as safe as the portal."""
+    meanwhile. The file is read back before it is put in place.
+
+    Without encryption, whoever has FILE has everything: keep it as safe as the portal."""
     from portal.processes import backups
 
-    backups.take(_settings(ctx), file, force=force)
+    backups.take(
+        _settings(ctx), file, force=force, encrypt=encrypt, passphrase_file=passphrase_file
+    )
 
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Also where the portal has documents: they are lost.")
+@click.option("--identity", type=click.Path(path_type=Path), help="The file that age-keygen wrote.")
+@click.option(
+    "--passphrase-file",
+    type=click.Path(path_type=Path),
+    help="A file with the passphrase in its first line.",
+)
 @OTHER_DATA_DIR
 @click.pass_context
-def restore(ctx: click.Context, file: Path, replace: bool) -> None:
+def restore(
+    ctx: click.Context,
+    file: Path,
+    replace: bool,
+    identity: Path | None,
+    passphrase_file: Path | None,
+) -> None:
     """Make the portal what it was when the backup FILE was taken. The portal must be stopped. What
     fails or is interrupted leaves it as it was.
 
     FILE must come from somebody whom you trust like the portal itself."""
     from portal.processes import backups
 
-    backups.put_back(_settings(ctx), file, replace=replace)
+    backups.put_back(
+        _settings(ctx),
+        file,
+        replace=replace,
+        identity=identity,
+        passphrase_file=passphrase_file,
+    )
 
 
 @main.command("import-chroma")

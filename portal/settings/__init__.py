@@ -18,6 +18,7 @@ from portal.settings.models import (
 from portal.settings.oidc import OidcSettings
 from portal.settings.others import (
     AuditSettings,
+    BackupSettings,
     ChromaSettings,
     IngestSettings,
     McpSettings,
@@ -40,6 +41,7 @@ __all__ = [
     "DEFAULT_MODELS",
     "DEFAULT_RERANKER",
     "AuditSettings",
+    "BackupSettings",
     "ChatSettings",
     "ChromaSettings",
     "DocumentWeights",

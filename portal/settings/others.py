@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import NoDecode
 
 from portal.settings.base import Section
+
+_PUBLIC_KEY = re.compile("age1[02-9ac-hj-np-z]{58}")
 
 
 class AuditSettings(Section):
@@ -59,6 +63,30 @@ class UploadSettings(Section):
     scan_timeout_s: float = Field(
         30, gt=0, le=600, description="time to scan one file; then it is refused"
     )
+
+
+class BackupSettings(Section):
+    """What `portal backup` writes."""
+
+    recipients: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="public keys (age1…) that backups are encrypted for, with commas between "
+        "them; their private keys stay elsewhere",
+    )
+
+    @field_validator("recipients", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return value.split(",") if isinstance(value, str) else value
+
+    @field_validator("recipients")
+    @classmethod
+    def _are_public_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        keys = tuple(key.strip() for key in value if key.strip())
+        for key in keys:
+            if not _PUBLIC_KEY.fullmatch(key):
+                raise ValueError("public keys as age-keygen prints them (age1…)")
+        return keys
 
 
 class McpSettings(Section):

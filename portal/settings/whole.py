@@ -23,6 +23,7 @@ from portal.settings.models import ChatSettings, EmbeddingSettings, RerankSettin
 from portal.settings.oidc import OidcSettings
 from portal.settings.others import (
     AuditSettings,
+    BackupSettings,
     ChromaSettings,
     IngestSettings,
     McpSettings,
@@ -38,8 +39,9 @@ _SPARE_THREADS = 28
 MIN_SECRET_KEY_BYTES = 32  # As long as the digests that it signs with (RFC 7518, 3.2).
 HOW_TO_MAKE_A_KEY = "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
 _HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|[0-9a-f:]*:[0-9a-f:.]*")
-# Settings whose values are not repeated in an error.
-_SECRETS = ("KEY", "KEY_OLD", "PASSWORD", "URL", "SECRET")
+# Settings whose values are not repeated in an error. Among recipients there may be a private key
+# by mistake.
+_SECRETS = ("KEY", "KEY_OLD", "PASSWORD", "URL", "TOKEN", "SECRET", "RECIPIENTS")
 
 
 def environment_name(path: tuple[str, ...]) -> str:
@@ -153,6 +155,7 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     chroma: ChromaSettings = ChromaSettings()
     audit: AuditSettings = AuditSettings()
+    backup: BackupSettings = BackupSettings()
     metrics: MetricsSettings = MetricsSettings()
 
     @field_validator("secret_key", "secret_key_old")

@@ -22,6 +22,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 from psycopg import sql
+from pyrage import x25519
 from sqlalchemy import create_engine, text
 
 from portal.container import build_services, read_secret_key
@@ -197,6 +198,59 @@ def test_the_same_portal_stands_on_another_server_as_of_one_moment(
         run_apart(work_until_empty, there)
         assert titles(there, "ada", "Read me later", SearchMode.KEYWORD) == ["later"]
     assert all_rows(blank_url).keys() == all_rows(database_url).keys()
+
+
+def test_an_encrypted_portal_opens_with_its_identity_alone(
+    full: Portal,
+    run,
+    tmp_path: Path,
+    database_url: str,
+    blank_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, elsewhere = tmp_path / "portal.tar.age", tmp_path / "elsewhere"
+    identity, other = x25519.Identity.generate(), x25519.Identity.generate()
+    for name, each in (("identity", identity), ("other", other)):
+        (tmp_path / name).write_text(f"# created: today\n{each}\n", encoding="ascii")
+    with services_on(database_url, tmp_path) as here:
+        before = originals(here)
+
+    monkeypatch.setenv("PORTAL_BACKUP__RECIPIENTS", str(identity.to_public()))
+    taken = run("backup", file)  # The setting is enough.
+    assert taken.exit_code == 0, taken.stderr
+    assert "encrypted and checked" in taken.stdout
+    written = file.read_bytes()
+    assert not any(word in written for word in (b"Kingfisher", b"PGDMP", KEY.encode()))
+    assert run("backup", tmp_path / "plain.tar", "--no-encrypt").exit_code == 0
+    assert (tmp_path / "plain.tar").read_bytes().startswith(DATABASE.encode())
+
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(written[:-100])
+    for attempt in ((file,), (file, "--identity", tmp_path / "other"), (damaged, *own(tmp_path))):
+        refused = run("restore", *attempt, url=blank_url, data_dir=elsewhere)
+        assert refused.exit_code == 1
+        assert "decrypted" in refused.stderr or "is encrypted" in refused.stderr
+        assert "AGE-SECRET-KEY" not in refused.stderr
+        assert all_rows(blank_url) == {}
+
+    restored = run("restore", file, *own(tmp_path), url=blank_url, data_dir=elsewhere)
+    assert restored.exit_code == 0, restored.stderr
+    with services_on(blank_url, elsewhere) as there:
+        assert originals(there) == before
+        assert titles(there, "ada", "Kingfisher", SearchMode.KEYWORD) == ["secret"]
+        assert read_secret_key(there.settings) == KEY
+
+
+def originals(services: Services) -> dict[str, bytes]:
+    admin = accounts.find_person(services, "admin")
+    return {
+        document.title: b"".join(library.open_file(services, admin, document.id).parts)
+        for document in library.list_documents(services, admin).items
+    }
+
+
+def own(directory: Path) -> tuple[str, Path]:
+    return "--identity", directory / "identity"
 
 
 def versions(url: str) -> list[int]:

@@ -1,6 +1,7 @@
 """`portal backup` and `portal restore`: a portal in one file, and back.
 
 archive    the file: a tar of known members, written and read as streams
+encryption the same file in the age format
 manifest   what it says of itself
 writing    a portal into a file, while it serves
 restoring  a file into a portal, in one transaction
@@ -18,7 +19,8 @@ from types import FrameType
 
 import click
 
-from portal.processes.backups import restoring, writing
+from portal.errors import BackupRefused
+from portal.processes.backups import encryption, restoring, writing
 from portal.processes.backups.manifest import Manifest
 from portal.settings import Settings
 
@@ -31,23 +33,61 @@ class _Terminated(KeyboardInterrupt):
     """SIGTERM, taken as Ctrl-C is, so that nothing is left behind."""
 
 
-def take(settings: Settings, path: Path, *, force: bool) -> None:
-    """Write a backup and say what is in it."""
+def take(
+    settings: Settings,
+    path: Path,
+    *,
+    force: bool,
+    encrypt: bool | None = None,
+    passphrase_file: Path | None = None,
+) -> None:
+    """Write a backup and say what is in it. Without `encrypt` it is encrypted if the settings name
+    recipients."""
     began = time.monotonic()
+    lock = _choose_lock(settings, encrypt=encrypt, passphrase_file=passphrase_file)
     with _until_terminated():
         path = path.expanduser().absolute()
-        manifest = writing.write(settings, path, force=force, note=_Pace("written").note)
+        manifest = writing.write(settings, path, force=force, lock=lock, note=_Pace("written").note)
     size = path.stat().st_size / _MEGABYTE
-    click.echo(f"{path}: {_words(manifest)}; {size:.1f} MB, in {time.monotonic() - began:.0f} s")
+    kind = "encrypted and checked" if lock else "checked"
+    click.echo(
+        f"{path}: {_words(manifest)}; {size:.1f} MB, {kind}, in {time.monotonic() - began:.0f} s"
+    )
 
 
-def put_back(settings: Settings, path: Path, *, replace: bool) -> None:
+def _choose_lock(
+    settings: Settings, *, encrypt: bool | None, passphrase_file: Path | None
+) -> encryption.Lock | None:
+    if passphrase_file is not None:
+        if encrypt is False:
+            raise BackupRefused(reason="Give --no-encrypt or --passphrase-file, not both.")
+        return encryption.lock_with_passphrase(passphrase_file)
+    recipients = settings.backup.recipients
+    if encrypt or (encrypt is None and recipients):
+        return encryption.lock_for(recipients)
+    return None
+
+
+def put_back(
+    settings: Settings,
+    path: Path,
+    *,
+    replace: bool,
+    identity: Path | None = None,
+    passphrase_file: Path | None = None,
+) -> None:
     """Restore a backup and say what was in it."""
+    key = encryption.read_key(identity=identity, passphrase_file=passphrase_file)
     began = time.monotonic()
     pace = _Pace("read")
     with _until_terminated():
         manifest = restoring.restore(
-            settings, path.expanduser().absolute(), replace=replace, tell=_tell, note=pace.note
+            settings,
+            path.expanduser().absolute(),
+            replace=replace,
+            key=key,
+            tell=_tell,
+            note=pace.note,
         )
     click.echo(
         f"restored {_words(manifest)}, as of {manifest.taken_at}, "

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import IO
 
 from portal.errors import BackupRefused, is_disk_full
+from portal.processes.backups import encryption
+from portal.processes.backups.encryption import Key
 from portal.processes.backups.manifest import Manifest, Member
 
 DATABASE = "database.dump"
@@ -103,18 +105,33 @@ def _unwritable(path: Path, error: OSError) -> BackupRefused:
 
 
 class Writer:
-    """Puts members into a file that can be sought."""
+    """Adds members to an archive. One that cannot be sought needs a directory with room for the
+    largest member."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+    def __init__(self, file: IO[bytes], scratch_dir: Path | None = None) -> None:
+        self._file, self._scratch_dir = file, scratch_dir
         self.members: dict[str, Member] = {}
 
     def add(
         self, name: str, content: IO[bytes], *, note: Callable[[int], None] = lambda _bytes: None
     ) -> None:
         """Put all that a stream gives. `note` is told how many bytes have come so far."""
-        start = self._file.tell()
-        self._file.write(bytes(tarfile.BLOCKSIZE))
+        # How long a stream is shows at its end, and a tar wants to know it before.
+        if self._file.seekable():
+            start = self._file.tell()
+            self._file.write(bytes(tarfile.BLOCKSIZE))
+            member = self._copy(content, note)
+            end = self._file.tell()
+            self._file.seek(start)
+            self._file.write(_header(name, member.size_bytes))
+            self._file.seek(end)
+        else:
+            with encryption.measured(content, self._scratch_dir) as (size_bytes, stream):
+                self._file.write(_header(name, size_bytes))
+                member = self._copy(stream, note)
+        self.members[name] = member
+
+    def _copy(self, content: IO[bytes], note: Callable[[int], None]) -> Member:
         digest, size_bytes = hashlib.sha256(), 0
         while block := content.read(_BLOCK_BYTES):
             digest.update(block)
@@ -122,12 +139,7 @@ class Writer:
             size_bytes += len(block)
             note(size_bytes)
         self._file.write(bytes(-size_bytes % tarfile.BLOCKSIZE))
-        end = self._file.tell()
-        # How long a stream is shows at its end, and a tar wants to know it before.
-        self._file.seek(start)
-        self._file.write(_header(name, size_bytes))
-        self._file.seek(end)
-        self.members[name] = Member(size_bytes, digest.hexdigest())
+        return Member(size_bytes, digest.hexdigest())
 
     def finish(self, manifest: Manifest) -> None:
         self.add(MANIFEST, io.BytesIO(manifest.to_json()))
@@ -202,13 +214,36 @@ class Backup:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Backup]:
-    """A backup. Raises BackupRefused for a file that is none, or that cannot be read."""
+def opened(path: Path, key: Key | None = None) -> Iterator[Backup]:
+    """Open a backup for reading. Raises BackupRefused for a file that is none, that cannot be read,
+    or that needs another key."""
     with ExitStack() as stack:
         try:
             if not path.is_file():
                 raise BackupRefused(reason=f"There is no file {path}.")
             file = stack.enter_context(path.open("rb"))
+            is_encrypted = encryption.is_encrypted(file)
+        except OSError as error:
+            raise BackupRefused(reason=f"{path} cannot be read ({error.strerror}).") from error
+        if is_encrypted and key is None:
+            raise BackupRefused(
+                reason=f"{path} is encrypted. Give --identity FILE or --passphrase-file FILE."
+            )
+        if key is not None and not is_encrypted:
+            raise BackupRefused(
+                reason=f"{path} is not encrypted, and a key was given. If that is what you "
+                "expect, leave out --identity and --passphrase-file."
+            )
+        yield stack.enter_context(read_archive(file, key, path))
+
+
+@contextmanager
+def read_archive(file: IO[bytes], key: Key | None, path: Path) -> Iterator[Backup]:
+    """Open a file's archive, decrypted where there is a key. Raises BackupRefused."""
+    with ExitStack() as stack:
+        try:
+            if key is not None:
+                file = stack.enter_context(encryption.decrypting(file, key))
             archive = stack.enter_context(tarfile.open(fileobj=file, mode="r:"))
         except OSError as error:
             raise BackupRefused(reason=f"{path} cannot be read ({error.strerror}).") from error

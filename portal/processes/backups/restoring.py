@@ -18,6 +18,7 @@ from portal.domain.audit import AuditEvent
 from portal.errors import BackupRefused, ServerSetup
 from portal.processes.backups import recording
 from portal.processes.backups.archive import DATABASE, Backup, opened
+from portal.processes.backups.encryption import Key
 from portal.processes.backups.manifest import Manifest
 from portal.services.operations import setup
 from portal.settings import Settings
@@ -39,6 +40,7 @@ def restore(
     path: Path,
     *,
     replace: bool,
+    key: Key | None = None,
     tell: Tell = lambda _line: None,
     note: Note = lambda _bytes: None,
 ) -> Manifest:
@@ -48,7 +50,7 @@ def restore(
 
     Raises BackupRefused, and ServerSetup for a server that cannot serve a portal.
     """
-    with opened(path) as backup, ExitStack() as stack:
+    with opened(path, key) as backup, ExitStack() as stack:
         manifest = backup.manifest
         tell("checking the backup")
         backup.verify(note=note)

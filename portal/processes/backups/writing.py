@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import IO
 
 import psycopg
 
@@ -16,7 +18,14 @@ from portal.database.embedded import EmbeddedPostgres
 from portal.domain.audit import AuditEvent
 from portal.errors import BackupRefused
 from portal.processes.backups import recording
-from portal.processes.backups.archive import DATABASE, SECRET_KEY, Writer, new_file
+from portal.processes.backups.archive import (
+    DATABASE,
+    SECRET_KEY,
+    Writer,
+    new_file,
+    read_archive,
+)
+from portal.processes.backups.encryption import Lock, encrypting
 from portal.processes.backups.manifest import Manifest
 from portal.settings import Settings
 from portal.store.session import Database
@@ -25,26 +34,47 @@ Note = Callable[[int], None]
 
 
 def write(
-    settings: Settings, path: Path, *, force: bool, note: Note = lambda _bytes: None
+    settings: Settings,
+    path: Path,
+    *,
+    force: bool,
+    lock: Lock | None = None,
+    note: Note = lambda _bytes: None,
 ) -> Manifest:
-    """Write all of a portal into one file; what is in it. The portal may serve meanwhile: the file
-    shows one moment, and what is added, changed or erased after it is not seen.
+    """Write all of a portal into one file, read it back, and return what is in it. The portal may
+    serve meanwhile: the file shows one moment.
 
     Raises BackupRefused, and leaves no file then.
     """
     with new_file(path, force=force) as file, _database(settings) as url:
-        writer, conninfo = Writer(file), _conninfo(url)
-        with psycopg.connect(conninfo, application_name="portal backup") as connection:
-            # One moment for the counts and for the dump, and it lasts until the dump has begun.
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            manifest = _dump(connection, conninfo, writer, note)
-        key = _kept_key(settings)
-        if key is not None:
-            writer.add(SECRET_KEY, io.BytesIO(key))
-        writer.finish(manifest)
+        conninfo = _conninfo(url)
+        with encrypting(file, lock) as target:
+            writer = Writer(target, scratch_dir=path.parent)
+            with psycopg.connect(conninfo, application_name="portal backup") as connection:
+                # One moment for the counts and for the dump, and it lasts until the dump has begun.
+                connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                connection.read_only = True
+                manifest = _dump(connection, conninfo, writer, note)
+            key = _kept_key(settings)
+            if key is not None:
+                writer.add(SECRET_KEY, io.BytesIO(key))
+            writer.finish(manifest)
+        verify_written(file, path, lock)
         recording.record(url, AuditEvent.BACKUP_TAKEN, path, manifest)
         return manifest
+
+
+def verify_written(file: IO[bytes], path: Path, lock: Lock | None) -> None:
+    """Read a backup back from the disk and compare every checksum, before it is put in place.
+    Raises BackupRefused where they differ."""
+    file.flush()
+    os.fsync(file.fileno())
+    with suppress(OSError, AttributeError):  # Read from the disk where the system can do that.
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    file.seek(0)
+    with read_archive(file, lock.key if lock else None, path) as backup:
+        backup.verify()
+    file.seek(0, os.SEEK_END)
 
 
 @contextmanager

@@ -86,8 +86,8 @@ def _to_row(
     place = touched.place(source.char_start + cited.start, beginning)
     has_text = alive.get(source.document_id, False)
     return CitationRow(
-        # The same as long as the answer is written, whatever number it comes to have.
-        id=uuid5(message_id, str(source.chunk_id)),
+        # Stays the same while the answer is written, whatever marker it gets in the end.
+        id=uuid5(message_id, f"{source.chunk_id} {source.number}"),
         message_id=message_id,
         marker=cited.marker,
         document_id=source.document_id if source.document_id in alive else None,

@@ -150,7 +150,10 @@ class ExtractiveChatModel:
     def _closest(self, question: str, judged: Judged) -> _Quotation:
         """Return the statement of a source in another language that is closest in meaning."""
         usable = [one for one in judged.candidates if one.can_answer][:_MAX_COMPARED]
-        texts = [judged.source.text[one.statement.start : one.statement.end] for one in usable]
+        texts = [
+            f"{one.context} {judged.source.text[one.start : one.end]}"
+            for one in (each.statement for each in usable)
+        ]
         closest = 0
         if self._embedder is not None and len(usable) > 1:
             # Quoting the first one beats failing when the model cannot be used.
@@ -249,10 +252,11 @@ def _render(quotation: _Quotation, number: int, terms: Sequence[str]) -> str:
     statements = [one.statement for one in quotation.candidates]
     if statements[0].cells:
         return _render_table(quotation, number)
-    texts = [quotation.source.text[one.start : one.end] for one in statements]
-    is_list = any(LIST_ITEM.match(text) for text in texts)
-    lines = [_shortened(text, terms) for text in texts]
-    return f"> {(chr(10) + '> ' if is_list else ' ').join(lines)} [{number}]"
+    text = quotation.source.text
+    if any(LIST_ITEM.match(text[one.start : one.end]) for one in statements):
+        lines = [_shortened(text[one.start : one.end], terms) for one in statements]
+        return "> " + "\n> ".join(lines) + f" [{number}]"
+    return f"> {_shortened(text[quotation.start : quotation.end], terms)} [{number}]"
 
 
 def _render_table(quotation: _Quotation, number: int) -> str:
@@ -283,12 +287,12 @@ def _in_script(text: str, request: ChatRequest) -> str:
     return in_script_of(request.question, text) if request.language == "zh" else text
 
 
-def _shortened(sentence: str, terms: Sequence[str]) -> str:
-    if len(sentence) <= _MAX_QUOTE_CHARACTERS:
-        return as_markdown(sentence)
-    excerpt = best_excerpt(sentence, terms, _MAX_QUOTE_CHARACTERS)
+def _shortened(text: str, terms: Sequence[str]) -> str:
+    if len(text) <= _MAX_QUOTE_CHARACTERS:
+        return as_markdown(text)
+    excerpt = best_excerpt(text, terms, _MAX_QUOTE_CHARACTERS)
     before = "… " if excerpt.start > 0 else ""
-    after = " …" if excerpt.end < len(sentence) else ""
+    after = " …" if excerpt.end < len(text) else ""
     return f"{before}{as_markdown(excerpt.text)}{after}"
 
 

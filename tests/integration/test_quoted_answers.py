@@ -50,6 +50,7 @@ def test_table_is_quoted_by_rows_with_its_header(handbook: Portal) -> None:
     assert answer.status is MessageStatus.DONE
     assert "| 工龄 | 年假天数 | 可结转 |" in answer.content
     assert "| 3–5 年 | 15 天 | 5 天 |" in answer.content
+    assert answer.support == ()
     [quoted] = excerpts(answer)
     assert quoted.startswith("1–3 年")
     assert quoted.endswith("5 天")

@@ -124,7 +124,8 @@ class AnswerDraft:
         shown = self._in_prompt if is_answer else {one.number for one in self.register}
         cited = self._cited(shown, content)
         texts = {one.marker: one.source.text for one in cited if one.was_cited}
-        checked = support.check(content, texts) if is_answer else ()
+        # Quotations are the source's own words: there is nothing to compare.
+        checked = support.check(content, texts) if is_answer and not self._quoted else ()
         with self._services.database.begin() as session:
             alive = citation_store.hold_documents(session, cited)
             row = message_store.lock_message(session, self.message_id)

@@ -29,19 +29,22 @@ _LAST_LINES = 3
 _OF_THE_SERVER = re.compile(r"\d+; \d+ \d+ (COMMENT - )?(SCHEMA|EXTENSION) ")
 
 
-def find_program(name: str, *, major: int) -> tuple[Path, str]:
+def find_program(name: str, *, major: int, over_tls: bool = False) -> tuple[Path, str]:
     """`pg_dump` or `pg_restore` of this major version or a newer one, and its version: the
-    portal's own or the first on PATH. Raises BackupRefused where there is none."""
+    portal's own or the first on PATH. The portal's own has no TLS, and would send a dump in plain
+    or fail. Raises BackupRefused where there is none."""
     candidates: list[Path] = []
-    with suppress(ServerSetup):
-        candidates.append(installation() / "bin" / name)
+    if not over_tls:
+        with suppress(ServerSetup):
+            candidates.append(installation() / "bin" / name)
     candidates += [Path(found) for found in [shutil.which(name)] if found]
     for path in candidates:
         version = _version(path)
         if version is not None and int(version.split(".")[0]) >= major:
             return path, version
     raise BackupRefused(
-        reason=f"This needs {name} of PostgreSQL {major} or newer, which is not here. Install "
+        reason=f"This needs {name} of PostgreSQL {major} or newer"
+        f"{', with TLS,' * over_tls} which is not here. Install "
         f"the PostgreSQL {major} client programs, so that {name} is on PATH."
     )
 

@@ -524,6 +524,18 @@ def test_a_server_that_is_newer_than_every_pg_dump_is_told_what_to_install() -> 
         client_programs.find_program("pg_dump", major=99)
 
 
+def test_a_connection_with_tls_is_not_dumped_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, _ = client_programs.find_program("pg_dump", major=18)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BackupRefused, match="with TLS"):
+        client_programs.find_program("pg_dump", major=18, over_tls=True)
+    (tmp_path / "pg_dump").symlink_to(own)  # Stands in for PostgreSQL's own.
+    found, _ = client_programs.find_program("pg_dump", major=18, over_tls=True)
+    assert found == tmp_path / "pg_dump"
+
+
 def test_passwords_of_the_database_are_not_in_a_list_of_processes() -> None:
     where, secrets = client_programs._connection("host=db user=portal password='a b' dbname=p")
     assert "a b" not in where

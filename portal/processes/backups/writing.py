@@ -111,7 +111,9 @@ def _dump(connection: psycopg.Connection, conninfo: str, writer: Writer, note: N
     row = connection.execute("SELECT pg_export_snapshot(), now()").fetchone()
     snapshot, taken_at = row or ("", datetime.now(UTC))
     major, minor = divmod(connection.info.server_version, 10_000)
-    program, program_version = client_programs.find_program("pg_dump", major=major)
+    program, program_version = client_programs.find_program(
+        "pg_dump", major=major, over_tls=connection.pgconn.ssl_in_use
+    )
     rows = refilling.count_rows(connection, schema)
     with client_programs.dumped(program, conninfo, schema=schema, snapshot=snapshot) as stream:
         writer.add(DATABASE, stream, note=note)

@@ -171,8 +171,9 @@ def test_signing_out_while_files_wait_is_said_and_they_can_be_sent_again(
     expect(words).to_have_text("4 of 5 stored, 1 failed")
     expect(failed).to_contain_text("Choose it again.")
     page.get_by_test_id("dismiss-all-uploads").press("Enter")
-    # As after a sign-in elsewhere while nothing was on its way here: the page's token is void.
-    page.context.clear_cookies(name="portal_form")
+    # After a sign-in elsewhere while nothing was under way here, the page's token is void.
+    page.context.clear_cookies(name="portal_session")
+    sign_in_elsewhere(portal)
     choose(portal, write_texts(tmp_path, "later", 2))
     expect(failed).to_have_count(2)
     expect(failed.first).to_contain_text("session has changed")

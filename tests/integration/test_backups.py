@@ -118,6 +118,8 @@ def titles(services: Services, name: str, query: str, mode: SearchMode) -> list[
 
 def everything_seen(services: Services) -> list[Any]:
     """What people find, and the originals byte for byte."""
+    # An index counts what was trashed until it is rebuilt; one that is restored is new.
+    setup.heal_keyword_index(services)
     found: list[Any] = []
     for name in ("admin", "ada"):
         person = accounts.find_person(services, name)
@@ -167,8 +169,6 @@ def test_the_same_portal_stands_on_another_server_as_of_one_moment(
     file, elsewhere = tmp_path / "portal.tar", tmp_path / "elsewhere"
     work_while_it_is_dumped(full, monkeypatch)
     with services_on(database_url, tmp_path) as here:
-        # An index counts what was trashed until it is rebuilt; one that is restored is new.
-        setup.heal_keyword_index(here)
         before = everything_seen(here)
         token = sessions.token_for(here, accounts.find_person(here, "ada"), ttl_s=600)
     taken = run("backup", file)

@@ -235,7 +235,7 @@ def test_list_pages_by_cursor_and_filters(client: FlaskClient, portal: Portal) -
 
 def test_refusal_says_what_is_not_right(client: FlaskClient, portal: Portal) -> None:
     bodies = {
-        '{"query": "  "}': "query has nothing but white space",
+        '{"query": "  "}': "query is blank",
         '{"query": "a", "weights": {"vector": 0, "text": 0}}': "weights are both 0",
     }
     headers = portal.headers() | {"Content-Type": "application/json", "Accept-Language": "en"}

@@ -11,7 +11,7 @@ from portal.domain.embedding import Vector
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services.models import builds
-from portal.services.models.vector_rounds import VectorRounds
+from portal.services.vector_rounds import VectorRounds
 from portal.services.operations import health, maintenance
 from portal.store.embedding_models import registry
 from tests.conftest import Portal
@@ -43,7 +43,7 @@ def work(portal: Portal) -> None:
 def missing(portal: Portal) -> int:
     counts = health.count(portal.services)
     assert counts is not None
-    return counts["missing_embeddings"]
+    return counts.everything["missing_embeddings"]
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_one_lost_vector_is_found_within_a_few_rounds(filled: Portal) -> None:
     with portal.services.database.begin() as session:
         model = registry.find_active(session)
         assert model is not None
-        rounds = portal.services.models.vector_rounds
+        rounds = portal.services.vector_rounds
         found = [rounds.find_missing(session, model) for _ in range(6)]
     assert found == [False, False, True, False, False, True]
 

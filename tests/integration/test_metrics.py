@@ -155,7 +155,7 @@ def test_the_queue_and_the_documents_are_counted(client: FlaskClient, portal: Po
     assert found["portal_database_up", ()] == 1
     assert found["portal_stored_documents", (("status", "ready"),)] == 1
     # The document was read by the test itself, so that its job still lies in the queue.
-    assert found["portal_queue_jobs", (("queue", "ingest"), ("status", "todo"))] == 1
+    assert found["portal_queue_jobs", (("queue", "ingest_small"), ("status", "todo"))] == 1
     assert found["portal_index_chunks", ()] == 1
     assert found["portal_index_missing_embeddings", ()] == 0
     assert found["portal_vector_index_ready", ()] == 1

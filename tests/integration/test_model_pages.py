@@ -70,7 +70,7 @@ def test_switch_roll_back_and_drop_from_the_page(pages: Pages, portal: Portal) -
 
 def test_what_cannot_be_done_is_said_on_the_page(pages: Pages, portal: Portal) -> None:
     for path, name, words in (
-        ("build", "/etc", "no model that this page can build"),
+        ("build", "/etc", "cannot be built from this page"),
         ("build", "nothing", "There is no embedding model"),
         ("switch", OLD, "is already active"),
         ("rollback", "", "no model to go back to"),

@@ -224,8 +224,8 @@ _ALMOST = json.dumps(
 
 @pytest.mark.parametrize(
     "credential",
-    ["", "null", "[]", "{", "{}", "[" * 20_000, _ALMOST, "\ud800", "\U0001f511"],
-    ids=range(9),
+    ["null", "[]", "{", "{}", "[" * 20_000, _ALMOST, "\ud800", "\U0001f511"],
+    ids=range(8),
 )
 def test_nonsense_is_refused_in_words(owner: Browser, app: Flask, credential: str) -> None:
     stranger = Browser(app)

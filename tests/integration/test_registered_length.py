@@ -67,7 +67,7 @@ def test_question_of_another_length_is_told_so_and_answered_by_words(
         # Left alone, it is still told why.
         for number in range(3):
             ask(portal, f"coral {number}")
-        with pytest.raises(EmbedderUnavailable, match=r"left alone.*got 1 × 256"):
+        with pytest.raises(EmbedderUnavailable, match=r"paused.*got 1 × 256"):
             ask(portal, "divers again", SearchMode.VECTOR)
 
 

@@ -452,13 +452,13 @@ def test_texts_that_would_take_too_long_are_not_compared(
 
     # One at a time; what was compared is kept, and only for those who may see it.
     monkeypatch.setattr(comparisons, "_PATIENCE_S", 0)
-    with portal.services.documents.comparisons._place:
+    with portal.services.comparisons._place:
         busy = client.get(address, headers=headers)
     assert (busy.status_code, busy.json["error"]["code"]) == (503, "overloaded")
     assert int(busy.headers["Retry-After"]) > 0
     told = client.get(address, headers=headers)
     assert told.status_code == 200
-    with portal.services.documents.comparisons._place:
+    with portal.services.comparisons._place:
         assert client.get(address, headers=headers).json == told.json
         library.change_document(
             portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE

@@ -174,7 +174,7 @@ def test_open_breaker_answers_at_once_and_lets_one_probe_through_later(endpoint)
     for _ in range(2):
         with pytest.raises(EmbedderUnavailable, match="500"):
             client.embed_query("a")
-    with pytest.raises(EmbedderUnavailable, match="left alone for 10 more seconds"):
+    with pytest.raises(EmbedderUnavailable, match="paused for 10 more seconds"):
         client.embed_query("a")
     assert len(endpoint.requests) == 2, "the open breaker asked the endpoint"
     now[0] += 11
@@ -193,7 +193,7 @@ def test_probe_that_fails_opens_the_breaker_again(endpoint):
     now[0] += 11
     with pytest.raises(InvalidEmbedding):
         client.embed_query("a")
-    with pytest.raises(EmbedderUnavailable, match="left alone"):
+    with pytest.raises(EmbedderUnavailable, match="paused"):
         client.embed_query("a")
 
 
@@ -391,7 +391,7 @@ def test_reasons_without_an_answer_are_known_to_the_translators(address):
         with pytest.raises(EmbedderUnavailable) as caught:
             client.embed_query("a")
         assert in_templates(caught.value.params["reason"])
-    assert "left alone" in str(caught.value)
+    assert "paused" in str(caught.value)
 
 
 def test_closing_ends_a_question_that_hangs(endpoint):

@@ -107,7 +107,7 @@ def test_model_that_fails_again_and_again_rests_and_then_gets_another_chance(mod
     for _ in range(MOST_FAILURES):
         with pytest.raises(RerankerUnavailable, match="ValueError: no such tensor"):
             boxed.scores("q", ["a"], deadline_s=5)
-    with pytest.raises(RerankerUnavailable, match="left alone for 30 more seconds"):
+    with pytest.raises(RerankerUnavailable, match="paused for 30 more seconds"):
         boxed.scores("q", ["a"], deadline_s=5)
     assert model.calls == MOST_FAILURES
     now[0] += REST_S + 1

@@ -303,7 +303,7 @@ def test_panel_card_and_replay_show_the_source(chat: Chat) -> None:
     assert "handbook" in card
     assert "closes at six" in card
     assert "Confidence" in card
-    assert ("Check it" in card) is citation.low_confidence
+    assert ("Low confidence" in card) is citation.low_confidence
     replay = text_of(chat.get(f"{address}/messages/{message.id}/replay"))
     assert message.replay is not None
     assert message.replay.selection_hash in replay

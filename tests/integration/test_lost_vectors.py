@@ -11,7 +11,7 @@ from portal.domain.embedding import Vector
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services.models import builds
-from portal.services.vector_rounds import VectorRounds
+from portal.services.models.vector_rounds import VectorRounds
 from portal.services.operations import health, maintenance
 from portal.store.embedding_models import registry
 from tests.conftest import Portal

@@ -73,7 +73,7 @@ def test_what_cannot_be_done_is_said_on_the_page(pages: Pages, portal: Portal) -
         ("build", "/etc", "cannot be built from this page"),
         ("build", "nothing", "There is no embedding model"),
         ("switch", OLD, "is already active"),
-        ("rollback", "", "no model to go back to"),
+        ("rollback", "", "no previous model to roll back to"),
         ("drop", OLD, "switch to another model first"),
     ):
         page = pages.post(f"/admin/models/{path}", name=name)

@@ -58,11 +58,11 @@ def test_question_of_conditions_alone_is_told_to_need_a_word(
 ) -> None:
     for question in ("type:md", "-draft"):
         words = text_of(client.get(f"/search?q={question}", headers=headers(portal)))
-        assert "a word to look for" in words
-        assert "Nothing found" not in words
+        assert "Add a word" in words
+        assert "No results" not in words
         assert "Try other words" not in words
     asked = client.get("/search/why?q=type:md&title=handbook", headers=headers(portal))
-    assert "a word to look for" in text_of(asked)
+    assert "Add a word" in text_of(asked)
 
 
 def test_search_by_words_alone_says_that_there_is_none(
@@ -70,11 +70,13 @@ def test_search_by_words_alone_says_that_there_is_none(
 ) -> None:
     client = create_app(make_services(search={"keyword_backend": "off"})).test_client()
     words = text_of(client.get("/search?q=office&mode=keyword", headers=headers(portal)))
-    assert "Search by words is not available" in words
+    assert "Keyword search is not available" in words
     assert "Search by keywords and meaning" in words
-    assert "by meaning only" not in words
-    assert "Nothing found" not in words
-    assert "by meaning only" in text_of(client.get("/search?q=office", headers=headers(portal)))
+    assert "semantic results only" not in words
+    assert "No results" not in words
+    assert "semantic results only" in text_of(
+        client.get("/search?q=office", headers=headers(portal))
+    )
 
 
 def test_document_is_explained_by_its_title(
@@ -85,7 +87,7 @@ def test_document_is_explained_by_its_title(
         answer = client.get(address, headers=headers(portal) | more)
         assert answer.status_code == 200
         assert 'data-reason="excluded_by_filter"' in answer.get_data(as_text=True)
-        assert "Every passage of “handbook” mentions “visitors”" in text_of(answer)
+        assert "Every passage of “handbook” contains “visitors”" in text_of(answer)
         assert ("<html" in answer.get_data(as_text=True)) is not bool(more)
 
 
@@ -109,7 +111,7 @@ def test_foreign_document_is_no_answer_by_title_or_id(client: FlaskClient, porta
     for document_id in (private.id, UUID(int=0)):
         address = f"/search/why?q=office&document={document_id}"
         answer = client.get(address, headers=headers(portal, other))
-        assert "There is nothing here, or nothing that you may see." in text_of(answer)
+        assert "Not found." in text_of(answer)
         assert "secret" not in text_of(answer)
 
 
@@ -133,7 +135,7 @@ def test_correction_is_told_and_undone_by_a_link(
     answer = client.get("/search?q=<ofice>&fuzzy=1", headers=headers(portal))
     page, words = answer.get_data(as_text=True), text_of(answer)
     assert "<office>" not in page
-    assert "took too long" in words
+    assert "timed out" in words
     if is_applied:
         assert "Results for <office> ." in words
         assert 'href="/search?q=%3Cofice%3E"' in page
@@ -167,7 +169,7 @@ def test_search_settings_are_changed_and_count_at_once(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     page = text_of(client.get(SETTINGS, headers=headers(portal)))
-    assert "Takes a whole number from 1 to 100. Default: 5." in page
+    assert "Accepts a whole number from 1 to 100. Default: 5." in page
     given = {"top_n": "7", "fusion": "rrf", "semantic_weight": "0.25", "bm25_weight": "0.75"}
     assert client.post(SETTINGS, data=given, headers=headers(portal)).status_code == 303
     config = dynamic_config.show(portal.services, portal.admin)

@@ -453,7 +453,7 @@ def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal:
     found = re.findall(r'data-upload-state\s+data-document-id="([^"]+)"', first.text + again.text)
     assert len(set(found)) == 1
     other = send(client, headers, (b"other", "good.txt"))
-    assert other.status_code == 422
+    assert other.status_code == 409
     known = send(client, headers | {"Idempotency-Key": "key-2"}, (b"good", "good.txt"))
     assert "data-known" in known.text
     assert 'class="document-row"' not in known.text
@@ -483,7 +483,7 @@ def test_idempotency_key_is_a_persons_own_and_lives_a_day(
     key = {"Idempotency-Key": "key-1"}
     assert post(client, mine | key, (b"mine", "a.txt")).status_code == 202
     assert post(client, theirs | key, (b"theirs", "a.txt")).status_code == 202
-    for age, status in (("23 hours", 422), ("25 hours", 202)):
+    for age, status in (("23 hours", 409), ("25 hours", 202)):
         with portal.services.database.begin() as session:
             session.execute(
                 text("UPDATE idempotency_keys SET created_at = now() - CAST(:age AS interval)"),
@@ -491,6 +491,6 @@ def test_idempotency_key_is_a_persons_own_and_lives_a_day(
             )
         assert post(client, mine | key, (b"another", "b.txt")).status_code == status
     # Housekeeping drops the other's, which is a day old; mine was taken anew.
-    assert post(client, mine | key, (b"mine", "a.txt")).status_code == 422
+    assert post(client, mine | key, (b"mine", "a.txt")).status_code == 409
     idempotency.forget_old(portal.services)
     assert rows_of(portal, "idempotency_keys") == 1

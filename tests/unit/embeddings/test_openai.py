@@ -135,7 +135,7 @@ def test_question_waits_no_longer_than_the_timeout(endpoint, fault):
     endpoint.trickle = fault.removeprefix("trickling ") if fault != "slow" else ""
     client = embedder(endpoint, timeout_s=0.4)
     started = time.monotonic()
-    with pytest.raises(EmbedderUnavailable, match=r"more than 0\.4 seconds"):
+    with pytest.raises(EmbedderUnavailable, match=r"within 0\.4 seconds"):
         client.embed_query("a")
     assert time.monotonic() - started < 0.4 + SLACK_S
 
@@ -147,7 +147,7 @@ def test_server_that_takes_the_connection_and_says_nothing_is_left_in_time():
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         client = OpenAIEmbedder(model="m", dimensions=4, api_base=url, timeout_s=0.3)
         started = time.monotonic()
-        with pytest.raises(EmbedderUnavailable, match="more than"):
+        with pytest.raises(EmbedderUnavailable, match="within"):
             client.embed_query("a")
         assert time.monotonic() - started < 0.3 + SLACK_S
 

@@ -68,7 +68,7 @@ def test_while_one_call_hangs_others_are_refused_at_once_and_no_threads_pile_up(
         boxed.scores("q", ["a"], deadline_s=0.05)
     started = time.monotonic()
     for _ in range(20):
-        with pytest.raises(RerankerUnavailable, match="still works on an earlier question"):
+        with pytest.raises(RerankerUnavailable, match="still working on an earlier question"):
             boxed.scores("q", ["a"], deadline_s=5)
     assert time.monotonic() - started < 1
     assert model.calls == 1

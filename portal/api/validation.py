@@ -20,6 +20,7 @@ _WHOLE_NUMBER = N_("takes a whole number")
 _NUMBER = N_("takes a number")
 _YES_OR_NO = N_("takes true or false")
 _UUID = N_("takes a UUID")
+_DATE_AND_TIME = N_("takes a date and time with a time zone, such as 2026-05-04T09:30:00Z")
 _WORDS = {
     "missing": N_("is needed, and is missing"),
     "extra_forbidden": N_("is no field here; leave it out"),
@@ -45,6 +46,10 @@ _WORDS = {
     "float_parsing": _NUMBER,
     "uuid_type": _UUID,
     "uuid_parsing": _UUID,
+    "datetime_type": _DATE_AND_TIME,
+    "datetime_parsing": _DATE_AND_TIME,
+    "datetime_from_date_parsing": _DATE_AND_TIME,
+    "timezone_aware": _DATE_AND_TIME,
     "list_type": N_("takes a list"),
     "dict_type": N_("takes an object"),
     "model_type": N_("takes an object"),

@@ -105,6 +105,15 @@ def test_pages_follow_one_another_without_gaps(client: FlaskClient, portal: Port
     assert bad.status_code == 400
 
 
+@pytest.mark.parametrize("moment", ["0", "1767225600", "2026-05-04", "2026-05-04T09:30:00", "x"])
+def test_api_takes_dates_with_time_and_zone_only(admin: FlaskClient, moment: str) -> None:
+    answer = admin.get("/api/admin/audit", query_string={"since": moment})
+    assert answer.status_code == 422
+    assert "2026-05-04T09:30:00Z" in answer.get_json()["error"]["message"]
+    since = {"since": "2026-05-04T09:30:00Z"}
+    assert admin.get("/api/admin/audit", query_string=since).status_code == 200
+
+
 def test_only_administrators_read_it(client: FlaskClient, portal: Portal) -> None:
     ada = portal.headers(portal.person("ada"))
     for path in ("/api/admin/audit", "/admin/audit", "/admin/audit/export.csv"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Annotated, Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from portal.api.schemas import CleanText, PageQuery, ResponseModel
 from portal.domain.audit import AuditEntry, AuditEvent, AuditFilter, Source, SubjectKind
@@ -18,13 +20,26 @@ _TAG = {"name": "Administration", "description": "What administrators see and do
 blueprint = APIBlueprint("audit_api", __name__, url_prefix="/api/admin/audit", tag=_TAG)
 
 
+_DATE_AND_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d")
+
+
+def _refuse_number(value: Any) -> Any:
+    """Pydantic would take a number for seconds since 1970, which the description does not allow."""
+    if isinstance(value, str) and not _DATE_AND_TIME.match(value):
+        raise PydanticCustomError("datetime_parsing", "takes a date and time")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_refuse_number)]
+
+
 class AuditQuery(PageQuery):
     event: AuditEvent | None = Field(None, description="only this event")
     user: CleanText | None = Field(
         None, max_length=100, description="only what this user did or had done to them, by name"
     )
-    since: AwareDatetime | None = Field(None, description="from this moment on")
-    until: AwareDatetime | None = Field(None, description="before this moment")
+    since: Moment | None = Field(None, description="from this moment on")
+    until: Moment | None = Field(None, description="before this moment")
     limit: int = Field(50, ge=1, le=200, description="entries a page")
 
 

@@ -10,10 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from portal.text.storable import storable
 
-# What `next_cursor` looks like: see `portal.store.cursors`. Only described here, so that one which
-# does not is refused like any other that leads nowhere.
-TIME_CURSOR = "^[0-9]{1,17}[.][0-9a-f]{32}$"
-TEXT_CURSOR = "^[A-Za-z0-9_-]{0,1900}[.][0-9a-f]{32}$"
+# The format of `next_cursor` (see `portal.store.cursors`), or nothing for the first page. It is
+# only described here: a cursor of another format gets the same error as one that is not valid.
+TIME_CURSOR = "^([0-9]{1,17}[.][0-9a-f]{32})?$"
+TEXT_CURSOR = "^([A-Za-z0-9_-]{0,1900}[.][0-9a-f]{32})?$"
 
 # Whole numbers up to here are told apart by every reader of JSON.
 _EXACT = 2**53
@@ -81,7 +81,7 @@ class PageQuery(RequestModel):
     cursor: CleanText | None = Field(
         None,
         max_length=300,
-        description="`next_cursor` of the page before",
+        description="`next_cursor` of the page before; empty: the first page",
         json_schema_extra={"pattern": TIME_CURSOR},
     )
 

@@ -156,6 +156,25 @@ def test_every_parameter_example_fits(spec: dict[str, Any]) -> None:
                 assert jsonschema_rs.is_valid(schema, parameter["example"]), (name, parameter)
 
 
+def test_every_change_of_rights_shows_that_it_may_ask_for_the_password(
+    client: FlaskClient, spec: dict[str, Any]
+) -> None:
+    described = {operation["operationId"] for _, _, operation in operations(spec)}
+    asking = {
+        operation["operationId"]
+        for _, _, operation in operations(spec)
+        for content in operation["responses"].get("403", {}).get("content", {}).values()
+        if "reauthentication_required" in content.get("examples", {})
+    }
+    marked = {
+        endpoint.replace("_api.", "_").replace(".", "_")
+        for endpoint, view in client.application.view_functions.items()
+        if getattr(view, "needs_recent_sign_in", False)
+    }
+    assert asking == marked & described
+    assert "users_change_user" in asking
+
+
 def test_a_model_has_one_name(spec: dict[str, Any]) -> None:
     """A generated client has one class for a passage, not one for each list it stands in."""
     assert [name for name in spec["components"]["schemas"] if "." in name] == []

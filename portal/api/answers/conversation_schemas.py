@@ -34,7 +34,7 @@ class ConversationQuery(RequestModel):
     cursor: str | None = Field(
         None,
         max_length=2000,
-        description="`next_cursor` of the page before",
+        description="`next_cursor` of the page before; empty: the first page",
         json_schema_extra={"pattern": TIME_CURSOR},
     )
     limit: int = Field(50, ge=1, le=200, description="conversations a page")

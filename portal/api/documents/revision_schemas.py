@@ -46,7 +46,7 @@ class RevisionQuery(PageQuery):
     cursor: CleanText | None = Field(
         None,
         max_length=300,
-        description="`next_cursor` of the page before",
+        description="`next_cursor` of the page before; empty: the first page",
         json_schema_extra={"pattern": "^[0-9]{1,9}$"},
     )
     limit: int = Field(50, ge=1, le=200, description="revisions a page")

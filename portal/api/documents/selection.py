@@ -27,7 +27,7 @@ class SwitchQuery(RequestModel):
     cursor: str | None = Field(
         None,
         max_length=2000,
-        description="`next_cursor` of the page before",
+        description="`next_cursor` of the page before; empty: the first page",
         json_schema_extra={"pattern": TEXT_CURSOR},
     )
     limit: int = Field(MOST_SWITCHES, ge=1, le=MOST_SWITCHES, description="documents a page")

@@ -16,6 +16,7 @@ from portal.errors import (
     NotSignedIn,
     PortalError,
     RateLimited,
+    ReauthenticationRequired,
     RequestTooLarge,
     StorageFull,
     Unavailable,
@@ -62,7 +63,7 @@ def add(responses: dict[str, Any], route: Route, has_input: bool, has_body: bool
         content = response.setdefault("content", {}).setdefault("application/json", {})
         schema = content.get("schema", {})
         if not schema or schema.get("$ref") in _OWN_SCHEMAS:
-            content |= _content(int(code), route.path)
+            content |= _content(int(code), route)
     ordered = sorted(responses.items())
     responses.clear()
     responses.update(ordered)
@@ -85,8 +86,20 @@ def _statuses(route: Route, has_input: bool, has_body: bool) -> list[int]:
     return found
 
 
-def _content(status: int, path: str) -> dict[str, Any]:
+def _content(status: int, route: Route) -> dict[str, Any]:
+    is_envelope = route.path.startswith(ENVELOPE_PREFIX)
+    schema = "ErrorEnvelope" if is_envelope else "ErrorBody"
+    content: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
     error = _BY_STATUS[status]
+    if status == Forbidden.status and route.needs_recent_sign_in:
+        shown = (error, ReauthenticationRequired())
+        content["examples"] = {one.code: {"value": _example(one, is_envelope)} for one in shown}
+    else:
+        content["example"] = _example(error, is_envelope)
+    return content
+
+
+def _example(error: PortalError, is_envelope: bool) -> dict[str, Any]:
     detail: dict[str, Any] = {
         "code": error.code,
         "message": str(error),
@@ -94,8 +107,6 @@ def _content(status: int, path: str) -> dict[str, Any]:
     }
     if isinstance(error, InvalidInput):
         detail["details"] = {"json": {"query": ["Field required"]}}
-    if path.startswith(ENVELOPE_PREFIX):
-        schema, example = "ErrorEnvelope", {"success": False, "data": None, "error": detail}
-    else:
-        schema, example = "ErrorBody", {"error": detail}
-    return {"schema": {"$ref": f"#/components/schemas/{schema}"}, "example": example}
+    if is_envelope:
+        return {"success": False, "data": None, "error": detail}
+    return {"error": detail}

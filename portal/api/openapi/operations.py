@@ -31,6 +31,7 @@ class Route:
     shares_view: bool
     scope: str
     body_is_optional: bool
+    needs_recent_sign_in: bool
 
     @property
     def is_limited(self) -> bool:
@@ -57,6 +58,7 @@ def routes(app: Flask) -> Iterator[Route]:
                 shares_view=len(methods) > 1,
                 scope=context.scope_of(view, method).value,
                 body_is_optional=bool(getattr(view, "body_is_optional", False)),
+                needs_recent_sign_in=bool(getattr(view, "needs_recent_sign_in", False)),
             )
 
 

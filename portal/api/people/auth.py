@@ -65,8 +65,8 @@ def _answer(pair: TokenPair) -> TokenResponse:
 @blueprint.doc(
     summary="Sign in",
     description="Answers 401 `second_factor_required` when the password is right and `otp` is "
-    "missing.",
-    responses=error_responses(401),
+    "missing, and 403 `password_sign_in_off` where users sign in through a provider only.",
+    responses=error_responses(401, 403),
 )
 @context.public
 @limits.failed_sign_ins

@@ -54,13 +54,16 @@ class UserDeletion(RequestModel):
         examples=["keep_shared"],
     )
     to: CleanText | None = Field(
-        None, max_length=100, description="a name, with `transfer`", examples=[None]
+        None,
+        max_length=100,
+        description="with `transfer`: the name of another active user",
+        examples=[None],
     )
 
 
 class OwnDeletion(RequestModel):
-    documents: DocumentFate = Field(
-        description="as for administrators, without `transfer`", examples=[DocumentFate.TRASH]
+    documents: Literal["keep_shared", "trash", "purge"] = Field(
+        description="as for administrators, without `transfer`", examples=["trash"]
     )
     password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
 
@@ -131,7 +134,9 @@ def end_sessions(user_id: UUID) -> str:
 @blueprint.output({}, status_code=204)
 @blueprint.doc(
     summary="Delete an account",
-    description="With its conversations, tokens and settings, all or nothing.",
+    description="With its conversations, tokens and settings, all or nothing. `transfer` is 404 "
+    "when there is no such user, and 422 from one's own account or to the account itself. The last "
+    "administrator stays: 409.",
     responses=error_responses(403, 404, 409),
 )
 @context.for_administrators
@@ -160,6 +165,6 @@ def delete_own(json_data: OwnDeletion) -> str:
     person = context.session_person()
     recent_sign_in.confirm_password(json_data.password)
     account_deletion.delete_account(
-        context.services(), person, person.id, documents=json_data.documents
+        context.services(), person, person.id, documents=DocumentFate(json_data.documents)
     )
     return ""

@@ -143,7 +143,8 @@ class SemanticBody(WithinBody):
         None,
         min_length=1,
         max_length=MOST_DIMENSIONS,
-        description="a vector of your own, of the serving model's dimensions; any length but zero",
+        description="a vector of your own, with the dimensions of the serving model and not all "
+        "zeros: anything else is 422",
         examples=[None],
     )
     top_k: TopK = 10

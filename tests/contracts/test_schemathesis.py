@@ -11,7 +11,9 @@ some addresses:
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,8 +36,9 @@ ASKED_FOR = os.environ.get("PORTAL_SCHEMATHESIS_EXAMPLES")
 EXAMPLES = int(ASKED_FOR or "2")
 ONLY = os.environ.get("PORTAL_SCHEMATHESIS_ONLY", "")
 SEED = 20260504
-# Ending the token that asks would make the rest of the run a test of 401s.
-ENDS_ITS_TOKEN = "/api/auth/revoke"
+# Without its session or its account, the rest of the run would be a test of 401s.
+ENDS_SESSIONS = re.compile(r"/api/(auth/revoke|account/sessions|users/)")
+DELETES_ITS_ACCOUNT = "/api/account/delete"
 AUTHORIZATION = "HTTP_AUTHORIZATION"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -47,6 +50,8 @@ ACCEPTED = [*range(200, 400), 401, 403, 404, 409, 429]
 OF_FILES = (415, 422)
 OF_WORDS = {
     "POST /api/auth/tokens": 422,
+    # Whether the account is one's own, or that of the user who is to get its documents.
+    "DELETE /api/users/{user_id}": 422,
     # Which names are those of encodings, and in which of them these bytes are text.
     "POST /api/knowledge/documents/{document_id}/reindex": 422,
 }
@@ -129,16 +134,29 @@ def _refusals_of_good_values(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 }
 
 
-def spare_the_token(app: Flask, portal: Portal, person: Person, token: str) -> None:
-    """Have what ends the token that asks be asked with another one of the same person."""
-    ask = app.wsgi_app
+def keep_signed_in(app: Flask, portal: Portal, person: Person, token: str) -> None:
+    """Answer `token` as a live one of the same person for as long as the run takes: what ends
+    sessions is followed by a new one, and what deletes one's account deletes a spare one."""
+    answer = app.wsgi_app
+    live = token
+    spare_names = (f"spare {number}" for number in itertools.count(1))
 
-    def asked(environ: dict[str, Any], start_response: Any) -> Any:
-        if environ["PATH_INFO"] == ENDS_ITS_TOKEN and token in environ.get(AUTHORIZATION, ""):
-            environ[AUTHORIZATION] = f"Bearer {portal.token(person)}"
-        return ask(environ, start_response)
+    def answer_with_live_token(environ: dict[str, Any], start_response: Any) -> Any:
+        nonlocal live
+        if token not in environ.get(AUTHORIZATION, ""):
+            return answer(environ, start_response)
+        path = environ["PATH_INFO"]
+        used = live
+        if path == DELETES_ITS_ACCOUNT:
+            used = portal.token(portal.person(next(spare_names)))
+        environ[AUTHORIZATION] = f"Bearer {used}"
+        try:
+            return answer(environ, start_response)
+        finally:
+            if ENDS_SESSIONS.match(path):
+                live = portal.token(person)
 
-    app.wsgi_app = asked
+    app.wsgi_app = answer_with_live_token
 
 
 @contextmanager
@@ -146,7 +164,7 @@ def loaded(app: Flask, portal: Portal, person: Person) -> Iterator[OpenApiSchema
     """The document of a portal that answers over HTTP, to be asked as `person`."""
     token = portal.token(person)
     spec = app.test_client().get("/openapi").get_json()
-    spare_the_token(app, portal, person, token)
+    keep_signed_in(app, portal, person, token)
     server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Quiet)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -155,6 +173,8 @@ def loaded(app: Flask, portal: Portal, person: Person) -> Iterator[OpenApiSchema
         address = f"http://127.0.0.1:{server.server_port}/openapi"
         schema = schemathesis.openapi.from_url(address, config=config)
         yield schema.include(path_regex=ONLY) if ONLY else schema
+        headers = {"Authorization": f"Bearer {token}"}
+        assert app.test_client().get("/api/account/sessions", headers=headers).status_code == 200
     finally:
         server.shutdown()
         thread.join()

@@ -381,6 +381,9 @@ def test_api_lists_and_removes(portal: Portal, client: FlaskClient) -> None:
     made = client.post(f"{api}/totp", headers=headers)
     assert made.status_code == 201
     code = App(made.json["secret"]).code()
+    for wrong in ("１２３４５６", "5\u00b3\u00f1j"):
+        refused = client.post(f"{api}/totp/confirm", json={"code": wrong}, headers=headers)
+        assert refused.status_code == 401
     confirmed = client.post(f"{api}/totp/confirm", json={"code": code}, headers=headers)
     assert len(confirmed.json["recovery_codes"]) == recovery_codes.COUNT
     assert client.post(f"{api}/totp", headers=headers).status_code == 409

@@ -91,7 +91,7 @@ def accept_code(services: Services, row: TotpRow, code: str) -> bool:
     app, now = pyotp.TOTP(secret), int(time.time()) // PERIOD_S
     for step in range(now - _TOLERATED_STEPS, now + _TOLERATED_STEPS + 1):
         is_new = row.last_step is None or step > row.last_step
-        if hmac.compare_digest(app.generate_otp(step), code) and is_new:
+        if hmac.compare_digest(app.generate_otp(step).encode(), code.encode()) and is_new:
             row.last_step, row.last_used_at = step, datetime.now(UTC)
             # Encrypted again with the newest key, so that an old one can be dropped.
             row.sealed_secret = sealing.seal(services, secret.encode())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import url_for
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
 from portal.domain.people import AccountSummary, DocumentFate
@@ -62,9 +62,11 @@ class UserDeletion(RequestModel):
 
 
 class OwnDeletion(RequestModel):
-    documents: Literal["keep_shared", "trash", "purge"] = Field(
-        description="as for administrators, without `transfer`", examples=["trash"]
-    )
+    documents: Annotated[
+        DocumentFate,
+        WithJsonSchema({"type": "string", "enum": ["keep_shared", "trash", "purge"]}),
+        Field(description="as for administrators, without `transfer`: 422", examples=["trash"]),
+    ]
     password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
 
 
@@ -165,6 +167,6 @@ def delete_own(json_data: OwnDeletion) -> str:
     person = context.session_person()
     recent_sign_in.confirm_password(json_data.password)
     account_deletion.delete_account(
-        context.services(), person, person.id, documents=DocumentFate(json_data.documents)
+        context.services(), person, person.id, documents=json_data.documents
     )
     return ""

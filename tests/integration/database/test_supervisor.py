@@ -55,13 +55,13 @@ def portal(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str, list[st
 
 def get(address: str) -> int:
     try:
-        with urllib.request.urlopen(f"{address}/health", timeout=10) as response:
+        with urllib.request.urlopen(f"{address}/health", timeout=60) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         return error.code
 
 
-def eventually(holds: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def eventually(holds: Callable[[], bool], timeout_s: float = 90.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline

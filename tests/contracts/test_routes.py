@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
@@ -186,3 +187,15 @@ def test_a_database_that_is_gone_is_a_503_everywhere(
     monkeypatch.setattr(psycopg, "connect", refuse)
     for path in ("/api/knowledge/documents", "/documents", "/health", "/health/vector_store"):
         assert client.get(path, headers=headers).status_code == 503, path
+
+
+def test_every_address_of_the_api_in_the_docs_is_there(app: Flask) -> None:
+    families = {"/".join(rule.rule.split("/")[:3]) for rule in app.url_map.iter_rules()}
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    named = {
+        (page.name, found)
+        for page in docs.glob("*.md")
+        for found in re.findall(r"(?<![\w.])/api/[a-z][\w-]*", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 20
+    assert {one for one in named if one[1] not in families} == set()

@@ -29,8 +29,8 @@ from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.settings import Settings
 from tests.conftest import SERVER, Portal, make_settings
-from tests.factories_chat import FakeChat, Step, fake_chat
-from tests.factories_endpoint import wait_until
+from tests.factories.chat import FakeChat, Step, fake_chat
+from tests.factories.endpoint import wait_until
 
 # One each for as long as the portal runs, what accepts connections and what reads all streams;
 # and what watches over the time of a test.

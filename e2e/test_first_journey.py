@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
-from tests import factories_files as files
+from tests.factories import files
 
 pytestmark = pytest.mark.e2e
 

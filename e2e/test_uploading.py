@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Route, expect
 
 from e2e.conftest import PASSWORD, OpenPortal
 from e2e.pages.portal import INDEXING_TIMEOUT_MS, PortalPages
-from tests import factories_files as files
+from tests.factories import files
 
 pytestmark = pytest.mark.e2e
 

@@ -33,7 +33,7 @@ from portal.services.documents import indexing, library, uploads
 from portal.services.operations import setup
 from portal.services.people import accounts, sessions
 from portal.settings import Settings, load_settings
-from tests.factories import upload
+from tests.factories.uploads import upload
 
 _OTHER_VARIABLES = {"DATABASE_URL", "REDIS_URL", "PROMETHEUS_MULTIPROC_DIR"}
 # Generating examples takes as long as the machine is busy; no test here is about that.

@@ -32,7 +32,7 @@ from portal.services.documents import library, notifications
 from portal.services.people import sessions, tokens
 from portal.store.people import second_factors
 from tests.conftest import PASSWORD, Portal
-from tests.factories_answers import ask
+from tests.factories.answers import ask
 
 READ, WRITE, ADMIN = Scope
 
@@ -97,7 +97,7 @@ ROWS: dict[str, Row] = {
     "sign_in.show_password_reset": Row(ALL, 404),  # the same
     "sign_in.reset_password": Row(ALL, 404, sends=form(password="x", password_again="x")),
     "sign_in.accept_invitation": Row(ALL, 404, sends=form(name="x", password=PASSWORD)),
-    # Without a provider in the settings these are not there; tests/integration/oidc has one.
+    # Without a provider in the settings these are not there; tests/integration/people/oidc has one.
     "oidc.begin_sign_in": Row(ALL, 404),
     "oidc.finish": Row(ALL, 404),
     "oidc_logout.end_sessions": Row(ALL, 400, sends=form(logout_token="x")),  # its own proof

@@ -21,8 +21,8 @@ from portal.services.search import engine
 from portal.store.documents import files
 from portal.store.documents import jobs as job_store
 from tests.conftest import Portal
-from tests.factories import run_apart, upload
-from tests.factories_answers import ask, saying
+from tests.factories.answers import ask, saying
+from tests.factories.uploads import run_apart, upload
 
 SHORT, LONG = 5, 50
 # Where words, vectors and files of a document could be left.

@@ -13,8 +13,8 @@ import httpx
 import psutil
 import pytest
 
-from tests import factories_files as files
-from tests.factories_hostile import READY, Hostile, hostile_files, pdf_bomb, pdf_of_short_lines
+from tests.factories import files
+from tests.factories.hostile import READY, Hostile, hostile_files, pdf_bomb, pdf_of_short_lines
 from tests.faults.world import World, wait
 
 _ENDS_WITHIN_S = 600.0

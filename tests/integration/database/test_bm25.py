@@ -21,7 +21,7 @@ from portal.database.extensions import (
     pg_textsearch_version,
 )
 from portal.database.postmaster import running_postmaster
-from tests.factories import needs_bm25
+from tests.factories.uploads import needs_bm25
 
 INDEX = bm25.ALL_CHUNKS.name
 

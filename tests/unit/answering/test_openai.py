@@ -11,8 +11,8 @@ from portal.answering.markers import MarkerStream
 from portal.answering.openai import HEARTBEAT_S, OpenAIChatModel
 from portal.domain.answering import ChatRequest, Heartbeat, SearchCall, TextDelta, Turn
 from portal.errors import ChatUnavailable
-from tests.factories_chat import Call, Die, Hangup, Pause, Raw, Status, Whole, fake_chat
-from tests.factories_endpoint import dead_port, wait_until
+from tests.factories.chat import Call, Die, Hangup, Pause, Raw, Status, Whole, fake_chat
+from tests.factories.endpoint import dead_port, wait_until
 from tests.unit.answering.sources import source
 
 KEY = "sk-very-secret-4711"

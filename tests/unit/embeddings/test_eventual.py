@@ -11,7 +11,7 @@ from portal.embeddings.confidence import Evidence
 from portal.embeddings.eventual import EventualCalibration
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
-from tests.factories_endpoint import wait_until
+from tests.factories.endpoint import wait_until
 
 
 class Moody(HashingEmbedder):

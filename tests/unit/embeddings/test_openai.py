@@ -19,7 +19,7 @@ from portal.embeddings.hashing import HashingEmbedder
 from portal.embeddings.openai import OpenAIEmbedder, _seconds
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.http.messages import _patterns
-from tests.factories_endpoint import FakeEndpoint, Reply, dead_port, fake_endpoint, wait_until
+from tests.factories.endpoint import FakeEndpoint, Reply, dead_port, fake_endpoint, wait_until
 
 # What a busy machine may add. All faults here would cost 2.5 seconds or more.
 SLACK_S = 1.5

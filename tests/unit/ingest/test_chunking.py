@@ -11,7 +11,7 @@ from portal.domain.documents import ExtractedText, Heading, MediaType, Page
 from portal.ingest.chunking import HARD_CAP, TARGET_TOKENS, split
 from portal.ingest.extraction import extract
 from portal.text.tokens import token_weight
-from tests import factories_files as files
+from tests.factories import files
 
 CHINESE = (
     "知识门户把文档分成段落。每个段落都有出处，可以打开原文！这样读者能核对引用吗？当然可以。\n\n"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from portal.errors import UndecodableText
 from portal.ingest.decoding import decode
-from tests.factories_files import SIMPLIFIED_TEXT, TRADITIONAL_TEXT
+from tests.factories.files import SIMPLIFIED_TEXT, TRADITIONAL_TEXT
 
 JAPANESE = "日本語の文書を検索するためのシステムです。毎日使っています。"
 KOREAN = "한국어 문서를 검색하는 시스템입니다. 안녕하세요, 반갑습니다."

@@ -10,7 +10,7 @@ from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge, TooMuchInOne
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.formats import docx
-from tests import factories_office as office
+from tests.factories import office
 
 HANDBOOK_TEXT = """\
 知识门户操作手册

@@ -13,7 +13,7 @@ from portal.ingest.formats import html as html_format
 from portal.ingest.formats.html import _decoded
 from portal.ingest.formats.html_text import HtmlText
 from portal.ingest.readers import html_reader
-from tests import factories_files as files
+from tests.factories import files
 
 
 def read(

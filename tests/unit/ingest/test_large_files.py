@@ -17,8 +17,8 @@ from portal.errors import BrokenPdf, ExtractionTimedOut, ExtractionTooLarge, NoT
 from portal.ingest.chunking import split
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.formats import page_recognition
-from tests import factories_files as files
-from tests.factories_hostile import pdf_bomb
+from tests.factories import files
+from tests.factories.hostile import pdf_bomb
 
 MOST_MEMORY_KB = 1 << 20
 pytestmark = pytest.mark.slow

@@ -8,8 +8,7 @@ import pytest
 from portal.domain.documents import MediaType
 from portal.errors import EmptyFile, UnsupportedFormat
 from portal.ingest.media_types import sniff, sniff_file
-from tests import factories_files as files
-from tests import factories_office as office
+from tests.factories import files, office
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from portal.domain.documents import MediaType
 from portal.errors import NoTextInPdf
 from portal.ingest.extraction import ExtractionLimits, extract
-from tests import factories_files as files
+from tests.factories import files
 
 pytestmark = pytest.mark.ocr
 

@@ -35,8 +35,8 @@ from portal.ingest.formats.page_layout import (
 from portal.ingest.formats.page_recognition import in_words
 from portal.ingest.formats.pdf import _outlined_headings, is_encrypted_pdf
 from portal.ingest.page_progress import followed_by
-from tests import factories_files as files
-from tests.factories_hostile import pdf_of_short_lines
+from tests.factories import files
+from tests.factories.hostile import pdf_of_short_lines
 
 
 @pytest.fixture(autouse=True)

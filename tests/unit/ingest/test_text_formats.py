@@ -10,7 +10,7 @@ from portal.errors import EmptyFile, ExtractionTimedOut, ExtractionTooLarge, Und
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.formats import EXTRACTORS
 from portal.ingest.formats import markdown as markdown_format
-from tests import factories_files as files
+from tests.factories import files
 
 
 def read_text(path: Path, **options: str) -> ExtractedText:

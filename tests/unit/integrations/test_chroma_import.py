@@ -27,7 +27,7 @@ from portal.integrations.chroma_import.reading import (
 )
 from portal.integrations.chroma_import.records import Unusable, is_same, to_record
 from portal.processes.cli import main
-from tests.factories_shelf import Shelf
+from tests.factories.shelf import Shelf
 
 VECTOR = [0.5, -1.0]
 

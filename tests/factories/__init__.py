@@ -1,0 +1,1 @@
+"""Builders of what tests need: files, people, conversations and servers that pretend."""

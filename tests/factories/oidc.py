@@ -1,0 +1,139 @@
+"""OpenID Connect providers on a loopback port: a whole one, and one that tells lies on request."""
+
+from __future__ import annotations
+
+import json
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from tests.factories.issuer import jwk, rsa_key
+
+CLIENT = "portal-client"
+SECRET = "a client's secret"
+
+
+@dataclass
+class Provider:
+    """`oidc-provider-mock`, and a person's hands at its pages."""
+
+    issuer: str
+
+    def set_user(self, subject: str, **claims: Any) -> None:
+        httpx.put(f"{self.issuer}/users/{subject}", json=claims).raise_for_status()
+
+    def approve(self, address: str, subject: str) -> str:
+        """Sign in as `subject` at the address that the portal sent the browser to; return the
+        address that the browser is sent back to."""
+        assert address.startswith(f"{self.issuer}/oauth2/authorize?"), address
+        answer = httpx.post(address, data={"sub": subject})
+        assert answer.status_code == 302, answer.text
+        return answer.headers["Location"]
+
+    def deny(self, address: str) -> str:
+        return httpx.post(address, data={"action": "deny"}).headers["Location"]
+
+
+@contextmanager
+def whole_provider() -> Iterator[Provider]:
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        # Its Authlib tells of an import that it will lose one day.
+        warnings.simplefilter("ignore")
+        patch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
+        from oidc_provider_mock import run_server_in_thread
+
+        with run_server_in_thread() as server:
+            yield Provider(f"http://localhost:{server.server_port}")
+
+
+@dataclass
+class LyingProvider:
+    """Answers with whatever a test puts here. `id_token` is what the token endpoint gives out."""
+
+    issuer: str = ""
+    discovery: dict[str, Any] = field(default_factory=dict)
+    keys: list[Any] = field(default_factory=lambda: [jwk(rsa_key("one"), "one")])
+    id_token: Any = None
+    token_status: int = 200
+    token_body: bytes | None = None
+    requests: list[tuple[str, dict[str, str], dict[str, str]]] = field(default_factory=list)
+    redirect: str | None = None
+
+    def answer(self, path: str) -> tuple[int, bytes]:
+        if path.endswith("/openid-configuration"):
+            return 200, json.dumps(self._discovery()).encode()
+        if path == "/keys":
+            return 200, json.dumps({"keys": self.keys}).encode()
+        if self.token_body is not None:
+            return self.token_status, self.token_body
+        body = {"access_token": "x", "token_type": "Bearer", "id_token": self.id_token}
+        return self.token_status, json.dumps(body).encode()
+
+    def _discovery(self) -> dict[str, Any]:
+        found = {
+            "issuer": self.issuer,
+            "authorization_endpoint": f"{self.issuer}/authorize",
+            "token_endpoint": f"{self.issuer}/token",
+            "jwks_uri": f"{self.issuer}/keys",
+            "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
+        }
+        return {
+            name: value for name, value in (found | self.discovery).items() if value is not None
+        }
+
+
+@contextmanager
+def lying_provider() -> Iterator[LyingProvider]:
+    provider = LyingProvider()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            form = parse_qs(self.rfile.read(length).decode()) if length else {}
+            sent = {name: values[0] for name, values in form.items()}
+            provider.requests.append((self.path, sent, dict(self.headers)))
+            status, body = provider.answer(self.path)
+            if provider.redirect is not None:
+                status, body = 302, b""
+            self.send_response(status)
+            if provider.redirect is not None:
+                self.send_header("Location", provider.redirect)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815 - the name that the base class looks for
+
+        def log_message(self, *_: object) -> None:
+            """Tests have lines of their own."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    provider.issuer = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def query(address: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+def path(address: str) -> str:
+    """An address of the portal as a test client asks for it."""
+    parts = urlsplit(address)
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path

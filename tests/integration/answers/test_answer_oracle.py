@@ -1,0 +1,174 @@
+"""Nothing that is switched off, deleted or foreign ever reaches a prompt or a citation.
+
+The world of test_selection_oracle changes at random; after each change somebody asks in their
+conversation, in one of two processes. The model repeats every passage that it is given, so that
+whatever leaked once would come back in the history. Every request to it, every stored citation and
+the hash of the selection are compared with the oracle in plain Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from portal.answering import prompt
+from portal.domain.answering import ChatEvent, ChatRequest, TextDelta, Turn
+from portal.domain.conversations import Message
+from portal.domain.people import Person
+from portal.services import Services
+from portal.services.answers.retrieving import ask_in, retrieve
+from portal.store.session import Session
+from tests.factories.answers import ask, asked, saying
+from tests.integration.documents.selection_model import Asker, Chunk, Document
+from tests.integration.documents.selection_world import Seat, Step, World, _question
+from tests.integration.documents.test_selection_oracle import STEPS, steps
+
+# Ten thousand take a quarter of an hour; CONTRIBUTING.md tells when they are worth it.
+STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "1000"))
+EXAMPLES = -(-STATES // STEPS)
+# The others are searched and put into a prompt all the same, without being stored.
+WHOLE_ANSWER_EVERY = 8
+# While this change is held open, a row that a whole answer needs is locked.
+HELD = "hold back"
+
+
+def repeat(request: ChatRequest) -> Iterator[ChatEvent]:
+    for source in request.sources:
+        yield TextDelta(f"{source.text} [{source.number}]. ")
+
+
+@dataclass(slots=True)
+class AskingWorld(World):
+    """A world in which people ask instead of searching. `written` are all passages there ever
+    were, with the documents that have or had them."""
+
+    written: list[tuple[UUID, Chunk]] = field(default_factory=list)
+
+    def reset(self) -> None:
+        self.written = []
+        World.reset(self)
+
+    def _insert_text(
+        self, session: Session, texts: Sequence[tuple[UUID, str, tuple[Chunk, ...]]]
+    ) -> list[UUID]:
+        self.written += [(document, chunk) for document, _, chunks in texts for chunk in chunks]
+        return World._insert_text(self, session, texts)
+
+    def check(self, step: Step) -> None:
+        if step.moves:
+            self._seat = Seat(step.asks, in_conversation=True, process=step.seed % 2)
+        person, services = self.people[self._seat.person], self.processes[self._seat.process]
+        conversation = self._conversation(self._seat.person)
+        question = _question(random.Random(step.seed + 1), is_narrow=step.is_narrow).text
+        asked(services).clear()
+        if step.seed % WHOLE_ANSWER_EVERY or step.change == HELD:
+            self._check_prompt(services, person, conversation, question)
+        else:
+            answer = ask(services, person, conversation, question)
+            self._check_answer(person, conversation, answer)
+        for request in asked(services):
+            self._check_prompt_text(person, conversation, request.system)
+            self._check_history(person, conversation, request.turns)
+            assert not request.tool_turns
+
+    def _conversation(self, place: int) -> UUID:
+        """Somebody whose conversation was deleted begins another to ask in."""
+        conversation = self.conversations[place]
+        if conversation is None:
+            with self._begin(0) as session:
+                conversation = self._new_conversation(session, place)
+            self.conversations[place] = conversation
+        return conversation
+
+    def _check_prompt(
+        self, services: Services, person: Person, conversation: UUID, question: str
+    ) -> None:
+        retrieved = retrieve(services, ask_in(services, person, conversation, question, None))
+        built = prompt.build(retrieved.sources, language="en")
+        self._check_prompt_text(person, conversation, built.system)
+        self._check_history(person, conversation, retrieved.turns)
+        self._check_snapshot(person, conversation, retrieved.snapshot.selection_hash)
+
+    def _check_answer(self, person: Person, conversation: UUID, answer: Message) -> None:
+        allowed = self._allowed(person, conversation)
+        assert {one.document_id for one in answer.citations} <= set(allowed)
+        chunks = {chunk.id for one in allowed.values() for chunk in one.chunks}
+        assert {one.chunk_id for one in answer.citations} <= chunks
+        self._check_prompt_text(person, conversation, answer.content)
+        assert answer.replay
+        self._check_snapshot(person, conversation, answer.replay.selection_hash)
+
+    def _allowed(self, person: Person, conversation: UUID) -> dict[UUID, Document]:
+        asker = Asker(person.id, person.is_admin)
+        return {
+            one.id: one
+            for one in self.model.documents.values()
+            if self.model.counts(asker, conversation, one)
+        }
+
+    def _check_snapshot(self, person: Person, conversation: UUID, selection_hash: str) -> None:
+        ids = "\n".join(sorted(str(one) for one in self._allowed(person, conversation)))
+        assert selection_hash == hashlib.sha256(ids.encode()).hexdigest()
+
+    def _check_prompt_text(self, person: Person, conversation: UUID, text: str) -> None:
+        """Of all passages and titles there ever were, only those that count right now."""
+        allowed = self._allowed(person, conversation)
+        may = {chunk.id for one in allowed.values() for chunk in one.chunks}
+        for _, chunk in self.written:
+            assert chunk.id in may or not _holds(text, " ".join(chunk.words)), person.name
+        for document in self.model.documents.values():
+            assert document.id in allowed or not _holds(text, document.title), person.name
+
+    def _check_history(self, person: Person, conversation: UUID, turns: Sequence[Turn]) -> None:
+        """Only of documents that count; what they said before they were read again may stand."""
+        allowed = self._allowed(person, conversation)
+        text = "\n".join(turn.content for turn in turns)
+        for document, chunk in self.written:
+            assert document in allowed or not _holds(text, " ".join(chunk.words)), person.name
+
+
+def _holds(text: str, words: str) -> bool:
+    # Passages and titles end in a number of their own, which must not be the start of another.
+    return re.search(rf"{re.escape(words)}(?!\d)", text) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_prompts_and_citations_hold_only_what_the_oracle_allows(
+    make_services: Callable[..., Services],
+) -> None:
+    world = AskingWorld.of(*(saying(make_services(), repeat) for _ in range(2)))
+    states = whole = 0
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        # Shrinking lives of forty steps takes longer than reading one.
+        phases=[Phase.generate],
+    )
+    @given(st.lists(steps, min_size=STEPS, max_size=STEPS))
+    def live(life: list[Step]) -> None:
+        nonlocal states, whole
+        world.reset()
+        for step in life:
+            world.apply(step)
+            world.check(step)
+            states += 1
+            whole += step.seed % WHOLE_ANSWER_EVERY == 0
+        world.let_go()
+
+    live()
+    assert states >= STATES
+    assert whole >= STATES // (2 * WHOLE_ANSWER_EVERY)

@@ -1,0 +1,512 @@
+"""What an answer is written from, how it is kept while it grows, and what becomes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.answering import (
+    Abstained,
+    ChatEvent,
+    ChatRequest,
+    Heartbeat,
+    SearchCall,
+    TextDelta,
+)
+from portal.domain.conversations import (
+    Began,
+    Finished,
+    MessageStatus,
+    Role,
+    SearchedAgain,
+    Waiting,
+    Wrote,
+)
+from portal.errors import ChatUnavailable, InvalidInput, NotFound, TooManyAnswers
+from portal.services.answers import answering, conversations, drafts, streaming
+from portal.services.documents import library, selections
+from portal.services.search import dynamic_config
+from tests.conftest import Portal
+from tests.factories.answers import answer_of, ask, asked, saying
+
+LEAVE = "Employees may take fifteen days of annual leave. Unused leave expires in March."
+PRINTER = "The printer stands on the third floor. Its paper tray holds five hundred sheets."
+QUESTION = "How many days of annual leave may employees take?"
+
+
+@pytest.fixture
+def talk(portal: Portal) -> object:
+    portal.add(LEAVE, title="Leave policy")
+    portal.add(PRINTER, title="Printer manual")
+    return conversations.create(portal.services, portal.admin).id
+
+
+def test_answer_is_stored_with_its_question_and_what_it_cites(portal: Portal, talk) -> None:
+    services = saying(portal.services, "Fifteen days of annual leave [1]. [9] More 【1】.")
+    answer = ask(services, portal.admin, talk, QUESTION)
+    assert answer.status is MessageStatus.DONE
+    assert answer.content == "Fifteen days of annual leave [1]. More [1]."
+    cited = [one for one in answer.citations if one.was_cited]
+    assert [(one.marker, one.title) for one in cited] == [(1, "Leave policy")]
+    # The words that the answer rests on, not all of the passage.
+    assert cited[0].excerpt == "Employees may take fifteen days of annual leave."
+    question, stored = conversations.messages(portal.services, portal.admin, talk)
+    assert (question.role, question.content) == (Role.USER, QUESTION)
+    assert stored == answer
+    assert conversations.get(portal.services, portal.admin, talk).title == QUESTION
+
+
+def test_numbers_follow_first_use_and_consulted_come_after(portal: Portal, talk) -> None:
+    services = saying(portal.services, "Second [2], then first [1].")
+    answer = ask(services, portal.admin, talk, "leave printer")
+    sources = asked(services)[0].sources
+    assert answer.content == "Second [1], then first [2]."
+    assert [one.chunk_id for one in answer.citations] == [sources[1].chunk_id, sources[0].chunk_id]
+    one_cited = ask(saying(portal.services, "Only [2]."), portal.admin, talk, "leave printer")
+    assert [(one.marker, one.was_cited) for one in one_cited.citations] == [(1, True), (2, False)]
+
+
+def test_events_begin_and_end_as_promised(portal: Portal, talk) -> None:
+    services = saying(portal.services, ["Fif", Heartbeat(), "teen [", "1", "]."])
+    events = list(answering.ask(services, portal.admin, talk, QUESTION))
+    assert isinstance(events[0], Began)
+    assert events[0].question.content == events[0].search_query == QUESTION
+    assert any(isinstance(event, Waiting) for event in events)
+    pieces = [piece for event in events if isinstance(event, Wrote) for piece in event.pieces]
+    assert "".join(piece.text for piece in pieces) == "Fifteen [1]."
+    assert [piece.marker for piece in pieces if piece.marker] == [1]
+    assert isinstance(events[-1], Finished)
+    assert events[-1].answer.id == events[0].answer_id
+
+
+def test_prompt_holds_what_is_on_and_nothing_else(portal: Portal, talk) -> None:
+    services = saying(portal.services, "Well.")
+    documents = library.list_documents(portal.services, portal.admin).items
+    leave = next(one for one in documents if one.title == "Leave policy")
+    selections.set_override(services, portal.admin, talk, leave.id, enabled=False)
+    ask(services, portal.admin, talk, QUESTION)
+    selections.set_override(services, portal.admin, talk, leave.id, enabled=True)
+    ask(services, portal.admin, talk, QUESTION)
+    off, on = asked(services)
+    assert "fifteen days" not in off.system
+    assert "fifteen days" in on.system
+    assert {source.title for source in off.sources} <= {"Printer manual"}
+
+
+def test_answer_that_rests_on_what_is_off_by_now_is_kept_out_of_the_history(
+    portal: Portal, talk
+) -> None:
+    """The earlier answer quotes the document: sent along, it would be read after all."""
+    services = saying(portal.services, "Fifteen days of annual leave [1].", "Well.")
+    first = ask(services, portal.admin, talk, QUESTION)
+    (cited,) = (one for one in first.citations if one.was_cited)
+    ask(services, portal.admin, talk, "And the paper tray of the printer?")
+    assert "Fifteen days" in asked(services)[-1].turns[1].content
+    selections.set_override(services, portal.admin, talk, cited.document_id, enabled=False)
+    ask(services, portal.admin, talk, "And the paper tray of the printer?")
+    request = asked(services)[-1]
+    everything = request.system + "".join(turn.content for turn in request.turns)
+    assert "ifteen days" not in everything
+    assert [turn.role for turn in request.turns] == ["user", "assistant"] * 2 + ["user"]
+    # What was already shown stays.
+    assert conversations.messages(services, portal.admin, talk)[1].content == first.content
+
+
+def test_answer_of_a_model_that_was_shown_what_is_off_by_now_is_kept_out_too(
+    portal: Portal, talk
+) -> None:
+    """It may say again what it read in the history, and cite something else."""
+    services = saying(
+        portal.services,
+        "Fifteen days of annual leave [1].",
+        "Fifteen days, and five hundred sheets [1].",
+        "On the third floor [1].",
+        "Well.",
+    )
+    dynamic_config.change(portal.services, portal.admin, {"top_n": 1})
+    first = ask(services, portal.admin, talk, QUESTION)
+    second = ask(services, portal.admin, talk, "How many sheets does the paper tray hold?")
+    assert [one.title for one in first.citations] == ["Leave policy"]
+    assert [one.title for one in second.citations] == ["Printer manual"]
+    leave = first.citations[0].document_id
+    selections.set_override(services, portal.admin, talk, leave, enabled=False)
+    ask(services, portal.admin, talk, "On which floor does the printer stand?")
+    turns = asked(services)[-1].turns
+    assert not any("ifteen days" in turn.content for turn in turns)
+    # What was written without it is there again.
+    ask(services, portal.admin, talk, "Where do people find printer paper?")
+    turns = asked(services)[-1].turns
+    assert "On the third floor" in turns[-2].content
+    assert not any("ifteen days" in turn.content for turn in turns)
+
+
+def test_switching_off_while_an_answer_is_written_counts_for_the_next(portal: Portal, talk) -> None:
+    def switch_off(request: ChatRequest) -> Iterator[ChatEvent]:
+        yield TextDelta("Fifteen ")
+        for source in request.sources:
+            selections.set_default(portal.services, portal.admin, source.document_id, enabled=False)
+        yield TextDelta("days [1].")
+
+    services = saying(portal.services, switch_off, "Well.")
+    answer = ask(services, portal.admin, talk, QUESTION)
+    assert answer.content == "Fifteen days [1]."
+    assert answer.citations
+    after = ask(services, portal.admin, talk, QUESTION)
+    assert asked(services)[-1].sources == ()
+    assert after.citations == ()
+
+
+def test_follow_up_is_searched_for_as_it_reads_alone_too(portal: Portal, talk) -> None:
+    services = saying(
+        portal.services, "Fifteen [1].", "How does unused annual leave expire?", "In March [1]."
+    )
+    ask(services, portal.admin, talk, QUESTION)
+    answer = ask(services, portal.admin, talk, "And when does it expire?")
+    assert answer.replay
+    assert answer.replay.search_query == "How does unused annual leave expire?"
+    request = asked(services)[-1]
+    assert request.question == answer.replay.search_query
+    assert request.turns[-1].content == "And when does it expire?"
+    assert request.sources[0].title == "Leave policy"
+
+
+def test_model_may_search_twice_and_no_more(portal: Portal, talk) -> None:
+    call = SearchCall("call-1", "paper tray of the printer")
+    services = saying(
+        portal.services, [call], [call], [call, "Five hundred [2]."], takes_tools=True
+    )
+    events = list(answering.ask(services, portal.admin, talk, "annual leave"))
+    requests = asked(services)
+    assert [request.can_search for request in requests] == [True, True, False]
+    assert sum(isinstance(event, SearchedAgain) for event in events) == 2
+    assert [len(request.tool_turns) for request in requests] == [0, 2, 4]
+    answer = answer_of(events[-1:])
+    assert answer.content == "Five hundred [1]."
+    assert answer.replay
+    assert answer.replay.further_queries == (call.query, call.query)
+    numbers = [source.number for source in requests[-1].sources]
+    assert len(numbers) == len(set(numbers)) == len({s.chunk_id for s in requests[-1].sources})
+
+
+def test_further_search_obeys_switches(portal: Portal, talk) -> None:
+    documents = library.list_documents(portal.services, portal.admin).items
+    printer = next(one for one in documents if one.title == "Printer manual")
+
+    def search(_request: ChatRequest) -> Iterator[ChatEvent]:
+        selections.set_override(portal.services, portal.admin, talk, printer.id, enabled=False)
+        yield SearchCall("call-1", "paper tray of the printer")
+
+    services = saying(portal.services, search, "Well [2].", takes_tools=True)
+    dynamic_config.change(portal.services, portal.admin, {"top_n": 1})
+    answer = ask(services, portal.admin, talk, QUESTION)
+    assert all("five hundred" not in request.system for request in asked(services))
+    assert answer.content == "Well."
+
+
+def test_prompt_keeps_to_the_configured_budget(portal: Portal, talk) -> None:
+    from portal.text.token_bound import token_bound
+
+    for number in range(8):
+        portal.add(f"Annual leave rule {number}. " + "Leave is granted on request. " * 40)
+    services = saying(portal.services, "Well.")
+    dynamic_config.change(portal.services, portal.admin, {"context_token_budget": 900, "top_n": 8})
+    answer = ask(services, portal.admin, talk, QUESTION)
+    (request,) = asked(services)
+    assert token_bound(request.system) <= 900
+    assert 0 < len(request.sources) < 8
+    assert len(answer.citations) == len(request.sources)
+    assert answer.replay
+    assert answer.replay.context_tokens <= 900
+
+
+@pytest.mark.parametrize("broken_after", [[], ["Fifteen days [1]"]])
+def test_endpoint_that_fails_leaves_the_hits(portal: Portal, talk, broken_after: list) -> None:
+    failure = ChatUnavailable(reason="it is down")
+    services = saying(portal.services, [*broken_after, failure])
+    answer = ask(services, portal.admin, talk, QUESTION)
+    assert answer.status is MessageStatus.UNAVAILABLE
+    assert answer.content == "".join(broken_after)
+    assert {one.title for one in answer.citations} >= {"Leave policy"}
+    assert answer.replay
+    assert answer.replay.extra["failure"]["code"] == "chat_unavailable"
+    assert services.answer_slots.taken == 0
+
+
+@pytest.mark.parametrize("script", [[ValueError("a fault of the provider")], [], "   "])
+def test_model_that_breaks_or_says_nothing_is_unavailable(portal: Portal, talk, script) -> None:
+    answer = ask(saying(portal.services, script), portal.admin, talk, QUESTION)
+    assert answer.status is MessageStatus.UNAVAILABLE
+    assert answer.citations
+
+
+def test_abstaining_shows_the_nearest_passages(portal: Portal, talk) -> None:
+    services = saying(portal.services, [Abstained("Nothing here answers that.")])
+    answer = ask(services, portal.admin, talk, "Who invented the zeppelin?")
+    assert answer.status is MessageStatus.ABSTAINED
+    assert answer.content == "Nothing here answers that."
+    assert answer.support == ()
+    assert answer.citations
+    assert not any(one.was_cited for one in answer.citations)
+
+
+def test_closing_stops_and_keeps_what_is_there(portal: Portal, talk) -> None:
+    services = saying(portal.services, ["Fifteen days [1]", " and more."])
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    while not isinstance(next(stream), Wrote):
+        pass
+    stream.close()
+    stream.close()
+    assert services.chat.open_streams == services.answer_slots.taken == 0
+    _, answer = conversations.messages(services, portal.admin, talk)
+    assert (answer.status, answer.content) == (MessageStatus.STOPPED, "Fifteen days [1]")
+    assert answer.citations[0].was_cited
+
+
+def test_closing_before_it_was_begun_stops_too(portal: Portal, talk) -> None:
+    services = saying(portal.services, "Never asked for.")
+    answering.ask(services, portal.admin, talk, QUESTION).close()
+    _, answer = conversations.messages(services, portal.admin, talk)
+    assert (answer.status, answer.content) == (MessageStatus.STOPPED, "")
+    assert services.answer_slots.taken == 0
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_answer_that_cannot_be_finished_is_at_once_no_longer_waited_for(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch, is_left: bool
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+
+    def fail(*_arguments: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(drafts, "from_support", fail)
+    services = saying(portal.services, ["Fifteen days [1]. ", "More."])
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    if is_left:
+        assert [type(next(stream)) for _ in range(3)] == [Began, Wrote, Wrote]
+        stream.close()
+    else:
+        with pytest.raises(ZeroDivisionError):
+            list(stream)
+    _, answer = conversations.messages(portal.services, portal.admin, talk)
+    assert answer.status is MessageStatus.STOPPED
+    assert answer.content.startswith("Fifteen days [1].")
+    assert [one.was_cited for one in answer.citations][:1] == [True]
+    assert services.answer_slots.taken == services.chat.open_streams == 0
+
+
+def test_stop_is_heard_in_another_process(
+    portal: Portal, talk, make_services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    services, other = saying(portal.services, ["One ", "two ", "three"]), make_services()
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    began = next(stream)
+    assert isinstance(began, Began)
+    assert isinstance(next(stream), Wrote)
+    stopped = answering.stop(other, portal.admin, began.answer_id)
+    assert stopped.status is MessageStatus.STOPPED
+    answer = answer_of(stream)
+    assert answer.status is MessageStatus.STOPPED
+    assert answer.content.strip() == "One"
+    assert services.chat.open_streams == 0
+
+
+def test_what_is_written_so_far_outlives_its_process(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    services = saying(portal.services, ["Second [2] ", "first [1] ", "more"])
+    stream = answering.ask(services, portal.admin, talk, "leave printer")
+    for _ in range(4):
+        next(stream)
+    _, answer = conversations.messages(portal.services, portal.admin, talk)
+    assert answer.status is MessageStatus.STREAMING
+    assert answer.content.startswith("Second [1]")
+    second = asked(services)[0].sources[1]
+    assert answer.citations[0].chunk_id == second.chunk_id
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE messages SET updated_at = now() - interval '1 hour'"))
+    _, answer = conversations.messages(portal.services, portal.admin, talk)
+    assert answer.status is MessageStatus.STOPPED
+    stream.close()
+
+
+def test_no_transaction_is_open_while_the_model_writes(portal: Portal, talk) -> None:
+    held: list[int] = []
+
+    def look(_request: ChatRequest) -> Iterator[ChatEvent]:
+        held.append(portal.services.database.engine.pool.checkedout())
+        yield TextDelta("Fifteen [1].")
+        held.append(portal.services.database.engine.pool.checkedout())
+
+    ask(saying(portal.services, look), portal.admin, talk, QUESTION)
+    assert held == [0, 0]
+
+
+def test_deleting_the_conversation_ends_its_answer(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    services = saying(portal.services, ["One ", "two"])
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    next(stream)
+    conversations.delete(portal.services, portal.admin, talk)
+    with pytest.raises(NotFound):
+        list(stream)
+    assert services.answer_slots.taken == services.chat.open_streams == 0
+
+
+def test_document_purged_while_its_answer_is_written_leaves_no_word(portal: Portal, talk) -> None:
+    def purge(request: ChatRequest) -> Iterator[ChatEvent]:
+        yield TextDelta("Well ")
+        for source in request.sources:
+            library.purge_document(portal.services, portal.admin, source.document_id)
+        yield TextDelta("[1].")
+
+    answer = ask(saying(portal.services, purge), portal.admin, talk, QUESTION)
+    assert answer.content == "Well [1]."
+    assert {(one.state.value, one.excerpt) for one in answer.citations} == {("gone", "")}
+    with portal.services.database.begin() as session:
+        assert set(session.scalars(text("SELECT quote FROM citations"))) == {""}
+
+
+def test_only_so_many_answers_at_once(portal: Portal, talk, make_services) -> None:
+    limited = saying(make_services(chat={"concurrent_answers": 1}), "Well.")
+    stream = answering.ask(limited, portal.admin, talk, QUESTION)
+    with pytest.raises(TooManyAnswers):
+        answering.ask(limited, portal.admin, talk, QUESTION)
+    assert len(conversations.messages(limited, portal.admin, talk)) == 2
+    list(stream)
+    assert ask(limited, portal.admin, talk, QUESTION).content == "Well."
+    forgotten = answering.ask(limited, portal.admin, talk, QUESTION)
+    del forgotten
+    assert limited.answer_slots.taken == 0
+
+
+@pytest.mark.parametrize("question", ["", "  \n", "\u200b\u200b", "a" * 4097])
+def test_what_is_no_question_is_refused_and_not_stored(portal: Portal, talk, question: str) -> None:
+    services = saying(portal.services, "Well.")
+    with pytest.raises(InvalidInput):
+        answering.ask(services, portal.admin, talk, question)
+    assert conversations.messages(services, portal.admin, talk) == ()
+    assert services.answer_slots.taken == 0
+
+
+def test_retry_answers_the_same_question_anew(portal: Portal, talk) -> None:
+    services = saying(portal.services, "Ten [1].", "Fifteen [1].")
+    first = ask(services, portal.admin, talk, QUESTION)
+    second = answer_of(answering.retry(services, portal.admin, first.id))
+    question, answer = conversations.messages(services, portal.admin, talk)
+    assert (question.content, answer.id) == (QUESTION, second.id)
+    # The answer that is replaced is not part of what the new one is made from.
+    assert [turn.content for turn in asked(services)[-1].turns] == [QUESTION]
+    assert conversations.get_message(services, portal.admin, first.id).content == "Ten [1]."
+    with pytest.raises(NotFound):
+        answering.retry(services, portal.admin, first.id)
+    with pytest.raises(NotFound):
+        answering.retry(services, portal.admin, question.id)
+
+
+def test_edited_question_replaces_itself_and_all_after_it(portal: Portal, talk) -> None:
+    services = saying(portal.services, "Well.")
+    for number in range(3):
+        ask(services, portal.admin, talk, f"annual leave {number}")
+    middle = conversations.messages(services, portal.admin, talk)[2]
+    ask(services, portal.admin, talk, "the printer", replace_from=middle.id)
+    shown = conversations.messages(services, portal.admin, talk)
+    assert [m.content for m in shown if m.role is Role.USER] == ["annual leave 0", "the printer"]
+    contents = [turn.content for turn in asked(services)[-1].turns]
+    assert "annual leave 1" not in contents
+    with pytest.raises(NotFound):
+        ask(services, portal.admin, talk, "again", replace_from=middle.id)
+    with pytest.raises(NotFound):
+        ask(services, portal.admin, talk, "again", replace_from=shown[-1].id)
+
+
+def test_next_question_stops_an_answer_that_is_still_written(
+    portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
+    services = saying(portal.services, ["One ", "two ", "three"], "Well.")
+    stream = answering.ask(services, portal.admin, talk, QUESTION)
+    next(stream)
+    ask(services, portal.admin, talk, "And the printer?")
+    assert answer_of(stream).status is MessageStatus.STOPPED
+    statuses = [m.status.value for m in conversations.messages(services, portal.admin, talk)]
+    assert statuses == ["done", "stopped", "done", "done"]
+
+
+def test_foreign_conversation_is_not_there(portal: Portal, talk) -> None:
+    ada, services = portal.person("ada"), saying(portal.services, "Well.")
+    answer = ask(services, portal.admin, talk, QUESTION)
+    for act in (
+        lambda: answering.ask(services, ada, talk, QUESTION),
+        lambda: answering.ask(services, ada, uuid4(), QUESTION),
+        lambda: answering.retry(services, ada, answer.id),
+        lambda: answering.stop(services, ada, answer.id),
+    ):
+        with pytest.raises(NotFound):
+            act()
+    assert services.answer_slots.taken == 0
+
+
+def test_replay_says_what_the_answer_was_made_from(portal: Portal, talk) -> None:
+    documents = library.list_documents(portal.services, portal.admin).items
+    off = next(one for one in documents if one.title == "Printer manual")
+    selections.set_override(portal.services, portal.admin, talk, off.id, enabled=False)
+    answer = ask(saying(portal.services, "Fifteen [1]."), portal.admin, talk, QUESTION)
+    on = sorted(str(one.id) for one in documents if one.id != off.id)
+    assert answer.replay
+    assert answer.replay.selection_hash == hashlib.sha256("\n".join(on).encode()).hexdigest()
+    assert (answer.replay.enabled_count, answer.replay.document_count) == (1, 2)
+    assert (answer.replay.chat_provider, answer.replay.chat_model) == ("scripted", "scripted-1")
+    assert answer.replay.embedding_model == "hashing-384"
+    assert answer.replay.search_method == "hybrid"
+
+
+def test_sentences_are_checked_against_what_they_cite(portal: Portal, talk) -> None:
+    said = "Employees may take fifteen days of annual leave [1]. They also get a free car [1]."
+    answer = ask(saying(portal.services, said), portal.admin, talk, QUESTION)
+    supported = {answer.content[s.start : s.end]: s.is_supported for s in answer.support}
+    values = list(supported.values())
+    assert values[0] is True
+    assert values[-1] is False
+
+
+def test_answers_in_many_conversations_do_not_mix(portal: Portal, talk) -> None:
+    """Several at once, in threads, each with its own register."""
+    talks = [conversations.create(portal.services, portal.admin).id for _ in range(4)]
+    services = saying(portal.services, "Fifteen [1].")
+    answers: dict[object, object] = {}
+
+    def run(conversation_id: object) -> None:
+        answers[conversation_id] = ask(services, portal.admin, conversation_id, QUESTION)
+
+    threads = [threading.Thread(target=run, args=(one,)) for one in talks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for conversation_id in talks:
+        _, answer = conversations.messages(services, portal.admin, conversation_id)
+        assert answer == answers[conversation_id]
+        assert answer.citations[0].title == "Leave policy"
+
+
+def test_domain_of_the_person_comes_first(portal: Portal) -> None:
+    from dataclasses import replace
+
+    portal.add("The maple grows in the valley of the north.", title="Plain", domain="people")
+    portal.add("The maple grows in the valley of the south.", title="Law", domain="law")
+    services = saying(portal.services, "Well.")
+    for domain, title in (("law", "Law"), ("people", "Plain")):
+        person = replace(portal.admin, preferred_domain=domain)
+        conversation = conversations.create(services, person)
+        ask(services, person, conversation.id, "Where does the maple grow?")
+        assert asked(services)[-1].sources[0].title == title

@@ -1,0 +1,345 @@
+"""Citations outlive their documents: replaced, trashed, purged, or no longer shared."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal.domain.conversations import Citation, Message, SourceState
+from portal.domain.documents import Visibility
+from portal.errors import NotFound
+from portal.services.answers import citing, conversations
+from portal.services.answers.quoting import quoted_range
+from portal.services.documents import indexing, library
+from portal.services.documents.erasing import ERASED, without_quotations
+from portal.store.answers import citations
+from portal.store.documents import files, jobs
+from tests.conftest import Portal
+from tests.factories.answers import ask, saying
+from tests.factories.uploads import upload
+
+LEAVE = "Employees may take fifteen days of annual leave. Unused leave expires in March."
+SENTENCE = "Employees may take fifteen days of annual leave."
+QUESTION = "How many days of annual leave may employees take?"
+
+
+def cite(portal: Portal, said: str = f"{SENTENCE} [1]", person: Any = None) -> Message:
+    """An answer to the question, in a conversation of its own."""
+    person = person or portal.admin
+    talk = conversations.create(portal.services, person)
+    return ask(saying(portal.services, said), person, talk.id, QUESTION)
+
+
+def again(portal: Portal, answer: Message, person: Any = None) -> Citation:
+    """Its first citation as it reads now."""
+    stored = conversations.get_message(portal.services, person or portal.admin, answer.id)
+    return stored.citations[0]
+
+
+def replace_text(portal: Portal, document_id: UUID, content: str) -> None:
+    """Another file of the same document, read to its end."""
+    with portal.services.database.begin() as session:
+        file_id, _, _ = files.add_file(session, upload(content))
+        job_id = jobs.add_job(session, document_id=document_id, file_id=file_id)
+    indexing.index_document(portal.services, job_id)
+
+
+def test_quote_stands_where_it_says_and_is_verified(portal: Portal) -> None:
+    document = portal.add(LEAVE)
+    citation = cite(portal).citations[0]
+    _, body = library.read_text(portal.services, portal.admin, document.id)
+    assert body[citation.char_start : citation.char_end] == citation.excerpt == SENTENCE
+    assert citation.quote_sha256 == hashlib.sha256(SENTENCE.encode()).hexdigest()
+    found = citing.verify(portal.services, portal.admin, citation.id)
+    assert (found.stands, found.found_sha256) == (True, citation.quote_sha256)
+    assert (citation.state, citation.can_open) == (SourceState.CURRENT, True)
+
+
+def test_text_that_was_tampered_with_is_noticed(client: FlaskClient, portal: Portal) -> None:
+    portal.add(LEAVE)
+    citation = cite(portal).citations[0]
+    with portal.services.database.begin() as session:
+        session.execute(
+            text("UPDATE document_revisions SET text = replace(text, 'fifteen', 'fifty--')")
+        )
+    path = f"/api/citations/{citation.id}/verify"
+    body = client.get(path, headers=portal.headers()).json
+    assert body["stands"] is False
+    assert body["found_sha256"] != body["quote_sha256"] == citation.quote_sha256
+
+
+def test_replaced_document_still_shows_what_was_cited(portal: Portal) -> None:
+    document = portal.add(LEAVE)
+    answer = cite(portal)
+    replace_text(portal, document.id, "Employees may take twenty days.")
+    citation = again(portal, answer)
+    assert (citation.state, citation.can_open) == (SourceState.REPLACED, True)
+    assert citation.excerpt == SENTENCE
+    assert citing.verify(portal.services, portal.admin, citation.id).stands is True
+    around = citing.quoted_text(portal.services, portal.admin, citation.id)
+    assert (around.before, around.quote) == ("", SENTENCE)
+    assert around.after == " Unused leave expires in March."
+    assert around.starts_text
+    assert around.ends_text
+    _, now = library.read_text(portal.services, portal.admin, document.id)
+    assert "fifteen" not in now
+
+
+def test_document_read_again_to_the_same_text_is_the_same(portal: Portal) -> None:
+    document = portal.add(LEAVE)
+    answer = cite(portal)
+    replace_text(portal, document.id, LEAVE)
+    assert again(portal, answer).state is SourceState.CURRENT
+
+
+def test_trashed_document_still_shows_what_was_cited(portal: Portal) -> None:
+    document, ada = portal.add(LEAVE), portal.person("ada")
+    answer = cite(portal, person=ada)
+    library.delete_document(portal.services, portal.admin, document.id)
+    citation = again(portal, answer, ada)
+    assert (citation.state, citation.can_open) == (SourceState.TRASHED, False)
+    assert citation.excerpt == SENTENCE
+    assert citing.quoted_text(portal.services, ada, citation.id).quote == SENTENCE
+    library.restore_document(portal.services, portal.admin, document.id)
+    assert again(portal, answer, ada).state is SourceState.CURRENT
+
+
+def test_purge_leaves_that_it_was_cited_and_none_of_its_words(
+    client: FlaskClient, portal: Portal
+) -> None:
+    document = portal.add(LEAVE, title="Leave policy")
+    said = f"> {SENTENCE} [1]\n\nIn short: half a month [1]."
+    answer = cite(portal, said)
+    library.purge_document(portal.services, portal.admin, document.id)
+    citation = again(portal, answer)
+    assert (citation.state, citation.can_open) == (SourceState.GONE, False)
+    assert (citation.title, citation.excerpt) == ("Leave policy", "")
+    assert citation.quote_sha256 == hashlib.sha256(SENTENCE.encode()).hexdigest()
+    assert citation.gone_at
+    assert citation.gone_at >= citation.cited_at
+    assert citing.verify(portal.services, portal.admin, citation.id).stands is None
+    with pytest.raises(NotFound):
+        citing.quoted_text(portal.services, portal.admin, citation.id)
+    stored = conversations.get_message(portal.services, portal.admin, answer.id)
+    assert stored.content == f"> {ERASED} [1]\n\nIn short: half a month [1]."
+    for sentence in stored.support:
+        assert 0 <= sentence.start <= sentence.end <= len(stored.content)
+    body = client.get(f"/api/messages/{answer.id}", headers=portal.headers()).json
+    assert body["citations"][0]["url"] is None
+    assert words_left(portal) == []
+
+
+def test_purge_finds_what_was_quoted_without_a_model(portal: Portal) -> None:
+    """Quotations change numbers in brackets, and shorten what is very long."""
+    long = "The annual leave of employees is fifteen days, " + "as agreed with the council, " * 30
+    document = portal.add(f"{long}so it is [3].\n\nNothing else [4] is said of fifteen days.")
+    talk = conversations.create(portal.services, portal.admin)
+    for question in (QUESTION, "What else is said of fifteen days?"):
+        assert "fifteen days" in ask(portal.services, portal.admin, talk.id, question).content
+    library.purge_document(portal.services, portal.admin, document.id)
+    for answer in conversations.messages(portal.services, portal.admin, talk.id)[1::2]:
+        assert ERASED in answer.content
+        assert "fifteen days" not in answer.content
+
+
+def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = portal.add(LEAVE)
+    store, purges = citations.replace_citations, []
+
+    def purge() -> None:
+        library.purge_document(portal.services, portal.admin, document.id)
+
+    def store_meanwhile(*arguments: Any) -> None:
+        calls.append(1)
+        if len(calls) == 2:  # First the passages, before the model is asked; then the answer.
+            purges.append(threading.Thread(target=purge))
+            purges[0].start()
+            wait_until_somebody_waits(portal)
+        store(*arguments)
+
+    calls: list[int] = []
+    monkeypatch.setattr(citations, "replace_citations", store_meanwhile)
+    answer = cite(portal)
+    purges[0].join(30)
+    assert answer.content == f"{SENTENCE} [1]"
+    stored = conversations.get_message(portal.services, portal.admin, answer.id)
+    assert stored.content == f"{ERASED} [1]"
+    assert words_left(portal) == []
+
+
+@pytest.mark.parametrize("act", ["asked anew", "deleted"])
+def test_messages_are_held_in_the_order_in_which_a_purge_holds_them(
+    portal: Portal, act: str
+) -> None:
+    """In any other order the two could wait for each other."""
+    portal.add(LEAVE)
+    services = saying(portal.services, f"{SENTENCE} [1]")
+    ids: list[UUID] = []
+    while not ids or min(ids) == ids[0]:  # What is stored first is not to be held first by chance.
+        talk = conversations.create(portal.services, portal.admin).id
+        for _ in range(2):
+            ask(services, portal.admin, talk, QUESTION)
+        ids = [one.id for one in conversations.messages(portal.services, portal.admin, talk)]
+
+    def change() -> None:
+        if act == "deleted":
+            conversations.delete(services, portal.admin, talk)
+        else:
+            ask(services, portal.admin, talk, QUESTION, replace_from=ids[0])
+
+    changing = threading.Thread(target=change)
+    with portal.services.database.begin() as session:
+        session.execute(text("SELECT FROM messages WHERE id = :id FOR UPDATE"), {"id": min(ids)})
+        changing.start()
+        wait_until_somebody_waits(portal)
+        with portal.services.database.begin() as other:
+            free = text("SELECT id FROM messages WHERE id = ANY(:ids) FOR UPDATE SKIP LOCKED")
+            assert set(other.scalars(free, {"ids": ids})) == set(ids) - {min(ids)}
+    changing.join(30)
+    assert not changing.is_alive()
+
+
+def wait_until_somebody_waits(portal: Portal) -> None:
+    """Until another transaction of this database waits for a lock."""
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    for _ in range(3000):
+        with portal.services.database.engine.connect() as connection:
+            if connection.scalar(waiting):
+                return
+        threading.Event().wait(0.01)
+    raise AssertionError("nobody waits")
+
+
+def words_left(portal: Portal) -> list[str]:
+    """Tables with a word of the document anywhere in them."""
+    with portal.services.database.begin() as session:
+        tables = session.scalars(
+            text(
+                "SELECT quote_ident(relname) FROM pg_class WHERE relkind IN ('r', 'p')"
+                " AND relnamespace = 'public'::regnamespace"
+            )
+        ).all()
+        return [
+            table
+            for table in tables
+            if session.scalar(
+                text(f"SELECT EXISTS (SELECT FROM {table} t WHERE t::text ILIKE '%fifteen days%')")
+            )
+        ]
+
+
+def test_citation_outlives_even_the_row_of_its_document(portal: Portal) -> None:
+    portal.add(LEAVE)
+    answer = cite(portal)
+    with portal.services.database.begin() as session:
+        session.execute(text("DELETE FROM documents"))
+    citation = again(portal, answer)
+    assert (citation.state, citation.document_id, citation.excerpt) == (SourceState.GONE, None, "")
+
+
+def test_document_made_private_is_gone_for_who_may_not_see_it(portal: Portal) -> None:
+    document, ada = portal.add(LEAVE), portal.person("ada")
+    answer = cite(portal, person=ada)
+    mine = cite(portal)
+    library.change_document(
+        portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE
+    )
+    citation = again(portal, answer, ada)
+    assert (citation.state, citation.excerpt, citation.document_id) == (SourceState.GONE, "", None)
+    assert citation.heading is citation.chunk_id is citation.revision_id is None
+    # When it was hidden, or that it is there at all, is nobody's business.
+    assert citation.gone_at is None
+    assert citing.verify(portal.services, ada, citation.id).stands is None
+    with pytest.raises(NotFound):
+        citing.quoted_text(portal.services, ada, citation.id)
+    assert again(portal, mine).excerpt == SENTENCE
+    library.change_document(
+        portal.services, portal.admin, document.id, visibility=Visibility.SHARED
+    )
+    assert again(portal, answer, ada).excerpt == SENTENCE
+
+
+def test_private_trash_is_gone_for_others_too(portal: Portal) -> None:
+    document, ada = portal.add(LEAVE), portal.person("ada")
+    answer = cite(portal, person=ada)
+    library.change_document(
+        portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE
+    )
+    library.delete_document(portal.services, portal.admin, document.id)
+    assert again(portal, answer, ada).state is SourceState.GONE
+
+
+def test_citation_of_another_person_is_not_there(portal: Portal) -> None:
+    portal.add(LEAVE)
+    citation, ada = cite(portal).citations[0], portal.person("ada")
+    for read in (citing.get_citation, citing.verify, citing.quoted_text):
+        for person, citation_id in ((ada, citation.id), (portal.admin, uuid4())):
+            with pytest.raises(NotFound):
+                read(portal.services, person, citation_id)
+
+
+def test_citation_keeps_its_id_from_the_first_word_on(portal: Portal) -> None:
+    portal.add(LEAVE)
+    first = cite(portal, f"{SENTENCE} [1]")
+    assert again(portal, first).id == first.citations[0].id
+    assert citing.get_citation(portal.services, portal.admin, first.citations[0].id).marker == 1
+
+
+def test_quote_around_marks_the_words_in_a_long_text(portal: Portal) -> None:
+    filler = " ".join(f"Filler sentence number {n} about nothing." for n in range(200))
+    portal.add(f"{filler} {SENTENCE} {filler}")
+    citation = cite(portal).citations[0]
+    assert citation.excerpt == SENTENCE
+    around = citing.quoted_text(portal.services, portal.admin, citation.id, around=100)
+    assert (len(around.before), around.quote, len(around.after)) == (100, SENTENCE, 100)
+    assert not around.starts_text
+    assert not around.ends_text
+
+
+@pytest.mark.parametrize(
+    ("content", "quoted"),
+    [
+        ("One is red. [1]", "One is red."),
+        ("One is red. Two is blue. [1]", "One is red. Two is blue."),
+        ("Two is blue [2]. Three is green [1].", "Three is green."),
+        ("Something else entirely [1].", "One is red. Two is blue. Three is green."),
+        ("No marker at all.", "One is red. Two is blue. Three is green."),
+        ("`[1]` One is red.", "One is red. Two is blue. Three is green."),
+        ("[1]", "One is red. Two is blue. Three is green."),
+        ("", "One is red. Two is blue. Three is green."),
+    ],
+)
+def test_quotation_is_what_the_sentences_rest_on(content: str, quoted: str) -> None:
+    passage = "One is red. Two is blue. Three is green."
+    start, end = quoted_range(passage, content, 1)
+    assert passage[start:end] == quoted
+
+
+@pytest.mark.parametrize(
+    ("content", "left"),
+    [
+        ("> 员工享有十五天年假。 [1]", f"> {ERASED} [1]"),
+        ("「员工享有十五天年假。」[1] 好的。", f"「{ERASED}」[1] 好的。"),
+        (r"> 结余\*不\*结转\!。 [1]", f"> {ERASED} [1]"),
+        ("员工享有十五天年假 [1]。", f"{ERASED} [1]。"),
+        ("员工享有 [1] 十五天年假。", ERASED),
+        ("> … 未用的在三月失效 … [1]", f"> … {ERASED} … [1]"),
+        ("> 见注(3)所述。 [1]", f"> {ERASED} [1]"),
+        ("大约半个月的年假 [1]。", "大约半个月的年假 [1]。"),
+        ("好的。", "好的。"),
+    ],
+)
+def test_only_the_documents_own_sentences_are_erased(content: str, left: str) -> None:
+    passage = "员工享有十五天年假。好的。结余*不*结转!。未用的在三月失效。见注[3]所述。"
+    assert without_quotations(content, (), [passage])[0] == left

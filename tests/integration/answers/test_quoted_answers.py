@@ -1,0 +1,91 @@
+"""Answers without a language model, from upload to stored citations."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from portal.domain.conversations import Message, MessageStatus
+from portal.services.answers import conversations
+from tests.conftest import Portal
+from tests.factories.answers import ask
+
+HANDBOOK = """# 员工手册
+
+## 年假
+
+员工按工龄享有带薪年假，见下表。
+
+| 工龄 | 年假天数 | 可结转 |
+| --- | --- | --- |
+| 1–3 年 | 10 天 | 3 天 |
+| 3–5 年 | 15 天 | 5 天 |
+
+病假须提交医院证明。
+
+## 住宿
+
+出差住宿凭发票报销，一线城市每晚不超过 600 元。报销单须在返回后十个工作日内提交。
+"""
+
+
+@pytest.fixture
+def handbook(portal: Portal) -> Portal:
+    portal.add(HANDBOOK, name="handbook.md")
+    return portal
+
+
+def answer_to(portal: Portal, question: str) -> Message:
+    talk = conversations.create(portal.services, portal.admin).id
+    return ask(portal.services, portal.admin, talk, question)
+
+
+def excerpts(answer: Message) -> list[str]:
+    return [one.excerpt for one in answer.citations if one.was_cited]
+
+
+def test_table_is_quoted_by_rows_with_its_header(handbook: Portal) -> None:
+    answer = answer_to(handbook, "年假可结转几天？")
+    assert answer.status is MessageStatus.DONE
+    assert "| 工龄 | 年假天数 | 可结转 |" in answer.content
+    assert "| 3–5 年 | 15 天 | 5 天 |" in answer.content
+    assert answer.support == ()
+    [quoted] = excerpts(answer)
+    assert quoted.startswith("1–3 年")
+    assert quoted.endswith("5 天")
+
+
+def test_parts_of_a_question_are_cited_each_at_its_own_place(handbook: Portal) -> None:
+    answer = answer_to(handbook, "年假有几天？住宿怎么报销？")
+    table, hotel = [one for one in answer.citations if one.was_cited]
+    assert table.chunk_id == hotel.chunk_id
+    assert "10 天" in table.excerpt
+    assert "600 元" in hotel.excerpt
+    assert "病假" not in table.excerpt + hotel.excerpt
+    for one in (table, hotel):
+        assert one.quote_sha256 == hashlib.sha256(one.excerpt.encode()).hexdigest()
+
+
+def test_part_without_an_answer_is_named(handbook: Portal) -> None:
+    answer = answer_to(handbook, "年假有几天？年假由谁审批？")
+    assert "15 天" in answer.content
+    assert "文档中没有写明：年假由谁审批" in answer.content
+
+
+@pytest.mark.parametrize("question", ["病假工资怎么算？", "年假可以折算成工资吗？"])
+def test_subject_without_what_is_asked_is_said_to_be_just_that(
+    handbook: Portal, question: str
+) -> None:
+    answer = answer_to(handbook, question)
+    assert answer.status is MessageStatus.ABSTAINED
+    assert "没有写明所问的内容" in answer.content
+    assert excerpts(answer) == []
+
+
+@pytest.mark.parametrize("message", ["你好", "谢谢！", "总结一下员工手册"])
+def test_what_is_no_question_is_replied_to_without_a_search(handbook: Portal, message: str) -> None:
+    answer = answer_to(handbook, message)
+    assert answer.status is MessageStatus.ABSTAINED
+    assert answer.citations == ()
+    assert "没有找到" not in answer.content

@@ -1,0 +1,148 @@
+"""Stores of passages, in PostgreSQL and in Chroma."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.domain.semantic import PassageStore
+from portal.integrations.chroma_client import open_directory, open_server
+from portal.integrations.passage_store import StoredPassages
+from portal.integrations.passage_stores import open_passage_store
+from portal.services.collections.records import Collections
+from portal.settings import SearchSettings
+from portal.store.session import Database
+from tests.factories.chroma import with_sparse_indexes
+from tests.factories.endpoint import wait_until
+from tests.factories.semantic import captured_log
+from tests.factories.uploads import needs_bm25
+from tests.integration.collections.chunk_stores.world import World
+
+BACKENDS = [
+    pytest.param("postgresql", marks=needs_bm25),
+    pytest.param("chroma, words ranked here", marks=pytest.mark.chroma),
+    pytest.param("chroma, words ranked there", marks=pytest.mark.chroma),
+]
+EVERYWHERE = [*BACKENDS, pytest.param("chroma, on a server", marks=pytest.mark.chroma)]
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    return captured_log(monkeypatch)
+
+
+@pytest.fixture(params=BACKENDS)
+def world(request: pytest.FixtureRequest) -> World:
+    if request.param == "postgresql":
+        return _in_postgresql(request.getfixturevalue("services").database)
+    if request.param == "chroma, on a server":
+        return _on_server(request.getfixturevalue("chroma_server"))
+    chroma: Chroma = request.getfixturevalue("chroma")
+    return chroma.world(native=request.param.endswith("there"))
+
+
+def _in_postgresql(database: Database) -> World:
+    def drop(name: str) -> None:
+        collections = Collections(database, SearchSettings())
+        handle = collections.find(name)
+        assert handle is not None
+        collections.drop(handle.id)
+
+    def opened(*arguments: Any, **options: Any) -> StoredPassages:
+        return open_passage_store("postgresql", *arguments, connection=database, **options)
+
+    return World("postgresql", opened, database.engine.dispose, drop)
+
+
+def _on_server(port: int) -> World:
+    client = open_server("127.0.0.1", port)
+    for there in client.list_collections():
+        client.delete_collection(there.name)
+    opened = partial(open_passage_store, "chroma", host="127.0.0.1", port=port, lexical="own")
+    # Nothing of it is in this process but what a store is opened with.
+    return World("chroma", opened, lambda: None, client.delete_collection)
+
+
+@pytest.fixture(scope="module")
+def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a server of Chroma's own, as `chroma run` starts it."""
+    needs_chroma()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    directory = tmp_path_factory.mktemp("chroma-server")
+    # What the command `chroma` does, without all that it imports.
+    command = "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(sys.argv)"
+    arguments = ["run", "--path", str(directory), "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(
+        [sys.executable, "-c", command, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            wait_until(lambda: _answers(port), within_s=60, complaint="Chroma did not start")
+            yield port
+        finally:
+            server.terminate()
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+class Chroma:
+    """A directory of Chroma's, and the client that has it open."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.client = open_directory(directory)
+        self.server: Any = None
+
+    def world(self, *, native: bool) -> World:
+        if native:
+            self.client = with_sparse_indexes(self.client)
+            self.server = self.client._server
+        lexical = "native" if native else "own"
+        opened = partial(self.open, lexical=lexical)
+        return World("chroma", opened, self.restart, self._drop)
+
+    def open(self, *arguments: Any, **options: Any) -> StoredPassages:
+        return open_passage_store("chroma", *arguments, client=self.client, **options)
+
+    def restart(self) -> None:
+        self.client.close()
+        self.client = open_directory(self.directory)
+        if self.server is not None:
+            # The stand-in's own memory is its disk.
+            self.server._local = self.client._server
+            self.client._server = self.server
+
+    def _drop(self, name: str) -> None:
+        self.client.delete_collection(name)
+
+
+@pytest.fixture
+def chroma(tmp_path: Path) -> Iterator[Chroma]:
+    needs_chroma()
+    opened = Chroma(tmp_path / "chroma")
+    yield opened
+    opened.client.close()
+
+
+def needs_chroma() -> None:
+    pytest.importorskip("chromadb", reason="needs the extra `chroma` (./run setup --chroma)")
+
+
+def as_port(store: PassageStore) -> PassageStore:
+    """What the type checker holds against the port."""
+    return store

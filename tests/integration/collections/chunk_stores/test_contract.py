@@ -1,0 +1,320 @@
+"""One contract for stores of passages, in PostgreSQL and in Chroma (seed 003, by its criteria).
+
+Where Chroma ranks words itself, its server is the stand-in of `tests.factories.chroma`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from portal.domain.semantic import Passage
+from portal.errors import EmbedderUnavailable, Unavailable
+from portal.integrations.passage_stores import open_passage_store
+from tests.factories.semantic import named
+from tests.integration.collections.chunk_stores.conftest import EVERYWHERE, as_port
+from tests.integration.collections.chunk_stores.world import (
+    COSINES,
+    MARKDOWN,
+    PASSAGES,
+    PLAIN,
+    QUESTION,
+    World,
+    ids,
+    passage,
+    similarities,
+)
+
+SECRET = "who earns what in 北京?"
+HOSTILE = "'; DROP TABLE documents; -- \" } {$where: 1} %s \\ </script> 🎉"
+
+
+# --- keeping ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
+def test_passages_are_kept_got_counted_and_erased(world: World) -> None:
+    store = as_port(world.filled())
+    assert store.count() == len(PASSAGES)
+    assert store.get() == PASSAGES
+    assert ids(store.get(["code", "nobody", "leave", "code"])) == ["code", "leave"]
+    assert ids(store.get(limit=2, offset=1)) == ["handbook", "report"]
+    assert store.get(["nobody"]) == store.get([]) == store.get(limit=0) == []
+    assert store.get(["leave"])[0].vector is None
+    (whole,) = store.get(["leave"], with_vectors=True)
+    np.testing.assert_allclose(whole.vector, [2, 0, 0])
+    # What stood there is gone whole, and nothing has moved.
+    store.upsert([passage("handbook", "New.", (1, 0, 0), other=[1, 2])])
+    assert store.get(["handbook"]) == [Passage("handbook", "New.", {"other": [1, 2]})]
+    assert ids(store.get(limit=2)) == ["leave", "handbook"]
+    store.upsert([passage("handbook", "Bare.", (1, 0, 0))])
+    assert store.get(["handbook"]) == [Passage("handbook", "Bare.", {})]
+    assert store.delete(["handbook", "nobody", "office", "office"]) == 2
+    assert (store.delete([]), store.delete(["nobody"])) == (0, 0)
+    assert store.count() == len(PASSAGES) - 2
+    assert "handbook" not in ids(store.semantic_search(QUESTION, 10))
+
+
+def test_texts_of_any_kind_are_kept_and_found(world: World) -> None:
+    store = world.open()
+    store.upsert(
+        [
+            passage("none", None, kind=None, n=1),
+            passage("nul", "half\0leave and \ud800 annual", note="a\0b"),
+            passage(HOSTILE, HOSTILE, (1, 0, 0), **{'it\'s "so"': HOSTILE}),
+        ]
+    )
+    # Those without a vector were embedded, as the texts that they are kept as.
+    assert world.embedder.embedded == ["", "half leave and ? annual"]
+    assert store.get() == [
+        Passage("none", "", {"n": 1}),
+        Passage("nul", "half leave and ? annual", {"note": "a b"}),
+        Passage(HOSTILE, HOSTILE, {'it\'s "so"': HOSTILE}),
+    ]
+    assert {one.id for one in store.semantic_search(HOSTILE)} == {"none", "nul", HOSTILE}
+    assert "nul" in ids(store.semantic_search("annual\0 \ud800 leave", threshold=-1))
+    assert store.semantic_search(QUESTION, content_type=HOSTILE) == []
+    assert store.semantic_search(QUESTION, content_type="x" * 10_000) == []
+
+
+def test_what_cannot_be_kept_is_refused_whole(world: World) -> None:
+    store = world.filled()
+    refused = [
+        [passage("other", "of two dimensions", (1, 0))],
+        [passage("nan", "is no number", (1, float("nan"), 0))],
+        [passage("one", "a", (1, 0, 0)), passage("one", "b", (1, 0, 0))],
+        [passage("", "no id", (1, 0, 0))],
+        [passage("a\0b", "no such id", (1, 0, 0))],
+        [passage("nan", "in metadata", (1, 0, 0), n=float("inf"))],
+    ]
+    for passages in refused:
+        with pytest.raises(ValueError, match=r"\w"):
+            store.upsert([passage("new", "comes along", (1, 0, 0)), *passages])
+    for arguments in ({"limit": -1}, {"offset": -1}):
+        with pytest.raises(ValueError, match="negative"):
+            store.get(**arguments)
+    assert store.get() == PASSAGES
+
+
+@pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
+def test_restart_loses_nothing(world: World) -> None:
+    before = world.filled().search(QUESTION)
+    world.restart()
+    store = world.open()
+    assert store.get() == PASSAGES
+    assert store.search(QUESTION) == before
+
+
+# --- seed 003 -----------------------------------------------------------------------------------
+
+
+def test_1_3_what_is_written_is_found_by_either_leg_at_once(world: World) -> None:
+    store = world.filled()
+    backend, vector = store._backend, world.embedder.embed_query("")
+
+    def by_words(question: str) -> list[str]:
+        return ids(backend.sparse(question, 10, None))
+
+    assert by_words("annual") == ["report", "leave"] or by_words("annual") == ["leave", "report"]
+    store.upsert([passage("leave", "A sabbatical", (0, 0, 1)), passage("new", "annual", (3, 0, 0))])
+    assert set(by_words("annual")) == {"report", "new"}
+    assert set(by_words("sabbatical")) == {"leave", "code"}
+    assert ids(backend.dense(vector, 1, None)) == ["new"]
+    store.delete(["new"])
+    assert by_words("annual") == ["report"]
+    assert by_words("年假") == ["chinese"]
+    assert by_words("volcano !?") == by_words("...") == []
+    assert ids(backend.dense(vector, 1, None)) == ["handbook"]
+
+
+def test_2_1_and_2_4_environment_turns_it_on_by_three_words_and_off_by_all_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enabled = {}
+    for value in ("true", "1", "YES", "on", "", "2", None):
+        if value is None:
+            monkeypatch.delenv("USE_HYBRID_SEARCH")
+        else:
+            monkeypatch.setenv("USE_HYBRID_SEARCH", value)
+        enabled[value] = world.open(hybrid=None).is_hybrid_search_enabled()
+    assert [value for value, is_enabled in enabled.items() if is_enabled] == ["true", "1", "YES"]
+
+
+def test_2_and_6_1_switched_off_only_meaning_is_searched(world: World) -> None:
+    store = world.filled(hybrid=False)
+    assert not store.is_hybrid_search_enabled()
+    assert (store.status.is_requested, store.status.reason) == (False, None)
+    outcome = store.search(QUESTION, 3)
+    assert (outcome.method, ids(outcome.results)) == ("dense", ["leave", "handbook", "chinese"])
+    assert dict(outcome.results[1].metadata) == {
+        "content_type": MARKDOWN,
+        "similarity": pytest.approx(0.8),
+    }
+
+
+@pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
+def test_2_3_to_5_1_both_legs_are_fused_by_reciprocal_ranks(world: World) -> None:
+    store = world.filled()
+    assert store.is_hybrid_search_enabled()
+    assert store.status.reason is None
+    outcome = store.search(QUESTION, 6)
+    assert (outcome.method, outcome.degraded) == ("hybrid", ())
+    dense = ids(store._backend.dense(world.embedder.embed_query(""), 12, None))
+    sparse = ids(store._backend.sparse(QUESTION, 12, None))
+    assert dense == list(COSINES)
+    assert sparse[0] == "leave"
+    assert set(sparse) == {"leave", "report", "code"}
+    expected = {
+        key: sum(1 / (60 + leg.index(key) + 1) for leg in (dense, sparse) if key in leg)
+        for key in dense
+    }
+    assert ids(outcome.results) == sorted(expected, key=lambda key: -expected[key])
+    for one in outcome.results:
+        assert one.metadata["rrf_score"] == pytest.approx(expected[one.id])
+        assert one.metadata["similarity"] == one.similarity
+    assert similarities(outcome.results) == COSINES
+    assert {one.id: one.document_id for one in outcome.results}["code"] == "codes"
+    assert {one.id: one.document_id for one in outcome.results}["leave"] == "leave"
+    # The metadata is that of the passage, and what the search adds.
+    by_id = {one.id: one for one in outcome.results}
+    assert set(by_id["leave"].metadata) == {
+        "content_type", "similarity", "rrf_score", "dense_rank", "sparse_rank"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("leg", "method", "lost"),
+    [("dense", "sparse", "vector_unavailable"), ("sparse", "dense", "keyword_unavailable")],
+)
+def test_3_5_and_7_4_one_leg_fails_and_the_other_answers(
+    world: World,
+    leg: str,
+    method: str,
+    lost: str,
+    log: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = world.filled()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(type(store._backend), leg, fail)
+    outcome = store.search(QUESTION)
+    assert (outcome.method, outcome.degraded) == (method, (lost,))
+    assert outcome.results[0].id == "leave"
+    (failure,) = named(log, "leg_failed")
+    assert (failure["leg"], failure["error_type"]) == (leg, "RuntimeError")
+    assert failure["exc_info"].__traceback__ is not None
+
+
+def test_5_limit_and_threshold_come_after_re_ranking(world: World) -> None:
+    store = world.filled()
+    everything = store.semantic_search(QUESTION, 6)
+    assert len(store.semantic_search(QUESTION, 2)) == 2
+    near = [one for one in everything if one.similarity is not None and one.similarity >= 0.5]
+    assert store.semantic_search(QUESTION, 6, 0.5) == near
+    assert ids(near) == ["leave", "handbook", "chinese"]
+    assert store.semantic_search(QUESTION, 6, 1.1) == []
+    assert store.semantic_search(QUESTION, 0, threshold=0.99)[0].id == "leave"
+
+
+@pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
+def test_6_4_content_type_counts_before_the_limit_in_both_legs(world: World) -> None:
+    store = world.filled()
+    crowd = [
+        passage(f"crowd {n}", "annual leave", (1, 0, n / 1000), content_type=PLAIN)
+        for n in range(40)
+    ]
+    store.upsert(crowd)
+    outcome = store.search(QUESTION, 2, None, MARKDOWN)
+    ranks = {
+        one.id: (one.metadata["dense_rank"], one.metadata["sparse_rank"]) for one in outcome.results
+    }
+    assert ranks == {"handbook": (1, None), "code": (2, 1)}
+    assert store.search(QUESTION, 2, content_type="image/png").results == ()
+    assert {one.metadata["content_type"] for one in store.semantic_search(QUESTION, 9)} == {PLAIN}
+
+
+def test_7_every_step_is_logged_and_never_the_question(
+    world: World, log: list[dict[str, Any]]
+) -> None:
+    store = world.filled()
+    (configured,) = named(log, "configured")
+    assert configured["hybrid_enabled"] is True
+    assert configured["log_level"] == "info"
+    store.search(SECRET + QUESTION, 3)
+    (legs,) = named(log, "legs")
+    assert (legs["dense"], legs["sparse"], legs["candidates"]) == (6, 3, 6)
+    (merged,) = named(log, "merged")
+    assert (merged["unique"], merged["merged"], merged["in_both"]) == (6, 9, 3)
+    (finished,) = named(log, "finished")
+    assert (finished["results"], finished["method"], finished["limit"]) == (3, "hybrid", 3)
+    assert {entry["backend"] for entry in log} == {f"{world.backend}:content_chunks"}
+    assert SECRET not in repr(log)
+
+
+def test_8_1_and_8_4_empty_questions_and_limits_below_one(world: World) -> None:
+    store = world.filled()
+    world.embedder.error = AssertionError("nothing is to be embedded")
+    assert [store.semantic_search(blank) for blank in ("", " \t\n", "\u200b\u3000")] == [[]] * 3
+    world.embedder.error = None
+    for limit in (0, -3):
+        assert len(store.semantic_search(QUESTION, limit)) == 5
+
+
+@pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
+def test_8_2_collection_is_made_where_it_is_missing(world: World) -> None:
+    store = world.open()
+    assert (store.count(), store.get(), store.semantic_search(QUESTION)) == (0, [], [])
+    assert store.delete(["leave"]) == 0
+    store.upsert(PASSAGES)
+    world.drop("content_chunks")
+    assert store.semantic_search(QUESTION) == []
+    assert store.count() == 0
+    world.drop("content_chunks")
+    store.upsert(PASSAGES)
+    assert similarities(store.semantic_search(QUESTION, 6)) == COSINES
+    assert store.is_hybrid_search_enabled()
+    # Others are another matter.
+    assert world.open("other.chunks").count() == 0
+
+
+def test_8_5_question_that_is_not_embedded_is_looked_for_by_its_words(world: World) -> None:
+    store = world.filled()
+    world.embedder.error = EmbedderUnavailable(reason="it is away")
+    outcome = store.search(QUESTION, threshold=0.5)
+    assert (outcome.method, outcome.degraded) == (
+        "sparse",
+        ("embedder_unavailable", "threshold_not_applied"),
+    )
+    assert outcome.results[0].id == "leave"
+    with pytest.raises(EmbedderUnavailable):
+        world.open(hybrid=False).semantic_search(QUESTION)
+    with pytest.raises(EmbedderUnavailable):
+        store.upsert([passage("new", "has no vector")])
+
+
+def test_both_legs_fail_and_the_search_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = world.filled()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    for leg in ("dense", "sparse"):
+        monkeypatch.setattr(type(store._backend), leg, fail)
+    with pytest.raises(Unavailable):
+        store.semantic_search(QUESTION)
+
+
+def test_there_is_no_third_backend() -> None:
+    with pytest.raises(ValueError, match="postgresql or chroma"):
+        open_passage_store("mysql")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="say one"):
+        open_passage_store("chroma")
+    with pytest.raises(ValueError, match="say one"):
+        open_passage_store("chroma", directory="here", host="there")

@@ -1,0 +1,49 @@
+"""Stores of LangChain's on a test's own database."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+
+import pytest
+
+from portal.integrations.langchain import PostgresVectorStore
+from portal.services import Services
+from portal.store.session import Database
+from tests.factories.uploads import run_apart
+from tests.integration.collections.langchain.embeddings import WordEmbeddings
+
+MakeStore = Callable[..., PostgresVectorStore]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run asynchronous tests, those of LangChain's suites among them, each in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
+    run_apart(lambda: asyncio.run(pyfuncitem.obj(**arguments)))
+    return True
+
+
+@pytest.fixture
+def database(services: Services) -> Database:
+    return services.database
+
+
+@pytest.fixture
+def make_store(database: Database) -> MakeStore:
+    """Stores on this test's database, with a model that knows words."""
+
+    def make(collection_name: str = "notes", **arguments: object) -> PostgresVectorStore:
+        arguments = {"embedding_function": WordEmbeddings(), "connection": database} | arguments
+        return PostgresVectorStore(collection_name, **arguments)
+
+    return make
+
+
+@pytest.fixture
+def store(make_store: MakeStore) -> PostgresVectorStore:
+    return make_store(collection_metadata={"hnsw:space": "cosine"})

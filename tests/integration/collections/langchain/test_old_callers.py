@@ -1,0 +1,137 @@
+"""Callers of the older system, as they were written for Chroma, on the portal's store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from langchain_core.vectorstores import VectorStore
+
+from portal.integrations.connectors import VectorstoreConnector, VectorStoreManager
+from portal.integrations.langchain import PostgresVectorStore
+from portal.store.session import Database
+from tests.integration.collections.langchain.embeddings import WordEmbeddings
+
+CONFIG = {
+    "data_manager": {
+        "collection_name": "handbooks",
+        "embedding_name": "Words",
+        "embedding_class_map": {"Words": {"class": WordEmbeddings, "kwargs": {"size": 64}}},
+        "distance_metric": "cosine",
+        "chunk_size": 400,
+    }
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "leave.txt").write_text("Annual leave is twenty four days.")
+    (folder / "canteen.md").write_text("# Canteen\n\nThe canteen opens at noon.")
+    return folder
+
+
+@pytest.fixture
+def manager(folder: Path, database: Database) -> VectorStoreManager:
+    return VectorStoreManager(config=CONFIG, data_path=folder, connection=database)
+
+
+def _indexed(collection: PostgresVectorStore) -> dict[str, str]:
+    """Old code: which resources the collection holds, by their hashes."""
+    metadatas = collection.get(include=["metadatas"])["metadatas"]
+    return {one["resource_hash"]: one["filename"] for one in metadatas}
+
+
+def test_a_connector_gives_a_vector_store(database: Database) -> None:
+    store = VectorstoreConnector(CONFIG, connection=database).get_vectorstore()
+    assert isinstance(store, VectorStore)
+    assert store.name == "handbooks_with_Words"
+    assert store._collection.metadata == {"hnsw:space": "cosine"}
+    assert isinstance(store.embeddings, WordEmbeddings)
+
+
+def test_without_a_model_the_portal_s_own_embeds(database: Database) -> None:
+    config = {"data_manager": {"collection_name": "plain"}}
+    store = VectorstoreConnector(config, connection=database).get_vectorstore()
+    assert store.name == "plain"
+    assert type(store.embeddings).__name__ == "PortalEmbeddings"
+
+
+def test_updating_reads_the_folder_once(manager: VectorStoreManager) -> None:
+    manager.update_vectorstore()
+    collection = manager.fetch_collection()
+    assert sorted(_indexed(collection).values()) == ["canteen.md", "leave.txt"]
+    before = collection.get()
+    manager.update_vectorstore()
+    assert collection.get() == before
+
+
+def test_updating_follows_the_folder(manager: VectorStoreManager, folder: Path) -> None:
+    manager.update_vectorstore()
+    (folder / "leave.txt").write_text("Annual leave is thirty days.")
+    (folder / "canteen.md").unlink()
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 not really")
+    manager.update_vectorstore()
+    collection = manager.fetch_collection()
+    assert collection.get()["documents"] == ["Annual leave is thirty days."]
+
+
+def test_updating_keeps_what_others_added(manager: VectorStoreManager) -> None:
+    collection = manager.fetch_collection()
+    collection.add_texts(["A ticket"], [{"resource_hash": "t-1", "source": "redmine"}], ["t"])
+    manager.update_vectorstore()
+    assert collection.get(ids=["t"])["documents"] == ["A ticket"]
+
+
+def test_a_data_manager_adds_and_removes(manager: VectorStoreManager) -> None:
+    collection, model = manager.fetch_collection(), WordEmbeddings()
+    chunks = ["mail about leave", "mail about laptops", "ticket about the canteen"]
+    hashes = ["m1", "m1", "t1"]
+    collection.add(
+        embeddings=model.embed_documents(chunks),
+        ids=["m1-0", "m1-1", "t1-0"],
+        documents=chunks,
+        metadatas=[{"resource_hash": one, "filename": f"{one}.txt"} for one in hashes],
+    )
+    assert f"N Collection: {collection.count():,}" == "N Collection: 3"
+    assert _indexed(collection) == {"m1": "m1.txt", "t1": "t1.txt"}
+    collection.delete(where={"resource_hash": "m1"})
+    assert collection.count() == 1
+    assert collection.get()["ids"] == ["t1-0"]
+
+
+def test_adding_again_changes_nothing(manager: VectorStoreManager) -> None:
+    collection = manager.fetch_collection()
+    for text in ("first", "second"):
+        collection.add(ids=["one"], documents=[text], metadatas=[{"resource_hash": "h"}])
+    assert collection.get()["documents"] == ["first"]
+
+
+def test_a_chat_service_retrieves_with_k(manager: VectorStoreManager, database: Database) -> None:
+    manager.update_vectorstore()
+    store = VectorstoreConnector(CONFIG, connection=database).get_vectorstore()
+    retriever = store.as_retriever(search_kwargs={"k": 1})
+    (found,) = retriever.invoke("annual leave days")
+    assert found.metadata["filename"] == "leave.txt"
+    ((document, distance),) = store.similarity_search_with_score("annual leave days", k=1)
+    assert document.id == found.id
+    assert 0 <= distance < 1
+
+
+def test_the_collection_behind_a_store(manager: VectorStoreManager) -> None:
+    manager.update_vectorstore()
+    collection = manager.fetch_collection()._collection
+    assert collection.count() == 2
+    assert len(collection.peek(1)["ids"]) == 1
+    asked = collection.query(query_texts=["canteen opens"], n_results=1, include=["documents"])
+    ((found,),) = asked["documents"]
+    assert "canteen opens" in found
+
+
+def test_a_reset_empties_the_collection(database: Database, folder: Path) -> None:
+    config = {"data_manager": CONFIG["data_manager"] | {"reset_collection": True}}
+    manager = VectorStoreManager(config, data_path=folder, connection=database)
+    manager.update_vectorstore()
+    manager.delete_existing_collection_if_reset()
+    assert manager.fetch_collection().count() == 0

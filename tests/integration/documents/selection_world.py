@@ -1,0 +1,701 @@
+"""A small portal that changes at random, step by step the same in PostgreSQL and in the oracle.
+
+Changes go through the portal's use cases where there is one, and through plain SQL where there is
+none. Several processes serve the same database, each with a memory of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import text
+
+from portal.domain.documents import Visibility
+from portal.domain.embedding import Vector
+from portal.domain.people import Person
+from portal.domain.search import SearchMode, SearchRequest
+from portal.embeddings.hashing import DEFAULT_DIMENSIONS
+from portal.errors import EmptyFile, NotFound
+from portal.services import Services
+from portal.services.documents import attempts, library
+from portal.services.documents.passages import passage_terms
+from portal.services.people import accounts
+from portal.services.search import engine
+from portal.store.documents import rows as document_store
+from portal.store.embedding_models import registry
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.session import Session
+from portal.text.analyser import ANALYSER_VERSION
+from tests.integration.documents.selection_model import Asker, Chunk, Document, Library, Question
+from tests.integration.search import passages
+
+PASSWORD = "correct horse battery"
+# Each is one word to the analyser, and no form of another.
+WORDS = ("maple", "copper", "violin", "glacier", "lantern", "合同", "年假", "报销", "门户", "发票")
+TITLES = ("Ledger", "Atlas", "手册")
+TYPES = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown"}
+DOMAINS = ("law", "people", None)
+SLOTS = 10
+MOST_CHUNKS = 3
+WHOLE_SEARCH_EVERY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One random change and the search that follows it. `person` is whom the change concerns,
+    who asked last where nobody has that number; with `moves` somebody else asks from now on.
+    `seed` decides all that is left open."""
+
+    change: str
+    process: int
+    person: int
+    slot: int
+    seed: int
+    mode: SearchMode
+    moves: bool
+    asks: int
+    in_conversation: bool
+    is_narrow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Who searches, where, and by which process. It is kept for some steps, because a set that
+    a process remembers can only be stale for whoever asks again."""
+
+    person: int = 0
+    in_conversation: bool = False
+    process: int = 0
+
+
+@dataclass(slots=True)
+class World:
+    """The oracle's library, and how to do to the database what is done to it."""
+
+    processes: tuple[Services, ...]
+    people: list[Person]
+    model: Library = field(default_factory=Library)
+    slots: list[UUID] = field(default_factory=list)
+    conversations: list[UUID | None] = field(default_factory=list)
+    staged: dict[UUID, tuple[UUID, tuple[Chunk, ...]]] = field(default_factory=dict)
+    _held: ExitStack = field(default_factory=ExitStack)
+    _seat: Seat = field(default_factory=Seat)
+    _registered: RegisteredModel | None = None
+    _made: int = 0
+
+    @classmethod
+    def of(cls, *processes: Services) -> World:
+        """An administrator and two others; no document yet."""
+        accounts.ensure_first_administrator(processes[0])
+        people = [accounts.find_person(processes[0], "admin")]
+        people += [
+            accounts.create_user(processes[0], name=name, password=PASSWORD)
+            for name in ("ann", "ben")
+        ]
+        return cls(processes, people)
+
+    # --- beginning anew ---------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Forget everything but the people, and fill the library with new documents."""
+        self.let_go()
+        rng = random.Random(0)
+        with self._begin(0) as session:
+            for table in ("documents", "conversations", "user_document_defaults"):
+                session.execute(text(f"DELETE FROM {table}"))
+            session.execute(text("UPDATE users SET is_admin = (name = 'admin')"))
+            self.people = [
+                replace(person, is_admin=person.name == "admin") for person in self.people
+            ]
+            self.model, self.staged = Library(), {}
+            documents = [self._new_document(rng) for _ in range(SLOTS)]
+            self.slots = [document.id for document in documents]
+            self._insert(session, documents)
+            self.conversations = [self._new_conversation(session, place) for place in range(3)]
+
+    def _new_conversation(self, session: Session, place: int) -> UUID:
+        made: UUID = session.execute(
+            text("INSERT INTO conversations (user_id) VALUES (:user) RETURNING id"),
+            {"user": self.people[place].id},
+        ).scalar_one()
+        return made
+
+    def _new_document(self, rng: random.Random) -> Document:
+        return Document(
+            id=_uuid(rng, self._next()),
+            owner=rng.choice(self.people).id,
+            is_shared=rng.random() < 0.6,
+            title=f"{rng.choice(TITLES)} {self._next()}",
+            type=rng.choice(list(TYPES)),
+            domain=rng.choice(DOMAINS),
+            chunks=self._new_chunks(rng),
+        )
+
+    def _new_chunks(self, rng: random.Random) -> tuple[Chunk, ...]:
+        """Texts that no two share: each has a number of its own."""
+        return tuple(
+            Chunk(
+                id=_uuid(rng, number := self._next()),
+                words=(*rng.sample(WORDS, rng.randint(2, 5)), str(number)),
+                has_vector=rng.random() < 0.9,
+            )
+            for _ in range(rng.randint(1, MOST_CHUNKS))
+        )
+
+    def _next(self) -> int:
+        self._made += 1
+        return self._made
+
+    def _insert(self, session: Session, documents: Sequence[Document]) -> None:
+        """Documents with their published text, as indexing leaves them."""
+        session.execute(_DOCUMENTS, [_document_row(document) for document in documents])
+        for document in documents:
+            self.model.documents[document.id] = document
+        self._publish_new(session, documents)
+
+    def _publish_new(self, session: Session, documents: Sequence[Document]) -> None:
+        jobs = self._insert_text(session, [(one.id, one.title, one.chunks) for one in documents])
+        session.execute(
+            text("UPDATE documents SET current_job_id = :job, status = 'ready' WHERE id = :id"),
+            [
+                {"job": job, "id": document.id}
+                for job, document in zip(jobs, documents, strict=True)
+            ],
+        )
+
+    def _insert_text(
+        self, session: Session, texts: Sequence[tuple[UUID, str, tuple[Chunk, ...]]]
+    ) -> list[UUID]:
+        """Jobs with their chunks and vectors, not published; the jobs' ids."""
+        rng = random.Random(self._next())
+        jobs = [_uuid(rng, self._next()) for _ in texts]
+        owned = [
+            (job, document, title, place, chunk)
+            for job, (document, title, chunks) in zip(jobs, texts, strict=True)
+            for place, chunk in enumerate(chunks)
+        ]
+        session.execute(
+            text("INSERT INTO jobs (id, document_id, status) VALUES (:id, :document, 'ready')"),
+            [
+                {"id": job, "document": document}
+                for job, (document, _, _) in zip(jobs, texts, strict=True)
+            ],
+        )
+        session.execute(_CHUNKS, [_chunk_row(*one) for one in owned])
+        with_vector = [(job, document, chunk) for job, document, _, _, chunk in owned]
+        self._insert_vectors(session, [one for one in with_vector if one[2].has_vector])
+        return jobs
+
+    def _insert_vectors(self, session: Session, owned: Iterable[tuple[UUID, UUID, Chunk]]) -> None:
+        rows = [
+            {"chunk": chunk.id, "document": document, "job": job, "embedding": _vector(chunk.id)}
+            for job, document, chunk in owned
+        ]
+        if rows:
+            session.execute(_VECTORS, rows)
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def apply(self, step: Step) -> None:
+        """Do one change, in the database and in the model."""
+        self.let_go()
+        if step.person >= len(self.people):
+            step = replace(step, person=self._seat.person)
+        CHANGES[step.change](self, step)
+
+    def let_go(self) -> None:
+        """Commit what a step left open."""
+        self._held.close()
+
+    def _begin(self, process: int) -> AbstractContextManager[Session]:
+        return self.processes[process].database.begin()
+
+    def _document(self, step: Step) -> Document:
+        return self.model.documents[self.slots[step.slot]]
+
+    def _editor(self, document: Document) -> Person:
+        """Somebody who may change a document: its owner, or the administrator."""
+        owners = [person for person in self.people if person.id == document.owner]
+        return owners[0] if owners else self.people[0]
+
+    def switch_default(self, step: Step) -> None:
+        with self._begin(step.process) as session:
+            self._write_default(session, step)
+
+    def _write_default(self, session: Session, step: Step) -> None:
+        person, document = self.people[step.person].id, self._document(step).id
+        enabled = _decides(step, 0.25)
+        session.execute(_DEFAULT, {"owner": person, "document": document, "enabled": enabled})
+        self.model.defaults[person, document] = enabled
+
+    def forget_default(self, step: Step) -> None:
+        person, document = self.people[step.person].id, self._document(step).id
+        with self._begin(step.process) as session:
+            session.execute(
+                text("DELETE FROM user_document_defaults WHERE user_id = :p AND document_id = :d"),
+                {"p": person, "d": document},
+            )
+        self.model.defaults.pop((person, document), None)
+
+    def switch_all_defaults(self, step: Step) -> None:
+        """All on or all off, in one statement."""
+        person, enabled = self.people[step.person].id, _decides(step, 0.3)
+        with self._begin(step.process) as session:
+            session.execute(_ALL_DEFAULTS, {"owner": person, "enabled": enabled})
+        self.model.defaults |= {(person, document): enabled for document in self.model.documents}
+
+    def forget_all_defaults(self, step: Step) -> None:
+        person = self.people[step.person].id
+        with self._begin(step.process) as session:
+            session.execute(
+                text("DELETE FROM user_document_defaults WHERE user_id = :p"), {"p": person}
+            )
+        self.model.defaults = {
+            key: enabled for key, enabled in self.model.defaults.items() if key[0] != person
+        }
+
+    def switch_override(self, step: Step) -> None:
+        with self._begin(step.process) as session:
+            self._write_override(session, step)
+
+    def _write_override(self, session: Session, step: Step) -> None:
+        conversation, document = self.conversations[step.person], self._document(step).id
+        if conversation is None:
+            return
+        enabled = _decides(step, 0.5)
+        session.execute(
+            _OVERRIDE, {"owner": conversation, "document": document, "enabled": enabled}
+        )
+        self.model.overrides[conversation, document] = enabled
+
+    def forget_override(self, step: Step) -> None:
+        conversation, document = self.conversations[step.person], self._document(step).id
+        with self._begin(step.process) as session:
+            session.execute(
+                text(
+                    "DELETE FROM conversation_document_overrides"
+                    " WHERE conversation_id = :c AND document_id = :d"
+                ),
+                {"c": conversation, "d": document},
+            )
+        if conversation is not None:
+            self.model.overrides.pop((conversation, document), None)
+
+    def forget_all_overrides(self, step: Step) -> None:
+        conversation = self.conversations[step.person]
+        with self._begin(step.process) as session:
+            session.execute(
+                text("DELETE FROM conversation_document_overrides WHERE conversation_id = :c"),
+                {"c": conversation},
+            )
+        self._drop_overrides(conversation)
+
+    def _drop_overrides(self, conversation: UUID | None) -> None:
+        self.model.overrides = {
+            key: enabled for key, enabled in self.model.overrides.items() if key[0] != conversation
+        }
+
+    def remake_conversation(self, step: Step) -> None:
+        """Delete a person's conversation; where it was deleted before, begin another."""
+        conversation = self.conversations[step.person]
+        with self._begin(step.process) as session:
+            if conversation is None:
+                self.conversations[step.person] = self._new_conversation(session, step.person)
+                return
+            session.execute(text("DELETE FROM conversations WHERE id = :c"), {"c": conversation})
+        self.conversations[step.person] = None
+        self._drop_overrides(conversation)
+
+    def trash(self, step: Step) -> None:
+        """Into the trash, or out of it."""
+        document = self._document(step)
+        if document.is_purged:
+            return
+        move = library.restore_document if document.is_deleted else library.delete_document
+        move(self.processes[step.process], self._editor(document), document.id)
+        document.is_deleted = not document.is_deleted
+
+    def purge(self, step: Step) -> None:
+        """Erase a document, or where that was done before, put a new one in its place."""
+        document = self._document(step)
+        if document.is_purged:
+            new = self._new_document(random.Random(step.seed))
+            with self._begin(step.process) as session:
+                self._insert(session, [new])
+            self.slots[step.slot] = new.id
+            return
+        library.purge_document(self.processes[step.process], self._editor(document), document.id)
+        document.is_deleted = document.is_purged = True
+        document.chunks = ()
+        self.staged.pop(document.id, None)
+
+    def show_or_hide(self, step: Step) -> None:
+        document = self._document(step)
+        if document.is_deleted:
+            return
+        is_shared = not document.is_shared
+        library.change_document(
+            self.processes[step.process],
+            self._editor(document),
+            document.id,
+            visibility=Visibility.SHARED if is_shared else Visibility.PRIVATE,
+        )
+        document.is_shared = is_shared
+
+    def give_away(self, step: Step) -> None:
+        """Another owner, or none at all."""
+        document = self._document(step)
+        owner = random.Random(step.seed).choice([*(person.id for person in self.people), None])
+        with self._begin(step.process) as session:
+            session.execute(
+                text("UPDATE documents SET owner_id = :owner WHERE id = :id"),
+                {"owner": owner, "id": document.id},
+            )
+        document.owner = owner
+
+    def rename(self, step: Step) -> None:
+        """Another title and another domain."""
+        document = self._document(step)
+        if document.is_deleted:
+            return
+        rng = random.Random(step.seed)
+        title, domain = f"{rng.choice(TITLES)} {self._next()}", rng.choice(DOMAINS)
+        library.change_document(
+            self.processes[step.process],
+            self._editor(document),
+            document.id,
+            title=title,
+            domain=domain or "",
+        )
+        document.title, document.domain = title, domain
+
+    def read_again(self, step: Step) -> None:
+        """Store new text beside what is published, unseen; where there is some, publish it."""
+        document = self._document(step)
+        if document.is_purged:
+            return
+        with self._begin(step.process) as session:
+            if document.id in self.staged:
+                job, document.chunks = self.staged.pop(document.id)
+                document_store.publish(session, document_id=document.id, job_id=job)
+                return
+            chunks = self._new_chunks(random.Random(step.seed))
+            (job,) = self._insert_text(session, [(document.id, document.title, chunks)])
+        self.staged[document.id] = job, chunks
+
+    def fail(self, step: Step) -> None:
+        """A second reading that fails leaves what was published."""
+        document = self._document(step)
+        if document.id not in self.staged:
+            return
+        job, _ = self.staged.pop(document.id)
+        with self._begin(step.process) as session:
+            session.execute(
+                text("UPDATE jobs SET status = 'processing' WHERE id = :id"), {"id": job}
+            )
+        attempts.fail(self.processes[step.process], job, EmptyFile(name=document.title))
+
+    def withdraw(self, step: Step) -> None:
+        """The job is deleted, and with it the text that it published."""
+        document = self._document(step)
+        with self._begin(step.process) as session:
+            session.execute(text("DELETE FROM jobs WHERE document_id = :id"), {"id": document.id})
+        document.chunks = ()
+        self.staged.pop(document.id, None)
+
+    def lose_vectors(self, step: Step) -> None:
+        """A document's vectors are gone; where some were missing, they are made up for."""
+        document = self._document(step)
+        is_whole = all(chunk.has_vector for chunk in document.chunks)
+        with self._begin(step.process) as session:
+            session.execute(
+                text(
+                    "DELETE FROM chunk_embeddings WHERE document_id = :id AND job_id ="
+                    " (SELECT current_job_id FROM documents WHERE id = :id)"
+                ),
+                {"id": document.id},
+            )
+            if not is_whole:
+                job = session.execute(
+                    text("SELECT current_job_id FROM documents WHERE id = :id"),
+                    {"id": document.id},
+                ).scalar_one()
+                owned = [(job, document.id, chunk) for chunk in document.chunks]
+                self._insert_vectors(session, owned)
+        document.chunks = tuple(
+            replace(chunk, has_vector=not is_whole) for chunk in document.chunks
+        )
+
+    def promote(self, step: Step) -> None:
+        """Make somebody an administrator, or no longer."""
+        place = 1 + step.person % 2
+        person = replace(self.people[place], is_admin=not self.people[place].is_admin)
+        with self._begin(step.process) as session:
+            session.execute(
+                text("UPDATE users SET is_admin = :is_admin WHERE id = :id"),
+                {"is_admin": person.is_admin, "id": person.id},
+            )
+        self.people[place] = person
+
+    def roll_back(self, step: Step) -> None:
+        """Changes that never were."""
+        before = dict(self.model.defaults), dict(self.model.overrides)
+        with self._begin(step.process) as session:
+            self._write_default(session, step)
+            self._write_override(session, step)
+            document_store.set_deleted(session, self._document(step).id, deleted=True)
+            session.rollback()
+        self.model.defaults, self.model.overrides = before
+
+    def hold_back(self, step: Step) -> None:
+        """A change that is not committed while the step's search runs, but right after it."""
+        before = dict(self.model.defaults), dict(self.model.overrides)
+        session = self._held.enter_context(self._begin(step.process))
+        self._write_default(session, step)
+        self._write_override(session, step)
+        after = self.model.defaults, self.model.overrides
+        self.model.defaults, self.model.overrides = before
+
+        def committed() -> None:
+            self.model.defaults, self.model.overrides = after
+
+        # Called before the session's own end; no search runs in between.
+        self._held.callback(committed)
+
+    def shuffle(self, step: Step) -> None:
+        """Many switches and trash at random, in one transaction."""
+        rng = random.Random(step.seed)
+        person = self.people[step.person].id
+        with self._begin(step.process) as session:
+            for document in self.model.documents.values():
+                enabled, is_deleted = rng.random() < 0.5, rng.random() < 0.2
+                binds = {"owner": person, "document": document.id, "enabled": enabled}
+                session.execute(_DEFAULT, binds)
+                self.model.defaults[person, document.id] = enabled
+                if not document.is_purged:
+                    document_store.set_deleted(session, document.id, deleted=is_deleted)
+                    document.is_deleted = is_deleted
+
+    # --- searches ---------------------------------------------------------------------------------
+
+    def check(self, step: Step) -> None:
+        """Search, in the process that made the change or in the other, and compare what is found
+        with the oracle."""
+        if step.moves:
+            self._seat = Seat(step.asks, step.in_conversation, step.seed % len(self.processes))
+        seat = self._seat
+        person, services = self.people[seat.person], self.processes[seat.process]
+        conversation = self.conversations[seat.person] if seat.in_conversation else None
+        question = _question(random.Random(step.seed + 1), is_narrow=step.is_narrow)
+        is_whole = step.seed % WHOLE_SEARCH_EVERY == 0
+        search = self._search if is_whole else self._search_passages
+        found = search(services, person, conversation, question, step.mode)
+        expected = self.model.answer(
+            Asker(person.id, person.is_admin),
+            conversation,
+            question,
+            step.mode.value,
+            again_without_phrase=is_whole,
+        )
+        assert set(found) == expected, (person.name, conversation, question)
+        assert len(found) == len(expected), "a passage stands twice"
+
+    def _search(
+        self,
+        services: Services,
+        person: Person,
+        conversation: UUID | None,
+        question: Question,
+        mode: SearchMode,
+    ) -> list[UUID]:
+        """By the use case."""
+        request = SearchRequest(
+            question.text,
+            top_n=SLOTS * MOST_CHUNKS,
+            mode=mode,
+            domain=question.domain,
+            conversation_id=conversation,
+        )
+        return [hit.chunk_id for hit in engine.search(services, person, request).hits]
+
+    def _search_passages(
+        self,
+        services: Services,
+        person: Person,
+        conversation: UUID | None,
+        question: Question,
+        mode: SearchMode,
+    ) -> list[UUID]:
+        """By the store alone, in half the time."""
+        candidates, _ = passages.find(
+            services,
+            person,
+            question.text,
+            _direction(self.slots[0]),
+            model=self._model(),
+            total_chunks=sum(len(one.chunks) for one in self.model.documents.values()),
+            mode=mode,
+            limit=SLOTS * MOST_CHUNKS,
+            domain=question.domain,
+            conversation_id=conversation,
+        )
+        return [candidate.chunk_id for candidate in candidates]
+
+    def _model(self) -> RegisteredModel:
+        if self._registered is None:
+            with self._begin(0) as session:
+                self._registered = registry.find_active(session)
+        assert self._registered is not None
+        return self._registered
+
+    def check_strangers(self) -> None:
+        """Nobody asks in another's conversation, nor in one that is gone."""
+        for place, conversation in enumerate(self.conversations):
+            request = SearchRequest("maple", conversation_id=conversation or self.slots[0])
+            other = self.people[(place + 1) % len(self.people)]
+            try:
+                engine.search(self.processes[0], other, request)
+            except NotFound:
+                continue
+            raise AssertionError("a foreign conversation was searched")
+
+
+CHANGES: dict[str, Callable[[World, Step], None]] = {
+    "switch a default": World.switch_default,
+    "forget a default": World.forget_default,
+    "switch all defaults": World.switch_all_defaults,
+    "forget all defaults": World.forget_all_defaults,
+    "switch an override": World.switch_override,
+    "forget an override": World.forget_override,
+    "forget all overrides": World.forget_all_overrides,
+    "remake a conversation": World.remake_conversation,
+    "trash or restore": World.trash,
+    "purge or upload": World.purge,
+    "show or hide": World.show_or_hide,
+    "give away": World.give_away,
+    "rename": World.rename,
+    "read again": World.read_again,
+    "fail": World.fail,
+    "withdraw": World.withdraw,
+    "lose vectors": World.lose_vectors,
+    "promote": World.promote,
+    "roll back": World.roll_back,
+    "hold back": World.hold_back,
+    "shuffle": World.shuffle,
+}
+
+
+def _decides(step: Step, share: float) -> bool:
+    return random.Random(step.seed).random() < share
+
+
+def _question(rng: random.Random, *, is_narrow: bool) -> Question:
+    words = tuple(rng.sample(WORDS, rng.randint(1, 3)))
+    question = Question(words)
+    if not is_narrow:
+        return question
+    others = [word for word in WORDS if word not in words]
+    narrowed: tuple[dict[str, Any], ...] = (
+        {"domain": rng.choice(DOMAINS[:-1])},
+        {"title": rng.choice(TITLES).lower()},
+        {"type": rng.choice(list(TYPES))},
+        {"excluded": rng.choice(others)},
+        {"phrase": tuple(rng.sample(others, 2))},
+    )
+    for wish in rng.sample(narrowed, rng.choice((1, 1, 2))):
+        question = replace(question, **wish)
+    return question
+
+
+def _uuid(rng: random.Random, number: int) -> UUID:
+    """An id that is the same in every run and unlike all others; `number` makes sure of it."""
+    return UUID(int=rng.getrandbits(96) << 32 | number)
+
+
+def _direction(key: UUID) -> Vector:
+    """A unit vector (dimensions,) of a chunk's own."""
+    values = np.random.default_rng(key.int).normal(size=DEFAULT_DIMENSIONS).astype(np.float32)
+    direction: Vector = values / np.linalg.norm(values)
+    return direction
+
+
+def _vector(chunk: UUID) -> str:
+    return "[" + ",".join(f"{value:.4f}" for value in _direction(chunk)) + "]"
+
+
+def _document_row(document: Document) -> dict[str, object]:
+    return {
+        "id": document.id,
+        "owner": document.owner,
+        "title": document.title,
+        "type": TYPES[document.type],
+        "domain": document.domain,
+        "visibility": "shared" if document.is_shared else "private",
+    }
+
+
+def _chunk_row(
+    job: UUID, document: UUID, title: str, place: int, chunk: Chunk
+) -> dict[str, object]:
+    content = " ".join(chunk.words)
+    return {
+        "id": chunk.id,
+        "job": job,
+        "document": document,
+        "place": place,
+        "content": content,
+        "terms": passage_terms(title, None, content),
+        "version": ANALYSER_VERSION,
+        "end": len(content),
+    }
+
+
+_PORTAL = "(SELECT id FROM collections WHERE name = 'portal')"
+_DOCUMENTS = text(
+    f"""
+    INSERT INTO documents (id, collection_id, owner_id, title, file_name, media_type, size_bytes,
+                           sha256, domain, visibility)
+    VALUES (:id, {_PORTAL}, :owner, :title, 'a', :type, 1, CAST(:id AS text), :domain, :visibility)
+    """
+)
+_CHUNKS = text(
+    f"""
+    INSERT INTO document_chunks (id, job_id, document_id, collection_id, chunk_index, content,
+                                 terms, analyser_version, char_start, char_end)
+    VALUES (:id, :job, :document, {_PORTAL}, :place, :content, :terms, :version, 0, :end)
+    """
+)
+_VECTORS = text(
+    """
+    INSERT INTO chunk_embeddings (model_id, chunk_id, document_id, job_id, embedding)
+    VALUES ((SELECT embedding_model_id FROM collections WHERE name = 'portal'),
+            :chunk, :document, :job, CAST(:embedding AS vector))
+    """
+)
+_DEFAULT = text(
+    """
+    INSERT INTO user_document_defaults (user_id, document_id, enabled)
+    VALUES (:owner, :document, :enabled)
+    ON CONFLICT (user_id, document_id) DO UPDATE SET enabled = excluded.enabled
+    """
+)
+_ALL_DEFAULTS = text(
+    """
+    INSERT INTO user_document_defaults (user_id, document_id, enabled)
+    SELECT :owner, id, :enabled FROM documents
+    ON CONFLICT (user_id, document_id) DO UPDATE SET enabled = excluded.enabled
+    """
+)
+_OVERRIDE = text(
+    """
+    INSERT INTO conversation_document_overrides (conversation_id, document_id, enabled)
+    VALUES (:owner, :document, :enabled)
+    ON CONFLICT (conversation_id, document_id) DO UPDATE SET enabled = excluded.enabled
+    """
+)

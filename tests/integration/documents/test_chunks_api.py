@@ -1,0 +1,450 @@
+"""Passages under their job: who lists, adds and deletes them, and what then is found and cited."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal import create_app
+from portal.domain.conversations import Citation, SourceState
+from portal.domain.documents import DocumentSummary, Visibility
+from portal.domain.people import Person
+from portal.domain.search import SearchRequest
+from portal.embeddings.hashing import HashingEmbedder
+from portal.errors import EmbedderUnavailable
+from portal.services import Services
+from portal.services.answers import citing, conversations
+from portal.services.documents import indexing, library, uploads
+from portal.services.models import builds, catalog
+from portal.services.search import engine
+from tests.conftest import Portal
+from tests.factories.answers import ask, saying
+from tests.factories.uploads import upload
+
+PARAGRAPHS = "\n\n".join(f"Rule {n}: " + f"word{n} " * 120 for n in range(6))
+ADDED = "Zeppelin pilots earn leave by the hour."
+
+
+class Api:
+    """What tests do with the passages of one job."""
+
+    def __init__(self, client: FlaskClient, headers: dict[str, str], job_id: object) -> None:
+        self.client, self.headers = client, headers
+        self.path = f"/api/v1/jobs/{job_id}/chunks"
+
+    def get(self, rest: str = "") -> Any:
+        return self.client.get(self.path + rest, headers=self.headers)
+
+    def post(self, body: Any) -> Any:
+        # Written out here, so that what is no character can be sent too.
+        return self.client.post(
+            self.path,
+            data=json.dumps(body),
+            content_type="application/json",
+            headers=self.headers,
+        )
+
+    def add(self, content: str = ADDED, **more: Any) -> dict[str, Any]:
+        """The one passage that was added."""
+        answer = self.post({"content": content, **more})
+        assert answer.status_code == 201, answer.json
+        (chunk,) = answer.json["data"]["chunks"]
+        return dict(chunk)
+
+    def delete(self, rest: str = "") -> Any:
+        return self.client.delete(self.path + rest, headers=self.headers)
+
+
+@pytest.fixture
+def document(portal: Portal) -> DocumentSummary:
+    return portal.add(PARAGRAPHS, name="rules.txt", title="Rules")
+
+
+@pytest.fixture
+def api(client: FlaskClient, portal: Portal, document: DocumentSummary) -> Api:
+    return Api(client, portal.headers(), document.job_id)
+
+
+def found(services: Services, person: Person, query: str) -> list[UUID]:
+    """The passages that a search finds by words."""
+    outcome = engine.search(services, person, SearchRequest(query, top_n=50))
+    return [hit.chunk_id for hit in outcome.hits if hit.text_rank]
+
+
+def assert_envelope(answer: Any, status: int, code: str | None = None) -> None:
+    assert answer.status_code == status, answer.get_data(as_text=True)
+    assert set(answer.json) == {"success", "data", "error"}
+    assert answer.json["success"] is False
+    assert answer.json["data"] is None
+    assert answer.json["error"]["request_id"]
+    if code is not None:
+        assert answer.json["error"]["code"] == code
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def test_passage_tells_all_of_itself(api: Api, document: DocumentSummary) -> None:
+    first = api.get().json["data"]["chunks"][0]
+    assert set(first) == {
+        "id", "job_id", "document_id", "chunk_index", "content", "metadata", "page", "heading",
+        "created_at", "has_embedding",
+    }  # fmt: skip
+    assert first["job_id"] == str(document.job_id)
+    assert first["document_id"] == str(document.id)
+    assert first["chunk_index"] == 0
+    assert first["content"].startswith("Rule 0")
+    assert first["metadata"] == {"source_file": "rules.txt", "page_number": None}
+    assert first["has_embedding"] is True
+    assert api.get(f"/{first['id']}").json == {"success": True, "data": first, "error": None}
+
+
+def test_pages_hold_every_passage_once(api: Api) -> None:
+    everything = api.get("?limit=100").json["data"]
+    total = everything["pagination"]["total"]
+    assert total > 4
+    paged: list[dict[str, Any]] = []
+    for offset in range(0, total + 2, 2):
+        page = api.get(f"?limit=2&offset={offset}").json
+        assert (page["success"], page["error"]) == (True, None)
+        assert page["data"]["pagination"] == {
+            "total": total,
+            "page": offset // 2 + 1,
+            "per_page": 2,
+            "total_pages": (total + 1) // 2,
+        }
+        paged += page["data"]["chunks"]
+    assert paged == everything["chunks"]
+
+
+def test_order_is_by_index_or_age_either_way(api: Api) -> None:
+    api.add("behind the last")
+    indexes = [chunk["chunk_index"] for chunk in api.get("?limit=100").json["data"]["chunks"]]
+    assert indexes == list(range(len(indexes)))
+    for wish in ("sort_order=desc", "sort_by=created_at&sort_order=desc"):
+        turned = api.get(f"?limit=100&{wish}").json["data"]["chunks"]
+        assert [chunk["chunk_index"] for chunk in turned] == indexes[::-1]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=content", "sort_order=up", "x=1"],
+)
+def test_wishes_that_make_no_sense_are_422(api: Api, query: str) -> None:
+    assert_envelope(api.get(f"?{query}"), 422, "invalid")
+
+
+def test_foreign_missing_and_trashed_are_all_the_same_404(
+    client: FlaskClient, portal: Portal
+) -> None:
+    private = portal.add("a secret zeppelin", name="p.txt", visibility=Visibility.PRIVATE)
+    gone = portal.add("gone zeppelin", name="g.txt")
+    ben = portal.headers(portal.person("ben"))
+    gone_chunk = Api(client, ben, gone.job_id).get().json["data"]["chunks"][0]["id"]
+    library.delete_document(portal.services, portal.admin, gone.id)
+    own = Api(client, portal.headers(), private.job_id)
+    chunk = own.get().json["data"]["chunks"][0]["id"]
+    for job_id in (private.job_id, gone.job_id, uuid4()):
+        foreign = Api(client, ben, job_id)
+        for rest in ("", f"/{chunk}", f"/{gone_chunk}", f"/{uuid4()}"):
+            assert_envelope(foreign.get(rest), 404, "not_found")
+            assert_envelope(foreign.delete(rest), 404, "not_found")
+        assert_envelope(foreign.post({"content": "mine"}), 404, "not_found")
+    assert own.get(f"/{chunk}").status_code == 200
+
+
+def test_passage_of_another_job_is_not_under_this_one(
+    client: FlaskClient, portal: Portal, api: Api
+) -> None:
+    other = portal.add("another", name="o.txt")
+    own = Api(client, portal.headers(), other.job_id).get().json["data"]["chunks"][0]["id"]
+    assert_envelope(api.get(f"/{own}"), 404)
+    assert_envelope(api.delete(f"/{own}"), 404)
+
+
+# --- adding ---------------------------------------------------------------------------------------
+
+
+def test_added_passage_is_found_at_once_by_words_and_by_meaning(
+    portal: Portal, api: Api, document: DocumentSummary
+) -> None:
+    before = library.get_summary(portal.services, portal.admin, document.id).chunk_count
+    assert found(portal.services, portal.admin, "zeppelin pilots") == []
+    chunk = api.add(metadata={"source_file": "pilots.md", "tags": ["air"]})
+    assert chunk["chunk_index"] == before
+    assert chunk["metadata"] == {"source_file": "pilots.md", "tags": ["air"]}
+    assert (chunk["has_embedding"], chunk["page"], chunk["heading"]) == (True, None, None)
+    (hit,) = engine.search(
+        portal.services, portal.admin, SearchRequest("zeppelin pilots", top_n=1)
+    ).hits
+    assert str(hit.chunk_id) == chunk["id"]
+    assert hit.vector_rank == hit.text_rank == 1
+    assert (hit.excerpt, hit.char_start, hit.char_end) == (ADDED, None, None)
+    after = library.get_summary(portal.services, portal.admin, document.id)
+    assert after.chunk_count == before + 1
+
+
+def test_many_are_added_in_order_with_their_places(api: Api) -> None:
+    count = api.get().json["data"]["pagination"]["total"]
+    body = {
+        "chunks": [
+            {"content": "alpha"},
+            {"content": "beta", "chunk_index": count + 10},
+            {"content": "gamma"},
+        ]
+    }
+    added = api.post(body).json["data"]
+    assert added["total"] == 3
+    assert [(c["content"], c["chunk_index"]) for c in added["chunks"]] == [
+        ("alpha", count + 11), ("beta", count + 10), ("gamma", count + 12)
+    ]  # fmt: skip
+
+
+def test_all_are_added_or_none(portal: Portal, api: Api) -> None:
+    before = api.get("?limit=100").json["data"]
+    for wrong, code in (
+        ({"content": "beta zeppelin", "chunk_index": 0}, "chunk_index_taken"),
+        ({"content": "beta zeppelin", "chunk_index": 77}, "chunk_index_taken"),
+    ):
+        first = {"content": "alpha zeppelin", "chunk_index": 77}
+        assert_envelope(api.post({"chunks": [first, wrong]}), 409, code)
+    assert api.get("?limit=100").json["data"] == before
+    assert found(portal.services, portal.admin, "zeppelin") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"content": ""},
+        {"content": " \u200b\n"},
+        {"content": "x" * 20_001},
+        {"content": 7},
+        {"content": "x", "chunk_index": -1},
+        {"content": "x", "chunk_index": 2_000_000_000},
+        {"content": "x", "metadata": ["list"]},
+        {"content": "x", "metadata": {"a": "x" * 20_000}},
+        {"content": "x", "metadata": {"a\0": 1}},
+        {"content": "x", "metadata": {"a": "\ud800"}},
+        {"content": "x", "metadata": {"a": [[[[[[[[[1]]]]]]]]]}},
+        {"content": "x", "metadata": {"a": float("nan")}},
+        {"content": "x", "embedding": [1, 2]},
+        {"chunks": []},
+        {"chunks": [{"content": "x"}] * 101},
+        {"chunks": [{"content": "x"}, {"content": " "}]},
+    ],
+)
+def test_what_cannot_be_a_passage_is_422(api: Api, body: Any) -> None:
+    before = api.get().json["data"]["pagination"]
+    assert_envelope(api.post(body), 422)
+    assert api.get().json["data"]["pagination"] == before
+
+
+def test_hostile_content_is_stored_as_it_is(api: Api) -> None:
+    content = "'; DROP TABLE documents; -- <script>alert(1)</script> %s :x {} \\"
+    metadata = {"'; --": {"$gt": ""}, ":x": "%s", "$or": [1.5, None, True]}
+    chunk = api.add(content, metadata=metadata)
+    assert (chunk["content"], chunk["metadata"]) == (content, metadata)
+    assert api.get(f"/{chunk['id']}").json["data"] == chunk
+
+
+def test_only_the_owner_and_administrators_add_and_delete(
+    client: FlaskClient, portal: Portal
+) -> None:
+    ann, ben = portal.person("ann"), portal.person("ben")
+    document = portal.add("a shared page", name="ann.txt", owner=ann)
+    reader = Api(client, portal.headers(ben), document.job_id)
+    chunk = reader.get().json["data"]["chunks"][0]["id"]
+    for answer in (reader.post({"content": "x"}), reader.delete(), reader.delete(f"/{chunk}")):
+        assert_envelope(answer, 403, "forbidden")
+    for person in (ann, portal.admin):
+        writer = Api(client, portal.headers(person), document.job_id)
+        added = writer.add(f"by {person.name}")
+        assert writer.delete(f"/{added['id']}").status_code == 200
+
+
+def test_job_that_is_not_searched_takes_nothing(client: FlaskClient, portal: Portal) -> None:
+    waiting = uploads.store_upload(
+        portal.services, portal.admin, stream=upload("waiting"), file_name="w.txt"
+    ).document
+    api = Api(client, portal.headers(), waiting.job_id)
+    assert api.get().json["data"]["chunks"] == []
+    for answer in (api.post({"content": "x"}), api.delete()):
+        assert_envelope(answer, 409, "conflict")
+    indexing.index_document(portal.services, waiting.job_id)
+    assert api.add()["chunk_index"] == 1
+
+
+def test_every_model_that_is_kept_gets_a_vector(portal: Portal, api: Api) -> None:
+    second = catalog.register(portal.services, "hashing:second@64")
+    for _ in builds.build(portal.services, second.name):
+        pass
+    chunk = api.add()
+    with portal.services.database.begin() as session:
+        lengths = session.scalars(
+            text("SELECT vector_dims(embedding) FROM chunk_embeddings WHERE chunk_id = :id"),
+            {"id": chunk["id"]},
+        )
+        assert sorted(lengths) == [64, portal.services.embedder.dimensions]
+
+
+def test_without_an_embedder_nothing_is_added(
+    portal: Portal, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = api.get().json["data"]["pagination"]
+
+    def fail(*_: object) -> None:
+        raise EmbedderUnavailable(reason="it is out")
+
+    monkeypatch.setattr(HashingEmbedder, "embed_passages", fail)
+    assert_envelope(api.post({"content": ADDED}), 503, "embedder_unavailable")
+    assert api.get().json["data"]["pagination"] == before
+
+
+def test_writers_at_the_same_moment_get_different_places(
+    portal: Portal, document: DocumentSummary
+) -> None:
+    app = create_app(portal.services)
+    headers = portal.headers()
+    placed: list[int] = []
+
+    def write(number: int) -> None:
+        chunk = Api(app.test_client(), headers, document.job_id).add(f"writer {number}")
+        placed.append(chunk["chunk_index"])
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sorted(placed) == list(range(document.chunk_count, document.chunk_count + 6))
+
+
+# --- deleting -------------------------------------------------------------------------------------
+
+
+def test_deleted_passage_is_found_no_more_and_leaves_no_word(
+    portal: Portal, api: Api, make_services: Callable[..., Services]
+) -> None:
+    chunk = api.add()
+    elsewhere = make_services()
+    for services in (portal.services, elsewhere):
+        assert [str(one) for one in found(services, portal.admin, "zeppelin")] == [chunk["id"]]
+    assert api.delete(f"/{chunk['id']}").json["data"] == {"deleted": 1}
+    for services in (portal.services, elsewhere):
+        assert found(services, portal.admin, "zeppelin") == []
+    assert_envelope(api.get(f"/{chunk['id']}"), 404)
+    assert_envelope(api.delete(f"/{chunk['id']}"), 404)
+    with portal.services.database.begin() as session:
+        left = "SELECT count(*) FROM vocabulary WHERE word = 'zeppelin'"
+        assert session.scalar(text(left)) == 0
+        assert not session.scalar(
+            text("SELECT count(*) FROM chunk_embeddings WHERE chunk_id = :id"), {"id": chunk["id"]}
+        )
+
+
+def test_all_can_go_or_only_what_programs_added(
+    portal: Portal, api: Api, document: DocumentSummary
+) -> None:
+    own = api.get("?limit=100").json["data"]
+    for number in range(3):
+        api.add(f"added {number}")
+    assert api.delete("?only_added=true").json["data"] == {"deleted": 3}
+    assert api.get("?limit=100").json["data"] == own
+    assert api.delete().json["data"] == {"deleted": document.chunk_count}
+    assert api.get().json["data"]["pagination"]["total_pages"] == 0
+    assert found(portal.services, portal.admin, "rule") == []
+    _, kept = library.read_text(portal.services, portal.admin, document.id)
+    assert kept.startswith("Rule 0")
+    assert api.add()["chunk_index"] == 0
+
+
+# --- citing ---------------------------------------------------------------------------------------
+
+
+def cite(portal: Portal) -> Citation:
+    """A citation of the added passage."""
+    talk = conversations.create(portal.services, portal.admin)
+    said = saying(portal.services, f"{ADDED} [1]")
+    answer = ask(said, portal.admin, talk.id, "What do zeppelin pilots earn?")
+    return answer.citations[0]
+
+
+def test_added_passage_is_cited_opened_and_verified(
+    client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
+) -> None:
+    chunk = api.add(f"Of airships. {ADDED} So it is.", chunk_index=500)
+    citation = cite(portal)
+    assert str(citation.chunk_id) == chunk["id"]
+    assert (citation.revision_id, citation.excerpt) == (None, ADDED)
+    assert chunk["content"][citation.char_start : citation.char_end] == ADDED
+    assert (citation.state, citation.can_open) == (SourceState.CURRENT, True)
+    verified = citing.verify(portal.services, portal.admin, citation.id)
+    assert verified.stands is True
+    quoted = citing.quoted_text(portal.services, portal.admin, citation.id)
+    assert (quoted.before, quoted.quote, quoted.after) == ("Of airships. ", ADDED, " So it is.")
+    assert quoted.starts_text
+    assert quoted.ends_text
+    page = client.get(
+        f"/documents/{document.id}?citation={citation.id}", headers=portal.headers()
+    ).get_data(as_text=True)
+    assert f'<mark id="quote" class="quote">{ADDED}</mark>' in page
+    assert f'data-chunk-id="{chunk["id"]}"' in page
+    assert "Added via API" in page
+
+
+def test_citation_outlives_the_passage_that_a_program_took_away(
+    client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
+) -> None:
+    chunk = api.add()
+    citation = cite(portal)
+    api.delete(f"/{chunk['id']}")
+    now = citing.get_citation(portal.services, portal.admin, citation.id)
+    assert (now.state, now.excerpt) == (SourceState.REPLACED, ADDED)
+    assert citing.verify(portal.services, portal.admin, citation.id).stands is None
+    for path in (f"/citations/{citation.id}", f"/documents/{document.id}?citation={citation.id}"):
+        answer = client.get(path, headers=portal.headers())
+        assert answer.status_code == 200
+        assert ADDED in answer.get_data(as_text=True)
+
+
+def test_citation_of_the_text_stands_when_its_passage_is_deleted(
+    client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
+) -> None:
+    talk = conversations.create(portal.services, portal.admin)
+    answer = ask(saying(portal.services, "It is so. [1]"), portal.admin, talk.id, "word3")
+    citation = answer.citations[0]
+    assert citation.revision_id is not None
+    api.delete()
+    assert citing.verify(portal.services, portal.admin, citation.id).stands is True
+    path = f"/documents/{document.id}?citation={citation.id}"
+    assert client.get(path, headers=portal.headers()).status_code == 200
+
+
+def test_neighbours_of_the_text_are_not_joined_with_what_a_program_added(
+    portal: Portal, client: FlaskClient
+) -> None:
+    document = portal.add("A short last sentence of the text.", name="short.txt")
+    Api(client, portal.headers(), document.job_id).add()
+    for query in ("short last sentence", "zeppelin"):
+        hits = engine.search(portal.services, portal.admin, SearchRequest(query)).hits
+        for hit in hits:
+            assert not ("short last" in hit.excerpt and "Zeppelin" in hit.excerpt)
+
+
+def test_passages_far_behind_gaps_are_shown_where_they_are(
+    client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
+) -> None:
+    chunk = api.add(chunk_index=1_000_000)
+    page = client.get(
+        f"/documents/{document.id}?chunk={chunk['id']}&q=zeppelin", headers=portal.headers()
+    ).get_data(as_text=True)
+    assert "<mark>Zeppelin</mark>" in page
+    assert f'data-chunk-id="{chunk["id"]}"' in page

@@ -1,0 +1,142 @@
+"""Files that are made to break what reads them: each ends as it must, and costs little."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+from uuid import UUID
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from portal.domain.documents import DocumentStatus
+from portal.ingest.formats import page_recognition
+from portal.services.documents import indexing, library
+from tests.conftest import Portal
+from tests.factories.hostile import READY, Hostile, hostile_files
+from tests.factories.more_hostile import more_hostile_files
+
+MOST_MEMORY_KB = 1 << 20
+BOUNDARY = "a-boundary-of-our-own"
+
+
+@pytest.fixture(autouse=True)
+def _no_text_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has tests of its own, and takes seconds a page."""
+    monkeypatch.setattr(page_recognition, "is_installed", lambda: False)
+
+
+def send(client: FlaskClient, portal: Portal, header: str, data: bytes) -> TestResponse:
+    """A file with just this header: what a test client would make of the name stays out."""
+    body = f"--{BOUNDARY}\r\n{header}\r\n\r\n".encode() + data + f"\r\n--{BOUNDARY}--\r\n".encode()
+    return client.post(
+        "/api/knowledge/documents",
+        data=body,
+        content_type=f"multipart/form-data; boundary={BOUNDARY}",
+        headers=portal.headers(),
+    )
+
+
+def send_named(client: FlaskClient, portal: Portal, name: str, data: bytes) -> TestResponse:
+    """As browsers send names: in UTF-8, with quotation marks and line ends by percent."""
+    for sign, code in (('"', "%22"), ("\r", "%0D"), ("\n", "%0A")):
+        name = name.replace(sign, code)
+    return send(client, portal, f'Content-Disposition: form-data; name="file"; filename="{name}"',
+                data)  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [hostile_files, more_hostile_files])
+def test_each_hostile_file_ends_as_it_must(
+    client: FlaskClient,
+    portal: Portal,
+    tmp_path: Path,
+    make: Callable[[], Iterator[Hostile]],
+) -> None:
+    wrong: dict[str, str] = {}
+    before = _peak_kb(forget=True)
+    hostile = list(make())
+    for file in hostile:
+        answer = send_named(client, portal, file.name, file.data(tmp_path))
+        assert answer.status_code < 500, file.name
+        ended = _outcome(portal, answer)
+        if problem := _problem(client, portal, file, answer, ended):
+            wrong[file.name[:40]] = problem
+    assert not wrong, json.dumps(wrong, indent=1, ensure_ascii=False)
+    assert len(hostile) >= 60
+    _no_document_is_stuck(portal)
+    assert _peak_kb() - before < MOST_MEMORY_KB
+
+
+def _peak_kb(*, forget: bool = False) -> int:
+    """The most memory that this process has had, or has now when that is to be forgotten: other
+    tests had their part of it. Readers have processes of their own, and a limit each."""
+    if forget:
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0])
+
+
+def _outcome(portal: Portal, answer: TestResponse) -> str:
+    """READY, or the code of the error with which the upload or the reading ended."""
+    if answer.status_code != 202:
+        return str(answer.json["error"]["code"])
+    (document,) = answer.json["documents"]
+    assert not document["is_duplicate"], document["file_name"]
+    indexing.index_document(portal.services, UUID(document["job_id"]))
+    summary = library.get_summary(portal.services, portal.admin, UUID(document["id"]))
+    return summary.failure.code if summary.failure else summary.status.value
+
+
+def _problem(
+    client: FlaskClient, portal: Portal, file: Hostile, answer: TestResponse, ended: str
+) -> str:
+    """What is not as it must be, in words; nothing when all of it is."""
+    if ended not in file.outcome.split("|"):
+        return f"ended as {ended}, not {file.outcome}"
+    if answer.status_code != 202:
+        return ""
+    (document,) = answer.json["documents"]
+    if file.stored_as not in {None, document["file_name"]}:
+        return f"is called {document['file_name']!r}"
+    return _reading_problem(client, portal, file, document["id"]) if ended == READY else ""
+
+
+def _reading_problem(client: FlaskClient, portal: Portal, file: Hostile, identifier: str) -> str:
+    address, headers = f"/documents/{identifier}", portal.headers()
+    text = client.get(f"/api/knowledge{address}/content", headers=headers).json["text"]
+    if file.says not in text or file.never in text:
+        return f"reads {text[:80]!r}"
+    if "<" in text + file.name and "<script>alert" in client.get(address, headers=headers).text:
+        return "runs its script in our page"
+    return ""
+
+
+def _no_document_is_stuck(portal: Portal) -> None:
+    page = library.list_documents(portal.services, portal.admin, limit=200)
+    statuses = Counter(item.status for item in page.items)
+    assert set(statuses) == {DocumentStatus.READY, DocumentStatus.FAILED}
+
+
+NAMES_BY_RFC_5987 = {
+    "filename*=UTF-8''%E6%89%8B%E5%86%8C%20%E2%91%A0.txt": "手册 ①.txt",
+    "filename=\"x.txt\"; filename*=UTF-8''%E6%89%8B%E5%86%8C.txt": "手册.txt",
+    "filename*=utf-8'zh'%E6%89%8B%E5%86%8C2.txt": "手册2.txt",
+    "filename*=ISO-8859-1''%E9t%E9.txt": "été.txt",
+    "filename*=UTF-8''..%2F..%2Fetc%2Fpasswd.txt": "passwd.txt",
+    'filename="plain \\"quoted\\" name.txt"': 'plain "quoted" name.txt',
+}
+
+
+def test_names_by_rfc_5987(client: FlaskClient, portal: Portal) -> None:
+    for parameters, name in NAMES_BY_RFC_5987.items():
+        header = f'Content-Disposition: form-data; name="file"; {parameters}'
+        answer = send(client, portal, header, f"words of {name}".encode())
+        (document,) = answer.json["documents"]
+        assert document["file_name"] == name
+        original = f"/api/knowledge/documents/{document['id']}/file"
+        sent_back = client.get(original, headers=portal.headers()).headers["Content-Disposition"]
+        assert sent_back == f"attachment; filename*=UTF-8''{quote(name, safe='')}"

@@ -1,0 +1,150 @@
+"""Indexing can be cut off anywhere and goes on; nothing half done is ever found."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.documents import DocumentStatus
+from portal.domain.search import SearchRequest
+from portal.errors import EmbedderUnavailable
+from portal.processes.worker import has_live_workers, work_until_empty
+from portal.services.documents import attempts, indexing, jobs, library, uploads
+from portal.services.search import engine
+from portal.store.documents import jobs as job_store
+from tests.conftest import Portal
+from tests.factories.uploads import run_apart, upload
+
+LONG = "\n\n".join(f"Section {n}. " + "Budget words fill this paragraph. " * 40 for n in range(40))
+
+
+def store(portal: Portal, content: str = LONG, name: str = "long.txt"):
+    return uploads.store_upload(
+        portal.services, portal.admin, stream=upload(content), file_name=name
+    ).document
+
+
+def found(portal: Portal) -> int:
+    return len(engine.search(portal.services, portal.admin, SearchRequest("budget")).hits)
+
+
+def rows(portal: Portal, statement: str) -> list[object]:
+    with portal.services.database.begin() as session:
+        return list(session.scalars(text(statement)))
+
+
+def test_interrupted_ingestion_is_invisible_and_goes_on(portal: Portal) -> None:
+    document = store(portal)
+    batches = iter([False, False, True])
+    indexing.index_document(portal.services, document.job_id, should_stop=lambda: next(batches))
+    half = rows(portal, "SELECT id FROM document_chunks ORDER BY chunk_index")
+    assert half
+    assert found(portal) == 0
+    indexing.index_document(portal.services, document.job_id)
+    assert found(portal) > 0
+    whole = rows(portal, "SELECT id FROM document_chunks ORDER BY chunk_index")
+    assert whole[: len(half)] == half
+    assert rows(portal, "SELECT count(*) FROM chunk_embeddings") == [len(whole)]
+
+
+def test_finished_job_done_again_changes_nothing(portal: Portal) -> None:
+    document = store(portal)
+    indexing.index_document(portal.services, document.job_id)
+    before = rows(portal, "SELECT id FROM document_chunks ORDER BY id")
+    indexing.index_document(portal.services, document.job_id)
+    assert rows(portal, "SELECT id FROM document_chunks ORDER BY id") == before
+
+
+def test_deleting_during_indexing_never_revives_the_document(portal: Portal) -> None:
+    document = store(portal)
+    calls = iter(range(100))
+
+    def delete_at_second_batch() -> bool:
+        if next(calls) == 1:
+            library.delete_document(portal.services, portal.admin, document.id)
+        return False
+
+    indexing.index_document(portal.services, document.job_id, should_stop=delete_at_second_batch)
+    assert found(portal) == 0
+    assert library.list_documents(portal.services, portal.admin).total_count == 0
+
+
+def test_purging_during_indexing_leaves_nothing(portal: Portal) -> None:
+    document = store(portal)
+    calls = iter(range(100))
+
+    def purge_at_second_batch() -> bool:
+        if next(calls) == 1:
+            library.purge_document(portal.services, portal.admin, document.id)
+        return False
+
+    indexing.index_document(portal.services, document.job_id, should_stop=purge_at_second_batch)
+    for table in ("document_chunks", "chunk_embeddings", "document_revisions", "jobs"):
+        assert rows(portal, f"SELECT count(*) FROM {table}") == [0], table
+
+
+def test_unreadable_file_fails_with_its_reason(portal: Portal) -> None:
+    document = store(portal, "%PDF-1.7\nnot really", "broken.pdf")
+    indexing.index_document(portal.services, document.job_id)
+    summary = library.get_summary(portal.services, portal.admin, document.id)
+    assert summary.status is DocumentStatus.FAILED
+    assert summary.failure
+    assert summary.failure.code == "broken_pdf"
+    assert summary.failure.params == {"name": "broken.pdf"}
+
+
+def test_model_that_does_not_answer_is_tried_again_and_then_told(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store(portal)
+
+    def refuse(texts):
+        raise EmbedderUnavailable(reason="the endpoint does not answer")
+
+    monkeypatch.setattr(type(portal.services.embedder), "embed_passages", lambda _, t: refuse(t))
+    for _ in range(attempts.MAX_ATTEMPTS):
+        indexing.index_document(portal.services, document.job_id)
+    summary = library.get_summary(portal.services, portal.admin, document.id)
+    assert summary.failure
+    assert summary.failure.code == "embedder_unavailable"
+
+
+def test_failed_document_can_be_tried_again(portal: Portal) -> None:
+    document = store(portal, "%PDF-1.7\nnot really", "broken.pdf")
+    indexing.index_document(portal.services, document.job_id)
+    jobs.retry(portal.services, portal.admin, document.id)
+    summary = library.get_summary(portal.services, portal.admin, document.id)
+    assert summary.status is DocumentStatus.QUEUED
+    assert summary.failure is None
+
+
+def test_worker_does_what_is_queued(portal: Portal) -> None:
+    document = store(portal)
+    assert not has_live_workers(portal.services)
+    run_apart(work_until_empty, portal.services)
+    summary = library.get_summary(portal.services, portal.admin, document.id)
+    assert summary.status is DocumentStatus.READY
+
+
+def test_rolled_back_job_is_not_queued(portal: Portal) -> None:
+    document = store(portal)
+
+    def add_and_fail() -> None:
+        with portal.services.database.begin() as session:
+            job_store.add_job(session, document_id=document.id, file_id=None)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        add_and_fail()
+    # Only the upload's own is there.
+    assert rows(portal, "SELECT count(*) FROM procrastinate_jobs") == [1]
+
+
+def test_job_that_the_queue_lost_is_queued_again(portal: Portal) -> None:
+    from portal.services.operations import maintenance
+
+    document = store(portal)
+    with portal.services.database.begin() as session:
+        session.execute(text("DELETE FROM procrastinate_jobs"))
+    maintenance.run(portal.services)
+    assert rows(portal, "SELECT args->>'job_id' FROM procrastinate_jobs") == [str(document.job_id)]

@@ -1,0 +1,165 @@
+"""Reading a document again: another encoding, recognised pages; and what it says of its gaps."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal import create_app
+from portal.domain.documents import DocumentStatus, MediaType
+from portal.ingest.formats import page_recognition
+from portal.services.documents import indexing, library, rereading
+from portal.services.documents.finding_files import KNOWN_SUFFIXES
+from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
+from tests.conftest import Portal
+from tests.factories import files
+
+# So short that it is taken for another of the encodings in which all its bytes are characters.
+AMBIGUOUS = "Привет. ".encode("cp1251") * 20
+
+
+def finish(portal: Portal, document_id: UUID) -> None:
+    summary = library.get_summary(portal.services, portal.admin, document_id)
+    assert summary.job_id is not None
+    indexing.index_document(portal.services, summary.job_id)
+
+
+def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) -> None:
+    client = create_app(portal.services).test_client()
+    document = portal.add(AMBIGUOUS, name="note.txt")
+    address, headers = f"/api/knowledge/documents/{document.id}", portal.headers()
+    first = client.get(f"{address}/content", headers=headers).json
+    recognised = client.get(address, headers=headers).json["encoding"]
+    assert recognised == "cp1252"
+
+    def again(encoding: object) -> tuple[int, str]:
+        answer = client.post(f"{address}/reindex", json={"encoding": encoding}, headers=headers)
+        return answer.status_code, (answer.json["error"] or {}).get("code", "")
+
+    # What cannot be right changes nothing.
+    assert again("utf-8") == (422, "undecodable_as")
+    for unknown in ("zip", "base64", "no-such-thing", "utf\0", "x" * 41, 5):
+        assert again(unknown)[0] in {400, 422}, unknown
+    assert client.get(address, headers=headers).json["status"] == "ready"
+    wide = portal.add("Words in two bytes each.".encode("utf-16-le"), name="wide.txt")
+    for wrong in ("cp1252", "gb18030"):  # Each byte is a character there, and each second one NUL.
+        answer = client.post(f"/api/knowledge/documents/{wide.id}/reindex",
+                             json={"encoding": wrong}, headers=headers)  # fmt: skip
+        assert (answer.status_code, answer.json["error"]["code"]) == (422, "undecodable_as"), wrong
+    # NULs that came in where a file is not looked at before it is taken.
+    damaged = portal.add(b"Words of a report. " * 4_000 + b"twi\0ce", name="damaged.txt")
+    told = client.get(f"/api/knowledge/documents/{damaged.id}", headers=headers).json
+    assert told["encoding"] == "utf-8"
+    assert told["warnings"] == ["U+0000 (NUL), shown as “�” in the text: 1"]
+    shown = client.get(f"/documents/{damaged.id}", headers=headers | {"Accept-Language": "en"}).text
+    assert told["warnings"][0] in shown
+    # What can is read anew, and the text that is there stays until then.
+    assert again("windows-1251") == (202, "")
+    assert again("windows-1251") == (409, "conflict")
+    assert client.get(f"{address}/content", headers=headers).json == first
+    finish(portal, document.id)
+    second = client.get(f"{address}/content", headers=headers).json
+    assert second["text"] == AMBIGUOUS.decode("cp1251")
+    assert second["revision_id"] != first["revision_id"]
+    assert client.get(address, headers=headers).json["encoding"] == "cp1251"
+
+    page = client.get(f"/documents/{document.id}", headers=headers).text
+    assert '<span data-testid="document-encoding">CP1251</span>' in page
+    assert '<option value="gb18030">GB18030</option>' in page
+    sent = client.post(f"/documents/{document.id}/reindex", headers=headers,
+                       data={"encoding": "utf-8"})  # fmt: skip
+    assert sent.status_code == 422
+    assert "is not valid UTF-8" in sent.text
+    # Without a choice it is recognised, as the first time.
+    sent = client.post(f"/documents/{document.id}/reindex", headers=headers, data={"encoding": ""})
+    assert sent.status_code == 303
+    finish(portal, document.id)
+    assert client.get(f"{address}/content", headers=headers).json["text"] == first["text"]
+    # Each reading is a revision: what cites an earlier one still has its words.
+    with portal.services.database.begin() as session:
+        revisions = session.scalars(
+            text("SELECT encoding FROM document_revisions WHERE document_id = :id "
+                 "ORDER BY revision_number"),
+            {"id": document.id},
+        )  # fmt: skip
+        assert list(revisions) == [recognised, "cp1251", recognised]
+
+
+def test_pages_without_text_are_told_everywhere(
+    portal: Portal, client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_recognition, "is_installed", lambda: False)
+    headers = portal.headers()
+    partly = portal.add(files.partly_scanned_pdf(tmp_path / "a.pdf").read_bytes(), name="a.pdf")
+    assert partly.status is DocumentStatus.READY
+    said = "no text on pages 3–9 (pictures?). Install text recognition (./run setup --ocr)"
+    listed = client.get("/api/knowledge/documents", headers=headers).json["documents"]
+    for model in (
+        *listed,
+        client.get(f"/api/knowledge/documents/{partly.id}", headers=headers).json,
+    ):
+        assert model["warnings"] == [f"{said} and try again."]
+    for page in ("/documents", f"/documents/{partly.id}"):
+        shown = client.get(page, headers=headers | {"Accept-Language": "en"}).text
+        assert "document-warning" in shown
+        assert said in shown
+
+    scan = portal.add(files.pdf_without_text(tmp_path / "b.pdf", 3).read_bytes(), name="b.pdf")
+    assert scan.status is DocumentStatus.FAILED
+    error = client.get(f"/api/knowledge/documents/{scan.id}", headers=headers).json["error"]
+    assert error["code"] == "no_text_in_pdf"
+    assert "no text on pages 1–3" in error["message"]
+    assert "./run setup --ocr" in error["message"]
+    # Only texts have an encoding to choose; a PDF is read again with what was installed since.
+    answer = client.post(
+        f"/api/knowledge/documents/{partly.id}/reindex",
+        json={"encoding": "gb18030"},
+        headers=headers,
+    )
+    assert answer.status_code == 422
+    rereading.reread(portal.services, portal.admin, partly.id)
+    finish(portal, partly.id)
+
+
+def test_web_pages_and_word_documents_are_never_shown_as_ours(
+    portal: Portal, client: FlaskClient, tmp_path: Path
+) -> None:
+    web = portal.add(files.WEB_PAGE, name="page.html")
+    original = client.get(f"/documents/{web.id}/file", headers=portal.headers())
+    assert original.mimetype == "text/plain"
+    assert "sandbox" in original.headers["Content-Security-Policy"]
+    assert client.get(f"/documents/{web.id}", headers=portal.headers()).status_code == 200
+    listed = client.get("/api/knowledge/documents?type=html", headers=portal.headers()).json
+    assert [document["type"] for document in listed["documents"]] == ["HTML"]
+
+
+def _longest(name: str, page: str) -> int:
+    """How many characters a page lets be typed into its field of this name."""
+    (field,) = re.findall(rf'<input\b[^>]*?\bname="{name}"[^>]*>', page)
+    return int(re.findall(r'maxlength="(\d+)"', field)[0])
+
+
+def test_forms_let_through_what_is_taken(portal: Portal, client: FlaskClient) -> None:
+    document = portal.add("有标题的文字".encode(), name="a.txt")
+    for address in ("/documents", f"/documents/{document.id}"):
+        page = client.get(address, headers=portal.headers()).text
+        (accept,) = re.findall(r'accept="([^"]+)"', page)
+        assert set(accept.split(",")) == {*KNOWN_SUFFIXES, *MediaType}
+        assert _longest("domain", page) == MAX_DOMAIN_CHARACTERS
+    assert _longest("title", page) == MAX_TITLE_CHARACTERS
+    longest = {"title": "题" * MAX_TITLE_CHARACTERS, "domain": "域" * MAX_DOMAIN_CHARACTERS}
+    edited = client.post(f"/documents/{document.id}/edit", headers=portal.headers(),
+                         data={**longest, "visibility": "shared"})  # fmt: skip
+    assert edited.status_code == 303
+    taken = client.post(
+        "/api/knowledge/documents",
+        data={"file": (io.BytesIO(files.WEB_PAGE.encode()), "notes.txt")},
+        headers=portal.headers(),
+    )
+    assert taken.json["documents"][0]["media_type"] == "text/html"

@@ -1,0 +1,69 @@
+"""Portals whose users sign in at a provider that runs beside the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from portal import create_app
+from portal.services import Services
+from portal.services.people import accounts
+from tests.conftest import Portal
+from tests.factories.browser import Browser
+from tests.factories.oidc import (
+    CLIENT,
+    SECRET,
+    LyingProvider,
+    Provider,
+    lying_provider,
+    whole_provider,
+)
+
+MakePortal = Callable[..., Portal]
+MakeBrowser = Callable[..., Browser]
+
+
+@pytest.fixture(scope="session")
+def provider() -> Iterator[Provider]:
+    with whole_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def liar() -> Iterator[LyingProvider]:
+    with lying_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def make_portal(make_services: Callable[..., Services]) -> MakePortal:
+    """A portal whose provider is `issuer`; other arguments are settings of `oidc`."""
+
+    def make(issuer: str, **oidc: Any) -> Portal:
+        given = {"issuer": issuer, "client_id": CLIENT, "client_secret": SECRET}
+        services = make_services(oidc=given | oidc)
+        accounts.ensure_first_administrator(services)
+        return Portal(services, accounts.find_person(services, "admin"))
+
+    return make
+
+
+_apps: list[tuple[Services, Flask]] = []
+
+
+def app_of(portal: Portal) -> Flask:
+    """The application of a portal, made once: that takes longer than most tests."""
+    for services, app in _apps:
+        if services is portal.services:
+            return app
+    app = create_app(portal.services)
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    _apps[:] = [(portal.services, app)]
+    return app
+
+
+def browser_of(portal: Portal, **more: Any) -> Browser:
+    return Browser(app_of(portal), **more)

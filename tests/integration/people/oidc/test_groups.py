@@ -1,0 +1,162 @@
+"""Groups at the provider: who may come in, and who administers."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from portal.services.people import accounts
+from tests.conftest import PASSWORD, Portal
+from tests.factories.browser import Browser
+from tests.factories.oidc import LyingProvider, Provider
+from tests.integration.people.oidc.conftest import MakePortal, browser_of
+from tests.integration.people.oidc.walking import (
+    begin,
+    callback,
+    error_of,
+    events,
+    id_token,
+    link,
+    name_of,
+    sign_in,
+)
+
+
+def is_admin(browser: Browser) -> bool:
+    return browser.get("/admin").status_code == 200
+
+
+def test_role_follows_the_groups_at_each_sign_in(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(provider.issuer, admin_groups="ops, root", create_accounts=True)
+    for groups, expected in (
+        (["staff"], False),
+        (["staff", "ops"], True),
+        ("root", True),
+        (["Ops", "operations", "ops, root"], False),
+        ({"ops": True}, False),
+        ([["ops"]], False),
+        (["ops"], True),
+        (None, False),
+    ):
+        provider.set_user("grace", **({} if groups is None else {"groups": groups}))
+        browser = browser_of(portal)
+        assert sign_in(browser, provider, "grace").status_code == 303
+        assert is_admin(browser) is expected, groups
+    assert events(portal).count("role_changed") == 4
+
+
+def test_role_that_is_taken_away_counts_in_every_session(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(provider.issuer, admin_groups="ops", create_accounts=True)
+    provider.set_user("grace", groups=["ops"])
+    first, second = browser_of(portal), browser_of(portal)
+    sign_in(first, provider, "grace")
+    assert is_admin(first)
+    provider.set_user("grace", groups=[])
+    sign_in(second, provider, "grace")
+    assert not is_admin(first)
+
+
+def test_without_that_setting_the_account_keeps_its_role(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(provider.issuer)
+    link(portal, "admin", "boss")
+    provider.set_user("boss", groups=[])
+    browser = browser_of(portal)
+    sign_in(browser, provider, "boss")
+    assert is_admin(browser)
+
+
+def test_last_administrator_with_a_password_stays_one(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(provider.issuer, admin_groups="ops", create_accounts=True)
+    link(portal, "admin", "boss")
+    provider.set_user("boss", groups=[])
+    provider.set_user("other", groups=["ops"])
+    # Another administrator, who could do nothing while the provider is away.
+    sign_in(browser_of(portal), provider, "other")
+    browser = browser_of(portal)
+    sign_in(browser, provider, "boss")
+    assert is_admin(browser)
+    accounts.create_user(portal.services, name="deputy", password=PASSWORD, is_admin=True)
+    browser = browser_of(portal)
+    sign_in(browser, provider, "boss")
+    assert not is_admin(browser)
+
+
+def test_last_administrator_without_a_password_stays_one(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(provider.issuer, admin_groups="ops", create_accounts=True)
+    provider.set_user("only", groups=["ops"])
+    sign_in(browser_of(portal), provider, "only")
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE users SET is_admin = false WHERE name = 'admin'"))
+    provider.set_user("only", groups=[])
+    browser = browser_of(portal)
+    sign_in(browser, provider, "only")
+    assert is_admin(browser)
+
+
+def test_who_is_in_no_allowed_group_is_refused_and_signed_out(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(
+        provider.issuer, allowed_groups="staff", admin_groups="ops", create_accounts=True
+    )
+    inside, refused = browser_of(portal), browser_of(portal)
+    provider.set_user("grace", groups=["staff"])
+    assert sign_in(inside, provider, "grace").status_code == 303
+    provider.set_user("grace", groups=["visitors"])
+    answer = sign_in(refused, provider, "grace")
+    assert answer.status_code == 403
+    assert "not in a group" in error_of(answer)
+    assert name_of(refused) is None
+    assert name_of(inside) is None
+    provider.set_user("chief", groups=["ops"])
+    assert sign_in(browser_of(portal), provider, "chief").status_code == 303
+
+
+def test_refused_stranger_gets_no_account(provider: Provider, make_portal: MakePortal) -> None:
+    portal = make_portal(provider.issuer, allowed_groups="staff", create_accounts=True)
+    provider.set_user("visitor", groups=[])
+    assert sign_in(browser_of(portal), provider, "visitor").status_code == 403
+    with portal.services.database.read() as session:
+        assert session.scalar(text("SELECT array_agg(name) FROM users")) == ["admin"]
+
+
+# The setting, and where the token has the group.
+@pytest.mark.parametrize(
+    ("name", "claims"),
+    [
+        ("realm_access.roles", {"realm_access": {"roles": ["ops"]}}),
+        ("https://example.org/groups", {"https://example.org/groups": ["ops"]}),
+    ],
+)
+def test_groups_may_be_nested_or_in_a_claim_with_dots(
+    liar: LyingProvider, make_portal: MakePortal, name: str, claims: dict[str, object]
+) -> None:
+    portal = make_portal(liar.issuer, groups_claim=name, admin_groups="ops", create_accounts=True)
+    browser = browser_of(portal)
+    begun = begin(browser)
+    liar.id_token = id_token(liar, begun, **claims)
+    assert callback(browser, begun).status_code == 303
+    assert is_admin(browser)
+
+
+def test_too_many_groups_are_not_taken_for_none(
+    liar: LyingProvider, make_portal: MakePortal
+) -> None:
+    """Entra ID names them elsewhere then; taking the role away would be wrong."""
+    portal: Portal = make_portal(liar.issuer, admin_groups="ops", create_accounts=True)
+    left_out = {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "x"}}}
+    browser = browser_of(portal)
+    begun = begin(browser)
+    liar.id_token = id_token(liar, begun, **left_out)
+    answer = callback(browser, begun)
+    assert (answer.status_code, "too many" in error_of(answer)) == (403, True)

@@ -1,0 +1,103 @@
+"""Settings of the provider, and a portal that takes no passwords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portal.errors import InvalidSetting
+from portal.services.people import accounts, invitations
+from portal.settings import load_settings
+from tests.conftest import PASSWORD
+from tests.factories.oidc import Provider
+from tests.integration.people.oidc.conftest import MakePortal, browser_of
+from tests.integration.people.oidc.walking import error_of, name_of, sign_in
+
+GOOD = {"issuer": "https://id.example.org", "client_id": "portal"}
+
+
+@pytest.mark.parametrize(
+    ("oidc", "name"),
+    [
+        ({"issuer": "https://id.example.org"}, "CLIENT_ID"),
+        ({"client_id": "portal"}, "CLIENT_ID"),
+        (GOOD | {"client_id": "two words"}, "CLIENT_ID"),
+        (GOOD | {"issuer": "http://id.example.org"}, "ISSUER"),
+        (GOOD | {"issuer": "http://localhost.evil.example"}, "ISSUER"),
+        (GOOD | {"issuer": "file:///etc/passwd"}, "ISSUER"),
+        (GOOD | {"issuer": "https://id.example.org/?x"}, "ISSUER"),
+        (GOOD | {"issuer": "https://user:password@id.example.org"}, "ISSUER"),
+        (GOOD | {"client_secret": "密"}, "CLIENT_SECRET"),
+        (GOOD | {"client_secret": ""}, "CLIENT_SECRET"),
+        (GOOD | {"scopes": "profile"}, "SCOPES"),
+        (GOOD | {"second_factor": "sometimes"}, "SECOND_FACTOR"),
+        ({"only": True}, "ONLY"),
+        (GOOD | {"onyl": True}, "ONYL"),
+    ],
+    ids=str,
+)
+def test_wrong_setting_stops_the_start_with_its_name(oidc: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidSetting) as caught:
+        load_settings(oidc=oidc)
+    assert f"PORTAL_OIDC__{name} " in str(caught.value)
+    assert "密" not in str(caught.value)
+
+
+def test_passwords_can_be_switched_off_for_all_but_one(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(provider.issuer, only=True, create_accounts=True, label="Example ID")
+    portal.person("ada")
+    accounts.create_user(portal.services, name="second", password=PASSWORD, is_admin=True)
+    page = browser_of(portal).get("/login").text
+    assert "Sign in with Example ID" in page
+    assert "<details" in page
+    for name in ("ada", "second", "nobody"):
+        for password in (PASSWORD, "wrong"):
+            browser = browser_of(portal)
+            answer = browser.sign_in(name, password)
+            # Alike for right and wrong: nothing was compared.
+            assert (answer.status_code, "not used here" in error_of(answer)) == (403, True)
+            body = {"username": name, "password": password}
+            answer = browser.client.post("/api/auth/token", json=body)
+            assert answer.get_json()["error"]["code"] == "password_sign_in_off"
+    emergency = browser_of(portal)
+    assert emergency.sign_in("admin", "wrong").status_code == 401
+    assert emergency.sign_in("Admin", PASSWORD).status_code == 303
+    assert name_of(emergency) == "admin"
+    assert sign_in(browser_of(portal), provider, "anyone").status_code == 303
+
+
+def test_emergency_password_is_an_administrators(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(provider.issuer, only=True, break_glass="ada")
+    portal.person("ada")
+    assert browser_of(portal).sign_in("ada", PASSWORD).status_code == 403
+    assert browser_of(portal).sign_in("admin", PASSWORD).status_code == 403
+
+
+def test_invitations_make_no_accounts_that_nobody_could_use(
+    provider: Provider, make_portal: MakePortal
+) -> None:
+    portal = make_portal(provider.issuer, only=True)
+    secret = invitations.invite(portal.services, portal.admin).secret
+    assert browser_of(portal).get(f"/invite/{secret}").status_code == 403
+
+
+def test_redirect_address_begins_with_the_public_address(
+    provider: Provider, make_services: Any
+) -> None:
+    services = make_services(
+        public_url="https://portal.example.org/knowledge",
+        oidc={"issuer": provider.issuer, "client_id": "portal"},
+    )
+    from portal import create_app
+    from tests.factories.browser import Browser
+    from tests.factories.oidc import query
+
+    browser = Browser(create_app(services))
+    address = browser.get("/oidc/sign-in").headers["Location"]
+    expected = "https://portal.example.org/knowledge/oidc/callback"
+    assert query(address)["redirect_uri"] == expected

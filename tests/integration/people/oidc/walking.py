@@ -1,0 +1,66 @@
+"""A browser's way through the provider and back."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+from sqlalchemy import text
+from werkzeug.test import TestResponse
+
+from portal.services.people import outside_accounts
+from tests.conftest import Portal
+from tests.factories.browser import Browser
+from tests.factories.issuer import claims, sign
+from tests.factories.oidc import CLIENT, LyingProvider, Provider, path, query
+
+_ERROR = re.compile(r'data-testid="form-error">.*?<span>(.*?)</span>', re.DOTALL)
+
+
+def begin(browser: Browser, after: str | None = None) -> str:
+    """Follow the button of the sign-in page; return the address at the provider."""
+    answer = browser.get("/oidc/sign-in" + (f"?next={after}" if after else ""))
+    assert answer.status_code == 303, answer.text
+    return answer.headers["Location"]
+
+
+def sign_in(browser: Browser, provider: Provider, subject: str) -> TestResponse:
+    return browser.get(path(provider.approve(begin(browser), subject)))
+
+
+def callback(browser: Browser, begun: str, **changed: str | None) -> TestResponse:
+    """Come back from the lying provider, with parameters that a test chooses."""
+    given = {"state": query(begun)["state"], "code": "a-code"} | changed
+    sent = {name: value for name, value in given.items() if value is not None}
+    from urllib.parse import urlencode
+
+    return browser.get(f"/oidc/callback?{urlencode(sent)}")
+
+
+def id_token(liar: LyingProvider, begun: str, **changed: Any) -> str:
+    """A good id token for a sign-in that has begun; None leaves a claim out."""
+    good = {"iss": liar.issuer, "aud": CLIENT, "nonce": query(begun)["nonce"]}
+    return sign(claims(**(good | changed)))
+
+
+def name_of(browser: Browser) -> str | None:
+    """Whom the browser is signed in as."""
+    answer = browser.get("/account")
+    found = re.search(r'<p class="lead">([^<·]+)', answer.text)
+    return found[1].strip() if answer.status_code == 200 and found else None
+
+
+def error_of(answer: TestResponse) -> str:
+    found = _ERROR.search(answer.text)
+    return unescape(found[1]) if found else ""
+
+
+def link(portal: Portal, name: str, subject: str) -> None:
+    outside_accounts.link(portal.services, name=name, subject=subject)
+
+
+def events(portal: Portal) -> list[str]:
+    with portal.services.database.begin() as session:
+        rows = session.execute(text("SELECT event FROM audit_log ORDER BY created_at, id"))
+        return [row.event for row in rows]

@@ -1,0 +1,49 @@
+"""Portals that take tokens of an outside issuer beside their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from portal.services import Services
+from portal.services.people import accounts, outside_accounts
+from tests.conftest import Portal
+from tests.factories.issuer import (
+    AUDIENCE,
+    ISSUER,
+    JwksServer,
+    jwks_server,
+)
+from tests.integration.people.outside_tokens.asking import MakePortal
+
+
+@pytest.fixture
+def server() -> Iterator[JwksServer]:
+    with jwks_server() as running:
+        yield running
+
+
+@pytest.fixture
+def make_portal(make_services: Callable[..., Services], server: JwksServer) -> MakePortal:
+    """A portal that takes tokens of the outside issuer beside its own."""
+
+    def make(**outside: Any) -> Portal:
+        given = {"issuer": ISSUER, "audience": AUDIENCE}
+        if "key_file" not in outside:
+            given["jwks_url"] = f"{server.url}/keys"
+        services = make_services(jwt={"outside": given | outside})
+        accounts.ensure_first_administrator(services)
+        return Portal(services, accounts.find_person(services, "admin"))
+
+    return make
+
+
+@pytest.fixture
+def portal(make_portal: MakePortal) -> Portal:
+    """With ada, whom the issuer calls 7f3a."""
+    portal = make_portal()
+    portal.person("ada")
+    outside_accounts.link(portal.services, name="ada", subject="7f3a")
+    return portal

@@ -1,0 +1,226 @@
+"""Whom tokens of an outside issuer speak for, who administers, and what ends that."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import text
+
+from portal.errors import (
+    InvalidToken,
+    NoSuchAccount,
+    UnknownSubject,
+)
+from portal.processes.cli import main
+from portal.services.people import accounts, outside_accounts, tokens
+from tests.conftest import Portal
+from tests.factories.issuer import (
+    AUDIENCE,
+    ISSUER,
+    claims,
+    sign,
+)
+from tests.integration.people.outside_tokens.asking import (
+    DOCUMENTS,
+    MakePortal,
+    client_of,
+    outcome,
+    status,
+)
+
+
+def test_subject_that_nobody_is_linked_to_is_told_so(portal: Portal) -> None:
+    client = client_of(portal)
+    headers = {"Authorization": f"Bearer {sign(claims('somebody', preferred_username='ada'))}"}
+    answer = client.get(DOCUMENTS, headers=headers)
+    assert answer.status_code == 401
+    assert answer.get_json()["error"]["code"] == "unknown_subject"
+
+
+def test_signature_in_another_spelling_brings_no_ended_token_back(portal: Portal) -> None:
+    token = sign(claims())
+    client = client_of(portal)
+    assert status(client, token) == 200
+    headers = {"Authorization": f"Bearer {token}"}
+    assert client.post("/api/auth/revoke", json={}, headers=headers).status_code == 204
+    assert status(client, token) == 401
+    # The last letter of a signature holds bits that count for nothing.
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    last = alphabet.index(token[-1])
+    for other in range(last // 16 * 16, last // 16 * 16 + 16):
+        assert status(client, token[:-1] + alphabet[other]) == 401
+    assert status(client, sign(claims(jti="another"))) == 200
+
+
+def test_token_of_theirs_can_be_ended_by_whoever_holds_it(portal: Portal) -> None:
+    token, client = sign(claims()), client_of(portal)
+    body = {"token": token}
+    assert client.post("/api/auth/revoke", json=body, headers=portal.headers()).status_code == 204
+    assert status(client, token) == 401
+
+
+def test_ending_a_token_makes_no_account(make_portal: MakePortal) -> None:
+    portal = make_portal(create_accounts=True)
+    body, client = {"token": sign(claims(preferred_username="grace"))}, client_of(portal)
+    assert client.post("/api/auth/revoke", json=body, headers=portal.headers()).status_code == 204
+    with portal.services.database.begin() as session:
+        assert session.scalar(text("SELECT array_agg(name) FROM users")) == ["admin"]
+
+
+def test_closed_account_is_out_at_once(portal: Portal) -> None:
+    token, client = sign(claims()), client_of(portal)
+    assert status(client, token) == 200
+    ada = accounts.find_person(portal.services, "ada")
+    accounts.set_disabled(portal.services, portal.admin, ada.id, disabled=True)
+    assert status(client, token) == 401
+    assert status(client, sign(claims(jti="another"))) == 401
+    accounts.set_disabled(portal.services, portal.admin, ada.id, disabled=False)
+    assert status(client, token) == 401
+    assert status(client, sign(claims(jti="a third"))) == 200
+
+
+def test_link_that_is_taken_away_or_given_to_another_counts_at_once(portal: Portal) -> None:
+    token, client = sign(claims()), client_of(portal)
+    assert status(client, token) == 200
+    portal.person("eve")
+    outside_accounts.link(portal.services, name="eve", subject="7f3a")
+    assert status(client, token) == 401
+    fresh = sign(claims(jti="another"))
+    assert tokens.authenticate(portal.services, fresh).person.name == "eve"
+    assert outside_accounts.unlink(portal.services, subject="7f3a")
+    assert status(client, fresh) == 401
+    assert not outside_accounts.unlink(portal.services, subject="7f3a")
+
+
+def test_stranger_called_admin_gets_an_account_of_their_own(make_portal: MakePortal) -> None:
+    portal = make_portal(create_accounts=True)
+    body = claims("evil", preferred_username="admin", roles=["portal-admin"], is_admin=True)
+    who = tokens.authenticate(portal.services, sign(body))
+    assert who.person.id != portal.admin.id
+    assert who.person.name == "admin (sign-in.example.org)"
+    assert not who.person.is_admin
+    # Nor by being called like somebody's identifier, nor by another spelling of the name.
+    spelt = {str(portal.admin.id): "ADMIN", "admin": "ａｄｍｉｎ", "x": " admin "}
+    for subject, name in spelt.items():
+        token = sign(claims(subject, preferred_username=name))
+        other = tokens.authenticate(portal.services, token)
+        assert other.person.id not in {portal.admin.id, who.person.id}
+        assert not other.person.is_admin
+    # Once made it stays theirs, whatever they are called later.
+    renamed = claims("evil", preferred_username="ada", jti="2")
+    assert tokens.authenticate(portal.services, sign(renamed)).person.id == who.person.id
+
+
+def test_nobody_signs_in_with_a_password_to_an_account_without_one(
+    make_portal: MakePortal,
+) -> None:
+    portal = make_portal(create_accounts=True)
+    tokens.authenticate(portal.services, sign(claims(preferred_username="grace")))
+    client = client_of(portal)
+    for password in ("", "None", "null", "a long enough password"):
+        body = {"username": "grace", "password": password}
+        assert client.post("/api/auth/token", json=body).status_code in {401, 422}
+
+
+def test_account_is_called_as_the_claim_says_where_that_is_a_name(make_portal: MakePortal) -> None:
+    portal = make_portal(create_accounts=True)
+    long = "g" * 300
+    for number, name in enumerate(["grace", None, "a\u202eb", long, "", 7]):
+        body = claims(f"subject {number}", preferred_username=name)
+        expected = name if name in {"grace", 7} else f"subject {number}"
+        assert outcome(portal.services, sign(body)) == str(expected)
+    portal = make_portal(create_accounts=True, name_claim="email")
+    body = claims("subject 100", email="hopper@example.org", preferred_username="hopper")
+    assert outcome(portal.services, sign(body)) == "hopper@example.org"
+
+
+def test_many_first_requests_make_one_account(make_portal: MakePortal) -> None:
+    portal = make_portal(create_accounts=True)
+
+    def come(number: int) -> Any:
+        token = sign(claims(preferred_username="grace", jti=str(number % 2)))
+        return tokens.authenticate(portal.services, token).person.id
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(come, range(8)))) == 1
+    with portal.services.database.begin() as session:
+        assert session.scalar(text("SELECT count(*) FROM users WHERE name LIKE 'grace%'")) == 1
+
+
+# Claims, and what the administration answers to them.
+ROLES: tuple[tuple[dict[str, Any], int], ...] = (
+    ({"roles": ["portal-admin", "x"]}, 200),
+    ({"roles": "portal-admin"}, 200),
+    ({"roles": True}, 200),
+    ({"roles": ["portal-admin"], "scope": "read write"}, 403),
+    ({"roles": ["portal-administrator"]}, 403),
+    ({"roles": "x portal-admin"}, 403),
+    ({"roles": {"portal-admin": 1}}, 403),
+    ({"roles": "true"}, 403),
+    ({}, 403),
+)
+
+
+def test_claim_decides_who_administers_where_it_is_set(make_portal: MakePortal) -> None:
+    portal = make_portal(admin_claim="roles")
+    portal.person("ada")
+    outside_accounts.link(portal.services, name="ada", subject="7f3a")
+    # Also whose account administers does not by a token that does not say so.
+    outside_accounts.link(portal.services, name="admin", subject="root")
+    client = client_of(portal)
+    for subject in ("7f3a", "root"):
+        met = [
+            (given, status(client, sign(claims(subject, **given)), "/admin")) for given, _ in ROLES
+        ]
+        assert met == list(ROLES)
+
+
+def test_without_that_claim_the_account_decides(portal: Portal) -> None:
+    outside_accounts.link(portal.services, name="admin", subject="root")
+    client = client_of(portal)
+    assert status(client, sign(claims("root")), "/admin") == 200
+    assert status(client, sign(claims("root", scope="write")), "/admin") == 403
+    assert status(client, sign(claims("7f3a", roles=["portal-admin"])), "/admin") == 403
+
+
+def test_unknown_person_cannot_be_linked(portal: Portal) -> None:
+    with pytest.raises(NoSuchAccount):
+        outside_accounts.link(portal.services, name=f"nobody {uuid4()}", subject="x")
+    with pytest.raises(UnknownSubject):
+        tokens.authenticate(portal.services, sign(claims("x")))
+
+
+def test_operator_links_and_unlinks_on_the_command_line(
+    portal: Portal, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {
+        "DATABASE_URL": database_url,
+        "PORTAL_DATA_DIR": str(tmp_path),
+        "PORTAL_EMBEDDING__PROVIDER": "hashing",
+        "PORTAL_JWT__OUTSIDE__AUDIENCE": AUDIENCE,
+        "PORTAL_JWT__OUTSIDE__JWKS_URL": "https://sign-in.example.org/keys",
+    }
+    for name, value in (settings | {"PORTAL_JWT__OUTSIDE__ISSUER": ISSUER}).items():
+        monkeypatch.setenv(name, value)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, ["user", *arguments], catch_exceptions=False)
+        return done.exit_code, done.output.strip()
+
+    assert run("link", "ADA", "subject 1") == (0, "linked subject 1 to ADA")
+    assert outcome(portal.services, sign(claims("subject 1"))) == "ada"
+    assert run("unlink", "subject 1") == (0, "unlinked subject 1")
+    assert outcome(portal.services, sign(claims("subject 1"))) is InvalidToken
+    assert run("unlink", "subject 1") == (0, "subject 1 was not linked")
+    assert run("link", "nobody", "subject 1")[0] == 1
+    monkeypatch.delenv("PORTAL_JWT__OUTSIDE__AUDIENCE")
+    monkeypatch.delenv("PORTAL_JWT__OUTSIDE__JWKS_URL")
+    monkeypatch.delenv("PORTAL_JWT__OUTSIDE__ISSUER")
+    code, said = run("link", "ada", "subject 1")
+    assert code == 1
+    assert "PORTAL_JWT__OUTSIDE__ISSUER" in said

@@ -1,0 +1,228 @@
+"""Tokens of an outside issuer: which count, by whose key, and what a token may do."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import jwt
+import pytest
+from sqlalchemy import text
+
+from portal.domain.people import TokenKind
+from portal.errors import (
+    InvalidToken,
+    WrongCredentials,
+)
+from portal.services import Services
+from portal.services.people import sessions, tokens
+from portal.store import migrations
+from tests.conftest import Portal
+from tests.factories.issuer import (
+    AUDIENCE,
+    ISSUER,
+    JwksServer,
+    claims,
+    ec_key,
+    jwk,
+    jwks_server,
+    public_pem,
+    rsa_key,
+    sign,
+)
+from tests.integration.people.outside_tokens.asking import MakePortal, client_of, outcome, status
+
+NOW = int(datetime.now(UTC).timestamp())
+
+
+def own_claims(portal: Portal) -> dict[str, Any]:
+    """What a token of ours says, of someone who may administer."""
+    body = tokens.read_claims(portal.services, portal.token(portal.admin), kinds={TokenKind.ACCESS})
+    return body | {"jti": str(body["jti"]), "sub": str(body["sub"]), "typ": body["typ"].value}
+
+
+def test_good_token_speaks_for_who_was_linked(portal: Portal) -> None:
+    who = tokens.authenticate(portal.services, sign(claims()))
+    assert who.person.name == "ada"
+    assert who.token_kind is TokenKind.OUTSIDE
+    client = client_of(portal)
+    assert status(client, sign(claims())) == 200
+    assert status(client, sign(claims(aud=["other", AUDIENCE]))) == 200
+    assert status(client, portal.token(portal.admin)) == 200
+
+
+# Each wrong in one claim; None leaves it out.
+WRONG_CLAIMS: tuple[dict[str, Any], ...] = (
+    {"exp": NOW - 3600},
+    {"exp": None},
+    {"exp": "soon"},
+    {"exp": 10**400},
+    {"exp": float("inf")},
+    {"nbf": NOW + 3600},
+    {"iat": NOW + 3600},
+    {"iat": None},
+    {"aud": "another-service"},
+    {"aud": None},
+    {"aud": [AUDIENCE.upper()]},
+    {"iss": f"{ISSUER}/"},
+    {"iss": None},
+    {"iss": ["https://elsewhere.example.org", ISSUER]},
+    {"sub": None},
+    {"sub": ""},
+    {"sub": 7},
+    {"sub": "7f3a\0"},
+    {"sub": "\ud800"},
+    {"sub": " 7f3a"},
+    {"sub": "7F3A"},
+    {"sub": "x" * 300},
+)
+
+
+def test_token_with_a_wrong_or_missing_claim_is_refused(portal: Portal) -> None:
+    let_in = []
+    for changed in WRONG_CLAIMS:
+        body = {name: value for name, value in (claims() | changed).items() if value is not None}
+        # Encoded as a signer would who does not check what it signs.
+        content = json.dumps(body).encode()
+        token = jwt.PyJWS().encode(content, rsa_key("one"), "RS256", {"kid": "one"})
+        if outcome(portal.services, token) is not InvalidToken:
+            let_in.append(changed)
+    assert let_in == []
+
+
+def test_no_key_but_theirs_opens_and_no_algorithm_but_the_one_that_is_set(portal: Portal) -> None:
+    """Each of these is a known attack on who checks signatures carelessly."""
+    ours = portal.services.secret_key
+    pem = public_pem(rsa_key("one"))
+    forged = {
+        "unsigned": jwt.encode(claims(), None, algorithm="none", headers={"kid": "one"}),
+        "signed with what everybody knows": _hmac(claims(), pem, "one"),
+        "that, without a name": _hmac(claims(), pem, None),
+        "our secret, their issuer": jwt.encode(claims(), ours, algorithm="HS256"),
+        "our secret, their issuer, our subject": jwt.encode(
+            own_claims(portal) | {"iss": ISSUER, "aud": AUDIENCE}, ours, algorithm="HS256"
+        ),
+        "their key, our issuer": sign(own_claims(portal)),
+        "their key, our issuer, their audience": sign(claims(iss="portal")),
+        "another key": sign(claims(), rsa_key("stranger")),
+        "another key, no name": sign(claims(), rsa_key("stranger"), kid=None),
+        "another algorithm of the same key": sign(claims(), algorithm="RS512"),
+        "the same, other padding": sign(claims(), algorithm="PS256"),
+        "another kind of key": sign(claims(), ec_key("stranger"), algorithm="ES256"),
+    }
+    met = {words: outcome(portal.services, token) for words, token in forged.items()}
+    assert met == dict.fromkeys(forged, InvalidToken)
+
+
+def _hmac(body: dict[str, Any], secret: bytes, kid: str | None) -> str:
+    """HS256 by hand: the library itself refuses to sign with a public key."""
+
+    def part(content: bytes) -> bytes:
+        return base64.urlsafe_b64encode(content).rstrip(b"=")
+
+    header = {"alg": "HS256", "typ": "JWT"} | ({"kid": kid} if kid else {})
+    signed = part(json.dumps(header).encode()) + b"." + part(json.dumps(body).encode())
+    digest = hmac.new(secret, signed, hashlib.sha256).digest()
+    return (signed + b"." + part(digest)).decode()
+
+
+# What a token of a stranger may say of the key that it wants to be checked with.
+HEADERS: tuple[dict[str, Any], ...] = (
+    {"kid": "../../etc/passwd"},
+    {"kid": "one\0"},
+    {"kid": "' OR 1=1 --"},
+    {"kid": "https://evil.example.org/keys"},
+    {"kid": ""},
+    {"kid": "x" * 5000},
+    {"kid": "two", "jku": "URL"},
+    {"kid": "two", "x5u": "URL"},
+    {"kid": "two", "jwk": "KEY"},
+    {"kid": "two", "x5c": ["MIIB"]},
+    {"kid": "one", "crit": ["exp"]},
+    {"kid": "one", "crit": []},
+)
+
+
+def test_header_never_says_which_key_counts(portal: Portal, server: JwksServer) -> None:
+    stranger = rsa_key("stranger")
+    with jwks_server() as evil:
+        evil.publish(jwk(stranger, "two"))
+        words = {"URL": f"{evil.url}/keys", "KEY": jwk(stranger, "two")}
+        let_in = []
+        for headers in HEADERS:
+            filled = {
+                name: words.get(value, value) if isinstance(value, str) else value
+                for name, value in headers.items()
+            }
+            token = sign(claims(), stranger, headers=filled)
+            if outcome(portal.services, token) is not InvalidToken:
+                let_in.append(headers)
+        assert let_in == []
+        assert evil.requests == []
+    assert set(server.requests) == {"/keys"}
+
+
+# Claims, what reading answers to them, and what writing does.
+SCOPES: tuple[tuple[dict[str, Any], int, int], ...] = (
+    ({}, 200, 201),
+    ({"scope": "read"}, 200, 403),
+    ({"scope": "openid read"}, 200, 403),
+    ({"scope": "read write"}, 200, 201),
+    ({"scope": "write"}, 200, 201),
+    ({"scp": ["write"]}, 200, 201),
+    ({"scope": "openid profile"}, 403, 403),
+    ({"scope": "readwrite"}, 403, 403),
+    ({"scope": ""}, 403, 403),
+    ({"scope": {"read": True}}, 200, 403),
+    ({"scope": 7}, 401, 401),
+)
+
+
+def test_scope_claim_is_honoured(portal: Portal) -> None:
+    client = client_of(portal)
+    met = []
+    for given, _, _ in SCOPES:
+        token = sign(claims(**given))
+        reads = status(client, token)
+        met.append((given, reads, status(client, token, "/api/conversations", "POST")))
+    assert met == list(SCOPES)
+
+
+def test_token_of_theirs_makes_none_of_ours(portal: Portal) -> None:
+    headers = {"Authorization": f"Bearer {sign(claims())}"}
+    answer = client_of(portal).post("/api/auth/tokens", json={"name": "x"}, headers=headers)
+    assert answer.status_code == 403
+    assert answer.get_json()["error"]["code"] == "needs_session"
+
+
+def test_without_an_outside_issuer_none_of_theirs_counts(
+    services: Services, server: JwksServer
+) -> None:
+    with pytest.raises(InvalidToken):
+        tokens.authenticate(services, sign(claims()))
+    assert server.requests == []
+
+
+def test_going_back_to_before_scopes_leaves_no_token_that_could_do_more(
+    make_portal: MakePortal, database_url: str
+) -> None:
+    """Older code looks at no scopes and knows neither outside tokens nor absent passwords."""
+    portal = make_portal(create_accounts=True)
+    assert outcome(portal.services, sign(claims(preferred_username="grace"))) == "grace"
+    own = portal.token(portal.admin)
+    _, reading = sessions.create_personal_token(
+        portal.services, portal.admin, name="dashboard", ttl_s=600
+    )
+    migrations.migrate(database_url, "0006")
+    migrations.migrate(database_url)
+    assert outcome(portal.services, reading) is InvalidToken
+    assert outcome(portal.services, own) == "admin"
+    with portal.services.database.begin() as session:
+        assert session.scalar(text("SELECT count(*) FROM tokens WHERE kind = 'outside'")) == 0
+        assert session.scalar(text("SELECT password_hash FROM users WHERE name = 'grace'")) == ""
+    with pytest.raises(WrongCredentials):
+        sessions.sign_in(portal.services, name="grace", password="")

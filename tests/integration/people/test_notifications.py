@@ -1,0 +1,325 @@
+"""Notifications: exactly one for each end, told once, and only of what their reader may see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal.domain.documents import DocumentSummary
+from portal.domain.notifications import MANY_IN_WORK, Beside, Notification, NotificationKind
+from portal.domain.people import Person
+from portal.errors import EmbedderUnavailable, EmptyFile, NotFound, PortalError
+from portal.services.documents import (
+    attempts,
+    indexing,
+    jobs,
+    library,
+    notifications,
+    rereading,
+    revisions,
+    uploads,
+)
+from portal.services.documents.uploads import Upload
+from portal.services.operations import maintenance
+from portal.store.documents import notifications as notification_store
+from tests.conftest import Portal
+from tests.factories.uploads import upload
+
+READY, FAILED = NotificationKind.READY, NotificationKind.FAILED
+HTMX = {"HX-Request": "true"}
+
+
+class Killed(BaseException):
+    """What nothing catches: the process is gone, and its transaction with it."""
+
+
+def store(
+    portal: Portal, name: str, owner: Person | None = None, content: str | bytes | None = None
+) -> DocumentSummary:
+    return uploads.store_upload(
+        portal.services,
+        owner or portal.admin,
+        stream=upload(content or f"What {name} says."),
+        file_name=f"{name}.txt",
+    ).document
+
+
+def read(portal: Portal, document: DocumentSummary) -> None:
+    assert document.job_id
+    indexing.index_document(portal.services, document.job_id)
+
+
+def listed(portal: Portal, person: Person | None = None, **which) -> list[Notification]:
+    page = notifications.list_notifications(portal.services, person or portal.admin, **which)
+    return list(page.items)
+
+
+def kinds(portal: Portal, person: Person | None = None) -> list[tuple[str, NotificationKind]]:
+    """Titles and kinds, oldest first."""
+    return [(item.title, item.kind) for item in reversed(listed(portal, person))]
+
+
+def change(portal: Portal, statement: str, **values) -> None:
+    with portal.services.database.begin() as session:
+        session.execute(text(statement), values)
+
+
+def count(portal: Portal) -> int:
+    with portal.services.database.begin() as session:
+        return session.execute(text("SELECT count(*) FROM notifications")).scalar_one()
+
+
+def fail_with(error: PortalError) -> Callable[..., None]:
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise error
+
+    return fail
+
+
+def messages(answer) -> list[str]:
+    found = re.findall(r'toast-message">(.*?)</p>', answer.get_data(as_text=True))
+    return [message.replace("&#39;", "'") for message in found]
+
+
+def test_each_end_is_told_exactly_once_whatever_is_killed(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store(portal, "report")
+    add = notification_store.add_ending
+    for is_written in (False, True):
+
+        def die(session, job_id: UUID, kind: NotificationKind, written: bool = is_written) -> None:
+            if written:
+                add(session, job_id, kind)
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(notification_store, "add_ending", die)
+            with pytest.raises(Killed):
+                read(portal, document)
+        assert library.get_summary(portal.services, portal.admin, document.id).status != "ready"
+        assert kinds(portal) == []
+    read(portal, document)
+    read(portal, document)  # As of a queue entry that came twice.
+    with portal.services.database.begin() as session:
+        notification_store.add_ending(session, document.job_id, READY)
+    assert kinds(portal) == [("report", READY)]
+
+    # An attempt that another follows is no end; and what is tried again ends again.
+    flaky = store(portal, "flaky")
+    for error in (EmbedderUnavailable(reason="x"), EmptyFile(name="x"), EmptyFile(name="x"), None):
+        with monkeypatch.context() as patch:
+            if error is not None:
+                patch.setattr(indexing, "split", fail_with(error))
+            read(portal, flaky)
+        if isinstance(error, EmptyFile):
+            jobs.retry(portal.services, portal.admin, flaky.id)
+    assert kinds(portal)[1:] == [("flaky", FAILED), ("flaky", FAILED), ("flaky", READY)]
+
+
+def test_failing_beside_a_text_is_told_as_such_and_unseen_ones_stay_unread(
+    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store(portal, "policy")
+    monkeypatch.setattr(indexing, "split", fail_with(EmptyFile(name="policy.txt")))
+    read(portal, document)
+    monkeypatch.undo()
+    jobs.retry(portal.services, portal.admin, document.id)
+    read(portal, document)
+    rereading.reread(portal.services, portal.admin, document.id)
+    monkeypatch.setattr(indexing, "split", fail_with(EmptyFile(name="policy.txt")))
+    read(portal, library.get_summary(portal.services, portal.admin, document.id))
+    newer = Upload(upload("Other words."), "policy.txt")
+    version = revisions.add_version(portal.services, portal.admin, document.id, newer)
+    read(portal, version.document)
+    # As it was when they ended, whatever came of the document since.
+    besides = [(item.kind, item.beside) for item in reversed(listed(portal))]
+    assert besides == [
+        (FAILED, None),
+        (READY, None),
+        (FAILED, Beside.REREAD),
+        (FAILED, Beside.VERSION),
+    ]
+    headers = portal.headers()
+    page = client.get("/notifications", headers=headers).get_data(as_text=True)
+    assert "The new version of “policy” could not be read." in page
+    assert "“policy” failed." in page
+
+    # What comes while one looks at the list is not read with it.
+    late = listed(portal)[0]
+    until = {"until": listed(portal)[1].created_at.isoformat()}
+    assert client.post("/notifications/read", headers=headers, data=until).status_code == 303
+    assert [item.id for item in listed(portal, unread_only=True)] == [late.id]
+
+
+def test_nobody_is_told_of_what_was_cancelled_or_deleted_or_is_a_programs(portal: Portal) -> None:
+    cancelled, deleted, programs = (store(portal, name) for name in ("one", "two", "three"))
+    jobs.cancel(portal.services, portal.admin, cancelled.id)
+    read(portal, cancelled)
+    attempt = attempts.begin(portal.services, deleted.job_id)
+    library.delete_document(portal.services, portal.admin, deleted.id)
+    attempts.fail(portal.services, deleted.job_id, NotFound(), number=attempt.number)
+    change(
+        portal,
+        "WITH c AS (INSERT INTO collections (name, embedding_model_id) "
+        "SELECT 'a program''s', embedding_model_id FROM collections LIMIT 1 RETURNING id) "
+        "UPDATE documents SET collection_id = c.id FROM c WHERE documents.id = :id",
+        id=programs.id,
+    )
+    with portal.services.database.begin() as session:
+        notification_store.add_ending(session, programs.job_id, READY)
+    assert count(portal) == 0
+
+
+def test_owner_and_uploader_are_told_and_nobody_else(portal: Portal, client: FlaskClient) -> None:
+    ada, eve = portal.person("ada"), portal.person("eve")
+    document = store(portal, "shared", ada)
+    read(portal, document)
+    newer = Upload(upload("Other words."), "shared.txt")
+    version = revisions.add_version(portal.services, portal.admin, document.id, newer)
+    read(portal, version.document)
+    # Whoever has the file read once more, it is the uploader's.
+    rereading.reread(portal.services, ada, document.id)
+    read(portal, library.get_summary(portal.services, ada, document.id))
+    assert kinds(portal, ada) == [("shared", READY)] * 3
+    assert kinds(portal) == [("shared", READY)] * 2
+    assert kinds(portal, eve) == []
+    latest = "(SELECT max(created_at) FROM notifications)"
+    change(portal, f"DELETE FROM notifications WHERE created_at < {latest}")
+
+    # Its title is the one that it has; a document that is not to be seen is not told of.
+    library.change_document(portal.services, ada, document.id, title="Renamed")
+    assert kinds(portal, ada) == [("Renamed", READY)]
+    (mine,) = listed(portal, ada)
+    with pytest.raises(NotFound):
+        notifications.open_notification(portal.services, eve, mine.id)
+    notifications.mark_read(portal.services, eve, [mine.id])
+    change(portal, "UPDATE users SET is_admin = false WHERE id = :id", id=portal.admin.id)
+    change(portal, "UPDATE documents SET visibility = 'private'")
+    headers = portal.headers(portal.admin)
+    answer = client.get("/api/notifications", headers=headers).get_json()
+    assert (answer["notifications"], answer["unread_count"]) == ([], 0)
+
+    library.delete_document(portal.services, ada, document.id)
+    assert notifications.state(portal.services, ada).unread == 0
+    assert notifications.take(portal.services, ada) == ()
+    library.restore_document(portal.services, ada, document.id)
+    assert notifications.state(portal.services, ada).unread == 1
+    assert [item.title for item in notifications.take(portal.services, ada)] == ["Renamed"]
+    library.purge_document(portal.services, ada, document.id)
+    assert count(portal) == 0
+
+
+def test_two_pages_at_once_tell_each_thing_once(portal: Portal, client: FlaskClient) -> None:
+    ada = portal.person("ada")
+    headers = portal.headers(ada)
+    calm = client.get("/notifications/state?known=0.30", headers=headers | HTMX)
+    assert (calm.status_code, calm.get_data()) == (204, b"")
+    for number in range(4):
+        read(portal, store(portal, f"note {number}", ada))
+    with ThreadPoolExecutor(2) as pool:
+        taken = [pool.submit(notifications.take, portal.services, ada) for _ in range(2)]
+    told = [item.title for one in taken for item in one.result()]
+    assert sorted(told) == [f"note {number}" for number in range(4)]
+
+    # A few are named; of many it is said how many, and a failure always by itself.
+    change(portal, "UPDATE notifications SET delivered_at = NULL")
+    read(portal, store(portal, "bl<a>nk", ada, "\n \n"))
+    page = client.get("/documents", headers=headers).get_data(as_text=True)
+    assert 'data-unread="5"' in page
+    assert 'hx-post="/notifications/tell"' in page
+    answer = client.post("/notifications/tell", headers=headers | HTMX)
+    many, failed = messages(answer)
+    assert many == "4 documents are ready."
+    assert 'href="/notifications">All notifications</a>' in answer.get_data(as_text=True)
+    assert failed.startswith("“bl&lt;a&gt;nk” failed. ")
+    again = client.post("/notifications/tell", headers=headers | HTMX)
+    assert (again.status_code, again.get_data()) == (204, b"")
+    assert 'hx-post="/notifications/tell"' not in client.get("/search", headers=headers).get_data(
+        as_text=True
+    )
+
+    # An import is told of together, when most of it is done.
+    waiting = [store(portal, f"import {number}", ada) for number in range(MANY_IN_WORK + 1)]
+    read(portal, waiting[0])
+    bell = client.get("/notifications/state?known=5.30", headers=headers | HTMX)
+    assert 'hx-trigger="every 3s, ' in bell.get_data(as_text=True)
+    assert "tell" not in bell.get_data(as_text=True)
+    read(portal, waiting[1])
+    bell = client.get("/notifications/state?known=7.3", headers=headers | HTMX)
+    assert 'hx-post="/notifications/tell"' in bell.get_data(as_text=True)
+
+
+def test_list_is_paged_filtered_and_read(
+    portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = portal.person("ada")
+    headers = portal.headers(ada)
+    # Queued they lie in the trash, before whatever comes later.
+    for name in ("thrown away", "this one too"):
+        library.delete_document(portal.services, portal.admin, store(portal, name).id)
+    monkeypatch.setattr(notification_store, "_JOBS_LOOKED_AT", 1)
+    for number in range(3):
+        document = store(portal, f"note {number}", ada, "\n" if number == 1 else None)
+        change(portal, "UPDATE jobs SET turn = 7 WHERE id = :id", id=document.job_id)
+        assert notifications.state(portal.services, ada).in_work == 1
+        read(portal, document)
+    path = "/api/notifications"
+    first = client.get(f"{path}?limit=2", headers=headers).get_json()
+    rest = client.get(f"{path}?limit=2&cursor={first['next_cursor']}", headers=headers).get_json()
+    found = first["notifications"] + rest["notifications"]
+    assert [item["title"] for item in found] == ["note 2", "note 1", "note 0"]
+    assert (first["unread_count"], rest["next_cursor"]) == (3, None)
+    assert found[1]["kind"] == "failed"
+    assert "note 1.txt" in found[1]["error"]["message"]
+    assert client.get(f"{path}?cursor=x", headers=headers).status_code == 400
+
+    # Opened, it was read; the others are when one says so.
+    opened = client.post(f"/notifications/{found[0]['id']}/open", headers=headers)
+    assert opened.headers["Location"] == f"/documents/{found[0]['document_id']}"
+    unread = client.get(f"{path}?unread=true", headers=headers).get_json()
+    assert [item["title"] for item in unread["notifications"]] == ["note 1", "note 0"]
+    refused = client.post(f"{path}/read", json={"ids": ["x"]}, headers=headers)
+    assert refused.status_code == 422
+    none = client.post(f"{path}/read", json={}, headers=headers)
+    assert none.get_json() == {"unread_count": 2}
+    left = client.post(f"{path}/read", json={"ids": [found[1]["id"]]}, headers=headers)
+    assert left.get_json() == {"unread_count": 1}
+    page = client.get("/notifications", headers=headers).get_data(as_text=True)
+    assert page.count('data-testid="notification"\n      data-document-id') == 3
+    assert page.count("is-unread") == 1
+    # A moment that is out of time in UTC is none, as any other that nobody can read.
+    for crafted in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "x"):
+        form = {"until": crafted}
+        assert client.post("/notifications/read", data=form, headers=headers).status_code == 303
+    assert notifications.state(portal.services, ada).unread == 0
+    # What was read is not told.
+    assert notifications.take(portal.services, ada) == ()
+
+
+def test_old_ones_go_and_those_of_a_person_who_does(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, eve = portal.person("ada"), portal.person("eve")
+    for number in range(3):
+        read(portal, store(portal, f"note {number}", ada))
+    read(portal, store(portal, "eve's", eve))
+    days = portal.services.settings.notification_days
+    age = "UPDATE notifications SET created_at = now() - make_interval(days => :days, secs => :s)"
+    which = " FROM documents d WHERE d.id = document_id AND d.title = :title"
+    change(portal, age + which, days=days, s=5, title="note 0")
+    change(portal, age + which, days=days, s=-60, title="note 1")
+    maintenance.run(portal.services)
+    assert [title for title, _ in kinds(portal, ada)] == ["note 1", "note 2"]
+    monkeypatch.setattr(notifications, "_MOST_A_PERSON", 1)
+    maintenance.run(portal.services)
+    assert [title for title, _ in kinds(portal, ada)] == ["note 2"]
+    assert len(listed(portal, eve)) == 1
+    change(portal, "DELETE FROM users WHERE id = :id", id=eve.id)
+    assert count(portal) == 1

@@ -1,0 +1,57 @@
+"""The same words are embedded once, wherever that tells nobody of what they may not see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sqlalchemy import text
+
+from portal.domain.documents import Visibility
+from portal.domain.people import Person
+from portal.services import Services
+from portal.services.documents import indexing
+from portal.services.documents.uploads import store_upload
+from tests.conftest import Portal
+from tests.factories.uploads import upload
+from tests.integration.models.test_embed_batches import Counting
+
+WORDS = "".join(f"Paragraph {n} tells of the harbour and its cranes.\n\n" for n in range(300))
+
+
+def index(services: Services, words: str, person: Person, **how: Visibility) -> None:
+    receipt = store_upload(
+        services, person, stream=upload(words), file_name=f"{len(words)}.txt", **how
+    )
+    indexing.index_document(services, receipt.document.job_id)
+
+
+def test_words_are_embedded_once_for_those_who_may_see_them(portal: Portal) -> None:
+    embedder, ada = Counting(), portal.person("ada")
+    services = replace(portal.services, embedder=embedder)
+    index(services, WORDS, ada, visibility=Visibility.PRIVATE)
+    first = list(embedder.passages)
+    assert len(first) == len(set(first)) > 10
+    embedder.passages.clear()
+    # Another edition of one's own document: only what is new in it.
+    index(services, WORDS + "A last word.", ada, visibility=Visibility.PRIVATE)
+    assert len(embedder.passages) <= 1
+    embedder.passages.clear()
+    # To somebody else a private document saves nothing, not even time.
+    index(services, WORDS, portal.person("eve"))
+    assert embedder.passages == first
+    embedder.passages.clear()
+    index(services, WORDS, portal.admin)
+    assert embedder.passages == []
+    with services.database.begin() as session:
+        rows = session.execute(
+            text(
+                "SELECT c.content, e.embedding FROM document_chunks c"
+                " JOIN chunk_embeddings e ON e.chunk_id = c.id"
+            )
+        ).all()
+    assert len(rows) > 3 * len(first)
+    expected = dict(zip(first, embedder.embed_passages(first), strict=True))
+    for content, stored in rows:
+        if content in expected:
+            assert np.allclose(np.fromstring(stored.strip("[]"), sep=","), expected[content])

@@ -1,0 +1,402 @@
+"""Whatever way a search looks, it finds the same: recall at every selectivity, and equal scores."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID, uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sqlalchemy import text
+
+from portal.container import build_services
+from portal.database import bm25
+from portal.domain.people import Person
+from portal.domain.search import SearchMode, SearchRequest
+from portal.services.search import engine
+from portal.store.search import keyword_candidates
+from portal.store.search.enabled_sets import EnabledSet
+from portal.store.search.legs import Candidate, Trace
+from portal.store.search.statement import KeywordPlan, VectorPlan
+from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.tuning import fetch_under
+from portal.text.analyser import index_terms, query_terms
+from tests.conftest import _execute, _with_name, make_settings
+from tests.integration.search import passages
+from tests.integration.search.synthetic_corpus import (
+    CHUNKS_A_DOCUMENT,
+    SyntheticCorpus,
+    chunk_id,
+    document_id,
+    load,
+    place_of,
+)
+
+SIZE = 4_000
+SHARES = (1.0, 0.5, 0.1, 0.01, 0.001)
+QUESTIONS = 30
+NEVER = {"exact_always_chunks": 0, "exact_chunks": 0, "exact_share": 0.0}
+ALWAYS = {"exact_always_chunks": 1_000_000, "exact_chunks": 1_000_000, "exact_share": 1.0}
+PLANS: dict[str, dict[str, Any]] = {"index": NEVER, "exact": ALWAYS, "default": {}}
+ENGLISH = [
+    "budget",
+    "office",
+    "window",
+    "river",
+    "engine",
+    "ladder",
+    "garden",
+    "market",
+    "salary",
+    "travel",
+    "contract",
+    "harbour",
+    "meeting",
+    "holiday",
+    "printer",
+    "server",
+    "invoice",
+    "bicycle",
+    "kitchen",
+    "visitor",
+]
+CHINESE = [
+    "年假",
+    "报销",
+    "合同",
+    "会议",
+    "预算",
+    "办公室",
+    "打印机",
+    "服务器",
+    "发票",
+    "员工",
+    "工资",
+    "出差",
+    "门禁",
+    "访客",
+    "厨房",
+    "花园",
+    "市场",
+    "河流",
+]
+
+
+def synthetic_terms(size: int) -> list[str]:
+    """Texts of a few words to a few hundred, English and Chinese in turn. The words are of very
+    unequal frequency; `common` stands in three of four, most often where the number is even."""
+    rng = random.Random(1)
+    texts = []
+    for place in range(size):
+        words = CHINESE if place % 4 >= 2 else ENGLISH
+        length = int(3 * 2 ** rng.uniform(0, 5))
+        chosen = [words[int(len(words) * rng.random() ** 3)] for _ in range(length)]
+        repeats = 1 if place % 8 >= 4 else rng.randint(2, 4)
+        chosen += ["common"] * (repeats if rng.random() < 0.75 else 0)
+        texts.append(index_terms(" ".join(chosen)) + f" unique{place}")
+    return texts
+
+
+@pytest.fixture(scope="module")
+def corpus(
+    server_url: str, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SyntheticCorpus]:
+    name = f"test_{uuid4().hex}"
+    _execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    services = build_services(
+        make_settings(Path(tmp_path_factory.mktemp("data")), _with_name(server_url, name))
+    )
+    loaded = load(services, synthetic_terms(SIZE))
+    with services.database.engine.begin() as connection:
+        bm25.ensure_index(connection)
+    yield loaded
+    services.database.dispose()
+    _execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def selections(corpus: SyntheticCorpus) -> dict[float, tuple[Person, npt.NDArray[np.bool_]]]:
+    """For each share somebody who has so much switched on, and which documents these are."""
+    rng = np.random.default_rng(5)
+    count = corpus.size // CHUNKS_A_DOCUMENT
+    made = {}
+    for share in SHARES:
+        enabled = np.zeros(count, bool)
+        enabled[rng.choice(count, round(count * share), replace=False)] = True
+        made[share] = corpus.person_with(f"with {share:.1%}", enabled), enabled
+    return made
+
+
+Selections = dict[float, tuple[Person, npt.NDArray[np.bool_]]]
+
+
+def find(
+    corpus: SyntheticCorpus, person: Person, query: str, vector: Any, **wishes: Any
+) -> tuple[list[Candidate], Trace]:
+    return passages.find(
+        corpus.services,
+        person,
+        query,
+        vector,
+        model=corpus.model,
+        total_chunks=corpus.size,
+        **wishes,
+    )
+
+
+def chunks(candidates: list[Candidate]) -> list[UUID]:
+    return [candidate.chunk_id for candidate in candidates]
+
+
+def recall(found: list[UUID], expected: list[UUID]) -> float:
+    return len(set(found) & set(expected)) / len(expected)
+
+
+def questions(count: int, *, seed: int) -> list[str]:
+    rng = random.Random(seed)
+    return [
+        " ".join(rng.sample(rng.choice((ENGLISH, CHINESE)), rng.randint(1, 4)))
+        for _ in range(count)
+    ]
+
+
+# --- recall ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("plan", PLANS)
+def test_vector_recall_at_ten_is_that_of_exact_search(
+    corpus: SyntheticCorpus, selections: Selections, plan: str, share: float
+) -> None:
+    process = corpus.with_settings(plan=PLANS[plan])
+    person, enabled = selections[share]
+    recalls = []
+    for vector in corpus.near(QUESTIONS, seed=3):
+        found, trace = find(process, person, "budget", vector, mode=SearchMode.VECTOR)
+        if plan != "default":
+            assert trace.vector_plan is VectorPlan(plan)
+        exact = corpus.exact(vector, enabled, 10)
+        assert len(found) == len(exact)
+        recalls.append(recall(chunks(found), exact))
+    assert np.mean(recalls) >= 0.99
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_hybrid_results_of_both_plans_agree(
+    corpus: SyntheticCorpus, selections: Selections, share: float
+) -> None:
+    person, _ = selections[share]
+    by_index, exactly = (corpus.with_settings(plan=plan) for plan in (NEVER, ALWAYS))
+    agreement = []
+    for query, vector in zip(
+        questions(QUESTIONS, seed=4), corpus.near(QUESTIONS, seed=4), strict=True
+    ):
+        one, trace = find(by_index, person, query, vector)
+        other, other_trace = find(exactly, person, query, vector)
+        assert trace.keyword_plan is KeywordPlan.INDEX
+        if share < 1:
+            assert other_trace.keyword_plan is KeywordPlan.SELECTION
+        assert len(one) == len(other) > 0
+        agreement.append(recall(chunks(one), chunks(other)))
+        bm25_of = {candidate.chunk_id: candidate.bm25 for candidate in other}
+        for candidate in one:
+            if bm25_of.get(candidate.chunk_id) and candidate.bm25:
+                assert candidate.bm25 == pytest.approx(bm25_of[candidate.chunk_id], abs=1e-4)
+    assert np.mean(agreement) >= 0.99
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("mode", SearchMode)
+@pytest.mark.parametrize("plan", PLANS)
+def test_fewer_results_are_the_beginning_of_more(
+    corpus: SyntheticCorpus, selections: Selections, plan: str, mode: SearchMode, share: float
+) -> None:
+    process = corpus.with_settings(plan=PLANS[plan])
+    person, _ = selections[share]
+    for query in ("common", "common budget", "年假 报销", "printer 发票"):
+        most: list[UUID] = []
+        for top_n in (50, 20, 10, 5):
+            request = SearchRequest(query, top_n=top_n, mode=mode)
+            hits = engine.search(process.services, person, request).hits
+            found = [hit.chunk_id for hit in hits]
+            most = most or found
+            assert found == most[:top_n], (query, top_n)
+
+
+def test_order_stays_as_results_grow_where_the_selection_holds_the_worst_matches(
+    corpus: SyntheticCorpus,
+) -> None:
+    """The best rows of the index of words are then all outside the selection."""
+    place = np.arange(corpus.size // CHUNKS_A_DOCUMENT)
+    lengths = np.array([len(terms) for terms in corpus.terms]).reshape(-1, CHUNKS_A_DOCUMENT)
+    is_weak = (place * CHUNKS_A_DOCUMENT % 8 >= 4) & (lengths.min(axis=1) > 150)
+    person = corpus.person_with("of weak matches", is_weak)
+    for query in ("common", "common budget", "common 年假"):
+        most: list[UUID] = []
+        for top_n in (50, 20, 10, 5):
+            request = SearchRequest(query, top_n=top_n)
+            hits = engine.search(corpus.services, person, request).hits
+            found = [hit.chunk_id for hit in hits]
+            most = most or found
+            assert found == most[:top_n], (query, top_n)
+
+
+# --- scores of words ------------------------------------------------------------------------------
+
+
+def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUID, float]:
+    """Every chunk's score as pg_textsearch gives it to a row that no index found."""
+    with corpus.services.database.read() as session:
+        rows = session.execute(
+            text(
+                f"SELECT id, -(terms <@> to_bm25query(:words, '{bm25.ALL_CHUNKS.name}'))"
+                " FROM document_chunks WHERE terms_vector @@"
+                " to_tsquery('simple', replace(:words, ' ', '|'))"
+            ),
+            {"words": " ".join(words)},
+        )
+        return {row[0]: row[1] for row in rows}
+
+
+def selected(corpus: SyntheticCorpus, count: int, *, of_chunks: bool = False) -> EnabledSet:
+    """Every so many-th document, as the engine names them, or the chunks of these."""
+    documents = corpus.size // CHUNKS_A_DOCUMENT
+    places = range(0, documents, documents // count)
+    with corpus.services.database.read() as session:
+        key = "c.id" if of_chunks else "DISTINCT c.job_id"
+        ids = session.scalar(
+            text(
+                f"SELECT CAST(array_agg({key}) AS text) FROM document_chunks c"
+                " WHERE document_id = ANY(:ids)"
+            ),
+            {"ids": [document_id(place) for place in places]},
+        )
+    return EnabledSet(len(places), len(places) * CHUNKS_A_DOCUMENT, ids, of_chunks)
+
+
+@pytest.fixture(params=[(1.2, 0.75), (0.4, 1.0), (3.0, 0.2), (2.0, 0.0)], ids=str)
+def shape(request: pytest.FixtureRequest, corpus: SyntheticCorpus) -> Bm25Shape:
+    """The index rebuilt with these k1 and b."""
+    k1, b = request.param
+    bm25.rebuild_after_start(corpus.services.database.engine, bm25.Parameters(k1=k1, b=b))
+    return Bm25Shape(k1, b)
+
+
+@pytest.mark.parametrize("of_chunks", [False, True])
+def test_scores_are_those_of_the_extension_however_they_are_come_by(
+    corpus: SyntheticCorpus, shape: Bm25Shape, of_chunks: bool
+) -> None:
+    few, many = (selected(corpus, count, of_chunks=of_chunks) for count in (10, 400))
+    for query in ("common", "budget river engine", "年假 报销 合同", "visitor 河流 absent"):
+        words = query_terms(query)
+        expected = bm25_by_extension(corpus, words)
+        with corpus.services.database.read() as session:
+            scored = keyword_candidates._score_all(
+                session, words, few, shape, 100, remember=keyword_candidates._anew
+            )
+            filtered = keyword_candidates.best_of_index(
+                session,
+                words,
+                *keyword_candidates._is_in(many),
+                rows=SIZE,
+                limit=100,
+                enough=100,
+                settings={},
+            )
+        process = corpus.with_settings(plan=NEVER, bm25_k1=shape.k1, bm25_b=shape.b)
+        plain, _ = find(
+            process,
+            corpus.admin,
+            query,
+            corpus.vectors[0],
+            mode=SearchMode.KEYWORD,
+            limit=100,
+        )
+        assert filtered
+        assert plain
+        for found in (scored, filtered, plain):
+            for one in found:
+                assert one.bm25 == pytest.approx(expected[one.chunk_id], abs=1e-4)
+        assert_best([one.bm25 for one in plain], expected.values())
+
+
+def assert_best(scores: list[float], of: Any) -> None:
+    """Whether these are the greatest of all scores, in order."""
+    best = sorted(of, reverse=True)[: len(scores)]
+    assert scores == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 10, 100, 1000])
+def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, count: int) -> None:
+    bm25.rebuild_after_start(corpus.services.database.engine, bm25.DEFAULTS)
+    enabled = selected(corpus, count)
+    step = corpus.size // CHUNKS_A_DOCUMENT // count
+    for query in ("common", "budget river", "年假 报销"):
+        words = query_terms(query)
+        matching = {
+            chunk: score
+            for chunk, score in bm25_by_extension(corpus, words).items()
+            if place_of(chunk) // CHUNKS_A_DOCUMENT % step == 0
+        }
+        with corpus.services.database.read() as session:
+            found = keyword_candidates.best_of_selection(
+                session,
+                words,
+                enabled,
+                shape=Bm25Shape(1.2, 0.75),
+                total_chunks=corpus.size,
+                limit=100,
+                enough=20,
+                settings={},
+            )
+        assert len(found) >= min(20, len(matching))
+        assert {one.chunk_id for one in found} <= matching.keys()
+        assert_best([one.bm25 for one in found], matching.values())
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("unique4", {4}), ("unique4 unique40 unique5", {4, 40, 5}), ("absent", set())],
+)
+def test_few_matches_end_the_search(
+    corpus: SyntheticCorpus, query: str, expected: set[int]
+) -> None:
+    """Where the index has no more to give, reading more of it would give none either."""
+    everything = selected(corpus, corpus.size // CHUNKS_A_DOCUMENT)
+    with (
+        patch.object(keyword_candidates, "fetch_under", wraps=fetch_under) as read,
+        corpus.services.database.read() as session,
+    ):
+        found = keyword_candidates.best_of_index(
+            session,
+            query.split(),
+            *keyword_candidates._is_in(everything),
+            rows=150,
+            limit=100,
+            enough=20,
+            settings={},
+        )
+    assert {one.chunk_id for one in found} == {chunk_id(place) for place in expected}
+    assert read.call_count == 1
+
+
+def test_matches_that_are_all_outside_end_the_search(corpus: SyntheticCorpus) -> None:
+    """Reading goes on in growing steps, to the end of the index at most."""
+    without = [
+        place
+        for place in range(corpus.size // CHUNKS_A_DOCUMENT)
+        if not any("common" in corpus.terms[2 * place + n] for n in range(CHUNKS_A_DOCUMENT))
+    ]
+    person = corpus.person_with(
+        "without a match",
+        np.isin(np.arange(corpus.size // CHUNKS_A_DOCUMENT), without),
+    )
+    for plan in PLANS.values():
+        process = corpus.with_settings(plan=plan)
+        found, _ = find(process, person, "common", corpus.vectors[0], mode=SearchMode.KEYWORD)
+        assert found == []

@@ -1,0 +1,275 @@
+"""Encrypted backups: opened by their key alone, whole or refused, and nothing of them in plain."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+import pyrage
+import pytest
+from pyrage import x25519
+
+from portal.errors import BackupRefused, InvalidSetting
+from portal.processes.backups import encryption, writing
+from portal.processes.backups.archive import (
+    DATABASE,
+    MANIFEST,
+    SECRET_KEY,
+    Writer,
+    new_file,
+    opened,
+)
+from portal.processes.backups.encryption import Key, Lock
+from portal.settings import load_settings
+from tests.unit.processes.backups.test_archive import KEY, MANIFESTO
+
+PASSPHRASE = "correct horse battery staple"
+# No compression makes it small, and it is longer than what pipes and buffers hold.
+DUMP = b"words of a private document " + os.urandom(3_000_000)
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> tuple[Path, Path]:
+    """A backup that is encrypted for a public key, and the file of its identity."""
+    identity = x25519.Identity.generate()
+    secret = tmp_path / "secret"
+    secret.write_text(f"# created: today\n# public key: …\n{identity}\n", encoding="utf-8")
+    path = tmp_path / "portal.tar.age"
+    write(path, encryption.lock_for([str(identity.to_public())]))
+    return path, secret
+
+
+def any_lock() -> Lock:
+    return encryption.lock_for([str(x25519.Identity.generate().to_public())])
+
+
+def write(
+    path: Path, lock: Lock | None, then: Callable[[IO[bytes]], None] = lambda _file: None
+) -> None:
+    with new_file(path, force=False) as file:
+        with encryption.encrypting(file, lock) as target:
+            fill(Writer(target, scratch_dir=path.parent))
+        then(file)
+        writing.verify_written(file, path, lock)
+
+
+def fill(writer: Writer) -> None:
+    writer.add(DATABASE, io.BytesIO(DUMP))
+    writer.add(SECRET_KEY, io.BytesIO(KEY))
+    writer.finish(replace(MANIFESTO, members=dict(writer.members)))
+
+
+def key_in(secret: Path) -> Key:
+    key = encryption.read_key(identity=secret, passphrase_file=None)
+    assert key is not None
+    return key
+
+
+def check(path: Path, key: Key | None) -> None:
+    with opened(path, key) as backup:
+        backup.verify()
+
+
+def test_an_encrypted_backup_opens_with_its_key_as_often_as_needed(
+    sealed: tuple[Path, Path],
+) -> None:
+    path, secret = sealed
+    with opened(path, key_in(secret)) as backup:
+        backup.verify()
+        for _ in range(2):
+            with backup.open(DATABASE) as dump:
+                assert dump.read() == DUMP
+        assert backup.secret_key() == KEY.decode()
+
+
+def test_age_finds_the_same_tar_in_it(sealed: tuple[Path, Path], tmp_path: Path) -> None:
+    path, secret = sealed
+    assert path.read_bytes().startswith(b"age-encryption.org/v1\n-> X25519 ")
+    plain = tmp_path / "portal.tar"
+    pyrage.decrypt_file(str(path), str(plain), key_in(secret).identities)
+    check(plain, None)
+
+
+def test_armored_files_of_age_open_as_well(sealed: tuple[Path, Path], tmp_path: Path) -> None:
+    path, secret = sealed
+    key, armored = key_in(secret), tmp_path / "armored"
+    plain = pyrage.decrypt(path.read_bytes(), key.identities)
+    public = [each.to_public() for each in key.identities]
+    armored.write_bytes(pyrage.encrypt(plain, public, armored=True))
+    check(armored, key)
+
+
+def test_a_passphrase_opens_what_it_was_written_with_and_no_other_does(tmp_path: Path) -> None:
+    # One test: each use of a passphrase takes a second, on purpose.
+    path, secret = tmp_path / "portal.tar.age", tmp_path / "secret"
+    secret.write_text(f"{PASSPHRASE}\n", encoding="utf-8")
+    write(path, encryption.lock_with_passphrase(secret))
+    plain = pyrage.passphrase.decrypt(path.read_bytes(), PASSPHRASE)
+    with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+        assert tar.getnames() == [DATABASE, SECRET_KEY, MANIFEST]
+    check(path, encryption.read_key(identity=None, passphrase_file=secret))
+    with pytest.raises(BackupRefused, match="not its key or passphrase"):
+        check(path, Key(passphrase="another passphrase"))
+    with pytest.raises(BackupRefused, match="not its key or passphrase"):
+        check(path, Key(identities=(x25519.Identity.generate(),)))
+
+
+def test_nothing_is_in_plain_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk: list[bytes] = []
+    copy = Writer._copy
+
+    def look(writer: Writer, content: io.BufferedIOBase, note: Callable[[int], None]) -> object:
+        # Also what has no name any more.
+        for descriptor in Path("/proc/self/fd").iterdir():
+            try:
+                if descriptor.is_file():
+                    on_disk.append(descriptor.read_bytes())
+            except OSError:
+                continue
+        return copy(writer, content, note)
+
+    monkeypatch.setattr(Writer, "_copy", look)
+    write(
+        tmp_path / "portal.tar.age",
+        any_lock(),
+    )
+    assert any(DUMP[-64:] not in each and len(each) > len(DUMP) for each in on_disk)
+    assert not any(b"private document" in each for each in on_disk)
+    assert [each.name for each in tmp_path.iterdir()] == ["portal.tar.age"]
+
+
+@pytest.mark.parametrize("kept", [0, 30, 100, 200, 300, 1_000_000, -1, -70_000])
+def test_a_file_that_was_cut_off_is_refused(sealed: tuple[Path, Path], kept: int) -> None:
+    path, secret = sealed
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(BackupRefused):
+        check(path, key_in(secret))
+
+
+@pytest.mark.parametrize("at", [40, 70, 130, 100_000, 2_000_000, -1])
+def test_a_bit_that_turned_is_noticed(sealed: tuple[Path, Path], at: int) -> None:
+    path, secret = sealed
+    damaged = bytearray(path.read_bytes())
+    damaged[at] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(BackupRefused, match="cannot be decrypted"):
+        check(path, key_in(secret))
+
+
+def test_another_key_opens_nothing(sealed: tuple[Path, Path]) -> None:
+    wrong = Key(identities=(x25519.Identity.generate(),))
+    with pytest.raises(BackupRefused, match="not its key or passphrase"), opened(sealed[0], wrong):
+        pass
+
+
+def test_with_a_missing_or_needless_key_it_says_what_to_do(
+    sealed: tuple[Path, Path], tmp_path: Path
+) -> None:
+    path, secret = sealed
+    with pytest.raises(BackupRefused, match="is encrypted"), opened(path):
+        pass
+    plain = tmp_path / "plain.tar"
+    write(plain, None)
+    with pytest.raises(BackupRefused, match="not encrypted"), opened(plain, key_in(secret)):
+        pass
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_what_the_disk_got_wrong_is_not_put_in_place(tmp_path: Path, encrypted: bool) -> None:
+    lock = any_lock() if encrypted else None
+    with pytest.raises(BackupRefused):
+        write(tmp_path / "portal.tar", lock, then=overwrite_some)
+    assert not list(tmp_path.iterdir())
+
+
+def overwrite_some(file: IO[bytes]) -> None:
+    file.seek(1_500_000)
+    file.write(b"\0" * 16)
+
+
+def test_a_full_disk_is_told_as_that(tmp_path: Path) -> None:
+    class Full(io.BytesIO):
+        def write(self, _content: object, /) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    lock = any_lock()
+    with (
+        pytest.raises(BackupRefused, match="no room"),
+        new_file(tmp_path / "portal.tar", force=False),
+        encryption.encrypting(Full(), lock) as target,
+    ):
+        fill(Writer(target, scratch_dir=tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
+    def interrupt(_file: IO[bytes]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "portal.tar", any_lock(), then=interrupt)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_too_large_for_memory_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encryption, "MAX_IN_MEMORY_BYTES", 2_000_000)
+    with pytest.raises(BackupRefused, match="PORTAL_BACKUP__RECIPIENTS"):
+        write(tmp_path / "portal.tar", Lock((), Key(passphrase=PASSPHRASE)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_key_files_that_make_no_sense_are_refused_without_repeating_them(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    identity = str(x25519.Identity.generate())
+    for content in (identity[:-1], "# only a comment\n", "AGE-SECRET-KEY-1HUNTER2", "\0\xff" * 99):
+        file.write_text(content, encoding="latin-1")
+        with pytest.raises(BackupRefused) as refused:
+            encryption.read_key(identity=file, passphrase_file=None)
+        assert content not in str(refused.value)
+        assert refused.value.__cause__ is None
+    for content, words in (("", "is empty"), (" \n", "is empty"), ("short", "too short")):
+        file.write_text(content, encoding="utf-8")
+        with pytest.raises(BackupRefused, match=words):
+            encryption.lock_with_passphrase(file)
+    with pytest.raises(BackupRefused, match="cannot be read"):
+        encryption.read_key(identity=tmp_path / "nothing", passphrase_file=None)
+    with pytest.raises(BackupRefused, match="not both"):
+        encryption.read_key(identity=file, passphrase_file=file)
+
+
+def test_keys_do_not_show_when_they_are_printed() -> None:
+    identity = x25519.Identity.generate()
+    shown = repr([Key(passphrase=PASSPHRASE), Key(identities=(identity,))])
+    assert PASSPHRASE not in shown
+    assert "AGE-SECRET-KEY" not in shown
+
+
+def test_recipients_are_public_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [str(x25519.Identity.generate().to_public()) for _ in range(2)]
+    monkeypatch.setenv("PORTAL_BACKUP__RECIPIENTS", ", ".join(keys))
+    assert load_settings().backup.recipients == tuple(keys)
+    for wrong in ("age1short", str(x25519.Identity.generate()), f"{keys[0]} {keys[1]}"):
+        monkeypatch.setenv("PORTAL_BACKUP__RECIPIENTS", wrong)
+        with pytest.raises(InvalidSetting) as refused:
+            load_settings()
+        assert "AGE-SECRET-KEY" not in str(refused.value)
+    with pytest.raises(BackupRefused, match="nothing to encrypt for"):
+        encryption.lock_for([])
+    with pytest.raises(BackupRefused, match="not a public key"):
+        encryption.lock_for([keys[0][:-1] + ("q" if keys[0][-1] != "q" else "p")])
+
+
+def test_reading_may_stop_in_the_middle(sealed: tuple[Path, Path]) -> None:
+    path, secret = sealed
+    with opened(path, key_in(secret)) as backup, backup.open(DATABASE) as dump:
+        assert dump.read(10) == DUMP[:10]

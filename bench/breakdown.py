@@ -44,12 +44,12 @@ def break_down(
     with _waiting() as watch:
         started = time.perf_counter()
         for question in questions:
-            search(corpus.services, profile.person, profile.request(question.text, top_n=RESULTS))
+            search(corpus.services, profile.user, profile.request(question.text, top_n=RESULTS))
         total = time.perf_counter() - started
     explained = [
         search(
             corpus.services,
-            profile.person,
+            profile.user,
             profile.request(question.text, top_n=RESULTS, explain=True),
         ).explanation
         or {}

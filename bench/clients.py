@@ -125,6 +125,6 @@ def _client(corpus: Corpus, order: _Order, thread: int) -> list[float]:
         started = time.monotonic()
         if started >= end:
             break
-        search(corpus.services, profile.person, profile.request(question.text, top_n=RESULTS))
+        search(corpus.services, profile.user, profile.request(question.text, top_n=RESULTS))
         taken.append(time.monotonic() - started)
     return taken

@@ -66,7 +66,7 @@ class PreparedQuestions:
         """Raises KeyError for a question that was not prepared."""
         return self._vectors[text]
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         raise NotImplementedError("a prepared corpus brings its own vectors")
 
 

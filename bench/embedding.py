@@ -32,7 +32,7 @@ class PackageEngine:
     def embed_query(self, text: str) -> Vector:
         return np.array(self._model.encode(capped(text), True), np.float64)
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         return np.array([self._model.encode(capped(text), False) for text in texts], np.float64)
 
 
@@ -50,7 +50,7 @@ class _Way:
     def run(self, texts: Sequence[str]) -> None:
         starts = range(0, len(texts), self.at_once)
         started = time.perf_counter()
-        parts = [self.embedder.embed_passages(texts[at : at + self.at_once]) for at in starts]
+        parts = [self.embedder.embed_chunks(texts[at : at + self.at_once]) for at in starts]
         self.rates.append(len(texts) / (time.perf_counter() - started))
         self.vectors = np.concatenate(parts)
 
@@ -65,7 +65,7 @@ def measure_embedding(texts: Sequence[str], *, rounds: int) -> list[dict[str, An
     ways += [_Way(FAST, 1, 16, fast[1])]
     ways += [_Way(FAST, cores, count, fast[cores]) for count in _TEXTS_AT_ONCE if cores > 1]
     for way in ways:
-        way.embedder.embed_passages(["Loads the model."])
+        way.embedder.embed_chunks(["Loads the model."])
     for number in range(rounds):
         for way in ways[:: 1 if number % 2 == 0 else -1]:
             way.run(texts)
@@ -80,11 +80,11 @@ def _row(way: _Way, reference: _Way) -> dict[str, Any]:
         "at_once": way.at_once,
         "passages_a_second": round(median(way.rates), 2),
         "ratio": round(median(ratios), 2),
-        "least_cosine": round(float(least_cosine(way.vectors, reference.vectors)), 4),
+        "least_cosine": round(float(min_cosine(way.vectors, reference.vectors)), 4),
     }
 
 
-def least_cosine(vectors: Vector | None, others: Vector | None) -> np.floating[Any]:
+def min_cosine(vectors: Vector | None, others: Vector | None) -> np.floating[Any]:
     """The least cosine of rows that belong together, (n, dimensions) both."""
     if vectors is None or others is None:
         raise ValueError("nothing was embedded")

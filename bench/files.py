@@ -27,7 +27,7 @@ _LENGTHS = {1: 75, 2: 15, 4: 7, 8: 2, 16: 1}
 # In a hundred: a file that is an earlier one with a passage more at its end.
 _EDITIONS = 10
 _KINDS = {"txt": 45, "md": 35, "pdf": 20}
-_PASSAGES_A_PAGE = 2
+_CHUNKS_A_PAGE = 2
 _CHARACTERS_A_LINE = {"zh": 40, "en": 88}
 _FONTS = {
     "zh": b"<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H"
@@ -48,12 +48,12 @@ class Sheet:
     kind: str
     language: str
     title: str
-    passages: tuple[str, ...]
+    chunks: tuple[str, ...]
 
     @property
     def pages(self) -> int:
         """Of a PDF; another file counts as as many as it would fill."""
-        return -(-len(self.passages) // _PASSAGES_A_PAGE)
+        return -(-len(self.chunks) // _CHUNKS_A_PAGE)
 
     def write(self, folder: Path) -> Path:
         """The file, below `folder`."""
@@ -66,8 +66,8 @@ class Sheet:
         if self.kind == "pdf":
             return _pdf(self)
         if self.kind == "txt":
-            return "\n\n".join((self.title, *self.passages)).encode()
-        parts = [f"## {number}\n\n{one}" for number, one in enumerate(self.passages, 1)]
+            return "\n\n".join((self.title, *self.chunks)).encode()
+        parts = [f"## {number}\n\n{one}" for number, one in enumerate(self.chunks, 1)]
         return "\n\n".join((f"# {self.title}", *parts)).encode()
 
 
@@ -86,16 +86,16 @@ def sheets(count: int) -> list[Sheet]:
 def _sheet(rng: np.random.Generator, number: int) -> Sheet:
     topic, language = int(rng.integers(_TOPICS)), ("zh", "en")[number % 2]
     kind, length = _drawn(rng, _KINDS), _drawn(rng, _LENGTHS)
-    passages = tuple(write(draft(rng, topic, language)) for _ in range(length))
+    chunks = tuple(write(draft(rng, topic, language)) for _ in range(length))
     title = write_title(rng, topic, language)
-    return Sheet(_name(number, topic, title, kind), kind, language, title, passages)
+    return Sheet(_name(number, topic, title, kind), kind, language, title, chunks)
 
 
 def _edition(rng: np.random.Generator, number: int, old: Sheet) -> Sheet:
     topic = int(rng.integers(_TOPICS))
-    passages = (*old.passages, write(draft(rng, topic, old.language)))
+    chunks = (*old.chunks, write(draft(rng, topic, old.language)))
     name = _name(number, topic, old.title, old.kind)
-    return Sheet(name, old.kind, old.language, old.title, passages)
+    return Sheet(name, old.kind, old.language, old.title, chunks)
 
 
 def _name(number: int, topic: int, title: str, kind: str) -> str:
@@ -110,10 +110,10 @@ def _drawn(rng: np.random.Generator, shares: Mapping[T, int]) -> T:
 def _pdf(sheet: Sheet) -> bytes:
     """Pages of lines in a font that every reader of PDF knows, so that none is embedded."""
     width = _CHARACTERS_A_LINE[sheet.language]
-    lines = [textwrap.wrap(one, width) for one in sheet.passages]
+    lines = [textwrap.wrap(one, width) for one in sheet.chunks]
     pages = [
-        [line for passage in lines[start : start + _PASSAGES_A_PAGE] for line in (*passage, "")]
-        for start in range(0, len(lines), _PASSAGES_A_PAGE)
+        [line for chunk in lines[start : start + _CHUNKS_A_PAGE] for line in (*chunk, "")]
+        for start in range(0, len(lines), _CHUNKS_A_PAGE)
     ]
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [

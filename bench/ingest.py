@@ -34,7 +34,7 @@ from portal.domain.embedding import Embedder
 from portal.embeddings.bundled import BundledEmbedder
 from portal.processes.worker import work_until_empty
 from portal.services import Services
-from portal.services.documents import importing, indexing, passages
+from portal.services.documents import chunk_storage, importing, indexing
 from portal.services.operations import setup
 from portal.services.people import accounts
 from portal.settings import load_settings
@@ -46,8 +46,8 @@ PARTS = (READING, CUTTING, EMBEDDING, ANALYSING, DATABASE, REST)
 _WATCHED = (
     (READING, indexing, "extract"),
     (CUTTING, indexing, "split"),
-    (ANALYSING, passages, "passage_terms"),
-    (ANALYSING, passages, "detect_language"),
+    (ANALYSING, chunk_storage, "chunk_terms"),
+    (ANALYSING, chunk_storage, "detect_language"),
     (ANALYSING, vocabulary, "words_of"),
     (DATABASE, psycopg.Connection, "wait"),
 )
@@ -119,7 +119,7 @@ def measure_ingest(data_dir: Path, scale: Scale, *, tell: Callable[[str], None])
                     tell(f"round {number + 1} of {scale.rounds}: {variant.name}")
                     runs[variant.name].append(_run(server_url, data_dir, variant, chosen, files))
     tell("the model alone")
-    texts = [passage for sheet in chosen for passage in sheet.passages]
+    texts = [chunk for sheet in chosen for chunk in sheet.chunks]
     return {
         "files": len(chosen),
         "pages": sum(sheet.pages for sheet in chosen),
@@ -150,7 +150,7 @@ def _run(
     server_url: str, data_dir: Path, variant: Variant, chosen: Sequence[Sheet], files: list[Path]
 ) -> dict[str, Any]:
     embedder = variant.embedder()
-    embedder.embed_passages(["Loads the model before anything is timed."])
+    embedder.embed_chunks(["Loads the model before anything is timed."])
     with _portal(server_url, data_dir, embedder) as services, _watched(variant, embedder) as watch:
         owner = accounts.create_user(services, name="owner", password="correct horse battery")
         started = time.perf_counter()
@@ -217,7 +217,7 @@ def _watched(variant: Variant, embedder: Embedder) -> Iterator[Watch]:
         for part, owner, name in _WATCHED:
             timed = watch.timed(part, getattr(owner, name))
             stack.enter_context(patch.object(owner, name, timed))
-        embed = watch.timed(EMBEDDING, embedder.embed_passages)
+        embed = watch.timed(EMBEDDING, embedder.embed_chunks)
         stack.enter_context(patch.object(embedder, "embed_passages", embed))
         stack.enter_context(patch.object(embedded_texts, "find_vectors", found))
         yield watch

@@ -28,7 +28,7 @@ PRIVATE_SHARE, DELETED_SHARE = 0.02, 0.01
 
 _DOMAINS = ("law", "finance", "engineering", "people", "research", None)
 _TELL_EVERY = 10  # Blocks.
-_BETWEEN_PASSAGES = "\n\n"
+_BETWEEN_CHUNKS = "\n\n"
 _COLUMNS = {
     "documents": {
         "id": "uuid",
@@ -118,7 +118,7 @@ def load(
                 target = model.partition if table == "embeddings" else table
                 _copy(connection, target, columns, getattr(rows, table)(block))
             questions |= block.questions
-            done += sum(len(document.passages) for document in block.documents)
+            done += sum(len(document.chunks) for document in block.documents)
             if number % _TELL_EVERY == 0:
                 tell(f"{done} of {plan.chunk_count} passages")
         connection.execute(
@@ -154,7 +154,7 @@ class _Rows:
         for one in block.documents:
             id_ = self.ids[DOCUMENT_IDS][one.document]
             is_private = self._access.is_private[one.document]
-            size = sum(len(passage.content.encode()) for passage in one.passages)
+            size = sum(len(chunk.content.encode()) for chunk in one.chunks)
             yield (
                 id_,
                 self._collection,
@@ -171,7 +171,7 @@ class _Rows:
 
     def document_revisions(self, block: WrittenBlock) -> Iterator[tuple[Any, ...]]:
         for one in block.documents:
-            text = _BETWEEN_PASSAGES.join(passage.content for passage in one.passages)
+            text = _BETWEEN_CHUNKS.join(chunk.content for chunk in one.chunks)
             yield (
                 self.ids[REVISION_IDS][one.document],
                 self.ids[DOCUMENT_IDS][one.document],
@@ -190,32 +190,32 @@ class _Rows:
         for one in block.documents:
             language = LANGUAGES[self._plan.languages[one.document]]
             start = 0
-            for index, passage in enumerate(one.passages):
-                end = start + len(passage.content)
+            for index, chunk in enumerate(one.chunks):
+                end = start + len(chunk.content)
                 yield (
-                    self.ids[CHUNK_IDS][passage.chunk],
+                    self.ids[CHUNK_IDS][chunk.chunk],
                     self.ids[JOB_IDS][one.document],
                     self.ids[DOCUMENT_IDS][one.document],
                     self._collection,
                     index,
-                    passage.content,
-                    passage.terms,
+                    chunk.content,
+                    chunk.terms,
                     ANALYSER_VERSION,
                     language,
                     start,
                     end,
                 )
-                start = end + len(_BETWEEN_PASSAGES)
+                start = end + len(_BETWEEN_CHUNKS)
 
     def embeddings(self, block: WrittenBlock) -> Iterator[tuple[Any, ...]]:
         for one in block.documents:
-            for passage in one.passages:
+            for chunk in one.chunks:
                 yield (
                     self._model_id,
-                    self.ids[CHUNK_IDS][passage.chunk],
+                    self.ids[CHUNK_IDS][chunk.chunk],
                     self.ids[DOCUMENT_IDS][one.document],
                     self.ids[JOB_IDS][one.document],
-                    self._plan.vectors[passage.chunk],
+                    self._plan.vectors[chunk.chunk],
                 )
 
 

@@ -124,7 +124,7 @@ def _places(
     corpus: Corpus, truth: Truth, profile: Profile, question: Question, mode: SearchMode
 ) -> list[int]:
     request = profile.request(question.text, top_n=RESULTS, mode=mode)
-    hits = search(corpus.services, profile.person, request).hits
+    hits = search(corpus.services, profile.user, request).hits
     return truth.places([hit.chunk_id for hit in hits])
 
 
@@ -159,7 +159,7 @@ def _contenders(
 
 
 def _hybrid(corpus: Corpus, profile: Profile, question: Question) -> object:
-    return search(corpus.services, profile.person, profile.request(question.text, top_n=RESULTS))
+    return search(corpus.services, profile.user, profile.request(question.text, top_n=RESULTS))
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def _switching(corpus: Corpus) -> Iterator[Callable[[Profile], None]]:
                 VALUES (%s, %s, false)
                 ON CONFLICT (user_id, document_id) DO UPDATE SET enabled = NOT d.enabled
                 """,
-                [profile.person.id, hidden],
+                [profile.user.id, hidden],
             )
 
         yield switch

@@ -55,12 +55,12 @@ def _contenders(corpus: Corpus, data_dir: Path, profile: Profile) -> Iterator[di
     url = corpus.services.database.url
     own = attach(corpus.size, data_dir, url, **_UNLIMITED)
     client = create_app(own.services).test_client()
-    token = sessions.token_for(own.services, profile.person, ttl_s=_TOKEN_TTL_S)
+    token = sessions.token_for(own.services, profile.user, ttl_s=_TOKEN_TTL_S)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def call(question: Question) -> object:
         request = profile.request(question.text, top_n=_RESULTS)
-        return search(own.services, profile.person, request)
+        return search(own.services, profile.user, request)
 
     def ask_application(question: Question) -> object:
         answer = client.post(_PATH, data=_body(question), headers=headers)

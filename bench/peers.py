@@ -43,14 +43,14 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PassageRow:
+class ChunkRow:
     place: int
     document: int
     content: str
     terms: str
 
 
-def visible_passages(corpus: Corpus) -> Iterator[PassageRow]:
+def visible_chunks(corpus: Corpus) -> Iterator[ChunkRow]:
     """Passages that a person without documents of their own may see, in the corpus's order."""
     everyone = corpus.allowed(corpus.profile("100 %"))
     place_of = {id_: place for place, id_ in enumerate(corpus.chunk_ids)}
@@ -61,7 +61,7 @@ def visible_passages(corpus: Corpus) -> Iterator[PassageRow]:
         for id_, content, terms in cursor:
             place = place_of[id_]
             if everyone[place]:
-                yield PassageRow(place, int(corpus.document_of[place]), content, terms)
+                yield ChunkRow(place, int(corpus.document_of[place]), content, terms)
 
 
 @cache
@@ -193,7 +193,7 @@ def _fill_langchain(corpus: Corpus, url: Any, *, m: int, ef_construction: int) -
             f"COPY loaded ({columns}) FROM STDIN WITH (FORMAT BINARY)".encode()
         ) as copy:
             copy.set_types(types)
-            for row in visible_passages(corpus):
+            for row in visible_chunks(corpus):
                 vector = corpus.vectors[row.place]
                 copy.write_row((row.place, row.content, vector, row.document, row.terms))
         for statement in (
@@ -274,7 +274,7 @@ def chroma(corpus: Corpus, data_dir: Path) -> Iterator[list[Peer]]:
 
 
 def _fill_chroma(corpus: Corpus, collection: Any, *, batch: int) -> None:
-    rows: list[PassageRow] = []
+    rows: list[ChunkRow] = []
 
     def flush() -> None:
         collection.upsert(
@@ -285,7 +285,7 @@ def _fill_chroma(corpus: Corpus, collection: Any, *, batch: int) -> None:
         )
         rows.clear()
 
-    for row in visible_passages(corpus):
+    for row in visible_chunks(corpus):
         rows.append(row)
         if len(rows) == min(batch, 2000):
             flush()

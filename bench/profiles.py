@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchRequest
 from portal.services import Services
 from portal.services.people import accounts
@@ -29,7 +29,7 @@ class Profile:
 
     name: str
     percent: float
-    person: Person
+    user: User
     conversation_id: UUID | None
     enabled: Flags
 
@@ -42,18 +42,18 @@ class Profile:
         return {
             "name": self.name,
             "percent": self.percent,
-            "person": asdict(self.person) | {"id": str(self.person.id)},
+            "person": asdict(self.user) | {"id": str(self.user.id)},
             "conversation_id": str(self.conversation_id) if self.conversation_id else None,
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], enabled: Flags) -> Profile:
-        person = values["person"]
+        user = values["person"]
         conversation = values["conversation_id"]
         return cls(
             name=values["name"],
             percent=values["percent"],
-            person=Person(**(person | {"id": UUID(person["id"])})),
+            user=User(**(user | {"id": UUID(user["id"])})),
             conversation_id=UUID(conversation) if conversation else None,
             enabled=enabled,
         )
@@ -69,7 +69,7 @@ def make(
     """Two profiles a share: a person whose defaults are so, and a conversation whose overrides
     make it so for a person who has switched a random half off."""
     rng = np.random.default_rng([seed, 11])
-    talker = _person(services, "talker")
+    talker = _user(services, "talker")
     default = rng.random(len(document_ids)) < 0.5
     with psycopg.connect(services.database.conninfo) as connection:
         _switch(connection, "user", talker.id, document_ids, off=~default)
@@ -77,9 +77,9 @@ def make(
         for percent in SHARES:
             name = name_of(percent)
             enabled = _choose(rng, visible, percent)
-            person = _person(services, f"sees {name}")
-            _switch(connection, "user", person.id, document_ids, off=visible & ~enabled)
-            profiles.append(Profile(name, percent, person, None, enabled))
+            user = _user(services, f"sees {name}")
+            _switch(connection, "user", user.id, document_ids, off=visible & ~enabled)
+            profiles.append(Profile(name, percent, user, None, enabled))
             # A switch is stored where it differs from the default, as people set it.
             conversation = _conversation(connection, talker.id, name)
             on, off = enabled & ~default, visible & ~enabled & default
@@ -101,14 +101,14 @@ def _choose(rng: np.random.Generator, visible: Flags, percent: float) -> Flags:
     return enabled
 
 
-def _person(services: Services, name: str) -> Person:
+def _user(services: Services, name: str) -> User:
     return accounts.create_user(services, name=name, password="correct horse battery")
 
 
-def _conversation(connection: psycopg.Connection, person: UUID, title: str) -> UUID:
+def _conversation(connection: psycopg.Connection, user: UUID, title: str) -> UUID:
     id_ = uuid4()
     connection.execute(
-        "INSERT INTO conversations (id, user_id, title) VALUES (%s, %s, %s)", [id_, person, title]
+        "INSERT INTO conversations (id, user_id, title) VALUES (%s, %s, %s)", [id_, user, title]
     )
     return id_
 

@@ -19,7 +19,7 @@ from portal.embeddings.background import LANGUAGES, Background
 Integers = npt.NDArray[np.int64]
 
 QUESTION_COUNT = 400
-_MEAN_PASSAGES = 5
+_MEAN_CHUNKS = 5
 _BLOCK_DOCUMENTS = 250
 # Most passages of a document are about its topic, some about another one.
 _OFF_TOPIC_SHARE = 0.2
@@ -60,7 +60,7 @@ def make_ids(seed: int, kind: int, count: int) -> list[UUID]:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenPassage:
+class WrittenChunk:
     chunk: int
     content: str
     terms: str
@@ -70,7 +70,7 @@ class WrittenPassage:
 class WrittenDocument:
     document: int
     title: str
-    passages: tuple[WrittenPassage, ...]
+    chunks: tuple[WrittenChunk, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class WrittenBlock:
 def outline(size: int, seed: int, background: Background) -> Outline:
     """Plan a corpus of `size` chunks in documents of about five."""
     rng = np.random.default_rng([seed, _PLAN])
-    lengths = 1 + rng.poisson(_MEAN_PASSAGES - 1, size=size)
+    lengths = 1 + rng.poisson(_MEAN_CHUNKS - 1, size=size)
     document_of = np.repeat(np.arange(size), lengths)[:size]
     documents = int(document_of[-1]) + 1
     topic_count = max(100, documents // 40)
@@ -98,7 +98,7 @@ def outline(size: int, seed: int, background: Background) -> Outline:
     rng = np.random.default_rng([seed, _VECTORS])
     space = Space.like(background, topic_count=topic_count)
     of_document = rng.normal(size=(documents, LATENT_DIMENSIONS))
-    places = space.passages(rng, topics, of_document[document_of])
+    places = space.chunks(rng, topics, of_document[document_of])
     names = [LANGUAGES[i] for i in languages[document_of]]
     vectors = np.vstack(
         [
@@ -168,14 +168,14 @@ def _write_block(task: _Task) -> WrittenBlock:
     for offset, number in enumerate(task.languages):
         language = LANGUAGES[number]
         title = texts.write_title(rng, task.document_topics[offset], language)
-        passages = []
+        chunks = []
         for chunk in range(task.bounds[offset], task.bounds[offset + 1]):
             drafted = texts.draft(rng, task.topics[chunk - task.bounds[0]], language)
             content = texts.write(drafted)
-            passages.append(
-                WrittenPassage(chunk, content, texts.terms_of(f"{title}\n{content}", language))
+            chunks.append(
+                WrittenChunk(chunk, content, texts.terms_of(f"{title}\n{content}", language))
             )
             if chunk in places:
                 questions[places[chunk]] = texts.write_question(rng, drafted)
-        documents.append(WrittenDocument(task.first + offset, title, tuple(passages)))
+        documents.append(WrittenDocument(task.first + offset, title, tuple(chunks)))
     return WrittenBlock(tuple(documents), questions)

@@ -27,7 +27,7 @@ _TOPIC_WORDS = 80
 _TOPIC_WORDS_FROM_RANK = 200
 _TOPIC_SHARE = 0.3
 # About 300 tokens of a language model: what the portal cuts passages to.
-_WORDS_A_PASSAGE = {"en": 190, "zh": 230}
+_WORDS_A_CHUNK = {"en": 190, "zh": 230}
 _WORDS_A_SENTENCE = {"en": 14, "zh": 9}
 _ENGLISH_WORD = re.compile("[a-z]+")
 _SYLLABLES = [c + v for c in "bcdfghklmnprstvz" for v in ("a", "e", "i", "o", "u", "er", "in")]
@@ -97,7 +97,7 @@ def topic_words(topic: int, language: str) -> Tokens:
 
 def draft(rng: np.random.Generator, topic: int, language: str) -> Draft:
     """A passage on a topic."""
-    mean = _WORDS_A_PASSAGE[language]
+    mean = _WORDS_A_CHUNK[language]
     count = int(np.clip(rng.normal(mean, mean / 4), mean / 3, 1.6 * mean))
     is_topical = rng.random(count) < _TOPIC_SHARE
     words = _zipf(rng, len(vocabulary(language)), count)
@@ -106,13 +106,13 @@ def draft(rng: np.random.Generator, topic: int, language: str) -> Draft:
     return Draft(language, words, is_topical)
 
 
-def write(passage: Draft) -> str:
+def write(chunk: Draft) -> str:
     """The passage as text, in sentences."""
-    length = _WORDS_A_SENTENCE[passage.language]
-    cuts = [*range(0, len(passage.words), length), len(passage.words)]
-    join, stop = ("", "。") if passage.language == "zh" else (" ", ". ")
-    known = vocabulary(passage.language)
-    return stop.join(join.join(known[i] for i in passage.words[a:b]) for a, b in pairwise(cuts))
+    length = _WORDS_A_SENTENCE[chunk.language]
+    cuts = [*range(0, len(chunk.words), length), len(chunk.words)]
+    join, stop = ("", "。") if chunk.language == "zh" else (" ", ". ")
+    known = vocabulary(chunk.language)
+    return stop.join(join.join(known[i] for i in chunk.words[a:b]) for a, b in pairwise(cuts))
 
 
 def write_title(rng: np.random.Generator, topic: int, language: str) -> str:
@@ -122,16 +122,16 @@ def write_title(rng: np.random.Generator, topic: int, language: str) -> str:
     return "".join(words) if language == "zh" else " ".join(words).capitalize()
 
 
-def write_question(rng: np.random.Generator, passage: Draft) -> str:
+def write_question(rng: np.random.Generator, chunk: Draft) -> str:
     """Three to twelve words of the passage, half of them the topic's own, the others as common
     as words are."""
     count = int(rng.integers(3, 13))
-    topical = np.flatnonzero(passage.is_topical)
+    topical = np.flatnonzero(chunk.is_topical)
     some = rng.choice(topical, size=min(len(topical), (count + 1) // 2), replace=False)
-    others = rng.choice(len(passage.words), size=count - len(some), replace=False)
-    known = vocabulary(passage.language)
-    words = [known[passage.words[place]] for place in rng.permutation([*some, *others])]
-    return "".join(words) if passage.language == "zh" else " ".join(words)
+    others = rng.choice(len(chunk.words), size=count - len(some), replace=False)
+    known = vocabulary(chunk.language)
+    words = [known[chunk.words[place]] for place in rng.permutation([*some, *others])]
+    return "".join(words) if chunk.language == "zh" else " ".join(words)
 
 
 def terms_of(text: str, language: str) -> str:

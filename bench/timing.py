@@ -27,7 +27,7 @@ class Contender:
 
 # Short enough that contenders alternate every second or so, long enough for caches to settle.
 _ROUND_S = 0.5
-_LEAST_SEARCHES = 5
+_MIN_SEARCHES = 5
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ def alternate(
 def _one_round(contender: Contender, questions: Iterator[Question], seconds: float) -> list[float]:
     taken: list[float] = []
     end = time.perf_counter() + seconds
-    while len(taken) < _LEAST_SEARCHES or time.perf_counter() < end:
+    while len(taken) < _MIN_SEARCHES or time.perf_counter() < end:
         question = next(questions)
         contender.before()
         started = time.perf_counter()

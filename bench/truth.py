@@ -33,7 +33,7 @@ def candidates_a_leg(corpus: Corpus) -> int:
     search says it."""
     profile, question = corpus.profile("100 %"), corpus.questions[0]
     request = profile.request(question.text, top_n=10, explain=True)
-    explanation = search(corpus.services, profile.person, request).explanation or {}
+    explanation = search(corpus.services, profile.user, request).explanation or {}
     return int(explanation["counts"]["vector_leg"])
 
 

@@ -18,7 +18,7 @@ from portal.embeddings.background import LANGUAGES, Background
 
 LATENT_DIMENSIONS = 28
 # Shares of a passage's own variance: its topic, its document, itself. They sum to one.
-_TOPIC, _DOCUMENT, _PASSAGE = 0.45, 0.30, 0.25
+_TOPIC, _DOCUMENT, _CHUNK = 0.45, 0.30, 0.25
 # Length of what is not shared, as measured on the background (mean cosine .80 to .85).
 _OWN_LENGTH = 0.45
 _NOISE_SHARE = 0.1
@@ -41,9 +41,9 @@ class Space:
         """The space of a model by its background."""
         shared: dict[tuple[str, str], Vector] = {}
         for language in LANGUAGES:
-            shared["passage", language] = background.passages[language].mean(axis=0)
+            shared["passage", language] = background.chunks[language].mean(axis=0)
             shared["question", language] = background.questions[language].mean(axis=0)
-        own = np.vstack([p - p.mean(axis=0) for p in background.passages.values()])
+        own = np.vstack([p - p.mean(axis=0) for p in background.chunks.values()])
         _, spread, rows = np.linalg.svd(own.astype(np.float64), full_matrices=False)
         weights = spread[:LATENT_DIMENSIONS] / np.linalg.norm(spread[:LATENT_DIMENSIONS])
         rng = np.random.default_rng(4)
@@ -53,7 +53,7 @@ class Space:
             topics=rng.normal(size=(topic_count, LATENT_DIMENSIONS)),
         )
 
-    def passages(
+    def chunks(
         self, rng: np.random.Generator, topics: npt.NDArray[np.int64], of_document: Latent
     ) -> Latent:
         """Latent places (n, 28) of passages by their topic and their document's own part."""
@@ -61,7 +61,7 @@ class Space:
         place: Latent = (
             np.sqrt(_TOPIC) * self.topics[topics]
             + np.sqrt(_DOCUMENT) * of_document
-            + np.sqrt(_PASSAGE) * own
+            + np.sqrt(_CHUNK) * own
         )
         return place
 
@@ -75,7 +75,7 @@ class Space:
     def embed(
         self, rng: np.random.Generator, kind: str, languages: list[str], places: Latent
     ) -> Vector:
-        """Unit vectors (n, dim) float32; `kind` is ``passage`` or ``question``."""
+        """Unit vectors (n, dim) float32; `kind` is ``chunk`` or ``question``."""
         dimensions = self.directions.shape[1]
         noise = rng.normal(size=(len(places), dimensions)) / np.sqrt(dimensions)
         own = np.sqrt(1 - _NOISE_SHARE) * places @ self.directions + np.sqrt(_NOISE_SHARE) * noise

@@ -66,7 +66,7 @@ def library(documents: dict[str, str]) -> Iterator[Library]:
         stack.callback(services.database.dispose)
         list(setup.prepare_database(services))
         accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_person(services, "admin"))
+        portal = Portal(services, accounts.find_user(services, "admin"))
         for name, text in documents.items():
             portal.add(text, name=name)
         # No test is about being told of these.
@@ -120,8 +120,8 @@ class LightPortal:
             "document.addEventListener('securitypolicyviolation', "
             "(event) => window.portalTestRefused(event.blockedURI))"
         )
-        person = accounts.find_person(self.services, "admin")
-        token = Portal(self.services, person).token(person)
+        user = accounts.find_user(self.services, "admin")
+        token = Portal(self.services, user).token(user)
         context.add_cookies([{"name": SESSION_COOKIE, "value": token, "url": self.url}])
         return context
 

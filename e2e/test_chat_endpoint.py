@@ -38,7 +38,7 @@ class Words:
     begins: str
     goes_on: str
     unavailable: str
-    passages: str
+    chunks: str
     stopped: str
 
 
@@ -50,7 +50,7 @@ WORDS = {
         begins="The office closes at six",
         goes_on="Visitors sign in at the front desk",
         unavailable="Answer unavailable.",
-        passages="These passages were found for your question",
+        chunks="These passages were found for your question",
         stopped="Stopped before finishing.",
     ),
     "zh-CN": Words(
@@ -60,7 +60,7 @@ WORDS = {
         begins="办公室晚上六点关门",
         goes_on="访客须在前台登记",
         unavailable="暂时无法回答。",
-        passages="为您的问题找到的段落",
+        chunks="为您的问题找到的段落",
         stopped="回答未完成，已停止。",
     ),
 }
@@ -104,7 +104,7 @@ def expect_unavailable(answer: Locator, words: Words, kept: str = "") -> None:
     expect(answer).to_have_attribute("data-status", "unavailable")
     notice = answer.get_by_test_id("answer-unavailable")
     expect(notice).to_contain_text(words.unavailable)
-    expect(notice).to_contain_text(words.passages)
+    expect(notice).to_contain_text(words.chunks)
     expect(answer.get_by_test_id("answer-text")).to_contain_text(kept)
     hit = answer.get_by_test_id("near-source").filter(has_text=words.title)
     expect(hit).to_contain_text(words.begins)
@@ -403,7 +403,7 @@ def test_first_token_is_on_the_page_as_soon_as_it_arrives(portal_with: OpenPorta
 
 def test_switch_of_a_conversation_answers_at_once(portal_with: OpenPortal) -> None:
     portal = portal_with(["nothing"])
-    admin = accounts.find_person(portal.services, "admin")
+    admin = accounts.find_user(portal.services, "admin")
     headers = Portal(portal.services, admin).headers(admin)
     with httpx.Client(base_url=portal.url, headers=headers) as client:
         conversation = client.post("/api/conversations", json={}).json()["id"]

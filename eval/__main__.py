@@ -139,14 +139,14 @@ def measure(
     figures: dict[str, Any] = {}
     with scratch_engine(database, settings, lambda embedder: Remembered(embedder, KEPT)) as engine:
         for one in corpus:
-            task = progress.add_task(f"{one.name}: passages", total=len(one.passages))
-            engine.add(one.passages, told=lambda task=task: progress.advance(task))  # type: ignore[misc]
+            task = progress.add_task(f"{one.name}: passages", total=len(one.chunks))
+            engine.add(one.chunks, told=lambda task=task: progress.advance(task))  # type: ignore[misc]
         for one in corpus:
             off_topic = off_topic_questions(one, corpus, known)
             total = len(one.questions) * (len(METHODS) + 1) + len(off_topic)
             task = progress.add_task(f"{one.name}: questions", total=total)
             figures[one.name] = {
-                "passages": sum(len(each.passages) for each in corpus),
+                "passages": sum(len(each.chunks) for each in corpus),
                 **evaluate(
                     engine,
                     one,

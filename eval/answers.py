@@ -33,7 +33,7 @@ from portal.domain.search import NEAREST_COMPARED, SearchMode
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.confidence import Evidence
-from portal.services.documents.passages import passage_terms
+from portal.services.documents.chunk_storage import chunk_terms
 from portal.settings import ChatSettings, EmbeddingSettings
 
 TOP_N = 5
@@ -74,13 +74,13 @@ class Outcome:
 def corpora(material: Material, loaded: Sequence[QuestionSet]) -> list[Corpus]:
     found = []
     for one in loaded:
-        terms = [passage_terms(each.title, None, each.text).split() for each in one.passages]
+        terms = [chunk_terms(each.title, None, each.text).split() for each in one.chunks]
         found.append(
             Corpus(
                 name=one.name,
-                rows=material.passages_of(one.name),
-                texts=[passage.text for passage in one.passages],
-                titles=[passage.title for passage in one.passages],
+                rows=material.chunks_of(one.name),
+                texts=[chunk.text for chunk in one.chunks],
+                titles=[chunk.title for chunk in one.chunks],
                 terms=terms,
                 bm25=Bm25(terms),
             )
@@ -140,8 +140,8 @@ def retrieved(
     ]
 
 
-def _coverage(terms: Sequence[str], passage: Sequence[str]) -> float:
-    known = set(passage)
+def _coverage(terms: Sequence[str], chunk: Sequence[str]) -> float:
+    known = set(chunk)
     return sum(term in known for term in terms) / max(1, len(terms))
 
 

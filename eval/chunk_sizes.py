@@ -23,7 +23,7 @@ from rich.table import Table
 
 from eval.reference import Bm25, candidates, cosines, fuse_reference
 from eval.remembered import Remembered
-from eval.sets import Passage, QuestionSet
+from eval.sets import Chunk, QuestionSet
 from portal.domain.documents import ExtractedText
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration, QueryStatistics
@@ -37,15 +37,15 @@ SIZES = (100, 200, 300, 400, 600)
 OVERLAPS = (0.0, 0.1, 0.2)
 QUESTIONS = 80
 BUDGET_TOKENS = 1_500
-_PASSAGES = 100  # of a set, those that answer among them.
-_PASSAGES_A_DOCUMENT = 20
+_CHUNKS = 100  # of a set, those that answer among them.
+_CHUNKS_A_DOCUMENT = 20
 _DEPTH = 100  # of each leg, as the engine has it.
 _BREAK = "\n\n"
 _SEED = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Piece:
     """Characters `start` to `end` of a document."""
 
     document: int
@@ -53,7 +53,7 @@ class Chunk:
     end: int
     text: str
 
-    def shared(self, other: Chunk) -> int:
+    def shared(self, other: Piece) -> int:
         """How many characters both hold."""
         if self.document != other.document:
             return 0
@@ -79,42 +79,42 @@ class Corpus:
     """Documents that hold the passages of a set, and where each stands."""
 
     texts: list[str]
-    places: dict[str, Chunk]
+    places: dict[str, Piece]
 
 
 def corpus_of(one: QuestionSet) -> Corpus:
     texts, places = [], {}
     shuffled = _chosen(one)
-    for number, first in enumerate(range(0, len(shuffled), _PASSAGES_A_DOCUMENT)):
+    for number, first in enumerate(range(0, len(shuffled), _CHUNKS_A_DOCUMENT)):
         text = ""
-        for passage in shuffled[first : first + _PASSAGES_A_DOCUMENT]:
+        for chunk in shuffled[first : first + _CHUNKS_A_DOCUMENT]:
             start = len(text) + len(_BREAK) if text else 0
-            text = f"{text}{_BREAK}{passage.text}" if text else passage.text
-            places[passage.id] = Chunk(number, start, len(text), passage.text)
+            text = f"{text}{_BREAK}{chunk.text}" if text else chunk.text
+            places[chunk.id] = Piece(number, start, len(text), chunk.text)
         texts.append(text)
     return Corpus(texts, places)
 
 
-def _chosen(one: QuestionSet) -> list[Passage]:
-    """The passages that answer, others up to `_PASSAGES`, and their order."""
+def _chosen(one: QuestionSet) -> list[Chunk]:
+    """The passages that answer, others up to `_CHUNKS`, and their order."""
     needed = frozenset().union(*(question.relevant for question in one.questions))
     rng = random.Random(_SEED)
-    shuffled = rng.sample(one.passages, len(one.passages))
-    shuffled.sort(key=lambda passage: passage.id not in needed)
-    chosen = shuffled[: max(_PASSAGES, len(needed))]
+    shuffled = rng.sample(one.chunks, len(one.chunks))
+    shuffled.sort(key=lambda chunk: chunk.id not in needed)
+    chosen = shuffled[: max(_CHUNKS, len(needed))]
     return rng.sample(chosen, len(chosen))
 
 
-def cut(corpus: Corpus, size: int, overlap: float) -> list[Chunk]:
+def cut(corpus: Corpus, size: int, overlap: float) -> list[Piece]:
     """Chunks of about `size` tokens, of which those that repeat the one before are a part."""
     found = []
     for number, text in enumerate(corpus.texts):
         extracted = ExtractedText(text=text, extractor="eval")
         starts = [start for start, _ in sentence_spans(text)]
-        for passage in split(extracted, target_tokens=round(size * (1 - overlap))):
-            start, end = passage.char_start or 0, passage.char_end or 0
+        for chunk in split(extracted, target_tokens=round(size * (1 - overlap))):
+            start, end = chunk.char_start or 0, chunk.char_end or 0
             start = _repeated(text, starts, start, size * overlap)
-            found.append(Chunk(number, start, end, text[start:end]))
+            found.append(Piece(number, start, end, text[start:end]))
     return found
 
 
@@ -135,7 +135,7 @@ def measure(
 ) -> Figures:
     corpus = corpus_of(one)
     chunks = cut(corpus, size, overlap)
-    vectors = embedder.embed_passages([chunk.text for chunk in chunks])
+    vectors = embedder.embed_chunks([chunk.text for chunk in chunks])
     bm25 = Bm25([index_terms(chunk.text).split() for chunk in chunks])
     judged = []
     for question in one.questions:
@@ -169,7 +169,7 @@ def _ranked(
     return [places[place] for place in np.argsort(-fused, kind="stable")]
 
 
-def _judged(ranking: Sequence[Chunk], answer: Chunk) -> Iterator[float]:
+def _judged(ranking: Sequence[Piece], answer: Piece) -> Iterator[float]:
     """The measures of one question, in the order of `Figures`."""
     first = next((rank for rank, chunk in enumerate(ranking, 1) if chunk.shared(answer)), math.inf)
     yield float(first == 1)
@@ -179,8 +179,8 @@ def _judged(ranking: Sequence[Chunk], answer: Chunk) -> Iterator[float]:
     yield _share(_affordable(ranking), answer)
 
 
-def _affordable(ranking: Sequence[Chunk]) -> list[Chunk]:
-    taken: list[Chunk] = []
+def _affordable(ranking: Sequence[Piece]) -> list[Chunk]:
+    taken: list[Piece] = []
     tokens = 0.0
     for chunk in ranking:
         tokens += token_weight(chunk.text)
@@ -190,7 +190,7 @@ def _affordable(ranking: Sequence[Chunk]) -> list[Chunk]:
     return taken
 
 
-def _share(chunks: Sequence[Chunk], answer: Chunk) -> float:
+def _share(chunks: Sequence[Piece], answer: Piece) -> float:
     """How much of the answer's passage stands in these."""
     there = np.zeros(answer.end - answer.start, bool)
     for chunk in chunks:

@@ -13,11 +13,11 @@ from uuid import UUID
 import psycopg
 from sqlalchemy.engine import make_url
 
-from eval.sets import Passage
+from eval.sets import Chunk
 from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.domain.embedding import Embedder
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation, SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.documents import uploads
@@ -60,22 +60,22 @@ class Found:
 class Engine:
     """A portal that holds one corpus."""
 
-    def __init__(self, services: Services, person: Person) -> None:
+    def __init__(self, services: Services, user: User) -> None:
         self._services = services
-        self._person = person
-        self._passages: dict[UUID, list[str]] = {}
+        self._user = user
+        self._chunks: dict[UUID, list[str]] = {}
 
-    def add(self, passages: Sequence[Passage], *, told: Callable[[], None]) -> None:
+    def add(self, chunks: Sequence[Chunk], *, told: Callable[[], None]) -> None:
         """Upload each passage as a file of its own and index it, in this process."""
-        for passage in passages:
+        for chunk in chunks:
             receipt = uploads.store_upload(
                 self._services,
-                self._person,
-                stream=io.BytesIO(passage.text.encode()),
-                file_name=f"{passage.id}.txt",
-                title=passage.title or passage.id,
+                self._user,
+                stream=io.BytesIO(chunk.text.encode()),
+                file_name=f"{chunk.id}.txt",
+                title=chunk.title or chunk.id,
             )
-            self._passages.setdefault(receipt.document.id, []).append(passage.id)
+            self._chunks.setdefault(receipt.document.id, []).append(chunk.id)
             if not receipt.is_duplicate and receipt.document.job_id is not None:
                 index_document(self._services, receipt.document.job_id)
             told()
@@ -85,10 +85,10 @@ class Engine:
         request = SearchRequest(
             query=question, mode=mode, fusion=fusion, normalisation=normalisation, top_n=_HITS
         )
-        outcome = search(self._services, self._person, request)
+        outcome = search(self._services, self._user, request)
         documents = list(dict.fromkeys(hit.document_id for hit in outcome.hits))[:_DOCUMENTS]
         return Found(
-            ids=tuple(passage for document in documents for passage in self._passages[document]),
+            ids=tuple(chunk for document in documents for chunk in self._chunks[document]),
             confidence=outcome.hits[0].confidence if outcome.hits else None,
             off_topic=outcome.off_topic,
         )
@@ -112,10 +112,10 @@ def scratch_engine(
             try:
                 for _ in setup.prepare_database(services):
                     pass
-                person = accounts.create_user(
+                user = accounts.create_user(
                     services, name="evaluation", password=secrets.token_urlsafe(24), is_admin=False
                 )
-                yield Engine(services, person)
+                yield Engine(services, user)
             finally:
                 services.database.dispose()
         finally:

@@ -40,13 +40,13 @@ def off_topic_questions(
 ) -> list[Question]:
     """Questions of the other `known` sets whose answers, and all under the same title, are not in
     the corpus; spread evenly, the same ones each time."""
-    titles = {p.title or p.id for one in corpus for p in one.passages}
+    titles = {p.title or p.id for one in corpus for p in one.chunks}
     others = [
         question
         for one in known
         if one.name != asked.name
         for question in one.questions
-        if not titles & {p.title or p.id for p in one.passages if p.id in question.relevant}
+        if not titles & {p.title or p.id for p in one.chunks if p.id in question.relevant}
     ]
     chosen = random.Random(asked.name)
     return chosen.sample(others, min(OFF_TOPIC_QUESTIONS, len(others)))

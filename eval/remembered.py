@@ -36,11 +36,11 @@ class Remembered:
     def embed_query(self, text: str) -> Vector:
         return self._known(f"query\0{text}", lambda: self._embedder.embed_query(text))
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
-        return np.stack([self._passage(text) for text in texts])
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
+        return np.stack([self._chunk(text) for text in texts])
 
-    def _passage(self, text: str) -> Vector:
-        return self._known(text, lambda: self._embedder.embed_passages([text])[0])
+    def _chunk(self, text: str) -> Vector:
+        return self._known(text, lambda: self._embedder.embed_chunks([text])[0])
 
     def remember(self, text: str, vector: Vector, *, is_query: bool = False) -> None:
         """Keep a vector that was computed elsewhere."""

@@ -22,7 +22,7 @@ from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings.calibration import Calibration, QueryStatistics
 from portal.embeddings.confidence import Evidence, Weighings
-from portal.services.documents.passages import passage_terms
+from portal.services.documents.chunk_storage import chunk_terms
 from portal.text.analyser import query_terms
 from portal.text.language import detect_language
 
@@ -44,16 +44,16 @@ class Material:
     terms: list[list[str]]
     languages: list[str]
     titles: npt.NDArray[np.int64]
-    set_of_passage: npt.NDArray[np.int64]
+    set_of_chunk: npt.NDArray[np.int64]
     query_terms: list[tuple[str, ...]]
     statistics: list[QueryStatistics]
     likeness: Floats
     answers: list[frozenset[int]]
     set_of_question: npt.NDArray[np.int64]
 
-    def passages_of(self, *names: str) -> npt.NDArray[np.int64]:
+    def chunks_of(self, *names: str) -> npt.NDArray[np.int64]:
         chosen = [self.names.index(name) for name in names]
-        return np.flatnonzero(np.isin(self.set_of_passage, chosen))
+        return np.flatnonzero(np.isin(self.set_of_chunk, chosen))
 
     def questions_of(self, name: str) -> npt.NDArray[np.int64]:
         return np.flatnonzero(self.set_of_question == self.names.index(name))
@@ -64,7 +64,7 @@ class _Collection:
     """Rows of passages, and what ranks their words; `part` is its kind."""
 
     part: str
-    passages: npt.NDArray[np.int64]
+    chunks: npt.NDArray[np.int64]
     bm25: Bm25
 
 
@@ -88,21 +88,21 @@ def prepare(embedder: Embedder, calibration: Calibration, directory: Path) -> Ma
     """Read and embed every set of a directory."""
     names = tuple(sets.names(directory))
     loaded = [sets.load(directory, name) for name in names]
-    passages = [(place, p) for place, one in enumerate(loaded) for p in one.passages]
+    chunks = [(place, p) for place, one in enumerate(loaded) for p in one.chunks]
     questions = [(place, q) for place, one in enumerate(loaded) for q in one.questions]
-    rows = {(place, p.id): row for row, (place, p) in enumerate(passages)}
+    rows = {(place, p.id): row for row, (place, p) in enumerate(chunks)}
     titles: dict[str, int] = {}
-    vectors = embedder.embed_passages([p.text for _, p in passages])
+    vectors = embedder.embed_chunks([p.text for _, p in chunks])
     statistics = [
         calibration.query_statistics(embedder.embed_query(q.text), q.text) for _, q in questions
     ]
     return Material(
         names=names,
         vectors=vectors,
-        terms=[passage_terms(p.title, None, p.text).split() for _, p in passages],
-        languages=[detect_language(p.text) for _, p in passages],
-        titles=np.array([titles.setdefault(p.title or p.id, len(titles)) for _, p in passages]),
-        set_of_passage=np.array([place for place, _ in passages]),
+        terms=[chunk_terms(p.title, None, p.text).split() for _, p in chunks],
+        languages=[detect_language(p.text) for _, p in chunks],
+        titles=np.array([titles.setdefault(p.title or p.id, len(titles)) for _, p in chunks]),
+        set_of_chunk=np.array([place for place, _ in chunks]),
         query_terms=[query_terms(q.text) for _, q in questions],
         statistics=statistics,
         likeness=np.stack([s.search_vector for s in statistics]).astype(float) @ vectors.T,
@@ -115,8 +115,8 @@ def samples(material: Material, calibration: Calibration, *, seed: int = 0) -> l
     """Judged results of all questions in all kinds of collections."""
     rng = np.random.default_rng(seed)
     found: list[Judged] = []
-    for part, asked, passages in _collections(material, rng):
-        collection = _Collection(part, passages, Bm25([material.terms[row] for row in passages]))
+    for part, asked, chunks in _collections(material, rng):
+        collection = _Collection(part, chunks, Bm25([material.terms[row] for row in chunks]))
         for question in asked:
             found += _ask(material, calibration, int(question), collection)
     return found
@@ -128,7 +128,7 @@ def _collections(
     """Kind of a collection, the questions that are asked of it, and its passages."""
     every = np.arange(len(material.query_terms))
     for name in material.names:
-        whole = material.passages_of(name)
+        whole = material.chunks_of(name)
         yield "whole", every, whole
         # Half of the subjects taken out: what is left looks like an answer and is none.
         gone = rng.choice(titles := np.unique(material.titles[whole]), len(titles) // 2)
@@ -137,21 +137,21 @@ def _collections(
         yield "subject gone", np.array(own, int), rest
         for size, times in PARTS.items():
             for _ in range(times):
-                passages = rng.choice(whole, min(size, len(whole)), replace=False)
-                there = set(passages.tolist())
+                chunks = rng.choice(whole, min(size, len(whole)), replace=False)
+                there = set(chunks.tolist())
                 own = [q for q in every if material.answers[q] & there][: 4 * QUESTIONS_A_PART]
                 other = rng.choice(every, QUESTIONS_A_PART, replace=False)
-                yield str(size), np.unique(np.concatenate([np.array(own, int), other])), passages
+                yield str(size), np.unique(np.concatenate([np.array(own, int), other])), chunks
     for pair in _mixtures(material):
         asked = rng.choice(every, len(every) // 4, replace=False)
-        yield "mixed", asked, material.passages_of(*pair)
+        yield "mixed", asked, material.chunks_of(*pair)
 
 
 def _mixtures(material: Material) -> Iterator[tuple[str, str]]:
     """Pairs of sets in different languages that share no subject."""
     for place, one in enumerate(material.names):
         for other in material.names[place + 1 :]:
-            first, second = material.passages_of(one), material.passages_of(other)
+            first, second = material.chunks_of(one), material.chunks_of(other)
             shared = np.intersect1d(material.titles[first], material.titles[second])
             if not len(shared) and material.languages[first[0]] != material.languages[second[0]]:
                 yield one, other
@@ -164,14 +164,14 @@ def _ask(
     collection: _Collection,
 ) -> list[Judged]:
     statistics, terms = material.statistics[question], material.query_terms[question]
-    passages, bm25 = collection.passages, collection.bm25
-    words, likeness = bm25.scores(terms), material.likeness[question, passages]
-    answerable = not material.answers[question].isdisjoint(passages.tolist())
+    chunks, bm25 = collection.chunks, collection.bm25
+    words, likeness = bm25.scores(terms), material.likeness[question, chunks]
+    answerable = not material.answers[question].isdisjoint(chunks.tolist())
     if not answerable:
         about = material.titles[list(material.answers[question])]
-        shown = ~np.isin(material.titles[passages], about)
-        words, likeness, passages = words[shown], likeness[shown], passages[shown]
-        if not len(passages):
+        shown = ~np.isin(material.titles[chunks], about)
+        words, likeness, chunks = words[shown], likeness[shown], chunks[shown]
+        if not len(chunks):
             return []
     places, seen = candidates(likeness, words, DEPTH)
     fused = fuse_reference(
@@ -185,10 +185,10 @@ def _ask(
     evidence = [
         Evidence(
             document=place,
-            language=material.languages[passages[place]],
+            language=material.languages[chunks[place]],
             corrected=float(likeness[place]),
             keyword=float(seen[place]),
-            coverage=_coverage(terms, material.terms[passages[place]]),
+            coverage=_coverage(terms, material.terms[chunks[place]]),
         )
         for place in best
     ]
@@ -202,7 +202,7 @@ def _ask(
             part=collection.part,
             answerable=answerable,
             features=features[rank],
-            relevant=int(passages[place]) in material.answers[question],
+            relevant=int(chunks[place]) in material.answers[question],
             first=rank == 0,
             same_language=evidence[rank].language == statistics.language,
         )
@@ -210,6 +210,6 @@ def _ask(
     ]
 
 
-def _coverage(terms: Sequence[str], passage: Sequence[str]) -> float:
-    found = set(passage)
+def _coverage(terms: Sequence[str], chunk: Sequence[str]) -> float:
+    found = set(chunk)
     return sum(term in found for term in terms) / max(1, len(terms))

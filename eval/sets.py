@@ -21,7 +21,7 @@ class BadSet(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Chunk:
     id: str
     title: str
     text: str
@@ -37,7 +37,7 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
     name: str
-    passages: tuple[Passage, ...]
+    chunks: tuple[Chunk, ...]
     questions: tuple[Question, ...]
 
 
@@ -67,13 +67,13 @@ def names(directory: Path) -> list[str]:
 def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet:
     """One set; `limit` keeps that many questions, spread evenly, and every passage. Questions
     without a known answer are left out. Raises BadSet."""
-    passages = tuple(
-        Passage(id=_id(row), title=_string(row, "title", ""), text=_string(row, "text"))
+    chunks = tuple(
+        Chunk(id=_id(row), title=_string(row, "title", ""), text=_string(row, "text"))
         for row in _rows(directory / f"{name}{_DOCUMENTS}")
     )
-    known = {passage.id for passage in passages}
-    if len(known) < len(passages):
-        raise BadSet(f"{name}{_DOCUMENTS}: {len(passages) - len(known)} ids stand there twice")
+    known = {chunk.id for chunk in chunks}
+    if len(known) < len(chunks):
+        raise BadSet(f"{name}{_DOCUMENTS}: {len(chunks) - len(known)} ids stand there twice")
     # Each is read whole before it is left out: what cannot be read is a mistake that is told of.
     asked = [
         Question(id=_id(row), text=_string(row, "text"), relevant=_relevant(row) & known)
@@ -85,7 +85,7 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
     if limit is not None and limit < len(questions):
         step = len(questions) / limit
         questions = [questions[int(place * step)] for place in range(limit)]
-    return QuestionSet(name=name, passages=passages, questions=tuple(questions))
+    return QuestionSet(name=name, chunks=chunks, questions=tuple(questions))
 
 
 class _Row(dict[str, Any]):

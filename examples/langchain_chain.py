@@ -30,15 +30,15 @@ def as_text(documents: list[Document]) -> str:
     return "\n".join(f"{one.page_content} [{one.metadata['source']}]" for one in documents)
 
 
-def first_passage(prompt: PromptValue) -> str:
+def first_chunk(prompt: PromptValue) -> str:
     """In the place of a chat model: the first passage it was given."""
     return prompt.to_string().splitlines()[1]
 
 
 def build_chain(store: PostgresVectorStore) -> Runnable[str, str]:
-    passages = store.as_retriever(search_kwargs={"k": 2}) | as_text
-    inputs = {"passages": passages, "question": RunnablePassthrough()}
-    return inputs | PROMPT | RunnableLambda(first_passage) | StrOutputParser()
+    chunks = store.as_retriever(search_kwargs={"k": 2}) | as_text
+    inputs = {"passages": chunks, "question": RunnablePassthrough()}
+    return inputs | PROMPT | RunnableLambda(first_chunk) | StrOutputParser()
 
 
 def main(question: str) -> str:

@@ -27,7 +27,7 @@ from portal.database import bm25
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import exclusive
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.documents import indexing, library, uploads
 from portal.services.operations import setup
@@ -257,9 +257,9 @@ class Portal:
     """What tests do with a portal, in a word each."""
 
     services: Services
-    admin: Person
+    admin: User
 
-    def person(self, name: str, *, is_admin: bool = False) -> Person:
+    def user(self, name: str, *, is_admin: bool = False) -> User:
         return accounts.create_user(self.services, name=name, password=PASSWORD, is_admin=is_admin)
 
     def add(
@@ -267,7 +267,7 @@ class Portal:
         content: str | bytes,
         *,
         name: str = "note.txt",
-        owner: Person | None = None,
+        owner: User | None = None,
         visibility: Visibility = Visibility.SHARED,
         domain: str | None = None,
         title: str | None = None,
@@ -288,17 +288,17 @@ class Portal:
             indexing.index_document(self.services, document.job_id)
         return library.get_summary(self.services, owner, document.id)
 
-    def token(self, person: Person) -> str:
-        return sessions.token_for(self.services, person, ttl_s=600)
+    def token(self, user: User) -> str:
+        return sessions.token_for(self.services, user, ttl_s=600)
 
-    def headers(self, person: Person | None = None) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token(person or self.admin)}"}
+    def headers(self, user: User | None = None) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token(user or self.admin)}"}
 
 
 @pytest.fixture
 def portal(services: Services) -> Portal:
     accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_person(services, "admin"))
+    return Portal(services, accounts.find_user(services, "admin"))
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import httpx
 from portal.answering.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, Heartbeat, SearchCall, TextDelta
 
-_MOST_CALLS = 2
-_LONGEST_QUERY = 1000
-_MOST_BYTES = 4 * 1024 * 1024
+_MAX_CALLS = 2
+_MAX_QUERY_LENGTH = 1000
+_MAX_BYTES = 4 * 1024 * 1024
 
 
 class Malformed(Exception):
@@ -71,7 +71,7 @@ class ChatStreamReader:
         """Searches that the model asked for. Other tools it was not given."""
         asked = [call for _, call in sorted(self._calls.items()) if call.name == SEARCH_TOOL]
         found = [SearchCall(call.id or f"call_{n}", _query(call)) for n, call in enumerate(asked)]
-        return [call for call in found if call.query][:_MOST_CALLS]
+        return [call for call in found if call.query][:_MAX_CALLS]
 
     def _text(self, piece: dict[str, Any]) -> Iterator[ChatEvent]:
         text = piece.get("content")
@@ -97,7 +97,7 @@ def _query(call: _Call) -> str:
         query = json.loads(call.arguments)["query"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return storable(query).strip()[:_LONGEST_QUERY] if isinstance(query, str) else ""
+    return storable(query).strip()[:_MAX_QUERY_LENGTH] if isinstance(query, str) else ""
 
 
 def storable(text: str) -> str:
@@ -118,7 +118,7 @@ async def data_of(response: httpx.Response) -> AsyncIterator[str]:
     held, received = b"", 0
     async for part in response.aiter_bytes():
         received += len(part)
-        if received > _MOST_BYTES:
+        if received > _MAX_BYTES:
             raise Malformed
         held += part
         if is_whole:

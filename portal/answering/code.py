@@ -19,7 +19,7 @@ _SPECIAL = re.compile(r"[\\`\n]")
 _BACKTICKS = re.compile(r"`+")
 _INDENTED = re.compile(r"(?P<indent>[ \t]*)(?P<first>\S)?")
 # A code span is a word or a line; whatever is longer was no code, but a lone backtick.
-_LONGEST_SPAN = 500
+_MAX_SPAN_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +165,13 @@ class CodeReader:
             return None
         line_end = self._held.find("\n")
         limit = len(self._held) if line_end < 0 else line_end
-        for other in _BACKTICKS.finditer(self._held, length, min(limit, _LONGEST_SPAN)):
+        for other in _BACKTICKS.finditer(self._held, length, min(limit, _MAX_SPAN_LENGTH)):
             if other.end() == len(self._held) and not final:
                 return None  # The run may go on, and then be another.
-            if other.end() - other.start() == length and other.end() < _LONGEST_SPAN:
+            if other.end() - other.start() == length and other.end() < _MAX_SPAN_LENGTH:
                 self._last_guarded = ""
                 return self._guarded(self._take(other.end()))
-        if line_end < 0 and not final and len(self._held) < _LONGEST_SPAN:
+        if line_end < 0 and not final and len(self._held) < _MAX_SPAN_LENGTH:
             return None
         self._take(length)
         return Piece("\\`" * length)

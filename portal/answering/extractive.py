@@ -158,7 +158,7 @@ class ExtractiveChatModel:
         if self._embedder is not None and len(usable) > 1:
             # Quoting the first one beats failing when the model cannot be used.
             with suppress(EmbedderUnavailable, InvalidEmbedding):
-                vectors = self._embedder.embed_passages(texts)
+                vectors = self._embedder.embed_chunks(texts)
                 closest = int(np.argmax(vectors @ self._embedder.embed_query(question)))
         return _Quotation(judged.source, (usable[closest],))
 

@@ -56,9 +56,9 @@ def figures_in(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def spelled_out(passage: str) -> frozenset[str]:
+def spelled_out(chunk: str) -> frozenset[str]:
     """Numbers that an English passage spells out, for a sentence that has them in figures."""
-    words = set(re.findall("[a-z]+", passage.lower()))
+    words = set(re.findall("[a-z]+", chunk.lower()))
     return frozenset(str(value) for word, value in _NUMBER_WORDS.items() if word in words)
 
 

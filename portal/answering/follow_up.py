@@ -46,10 +46,10 @@ _ASKING = frozenset(
     ).split()
 )
 # A question with fewer words that say what it is about cannot be searched for.
-_LEAST_WORDS = 2
-_MOST_CARRIED = 6
+_MIN_WORDS = 2
+_MAX_CARRIED = 6
 _TURNS_BACK = 3
-_LONGEST_QUERY = 400
+_MAX_QUERY_LENGTH = 400
 # Beside the patience for the first word of the answer, so that both together stay under three
 # seconds when the endpoint hangs.
 REWRITING_S = 0.7  # Looked at in every quarter of a second.
@@ -89,7 +89,7 @@ def rewritten(
         sources=(),
     )
     said = _said(chat, request, timeout_s)
-    return said if said and len(said) <= _LONGEST_QUERY else by_rule
+    return said if said and len(said) <= _MAX_QUERY_LENGTH else by_rule
 
 
 def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
@@ -102,7 +102,7 @@ def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
         for event in events:
             if isinstance(event, TextDelta):
                 text += event.text
-            if time.monotonic() > deadline or len(text) > 2 * _LONGEST_QUERY:
+            if time.monotonic() > deadline or len(text) > 2 * _MAX_QUERY_LENGTH:
                 return ""
     except ChatUnavailable:
         return ""
@@ -116,11 +116,11 @@ def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
 def _leans(question: str) -> bool:
     """Whether a question needs the one before it to be understood."""
     words = _telling(question)
-    if len(words) < _LEAST_WORDS or _GOES_ON.match(question):
+    if len(words) < _MIN_WORDS or _GOES_ON.match(question):
         return True
     for match in _POINTS_BACK.finditer(question):
         # What it points to may stand before it, in the same question.
-        if not _telling(question[: match.start()]) or len(words) <= _LEAST_WORDS:
+        if not _telling(question[: match.start()]) or len(words) <= _MIN_WORDS:
             return True
     return False
 
@@ -132,7 +132,7 @@ def _subject(before: str, question: str) -> list[str]:
     points_back = _POINTS_BACK.search(question) is not None
     words = names if names and points_back else _surface(before)
     fresh = [word for word in words if known.isdisjoint(_telling(word))]
-    return list(dict.fromkeys(fresh))[:_MOST_CARRIED]
+    return list(dict.fromkeys(fresh))[:_MAX_CARRIED]
 
 
 def _telling(text: str) -> list[str]:

@@ -26,8 +26,8 @@ BEGINNING = re.compile(
     rf"(?:\[\[|[{_OPEN}])(?:[\w^#:：,，、;；&+–—~～ \t-]{{0,60}}"
     rf"(?:†[^\n{_OPEN}{_CLOSE}]{{0,40}})?\]?)?\Z"
 )
-LONGEST_BODY = 60
-_MOST_IN_RANGE = 20
+MAX_BODY_LENGTH = 60
+_MAX_IN_RANGE = 20
 PLAIN = re.compile(rf"[^{_OPEN}\]<!\\\n \t(:]+")
 SPACES = re.compile(r"[ \t]+")
 SHOWN = re.compile(r"\[(\d{1,3})\]")
@@ -43,7 +43,7 @@ MAYBE_ADDRESS = re.compile(
     r"(?:\s+(?:\"[^\"\n]*\"?|'[^'\n]*'?|\([^()\n]*\)?)?)?\s*\Z"
 )
 LOOKS_REMOTE = re.compile(r"[:/#.?&=]")
-LONGEST_ADDRESS = 2000
+MAX_ADDRESS_LENGTH = 2000
 OPENS_TAG = re.compile(r"[A-Za-z/!?]")
 
 
@@ -56,7 +56,7 @@ def numbers_in(body: str) -> list[int]:
             is_range = True
             continue
         number = int(part["number"])
-        if is_range and found and found[-1] < number <= found[-1] + _MOST_IN_RANGE:
+        if is_range and found and found[-1] < number <= found[-1] + _MAX_IN_RANGE:
             found += range(found[-1] + 1, number)
         found.append(number)
         is_range = False

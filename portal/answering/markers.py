@@ -24,10 +24,10 @@ from portal.answering.marker_syntax import (
     ALMOST_MARKER,
     BEGINNING,
     LINE_PREFIX,
-    LONGEST_ADDRESS,
-    LONGEST_BODY,
     LOOKS_REMOTE,
     MARKER,
+    MAX_ADDRESS_LENGTH,
+    MAX_BODY_LENGTH,
     MAYBE_ADDRESS,
     OPENS_TAG,
     PLAIN,
@@ -155,7 +155,7 @@ class MarkerStream:
     def _opening(self, final: bool) -> bool:
         match = MARKER.match(self._held)
         body = (match["inner"] or match["body"]) if match else ""
-        if match and len(body) <= LONGEST_BODY:
+        if match and len(body) <= MAX_BODY_LENGTH:
             self._take(match.end())
             self._name(body)
             return True
@@ -207,7 +207,7 @@ class MarkerStream:
         if match := ADDRESS.match(self._held, start):
             return match.end()
         if not final and MAYBE_ADDRESS.match(self._held, start):
-            if len(self._held) < LONGEST_ADDRESS:
+            if len(self._held) < MAX_ADDRESS_LENGTH:
                 return None
             self._is_dropping = True
             return len(self._held)

@@ -32,12 +32,12 @@ DEFAULT_API_BASE = "https://api.openai.com/v1"
 
 # As often does whoever reads get a moment to leave, while the endpoint says nothing.
 HEARTBEAT_S = 0.25
-_MOST_ATTEMPTS = 3
+_MAX_ATTEMPTS = 3
 _PAUSE_S = 0.2
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _REFUSES_TOOLS = frozenset({400, 404, 422, 501})
-_MOST_CHARACTERS = 200_000
-_LONGEST_SAID = 200
+_MAX_CHARACTERS = 200_000
+_MAX_SAID_LENGTH = 200
 
 _TOOLS = [
     {
@@ -147,12 +147,12 @@ class OpenAIChatModel:
         """One attempt, and further ones while nothing was said and there is time for the first
         word."""
         deadline = time.monotonic() + self._first_s
-        for attempt in range(1, _MOST_ATTEMPTS + 1):
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
                 await self._attempt(client, request, items, deadline)
             except _WorthRetrying as error:
                 pause_s = (error.pause_s or _PAUSE_S * attempt) * random.uniform(1, 1.25)  # noqa: S311
-                if attempt == _MOST_ATTEMPTS or time.monotonic() + pause_s >= deadline:
+                if attempt == _MAX_ATTEMPTS or time.monotonic() + pause_s >= deadline:
                     raise
                 await asyncio.sleep(pause_s)
             else:
@@ -175,7 +175,7 @@ class OpenAIChatModel:
                     patience.reschedule(None)
                     has_begun = True
                     length += len(event.text) if isinstance(event, TextDelta) else 0
-                    if length > _MOST_CHARACTERS:
+                    if length > _MAX_CHARACTERS:
                         raise ChatUnavailable(reason="its endpoint does not stop generating")
                     items.put(event)
             if not has_begun:
@@ -258,7 +258,7 @@ class OpenAIChatModel:
                 f"its endpoint answered {status}",
                 pause_s=_seconds(response.headers.get("retry-after", "")),
             )
-        start = (await start_of(response, 4 * _LONGEST_SAID)).decode(errors="replace")
+        start = (await start_of(response, 4 * _MAX_SAID_LENGTH)).decode(errors="replace")
         said = self._said(start, request)
         if status in _REFUSES_TOOLS and request.can_search:
             # Refused without them as well, they were not the reason.
@@ -281,7 +281,7 @@ class OpenAIChatModel:
         sent = [request.system, request.question, *(turn.content for turn in request.turns)]
         sent += [str(turn.get("content", "")) for turn in request.tool_turns]
         line = without_echo(storable(text), sent)
-        return (line.replace(self._key, "…") if self._key else line)[:_LONGEST_SAID]
+        return (line.replace(self._key, "…") if self._key else line)[:_MAX_SAID_LENGTH]
 
 
 class _WorthRetrying(ChatUnavailable):

@@ -22,7 +22,7 @@ from portal.text.token_bound import token_bound
 
 SEARCH_TOOL = "search"
 _CODE_DIGITS = 12  # Digits alone, so that every code counts the same in tokens.
-_LONGEST_TITLE = 160
+_MAX_TITLE_LENGTH = 160
 
 _RULES = """\
 You answer questions from the passages below and from nothing else.
@@ -71,12 +71,12 @@ def build(
     tokens = token_bound(rules)
     fitted: list[Source] = []
     for source in sources:
-        passage = _passage(source, code)
+        chunk = _chunk(source, code)
         # The blank line between two parts is two tokens at most.
-        cost = token_bound(passage) + 2
+        cost = token_bound(chunk) + 2
         if tokens + cost > token_budget:
             break
-        parts.append(passage)
+        parts.append(chunk)
         fitted.append(source)
         tokens += cost
     if not fitted:
@@ -108,8 +108,8 @@ def without_markers_of_its_own(text: str) -> str:
     return _LIKE_MARKER.sub(r"(\1)", text)
 
 
-def _passage(source: Source, code: str) -> str:
-    title = " ".join(as_data(source.title).split())[:_LONGEST_TITLE]
+def _chunk(source: Source, code: str) -> str:
+    title = " ".join(as_data(source.title).split())[:_MAX_TITLE_LENGTH]
     page = as_data(source.page_label) if source.page_label else source.page
     head = f"title: {title}" + (f", page {page}" if page is not None else "")
     return (

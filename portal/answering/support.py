@@ -25,9 +25,9 @@ from portal.text.stopwords import STOP_WORDS
 
 # Of a sentence's words, weighed, so many stand in what it cites. Quotations have all of them,
 # paraphrases two thirds and more, sentences on something else a third at most.
-LEAST_LIKENESS = 0.5
+MIN_LIKENESS = 0.5
 # A sentence of so few words claims too little to be judged by words.
-_LEAST_TERMS = 2
+_MIN_TERMS = 2
 # Sentences of a passage that are compared for whether they deny the same.
 _ALIKE = 0.6
 
@@ -74,10 +74,10 @@ def check(content: str, cited: Mapping[int, str]) -> tuple[SentenceSupport, ...]
     )
 
 
-def _judged(sentence: _Sentence, passages: Sequence[str]) -> SentenceSupport:
+def _judged(sentence: _Sentence, chunks: Sequence[str]) -> SentenceSupport:
     supported, likeness = None, None
     if _claims(sentence.text):
-        supported, likeness = _supported(sentence.text, passages)
+        supported, likeness = _supported(sentence.text, chunks)
         if not sentence.markers and not supported and _ADMITS.search(sentence.text):
             supported = None  # That nothing is said rests on nothing.
     return SentenceSupport(
@@ -93,31 +93,31 @@ def _claims(text: str) -> bool:
     bare = text.strip()
     if _HEADING.match(text) or _NUMBERED.fullmatch(bare) or bare.endswith((":", "：", "?", "？")):
         return False
-    return len(_weights(text)) >= _LEAST_TERMS or bool(figures_in(text))
+    return len(_weights(text)) >= _MIN_TERMS or bool(figures_in(text))
 
 
-def _supported(text: str, passages: Sequence[str]) -> tuple[bool | None, float | None]:
-    if not passages:
+def _supported(text: str, chunks: Sequence[str]) -> tuple[bool | None, float | None]:
+    if not chunks:
         return False, 0.0
     figures = figures_in(text)
-    known = set().union(*(figures_in(passage) | spelled_out(passage) for passage in passages))
+    known = set().union(*(figures_in(chunk) | spelled_out(chunk) for chunk in chunks))
     if not figures <= known:
-        return False, max(_likeness(text, passage) for passage in passages)
-    same = [one for one in passages if detect_language(one) == detect_language(text)]
+        return False, max(_likeness(text, chunk) for chunk in chunks)
+    same = [one for one in chunks if detect_language(one) == detect_language(text)]
     if not same:
         return None, None
     likeness = _likeness(text, "\n".join(same))
-    if likeness < LEAST_LIKENESS:
+    if likeness < MIN_LIKENESS:
         return False, likeness
     return not _contradicts(text, same), likeness
 
 
-def _contradicts(text: str, passages: Sequence[str]) -> bool:
+def _contradicts(text: str, chunks: Sequence[str]) -> bool:
     """Whether one of text and passage denies what the other says: by the sentences most alike."""
     near = [
-        (_likeness(text, passage[start:end]), passage[start:end])
-        for passage in passages
-        for start, end in sentence_spans(passage)
+        (_likeness(text, chunk[start:end]), chunk[start:end])
+        for chunk in chunks
+        for start, end in sentence_spans(chunk)
     ]
     best = max((likeness for likeness, _ in near), default=0.0)
     alike = [one for likeness, one in near if likeness >= max(_ALIKE, best - 0.1)]
@@ -128,10 +128,10 @@ def _denies(text: str) -> bool:
     return bool(_DENIES_EN.search(text) or _DENIES_ZH.search(text))
 
 
-def _likeness(text: str, passage: str) -> float:
+def _likeness(text: str, chunk: str) -> float:
     """Share of the text's words, weighed by their length, that the passage has."""
     weights = _weights(text)
-    known = _terms(passage)
+    known = _terms(chunk)
     total = sum(weights.values())
     return sum(w for term, w in weights.items() if term in known) / total if total else 0.0
 
@@ -148,8 +148,8 @@ def _weights(text: str) -> Mapping[str, float]:
 
 
 @lru_cache(maxsize=64)
-def _terms(passage: str) -> frozenset[str]:
-    return frozenset(index_terms(passage).split())
+def _terms(chunk: str) -> frozenset[str]:
+    return frozenset(index_terms(chunk).split())
 
 
 @lru_cache(maxsize=1)

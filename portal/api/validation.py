@@ -12,10 +12,10 @@ from portal.errors import N_
 from portal.http.messages import translated
 
 # How many wrong values the message names; `details` have all of them.
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
-_CHARACTERS_AT_MOST = N_("takes at most %(max_length)s characters")
-_CHARACTERS_AT_LEAST = N_("takes %(min_length)s or more characters")
+_MAX_CHARACTERS = N_("takes at most %(max_length)s characters")
+_MIN_CHARACTERS = N_("takes %(min_length)s or more characters")
 _WHOLE_NUMBER = N_("takes a whole number")
 _NUMBER = N_("takes a number")
 _YES_OR_NO = N_("takes true or false")
@@ -24,8 +24,8 @@ _DATE_AND_TIME = N_("takes a date and time with a time zone, such as 2026-05-04T
 _WORDS = {
     "missing": N_("is needed, and is missing"),
     "extra_forbidden": N_("is no field here; leave it out"),
-    "string_too_long": _CHARACTERS_AT_MOST,
-    "string_too_short": _CHARACTERS_AT_LEAST,
+    "string_too_long": _MAX_CHARACTERS,
+    "string_too_short": _MIN_CHARACTERS,
     "too_long": N_("takes at most %(max_length)s items"),
     "too_short": N_("takes %(min_length)s or more items"),
     "greater_than": N_("takes more than %(gt)s"),
@@ -70,7 +70,7 @@ def words_of(error: ValidationError) -> dict[str, list[str]]:
 def summary(words: Mapping[str, list[str]]) -> str:
     """The first of them in one line."""
     named = [*_sentences(words)]
-    return "; ".join(named[:_MOST_NAMED]) + ("; …" if len(named) > _MOST_NAMED else "")
+    return "; ".join(named[:_MAX_NAMED]) + ("; …" if len(named) > _MAX_NAMED else "")
 
 
 def _sentences(words: Mapping[str, list[str]]) -> Iterator[str]:

@@ -19,10 +19,10 @@ from portal.database.extensions import (
 
 _MIB = 1024 * 1024
 # An index of 50,000 passages of 512 dimensions in half precision is built in about this much.
-_LEAST_MAINTENANCE_BYTES = 256 * _MIB
-_LEAST_BUFFERS_BYTES = 256 * _MIB
+_MIN_MAINTENANCE_BYTES = 256 * _MIB
+_MIN_BUFFERS_BYTES = 256 * _MIB
 # Above this the planner takes disks for spinning ones and shuns index scans that are fast.
-_MOST_RANDOM_PAGE_COST = 2.0
+_MAX_RANDOM_PAGE_COST = 2.0
 _JUDGED_SETTINGS = (
     "fsync",
     "full_page_writes",
@@ -173,13 +173,13 @@ def _lacks_of_settings(connection: Connection) -> list[Lack]:
     if settings["jit"][0] == "on":
         cost = "short searches wait for compilation, often longer than for their answer"
         lacks.append(Lack(what="jit is on", cost=cost, remedy="set jit = off"))
-    if float(settings["random_page_cost"][0]) > _MOST_RANDOM_PAGE_COST:
+    if float(settings["random_page_cost"][0]) > _MAX_RANDOM_PAGE_COST:
         what = f"random_page_cost is {settings['random_page_cost'][0]}"
         cost = "the planner avoids indexes that are fast on solid-state disks"
         lacks.append(Lack(what=what, cost=cost, remedy="set random_page_cost = 1.1"))
     for name, least, cost in (
-        ("shared_buffers", _LEAST_BUFFERS_BYTES, "vector searches read from disk"),
-        ("maintenance_work_mem", _LEAST_MAINTENANCE_BYTES, "vector indexes are built slowly"),
+        ("shared_buffers", _MIN_BUFFERS_BYTES, "vector searches read from disk"),
+        ("maintenance_work_mem", _MIN_MAINTENANCE_BYTES, "vector indexes are built slowly"),
     ):
         size = int(settings[name][0]) * (8192 if settings[name][1] == "8kB" else 1024)
         if size < least:

@@ -6,15 +6,15 @@ import ipaddress
 from urllib.parse import quote
 from uuid import UUID
 
-_MOST_QUERY_CHARACTERS = 200
+_MAX_QUERY_CHARACTERS = 200
 # What one customer of a provider is given, to take addresses from as they like.
 _IPV6_NETWORK = 64
 _MAX_CLIENT_CHARACTERS = 100
 
 
-def passage_url(document_id: UUID, chunk_id: UUID, query: str | None = None) -> str:
+def chunk_url(document_id: UUID, chunk_id: UUID, query: str | None = None) -> str:
     """The page that opens a document at a passage, with the words of a query lit up."""
-    words = "" if query is None else f"&q={quote(query[:_MOST_QUERY_CHARACTERS], safe='')}"
+    words = "" if query is None else f"&q={quote(query[:_MAX_QUERY_CHARACTERS], safe='')}"
     return f"/documents/{document_id}?chunk={chunk_id}{words}#chunk-{chunk_id}"
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
-from portal.domain.chunks import Chunk
+from portal.domain.chunks import JobChunk
 from portal.domain.metadata_filter import MetadataFilter
 from portal.domain.search import Correction, Fusion, Weights
 
-MOST_QUERIES = 20
+MAX_QUERIES = 20
 
 
 class FusionMethod(StrEnum):
@@ -62,7 +62,7 @@ class FoundChunk:
     """A passage with its scores: cosine (0 without a vector), BM25 as a share of the best, and what
     orders the results. `highlighted` is its content as HTML, words of the question marked."""
 
-    chunk: Chunk
+    chunk: JobChunk
     cosine: float
     text_score: float
     combined: float

@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-MOST_CHUNKS_ADDED = 100
-MOST_CONTENT_CHARACTERS = 20_000
-MOST_METADATA_CHARACTERS = 16_000
+MAX_CHUNKS_ADDED = 100
+MAX_CONTENT_CHARACTERS = 20_000
+MAX_METADATA_CHARACTERS = 16_000
 # Room is left for those that are numbered after the last.
-HIGHEST_INDEX = 1_000_000_000
+MAX_CHUNK_INDEX = 1_000_000_000
 
 
 class ChunkOrder(StrEnum):
@@ -22,7 +22,7 @@ class ChunkOrder(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class JobChunk:
     """A passage. `has_embedding` tells of the model that serves."""
 
     id: UUID
@@ -48,8 +48,8 @@ class NewChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPage:
+class JobChunkPage:
     """Some of a job's passages, and how many there are."""
 
-    items: tuple[Chunk, ...]
+    items: tuple[JobChunk, ...]
     total_count: int

@@ -71,7 +71,7 @@ class ExtractedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Chunk:
     """A piece of a text that search returns as one; `content` is `text[char_start:char_end]`.
     What a program added stands nowhere in the text. `page` and `heading` are those of its first
     character; `page_label` is what is printed on the page, where that is not its number; `ends_on`
@@ -142,11 +142,11 @@ class DocumentDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredPassage:
+class StoredChunk:
     """A passage as stored; `id` is its chunk id."""
 
     id: UUID
-    passage: Passage
+    chunk: Chunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vector:
         """Embed a question: (dimensions,) float32, unit length. Raises EmbedderUnavailable."""
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         """Embed passages: (len(texts), dimensions) float32, unit length, input order.
 
         Raises EmbedderUnavailable.

@@ -8,19 +8,19 @@ from typing import Any
 
 from portal.errors import InvalidInput
 
-MOST_DEPTH = 8
+MAX_DEPTH = 8
 
 
-def check_json(value: Any, *, most_characters: int) -> None:
+def check_json(value: Any, *, max_characters: int) -> None:
     """See that PostgreSQL can store a value that was parsed from JSON.
 
     Raises InvalidInput for what it cannot (NUL, half a character, NaN), for what is nested deeper
-    than `MOST_DEPTH`, and for more than `most_characters` written out.
+    than `MAX_DEPTH`, and for more than `max_characters` written out.
     """
-    _check(value, MOST_DEPTH)
+    _check(value, MAX_DEPTH)
     written = json.dumps(value, ensure_ascii=False)
-    if len(written) > most_characters:
-        raise InvalidInput(reason=f"metadata has at most {most_characters} characters")
+    if len(written) > max_characters:
+        raise InvalidInput(reason=f"metadata has at most {max_characters} characters")
 
 
 def check_text(value: str) -> None:
@@ -44,7 +44,7 @@ def _check(value: Any, depth: int) -> None:
         check_text(value)
     elif isinstance(value, dict | list):
         if not depth:
-            raise InvalidInput(reason=f"metadata is nested at most {MOST_DEPTH} deep")
+            raise InvalidInput(reason=f"metadata is nested at most {MAX_DEPTH} deep")
         for key in value if isinstance(value, dict) else ():
             check_text(key)
         for one in value.values() if isinstance(value, dict) else value:

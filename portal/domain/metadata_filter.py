@@ -26,14 +26,14 @@ from typing import Any
 from portal.domain.json_values import check_json, check_number, check_text
 from portal.errors import InvalidInput
 
-MOST_CONDITIONS = 64
-MOST_MEMBERS = 100
+MAX_CONDITIONS = 64
+MAX_MEMBERS = 100
 # Of all conditions together: each passage that is left is compared with every one.
-MOST_VALUES = 400
-MOST_NESTING = 6
-MOST_KEYS = 8
-LONGEST_KEY = 200
-LONGEST_VALUE = 4000
+MAX_VALUES = 400
+MAX_NESTING = 6
+MAX_KEYS = 8
+MAX_KEY_LENGTH = 200
+MAX_VALUE_LENGTH = 4000
 
 Scalar = str | int | float | bool
 Path = tuple[str, ...]
@@ -108,9 +108,9 @@ def parse_filter(
     value: Any,
     *,
     dotted: bool = True,
-    most_members: int = MOST_MEMBERS,
-    most_values: int = MOST_VALUES,
-    most_conditions: int = MOST_CONDITIONS,
+    max_members: int = MAX_MEMBERS,
+    max_values: int = MAX_VALUES,
+    max_conditions: int = MAX_CONDITIONS,
 ) -> MetadataFilter | None:
     """The filter that parsed JSON means; None for an empty one, which everything fulfils. Without
     `dotted`, names in objects are taken as they are: `a.b` is the name of one field.
@@ -122,17 +122,17 @@ def parse_filter(
     if isinstance(value, list):
         parts = _from_list(value)
     else:
-        parts = _from_object(value, MOST_NESTING, None if dotted else ())
+        parts = _from_object(value, MAX_NESTING, None if dotted else ())
     conditions = [one for part in parts for one in _conditions(part)]
-    if len(conditions) > most_conditions:
-        raise InvalidInput(reason=f"a metadata filter has at most {most_conditions} conditions")
+    if len(conditions) > max_conditions:
+        raise InvalidInput(reason=f"a metadata filter has at most {max_conditions} conditions")
     values = [_values(one) for one in conditions]
-    if max(values, default=0) > most_members:
+    if max(values, default=0) > max_members:
         raise InvalidInput(
-            reason=f"“in” of a metadata filter takes a list of at most {most_members} values"
+            reason=f"“in” of a metadata filter takes a list of at most {max_members} values"
         )
-    if sum(values) > most_values:
-        raise InvalidInput(reason=f"a metadata filter has at most {most_values} values")
+    if sum(values) > max_values:
+        raise InvalidInput(reason=f"a metadata filter has at most {max_values} values")
     return _together(parts) if parts else None
 
 
@@ -184,7 +184,7 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
     if not isinstance(value, Mapping):
         raise InvalidInput(reason="a metadata filter is an object, or a list of conditions")
     if not nesting:
-        raise InvalidInput(reason=f"a metadata filter is nested at most {MOST_NESTING} deep")
+        raise InvalidInput(reason=f"a metadata filter is nested at most {MAX_NESTING} deep")
     found: list[MetadataFilter] = []
     for name, wanted in value.items():
         if name in {"$and", "$or"}:
@@ -235,7 +235,7 @@ def _condition(path: Path, operator: str, value: Any) -> MetadataFilter:
             raise InvalidInput(reason="true and false have no order in a metadata filter")
         return Comparison(path, known, _scalar(value))
     if known is Operator.CONTAINS:
-        check_json(value, most_characters=LONGEST_VALUE)
+        check_json(value, max_characters=MAX_VALUE_LENGTH)
         return Containment(path, json.dumps(value, ensure_ascii=False, sort_keys=True))
     return Membership(path, _members(value) if known is Operator.IN else (_scalar(value),))
 
@@ -247,7 +247,7 @@ def _members(value: Any) -> tuple[Scalar, ...]:
 
 
 def _scalar(value: Any) -> Scalar:
-    if isinstance(value, str) and len(value) <= LONGEST_VALUE:
+    if isinstance(value, str) and len(value) <= MAX_VALUE_LENGTH:
         check_text(value)
         return value
     if isinstance(value, int | float):
@@ -255,7 +255,7 @@ def _scalar(value: Any) -> Scalar:
         return value
     raise InvalidInput(
         reason="a value in a metadata filter is true, false, a number, or text of at most "
-        f"{LONGEST_VALUE} characters"
+        f"{MAX_VALUE_LENGTH} characters"
     )
 
 
@@ -264,10 +264,12 @@ def _path(name: Any) -> Path:
 
 
 def _checked_path(path: tuple[Any, ...]) -> Path:
-    if not all(isinstance(key, str) and 0 < len(key) <= LONGEST_KEY for key in path):
-        raise InvalidInput(reason=f"a name in a metadata filter has 1 to {LONGEST_KEY} characters")
-    if len(path) > MOST_KEYS:
-        raise InvalidInput(reason=f"a path in a metadata filter has at most {MOST_KEYS} names")
+    if not all(isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH for key in path):
+        raise InvalidInput(
+            reason=f"a name in a metadata filter has 1 to {MAX_KEY_LENGTH} characters"
+        )
+    if len(path) > MAX_KEYS:
+        raise InvalidInput(reason=f"a path in a metadata filter has at most {MAX_KEYS} names")
     for key in path:
         check_text(key)
     return path

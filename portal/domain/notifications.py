@@ -12,9 +12,9 @@ from portal.domain.documents import Failure
 
 MANY_IN_WORK = 5
 """So many documents of a person are an import: they are told of together."""
-LONGEST_HELD_S = 300.0
+MAX_HELD_S = 300.0
 """After so long an import is told of in part."""
-MOST_UNREAD_COUNTED = 100
+MAX_UNREAD_COUNTED = 100
 """Nobody needs to know by how much there are more."""
 
 
@@ -74,7 +74,7 @@ class NotificationPage:
 class NotificationState:
     """What a page knows of a person's notifications.
 
-    `unread` is counted to MOST_UNREAD_COUNTED, `in_work`, the person's documents that are queued
+    `unread` is counted to MAX_UNREAD_COUNTED, `in_work`, the person's documents that are queued
     or being prepared, to MANY_IN_WORK. `waiting_s` is since when they were to be told of something,
     None when they were told of everything.
     """
@@ -88,4 +88,4 @@ class NotificationState:
         """Whether to tell them now: not of each of many documents that come one after another."""
         if self.waiting_s is None:
             return False
-        return self.in_work < MANY_IN_WORK or self.waiting_s >= LONGEST_HELD_S
+        return self.in_work < MANY_IN_WORK or self.waiting_s >= MAX_HELD_S

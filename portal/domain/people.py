@@ -39,7 +39,7 @@ def with_lesser(scopes: Iterable[Scope]) -> frozenset[Scope]:
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class User:
     """Someone with an account, as every use case sees them. `is_admin` says what counts now: a
     token without the scope `admin` makes an ordinary person of an administrator."""
 
@@ -53,9 +53,9 @@ class Person:
     new device is not for that device to read."""
 
 
-def require_admin(person: Person) -> None:
-    """Raise Forbidden unless `person` is an administrator."""
-    if not person.is_admin:
+def require_admin(user: User) -> None:
+    """Raise Forbidden unless `user` is an administrator."""
+    if not user.is_admin:
         raise Forbidden
 
 
@@ -146,7 +146,7 @@ class SignedIn:
     """A person together with the token that showed who they are. Personal tokens and those of an
     outside issuer have no session."""
 
-    person: Person
+    user: User
     token_id: UUID
     token_kind: TokenKind
     scopes: frozenset[Scope]

@@ -19,7 +19,7 @@ class Reranker(Protocol):
         """Get ready to score; nothing when that was done. Raises RerankerUnavailable, with the
         remedy."""
 
-    def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+    def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
         """How well each passage answers: higher is better, input order, comparable within this
         call only.
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from portal.domain.documents import MediaType
 from portal.domain.jobs import JobStatus
 
-MOST_NUMBER = 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 """As far as an integer of PostgreSQL goes."""
 
 

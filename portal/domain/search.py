@@ -70,7 +70,7 @@ class SearchRequest:
     and BM25 as a share of the best: no correction, no preferred domain, no second model.
 
     `query_vector` is looked for instead of the question's own vector, which then is not asked for;
-    its length does not count. `least_similarity` is the cosine from which a passage counts as found
+    its length does not count. `min_similarity` is the cosine from which a passage counts as found
     by meaning; one that words found stays. `job_id` keeps the passages of that job alone,
     `without_job_id` all others, `metadata` those that fulfil it.
     """
@@ -91,7 +91,7 @@ class SearchRequest:
     one_hit_per: Unit = Unit.TEXT
     as_shown: bool = False
     query_vector: tuple[float, ...] | None = None
-    least_similarity: float | None = None
+    min_similarity: float | None = None
     rrf_k: int | None = None
     job_id: UUID | None = None
     without_job_id: UUID | None = None

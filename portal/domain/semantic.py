@@ -10,7 +10,7 @@ from portal.domain.embedding import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPassage:
+class SemanticHit:
     """A passage as a backend finds it. `similarity` is its cosine to the question, None where a
     search by words did not look."""
 
@@ -56,7 +56,7 @@ class HybridStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SemanticChunk:
     """A passage as a program keeps it under an id of its own. A `content` of None counts as the
     empty text. `vector` is (dimensions,) float32; None where the store is to embed the content,
     or where it was not asked for."""
@@ -85,27 +85,27 @@ class SemanticBackend(Protocol):
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None
-    ) -> Sequence[FoundPassage]:
+    ) -> Sequence[SemanticHit]:
         """The passages nearest to a vector, nearest first, each with its similarity."""
 
     def sparse(
         self, query_text: str, limit: int, content_type: str | None
-    ) -> Sequence[FoundPassage]:
+    ) -> Sequence[SemanticHit]:
         """The passages that BM25 ranks first, best first."""
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
         """Cosines of passages to a vector, of those that have one."""
 
 
-class PassageBackend(SemanticBackend, Protocol):
+class ChunkBackend(SemanticBackend, Protocol):
     """Where a program's passages are kept. Ids, texts and metadata come cleaned, and each passage
     that is to be written with its vector."""
 
-    def upsert(self, passages: Sequence[Passage]) -> None:
+    def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
         """Keep passages of distinct ids, whole, in the place of those with the same ids. Raises
         ValueError for what cannot be kept."""
 
-    def get(self, ids: Sequence[str] | None, page: PassagePage) -> list[Passage]:
+    def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
         """Those of these ids, or all, in the order in which they were first kept."""
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -115,7 +115,7 @@ class PassageBackend(SemanticBackend, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PassagePage:
+class ChunkSlice:
     """Which of the passages, in the order in which they were first kept."""
 
     limit: int | None = None
@@ -123,7 +123,7 @@ class PassagePage:
     with_vectors: bool = field(default=False, kw_only=True)
 
 
-class PassageStore(Protocol):
+class ChunkStore(Protocol):
     """Passages of a program that are searched by meaning, or by meaning and words: the one port,
     whatever keeps them."""
 
@@ -142,7 +142,7 @@ class PassageStore(Protocol):
         """The best passages: at most `limit` (less than 1 counts as 5), of a cosine of `threshold`
         or more, whose metadata has this `content_type`; none for an empty question."""
 
-    def upsert(self, passages: Iterable[Passage]) -> None: ...
+    def upsert(self, chunks: Iterable[SemanticChunk]) -> None: ...
 
     def get(
         self,
@@ -151,7 +151,7 @@ class PassageStore(Protocol):
         limit: int | None = None,
         offset: int = 0,
         with_vectors: bool = False,
-    ) -> list[Passage]: ...
+    ) -> list[SemanticChunk]: ...
 
     def delete(self, ids: Sequence[str]) -> int: ...
 

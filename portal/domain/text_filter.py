@@ -17,9 +17,9 @@ from portal.domain.json_values import check_text
 from portal.domain.vector_collections import TextCondition, TextConditions, TextFilter
 from portal.errors import InvalidInput
 
-MOST_NESTING = 6
-MOST_PARTS = 64
-LONGEST_WORDS = 4000
+MAX_NESTING = 6
+MAX_PARTS = 64
+MAX_WORDS_LENGTH = 4000
 
 
 def parse_text_filter(value: Any) -> TextFilter | None:
@@ -27,27 +27,27 @@ def parse_text_filter(value: Any) -> TextFilter | None:
 
     Raises InvalidInput, naming what is wrong.
     """
-    return None if value is None or value == {} else _parsed(value, MOST_NESTING)
+    return None if value is None or value == {} else _parsed(value, MAX_NESTING)
 
 
 def _parsed(value: Any, nesting: int) -> TextFilter:
     if not nesting:
-        raise InvalidInput(reason=f"a filter of texts is nested at most {MOST_NESTING} deep")
+        raise InvalidInput(reason=f"a filter of texts is nested at most {MAX_NESTING} deep")
     if not isinstance(value, Mapping) or len(value) != 1:
         raise InvalidInput(reason="a filter of texts is an object with one operator")
     ((operator, operand),) = value.items()
     if operator in {"$contains", "$not_contains"}:
         return TextCondition(_words(operand), is_negated=operator == "$not_contains")
     if operator in {"$and", "$or"}:
-        if not isinstance(operand, list) or not 0 < len(operand) <= MOST_PARTS:
-            raise InvalidInput(reason=f"“{operator}” takes a list of 1 to {MOST_PARTS} filters")
+        if not isinstance(operand, list) or not 0 < len(operand) <= MAX_PARTS:
+            raise InvalidInput(reason=f"“{operator}” takes a list of 1 to {MAX_PARTS} filters")
         parts = tuple(_parsed(one, nesting - 1) for one in operand)
         return TextConditions(parts, any_suffices=operator == "$or")
     raise InvalidInput(reason=f"“{str(operator)[:40]}” is no operator of a filter of texts")
 
 
 def _words(operand: Any) -> str:
-    if not isinstance(operand, str) or not 0 < len(operand) <= LONGEST_WORDS:
-        raise InvalidInput(reason=f"a filter of texts looks for 1 to {LONGEST_WORDS} characters")
+    if not isinstance(operand, str) or not 0 < len(operand) <= MAX_WORDS_LENGTH:
+        raise InvalidInput(reason=f"a filter of texts looks for 1 to {MAX_WORDS_LENGTH} characters")
     check_text(operand)
     return operand

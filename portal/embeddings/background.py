@@ -29,14 +29,14 @@ _computing = threading.Lock()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Background:
-    """Unit vectors a language: `passages` (64, dim), `questions` (32, dim)."""
+    """Unit vectors a language: `chunks` (64, dim), `questions` (32, dim)."""
 
-    passages: dict[str, Vector]
+    chunks: dict[str, Vector]
     questions: dict[str, Vector]
 
 
 def texts(language: str, kind: str) -> list[str]:
-    """The lines of a background file; `kind` is ``passages`` or ``questions``."""
+    """The lines of a background file; `kind` is ``chunks`` or ``questions``."""
     lines = (_TEXTS / f"{language}.{kind}.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line.strip()]
 
@@ -61,8 +61,8 @@ def load(embedder: Embedder, cache_dir: Path | None = None) -> Background:
 def embed(embedder: Embedder) -> Background:
     """Embed all background texts: some seconds with a local model."""
     return Background(
-        passages={
-            language: embedder.embed_passages(texts(language, "passages")) for language in LANGUAGES
+        chunks={
+            language: embedder.embed_chunks(texts(language, "passages")) for language in LANGUAGES
         },
         questions={
             language: np.stack([embedder.embed_query(q) for q in texts(language, "questions")])
@@ -101,7 +101,7 @@ def _read(path: Path, dimensions: int) -> Background | None:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name].astype(np.float32) for name in stored.files}
         background = Background(
-            passages={language: arrays[f"{language}_passages"] for language in LANGUAGES},
+            chunks={language: arrays[f"{language}_passages"] for language in LANGUAGES},
             questions={language: arrays[f"{language}_questions"] for language in LANGUAGES},
         )
     except (OSError, KeyError, ValueError, BadZipFile):

@@ -20,7 +20,7 @@ class CircuitBreaker:
         pause_s: float = 15.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most_failures = failures
+        self._max_failures = failures
         self._pause_s = pause_s
         self._clock = clock
         self._failures = 0
@@ -30,7 +30,7 @@ class CircuitBreaker:
     def remaining_s(self) -> float:
         """Seconds until an attempt is allowed; 0 takes the attempt and holds back the others."""
         with self._lock:
-            if self._failures < self._most_failures:
+            if self._failures < self._max_failures:
                 return 0.0
             remaining = self._opens_again_at - self._clock()
             if remaining > 0:
@@ -46,5 +46,5 @@ class CircuitBreaker:
     def failed(self) -> None:
         with self._lock:
             self._failures += 1
-            if self._failures >= self._most_failures:
+            if self._failures >= self._max_failures:
                 self._opens_again_at = self._clock() + self._pause_s

@@ -38,7 +38,7 @@ MAX_QUESTION_CHARACTERS = 512
 Encode = Callable[[str, bool], Any]  # Text and whether it is a question, to numbers.
 
 # The least cosine of a vector of the fast way to that of the package itself.
-LEAST_LIKENESS = 0.995
+MIN_LIKENESS = 0.995
 _SAMPLES = (("图书馆几点关门？", True), ("The library closes at nine in the evening.", False))
 
 log = structlog.get_logger(__name__)
@@ -83,7 +83,7 @@ def _load_e5(threads: int) -> Model:
     except (ImportError, ValueError, LookupError, RuntimeError, OSError) as error:
         log.warning("fast_model_unavailable", error_type=type(error).__name__)
         return reference
-    if likeness < LEAST_LIKENESS:
+    if likeness < MIN_LIKENESS:
         log.warning("fast_model_differs", cosine=round(likeness, 4))
         return reference
     return Model(encode, is_thread_safe=True)
@@ -159,7 +159,7 @@ class BundledEmbedder:
         vector: Vector = self._embed([text], question=True)[0]
         return vector
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         return self._embed(texts, question=False)
 
     def renew(self) -> None:

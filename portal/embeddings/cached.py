@@ -91,9 +91,9 @@ class CachedQueries:
                 self._vectors[text] = vector
         return vector
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         with self._noting():
-            vectors = self._embedder.embed_passages(texts)
+            vectors = self._embedder.embed_chunks(texts)
             if len(texts):
                 self._require_length(vectors, count=len(texts))
             return vectors

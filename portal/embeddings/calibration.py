@@ -26,7 +26,7 @@ from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings import background as backgrounds
 from portal.embeddings.background import Background
 from portal.embeddings.confidence import (
-    MOST_WITHOUT_CODE,
+    MAX_WITHOUT_CODE,
     Evidence,
     Features,
     LeadScale,
@@ -48,7 +48,7 @@ WIDTH_IN_DEVIATIONS = 15.0
 # language, nor one in other words.
 TEXT_FLOOR = 0.45
 
-_SMALLEST_NORM = 1e-4
+_MIN_NORM = 1e-4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,14 +77,14 @@ class Calibration:
         self._weighings = weighings
         if background is None:
             return
-        self._pooled = np.vstack([background.passages[name] for name in backgrounds.LANGUAGES])
+        self._pooled = np.vstack([background.chunks[name] for name in backgrounds.LANGUAGES])
         self._hubs = {
             name: HUB_SHARE * vectors.mean(axis=0) for name, vectors in background.questions.items()
         }
         self._hubs["other"] = np.mean(list(self._hubs.values()), axis=0)
-        axis = background.passages["zh"].mean(axis=0) - background.passages["en"].mean(axis=0)
+        axis = background.chunks["zh"].mean(axis=0) - background.chunks["en"].mean(axis=0)
         norm = float(np.linalg.norm(axis))
-        self._axis: Vector = axis / norm if norm > _SMALLEST_NORM else np.zeros_like(axis)
+        self._axis: Vector = axis / norm if norm > _MIN_NORM else np.zeros_like(axis)
         self._width = WIDTH_IN_DEVIATIONS * self._typical_deviation(background)
         self._deviations = self._deviations_by_language(background)
 
@@ -145,15 +145,15 @@ class Calibration:
         return self.source == "fitted"
 
     @staticmethod
-    def text_scale(terms: int, passages: int) -> float:
+    def text_scale(terms: int, chunks: int) -> float:
         """About the BM25 score of a passage that holds all `terms` of a question, in a corpus of
-        `passages` (a rough count is enough: its logarithm is used)."""
-        return max(1, terms) * math.log(2 * max(0, passages) + 2)
+        `chunks` (a rough count is enough: its logarithm is used)."""
+        return max(1, terms) * math.log(2 * max(0, chunks) + 2)
 
     @staticmethod
-    def text_floor(terms: int, passages: int) -> float:
+    def text_floor(terms: int, chunks: int) -> float:
         """BM25 score of the best passage from which the text leg counts in full."""
-        return TEXT_FLOOR * Calibration.text_scale(terms, passages)
+        return TEXT_FLOOR * Calibration.text_scale(terms, chunks)
 
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
         """Statistics of a question's vector (unit length); one product with 128 vectors."""
@@ -162,7 +162,7 @@ class Calibration:
             return uncorrected(query_vector, query)
         corrected = self._corrected(query_vector, language)
         norm = float(np.linalg.norm(corrected))
-        if norm < _SMALLEST_NORM:  # A question that is nothing but what all questions share.
+        if norm < _MIN_NORM:  # A question that is nothing but what all questions share.
             corrected, norm = query_vector, 1.0
         search_vector = cast(Vector, (corrected / norm).astype(np.float32))
         against = self._pooled @ search_vector
@@ -214,7 +214,7 @@ class Calibration:
             for one, one_features in zip(evidence, features, strict=True)
         ]
         return [
-            min(chance, MOST_WITHOUT_CODE) if one.lacks_code else chance
+            min(chance, MAX_WITHOUT_CODE) if one.lacks_code else chance
             for one, chance in zip(evidence, chances, strict=True)
         ]
 
@@ -228,7 +228,7 @@ class Calibration:
             for language, questions in background.questions.items()
             for question in questions
         ]
-        return max(float(np.mean(spreads)), _SMALLEST_NORM)
+        return max(float(np.mean(spreads)), _MIN_NORM)
 
     def _deviations_by_language(self, background: Background) -> dict[str, float]:
         """How far corrected cosines to unrelated passages of a language usually spread."""
@@ -239,10 +239,10 @@ class Calibration:
                 for question in questions
             ]
         )
-        questions /= np.maximum(np.linalg.norm(questions, axis=1, keepdims=True), _SMALLEST_NORM)
+        questions /= np.maximum(np.linalg.norm(questions, axis=1, keepdims=True), _MIN_NORM)
         found = {
-            name: max(float((passages @ questions.T).std(axis=0).mean()), _SMALLEST_NORM)
-            for name, passages in background.passages.items()
+            name: max(float((chunks @ questions.T).std(axis=0).mean()), _MIN_NORM)
+            for name, chunks in background.chunks.items()
         }
         return found | {"other": float(np.mean(list(found.values())))}
 

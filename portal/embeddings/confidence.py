@@ -40,7 +40,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 
 # The most that is said of a passage without the code that the question names.
-MOST_WITHOUT_CODE = 0.3
+MAX_WITHOUT_CODE = 0.3
 # As `portal.text.analyser` writes them: a letter first, then digits, parts joined by zz.
 _JOINT = "zz"
 # The 70s and the 10th are none, and a negative number or an emoji begins with zz.
@@ -134,16 +134,16 @@ class Weighings:
         return 0.0
 
 
-def coverage(terms: Sequence[str], passage_terms: str) -> float:
+def coverage(terms: Sequence[str], chunk_terms: str) -> float:
     """Share of a question's terms that stand in a passage, given as it is indexed."""
     if not terms:
         return 0.0
     # Looked for in the text itself: cutting it into hundreds of words costs many times more.
-    padded = f" {passage_terms} "
+    padded = f" {chunk_terms} "
     return sum(f" {term} " in padded for term in terms) / len(terms)
 
 
-def lacks_code(terms: Sequence[str], passage_terms: str) -> bool:
+def lacks_code(terms: Sequence[str], chunk_terms: str) -> bool:
     """Whether a question names codes (`PO-4711`, `v0.8`, `B12`) and a passage, given as it is
     indexed, has none of them, neither whole nor its number: those beside it in a list are near in
     every other way."""
@@ -152,7 +152,7 @@ def lacks_code(terms: Sequence[str], passage_terms: str) -> bool:
         return False
     parts = {part for code in codes if _JOINT in code for part in code.split(_JOINT)}
     codes = [code for code in codes if code not in parts]
-    padded = f" {passage_terms} "
+    padded = f" {chunk_terms} "
     return not any(
         f" {piece} " in padded
         for code in codes

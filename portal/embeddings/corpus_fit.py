@@ -24,7 +24,7 @@ _SHARE = 0.9
 _USUAL_LEAD = 2.05
 # What lies outside says more about the passages than about the model.
 _FACTORS = (0.4, 2.5)
-LEAST_PASSAGES = 50
+MIN_CHUNKS = 50
 
 
 def fit(
@@ -32,7 +32,7 @@ def fit(
 ) -> dict[str, Any] | None:
     """Constants as JSON for `Calibration.adopt`, from vectors (n, dim) of stored passages and
     their languages; None where they are too few."""
-    if len(vectors) < LEAST_PASSAGES:
+    if len(vectors) < MIN_CHUNKS:
         return None
     leads = [
         _best_lead(calibration, vectors, languages, question)

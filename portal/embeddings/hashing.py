@@ -41,7 +41,7 @@ class HashingEmbedder:
         vector: Vector = self._unit([self._vector(query_terms(text))])[0]
         return vector
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         return self._unit([self._vector(index_terms(text).split()) for text in texts])
 
     def _unit(self, vectors: list[Vector]) -> Vector:

@@ -31,6 +31,6 @@ class MeasuredEmbedder:
         with metrics.embedding(self._provider, texts=1, is_query=True):
             return self._embedder.embed_query(text)
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         with metrics.embedding(self._provider, texts=len(texts), is_query=False):
-            return self._embedder.embed_passages(texts)
+            return self._embedder.embed_chunks(texts)

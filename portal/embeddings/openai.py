@@ -31,17 +31,17 @@ KNOWN_DIMENSIONS = {
 }
 
 _BATCH = 64
-_PASSAGES_TIMEOUT_S = 60.0
-_MOST_ATTEMPTS = 5
-_LONGEST_WAIT_S = 30.0
+_CHUNKS_TIMEOUT_S = 60.0
+_MAX_ATTEMPTS = 5
+_MAX_WAIT_S = 30.0
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 # About 8,000 tokens, the protocol's usual limit, of the densest script.
 _MAX_CHARACTERS = 6000
 # 16,000 numbers as JSON are about 350 kB; the rest of an answer is small.
 _MAX_BYTES = 256 * 1024
 _MAX_BYTES_A_TEXT = 512 * 1024
-_LONGEST_SAID = 200
-_MOST_LOOKED_AT = 4 * _LONGEST_SAID
+_MAX_SAID_LENGTH = 200
+_MAX_LOOKED_AT = 4 * _MAX_SAID_LENGTH
 
 
 class OpenAIEmbedder:
@@ -64,7 +64,7 @@ class OpenAIEmbedder:
         self._model = model or DEFAULT_MODEL
         self._asked_dimensions = dimensions
         self._dimensions = dimensions or KNOWN_DIMENSIONS.get(self._model)
-        self._question, self._passage = prefixes(self._model, question=query_prefix)
+        self._question, self._chunk = prefixes(self._model, question=query_prefix)
         self._timeout_s = timeout_s
         self._breaker = breaker or CircuitBreaker()
         self._sleep = sleep
@@ -108,12 +108,12 @@ class OpenAIEmbedder:
         self._breaker.succeeded()
         return vector
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         if not texts:
             return np.empty((0, self._dimensions or 0), dtype=np.float32)
         vectors: list[Any] = []
         for start in range(0, len(texts), _BATCH):
-            batch = [_capped(self._passage, text) for text in texts[start : start + _BATCH]]
+            batch = [_capped(self._chunk, text) for text in texts[start : start + _BATCH]]
             vectors += self._patiently(batch)
         return self._checked(vectors, len(texts))
 
@@ -132,15 +132,15 @@ class OpenAIEmbedder:
         return checked
 
     def _patiently(self, texts: list[str]) -> list[Any]:
-        for attempt in range(1, _MOST_ATTEMPTS + 1):
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
-                return self._request(texts, _PASSAGES_TIMEOUT_S)
+                return self._request(texts, _CHUNKS_TIMEOUT_S)
             except _WorthRetrying as error:
-                if attempt == _MOST_ATTEMPTS:
+                if attempt == _MAX_ATTEMPTS:
                     raise
-                pause_s = error.pause_s or min(_LONGEST_WAIT_S, 2.0 ** (attempt - 1))
+                pause_s = error.pause_s or min(_MAX_WAIT_S, 2.0 ** (attempt - 1))
                 # Jitter keeps several workers from coming back all at once.
-                self._sleep(min(_LONGEST_WAIT_S, pause_s) * random.uniform(1.0, 1.25))  # noqa: S311
+                self._sleep(min(_MAX_WAIT_S, pause_s) * random.uniform(1.0, 1.25))  # noqa: S311
         raise AssertionError("the last attempt returns or raises")
 
     def _request(self, texts: list[str], timeout_s: float) -> list[Any]:
@@ -189,8 +189,8 @@ class OpenAIEmbedder:
                 "that answers"
             )
         if not httpx.codes.is_success(answer.status):
-            said = without_echo(answer.text[:_MOST_LOOKED_AT], texts)
-            said = (said.replace(self._key, "…") if self._key else said)[:_LONGEST_SAID]
+            said = without_echo(answer.text[:_MAX_LOOKED_AT], texts)
+            said = (said.replace(self._key, "…") if self._key else said)[:_MAX_SAID_LENGTH]
             raise EmbedderUnavailable(
                 reason=f"its endpoint answered {answer.status}: {said}. "
                 "Check PORTAL_EMBEDDING__MODEL, __API_KEY, __API_BASE and __DIMENSIONS"

@@ -21,9 +21,9 @@ def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
 
 def _known(model: str) -> tuple[str, str]:
     name = model.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].lower()
-    for family, question, passage in FAMILIES:
+    for family, question, chunk in FAMILIES:
         if family == "-zh" and "bge-" not in name:
             continue
         if family in name:
-            return question, passage
+            return question, chunk
     return "", ""

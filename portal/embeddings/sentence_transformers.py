@@ -43,7 +43,7 @@ class SentenceTransformersEmbedder:
     ) -> None:
         self._model_name = model or DEFAULT_MODEL
         self._asked_dimensions = dimensions
-        self._question, self._passage = prefixes(self._model_name, question=query_prefix)
+        self._question, self._chunk = prefixes(self._model_name, question=query_prefix)
         self._timeout_s = timeout_s
         self._encoding = threading.Lock()
         self._loading = BackgroundLoad(self._load, clock=clock)
@@ -64,8 +64,8 @@ class SentenceTransformersEmbedder:
         vector: Vector = self._embed(model, [_capped(self._question, text)])[0]
         return vector
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
-        return self._embed(self._loading.get(), [_capped(self._passage, text) for text in texts])
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
+        return self._embed(self._loading.get(), [_capped(self._chunk, text) for text in texts])
 
     def _embed(self, model: Any, texts: list[str]) -> Vector:
         with self._encoding:  # The tokenizer's truncation settings are shared, not thread-safe.

@@ -13,7 +13,7 @@ from portal.settings import EmbeddingSettings
 _LIFE_S = 24 * 3600
 # What changes how long a vector takes, not what it is.
 _IRRELEVANT = {"api_key", "timeout_s", "threads", "batch_size"}
-_LARGEST_ERROR = 1e-3
+_MAX_ERROR = 1e-3
 
 
 class SharedVectors:
@@ -35,7 +35,7 @@ class SharedVectors:
             return None
         vector: Vector = np.frombuffer(kept, dtype="<f4").astype(np.float32)
         length = float(np.linalg.norm(vector))
-        return vector if abs(length - 1.0) < _LARGEST_ERROR else None
+        return vector if abs(length - 1.0) < _MAX_ERROR else None
 
     def put(self, text: str, vector: Vector) -> None:
         self._cache.put(self._key(text), vector.astype("<f4").tobytes(), ttl_s=_LIFE_S)

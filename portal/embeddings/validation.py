@@ -9,7 +9,7 @@ from portal.domain.embedding import Vector
 from portal.errors import InvalidEmbedding
 
 # Float32 rounding of a 4,000-dimensional sum stays far below this.
-_SMALLEST_NORM = 1e-6
+_MIN_NORM = 1e-6
 
 
 def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
@@ -32,7 +32,7 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
         norms = np.linalg.norm(array, axis=1, keepdims=True)
     if not np.isfinite(norms).all():
         raise InvalidEmbedding(reason="its numbers are too large")
-    if (norms < _SMALLEST_NORM).any():
+    if (norms < _MIN_NORM).any():
         raise InvalidEmbedding(reason="its length is zero, so it points nowhere")
     unit: Vector = (array / norms).astype(np.float32)
     return unit

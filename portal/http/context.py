@@ -13,7 +13,7 @@ from flask_login import LoginManager, UserMixin, current_user
 from werkzeug.exceptions import ClientDisconnected, HTTPException
 
 from portal.domain.audit import Origin, Source
-from portal.domain.people import Person, Scope, SignedIn, TokenKind
+from portal.domain.people import Scope, SignedIn, TokenKind, User
 from portal.errors import (
     BodyTooLarge,
     BodyTooSlow,
@@ -60,7 +60,7 @@ class CurrentUser(UserMixin):
         self.signed_in = signed_in
 
     def get_id(self) -> str:
-        return str(self.signed_in.person.id)
+        return str(self.signed_in.user.id)
 
 
 def init_app(app: Flask, services: Services) -> None:
@@ -140,29 +140,29 @@ def signed_in() -> SignedIn | None:
     return user.signed_in if isinstance(user._get_current_object(), CurrentUser) else None  # noqa: SLF001 - the proxy has no other way
 
 
-def person() -> Person:
+def user() -> User:
     """Who asks. Raises NotSignedIn, or InvalidToken when a token was sent that does not count."""
     found = signed_in()
     if found is not None:
-        return found.person
+        return found.user
     error: PortalError | None = g.get("token_error")
     raise error or NotSignedIn()
 
 
-def administrator() -> Person:
+def administrator() -> User:
     """Who asks, when they may administer. Raises NotSignedIn, InsufficientScope, Forbidden."""
     _require_scope(Scope.ADMIN)
-    found = person()
+    found = user()
     _require_enrolled()
     if not found.is_admin:
         raise Forbidden
     return found
 
 
-def session_person() -> Person:
+def session_user() -> User:
     """Who asks, when they proved it with a password: what makes and revokes tokens takes no
     token that was made by itself. Raises NotSignedIn, NeedsSession."""
-    found = person()
+    found = user()
     who = signed_in()
     if who is None or who.token_kind is not TokenKind.ACCESS:
         raise NeedsSession
@@ -176,8 +176,8 @@ def language() -> str:
     except PortalError:
         # Without a database nobody is known, and the error page still needs a language.
         found = None
-    if found is not None and found.person.language:
-        return found.person.language
+    if found is not None and found.user.language:
+        return found.user.language
     chosen = cookies.get_cookie(cookies.LANGUAGE)
     if chosen in _LANGUAGES:
         return chosen
@@ -269,7 +269,7 @@ def _require_sign_in() -> None:
     is_open: Callable[[], bool] | None = getattr(wanted, "is_open", None)
     if is_open is not None and is_open():
         return
-    person()
+    user()
     if not getattr(wanted, "is_for_enrolment", False):
         _require_enrolled()
     scope = scope_of(wanted, request.method)

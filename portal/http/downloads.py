@@ -14,7 +14,7 @@ from portal.services.answers import exporting
 def conversation_file(conversation_id: UUID) -> Response:
     """A conversation of the reader's as Markdown, in the reader's language. Raises NotFound."""
     file = exporting.export_markdown(
-        context.services(), context.person(), conversation_id, context.language()
+        context.services(), context.user(), conversation_id, context.language()
     )
     response = Response(file.text, mimetype="text/markdown")
     name = quote(file.name, safe="")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from portal.domain.documents import ExtractedText, Passage
+from portal.domain.documents import Chunk, ExtractedText
 from portal.text.outlines import heading_paths
 from portal.text.sentences import sentence_spans, trim
 from portal.text.tokens import token_weight
@@ -23,7 +23,7 @@ _FULL_ENOUGH = 0.6
 # A rest smaller than this joins the passage before it, which may grow to the cap for it.
 _SMALL_REST = 0.25
 HARD_CAP = 1.3  # times the target; 300 tokens stay far under the 512 that embedders read.
-_LONGEST_PIECE = 2_000  # Characters weighed at once while a text without any space is cut.
+_MAX_PIECE_LENGTH = 2_000  # Characters weighed at once while a text without any space is cut.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class _Unit:
     begins_block: bool  # Behind an empty line.
 
 
-def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> list[Passage]:
+def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> list[Chunk]:
     """Passages in order, apart from each other; together they hold every visible character.
 
     None is empty, begins or ends with white space, or weighs more than HARD_CAP times the target.
@@ -49,12 +49,12 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
     headings = sorted(extracted.headings, key=lambda heading: heading.start)
     paths = heading_paths(headings)
     heading_starts = [heading.start for heading in headings]
-    passages = []
+    chunks = []
     for index, (start, end) in enumerate(_ranges(text, heading_starts, target_tokens)):
         page = pages[max(bisect_right(page_starts, start) - 1, 0)] if pages else None
         section = bisect_right(heading_starts, start) - 1
-        passages.append(
-            Passage(
+        chunks.append(
+            Chunk(
                 index=index,
                 content=text[start:end],
                 char_start=start,
@@ -64,15 +64,15 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
                 heading=paths[section] if section >= 0 else None,
             )
         )
-    return passages
+    return chunks
 
 
 def _ranges(text: str, heading_starts: Sequence[int], target: int) -> Iterator[tuple[int, int]]:
     units = list(_units(text, heading_starts, target))
     sections = [list(group) for _, group in groupby(units, key=lambda unit: unit.section)]
     for block in _packed_sections(sections, target):
-        for passage in _merged_rest(_filled(block, target), target):
-            yield passage[0].start, passage[-1].end
+        for chunk in _merged_rest(_filled(block, target), target):
+            yield chunk[0].start, chunk[-1].end
 
 
 def _units(text: str, heading_starts: Sequence[int], target: int) -> Iterator[_Unit]:
@@ -103,7 +103,7 @@ def _fitting(text: str, start: int, end: int, target: int) -> Iterator[tuple[int
         if text[start].isspace():  # Left over where the piece before ended with a word.
             start += 1
             continue
-        stop = min(end, start + _LONGEST_PIECE)
+        stop = min(end, start + _MAX_PIECE_LENGTH)
         weight = token_weight(text[start:stop])
         if stop == end and weight <= target:
             yield start, end, weight
@@ -147,7 +147,7 @@ def _packed_sections(sections: Sequence[list[_Unit]], target: int) -> Iterator[l
 
 
 def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
-    passages: list[list[_Unit]] = []
+    chunks: list[list[_Unit]] = []
     weight = 0.0
     for piece in _pieces(units, target):
         piece_weight = sum(unit.weight for unit in piece)
@@ -155,12 +155,12 @@ def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
         most = HARD_CAP if len(piece) > 1 and weight < _SMALL_REST * target else 1.0
         full = weight + piece_weight > most * target
         good_end = piece[0].begins_paragraph and weight >= _FULL_ENOUGH * target
-        if not passages or full or good_end:
-            passages.append([])
+        if not chunks or full or good_end:
+            chunks.append([])
             weight = 0.0
-        passages[-1].extend(piece)
+        chunks[-1].extend(piece)
         weight += piece_weight
-    return passages
+    return chunks
 
 
 def _pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
@@ -176,9 +176,9 @@ def _pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
             yield from ([unit] for unit in block)
 
 
-def _merged_rest(passages: list[list[_Unit]], target: int) -> list[list[_Unit]]:
-    if len(passages) > 1:
-        rest, before = (sum(unit.weight for unit in passages[place]) for place in (-1, -2))
+def _merged_rest(chunks: list[list[_Unit]], target: int) -> list[list[_Unit]]:
+    if len(chunks) > 1:
+        rest, before = (sum(unit.weight for unit in chunks[place]) for place in (-1, -2))
         if rest < _SMALL_REST * target and before + rest <= HARD_CAP * target:
-            passages[-2:] = [passages[-2] + passages[-1]]
-    return passages
+            chunks[-2:] = [chunks[-2] + chunks[-1]]
+    return chunks

@@ -63,16 +63,14 @@ _KOREAN = frozenset({"euc_kr", "cp949"})
 _JAPANESE = frozenset({"shift_jis", "cp932", "euc_jp"})
 _EUROPEAN = ("cp1252", "cp1250", "cp1251", "koi8_r", "iso8859_7", "cp1254", "cp1255", "cp1256")
 _EAST_EUROPEAN_LETTERS = frozenset("ěřůłęążőűğışŞĞİ")
-_LEAST_SCORE = (
-    0.45  # Right decodings of the development texts score 0.55 and more, wrong ones < 0.3.
-)
+_MIN_SCORE = 0.45  # Right decodings of the development texts score 0.55 and more, wrong ones < 0.3.
 _DRAW = 0.03  # Vendors' variants differ in a sign or two, which is no reason to prefer them.
 _SCORED_CHARACTERS = 100_000
 # Those that are neither white space nor the end of a line.
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1f\x7f]")
 # A stray NUL damages a text; where more of its characters are NULs, the encoding is a wrong one
 # (every second of English UTF-16 read as anything else) or the file is no text.
-_MOST_NUL_SHARE = 0.01
+_MAX_NUL_SHARE = 0.01
 # UTF-8 with a few bad bytes: for each of them so many characters of several bytes are right, which
 # no text in another encoding comes near.
 _MIN_WHOLE_SHARE = 10
@@ -131,7 +129,7 @@ def known_encoding(name: str) -> str | None:
 
 def full_of_nul(nul_count: int, character_count: int) -> bool:
     """Whether a text with so many NULs was read in a wrong encoding, or is none."""
-    return nul_count > _MOST_NUL_SHARE * character_count
+    return nul_count > _MAX_NUL_SHARE * character_count
 
 
 def strictly(encoding: str, data: bytes) -> DecodedText | None:
@@ -207,7 +205,7 @@ def _decoded(text: str, encoding: str) -> DecodedText | None:
 
 def _recognised(data: bytes) -> DecodedText | None:
     best: DecodedText | None = None
-    best_score = _LEAST_SCORE
+    best_score = _MIN_SCORE
     for encoding in _EAST_ASIAN:
         text = _try(encoding, data)
         decoded = None if text is None else _decoded(text, encoding)

@@ -15,13 +15,13 @@ HEAD_BYTES = 64 * 1024
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_WITHIN = 65_557  # The end record and the longest comment behind it.
 _ZIP_ENTRY = b"PK\x01\x02"
-_MOST_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; more than that is no document.
+_MAX_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; more than that is no document.
 
 _PDF_HEADER_WITHIN = 1024  # Readers accept a header this far in; some tools put rubbish before it.
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
-_MOST_CONTROL_SHARE = 0.02
-_MOST_NUL_SHARE_ONE_SIDE = 0.05
+_MAX_CONTROL_SHARE = 0.02
+_MAX_NUL_SHARE_ONE_SIDE = 0.05
 
 _BYTE_ORDER_MARKS = (
     b"\xef\xbb\xbf",
@@ -165,7 +165,7 @@ def _zip_names(stream: IO[bytes]) -> bytes:
     end = tail.rfind(_ZIP_END)
     length = int.from_bytes(tail[end + 12 : end + 16], "little")
     start = int.from_bytes(tail[end + 16 : end + 20], "little")
-    if end < 0 or length > _MOST_DIRECTORY_BYTES or start > size:
+    if end < 0 or length > _MAX_DIRECTORY_BYTES or start > size:
         return b""
     stream.seek(start)
     directory, names, place = stream.read(length), [b""], 0
@@ -224,7 +224,7 @@ def _is_text(head: bytes) -> bool:
     if head.startswith(_BYTE_ORDER_MARKS):
         return True
     controls = len(head) - len(head.translate(None, _CONTROLS))
-    if controls <= _MOST_CONTROL_SHARE * len(head) and b"\0" not in head:
+    if controls <= _MAX_CONTROL_SHARE * len(head) and b"\0" not in head:
         return True
     return _is_utf_16(head)
 
@@ -239,5 +239,5 @@ def _is_utf_16(head: bytes) -> bool:
         common = sum(c < "\u0250" or "\u3000" <= c <= "\u9fff" or c >= "\uff00" for c in text)
         if text and min(known, common) > 0.95 * len(text) and "\0" not in text:
             plausible_high = sum(b == 0 or 0x30 <= b <= 0x9F or b == 0xFF for b in high)  # noqa: PLR2004
-            return plausible_high > (1 - _MOST_NUL_SHARE_ONE_SIDE) * len(high)
+            return plausible_high > (1 - _MAX_NUL_SHARE_ONE_SIDE) * len(high)
     return False

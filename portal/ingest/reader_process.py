@@ -49,7 +49,7 @@ _LIMITED = _READERS / "limited.py"
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "SYSTEMROOT")
 # One thread each: others would not be confined by all layers.
 _SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-_LONGEST_RECORD = 64 << 20  # bytes, and a few more for each character that is allowed
+_MAX_RECORD_LENGTH = 64 << 20  # bytes, and a few more for each character that is allowed
 _LOOK_EVERY_S = 0.5
 _PROBE_LIMITS = ExtractionLimits(timeout_s=10)
 # A process that was killed with so much of its memory in use was killed for want of memory.
@@ -79,7 +79,7 @@ def read_records(
         _started(reader, file, limits, options or {}) as process,
         _watched(process, limits.timeout_s) as watch,
     ):
-        for line in _lines(process.stdout, _LONGEST_RECORD + 4 * limits.max_characters):
+        for line in _lines(process.stdout, _MAX_RECORD_LENGTH + 4 * limits.max_characters):
             record = _record(line)
             if "confined_by" in record:
                 continue
@@ -137,7 +137,7 @@ def probe_confinement() -> dict[str, bool]:
         Path(os.devnull).open("rb") as nothing,
         _started("probe_reader", nothing, _PROBE_LIMITS, {}) as process,
     ):
-        first = next(_lines(process.stdout, _LONGEST_RECORD), b"{}")
+        first = next(_lines(process.stdout, _MAX_RECORD_LENGTH), b"{}")
     held = _record(first).get("confined_by", [])
     return {layer: layer in held for layer in wanted}
 

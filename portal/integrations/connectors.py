@@ -179,12 +179,12 @@ class VectorStoreManager(_Connected):
         except (OSError, PortalError) as error:
             log.warning("file was passed over", file=path.name, reason=type(error).__name__)
             return
-        passages = split(text, target_tokens=self._config.chunk_tokens)
+        chunks = split(text, target_tokens=self._config.chunk_tokens)
         common = {"resource_hash": resource_hash, "filename": path.name, "source": str(path)}
         collection.add_texts(
-            [passage.content for passage in passages],
-            [common | {"chunk_index": passage.index} for passage in passages],
-            [f"{resource_hash}-{passage.index}" for passage in passages],
+            [chunk.content for chunk in chunks],
+            [common | {"chunk_index": chunk.index} for chunk in chunks],
+            [f"{resource_hash}-{chunk.index}" for chunk in chunks],
         )
 
 

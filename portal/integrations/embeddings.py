@@ -17,7 +17,7 @@ class PortalEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Vectors of passages. Raises EmbedderUnavailable."""
-        return [vector.tolist() for vector in self._embedder.embed_passages(texts)]
+        return [vector.tolist() for vector in self._embedder.embed_chunks(texts)]
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a question. Raises EmbedderUnavailable."""

@@ -23,13 +23,13 @@ from portal.errors import InvalidInput, NotFound
 from portal.text.storable import storable
 
 # What an entry of PostgreSQL's index can hold, with room to spare.
-LONGEST_ID_BYTES = 2000
-MOST_NESTING = 32
+MAX_ID_BYTES = 2000
+MAX_NESTING = 32
 DEFAULT_DOCUMENT_KEY = "resource_hash"
 # Programs ask with all that they hold, as Chroma lets them: the sources of a folder by `$in`. These
 # only keep one statement from taking the server; what comes over HTTP has narrower limits.
-MOST_FILTER_VALUES = 10_000
-MOST_FILTER_CONDITIONS = 1_000
+MAX_FILTER_VALUES = 10_000
+MAX_FILTER_CONDITIONS = 1_000
 
 log = structlog.get_logger(__name__)
 
@@ -56,8 +56,8 @@ def checked_ids(ids: Any) -> list[str]:
     for one in found:
         if not isinstance(one, str):
             raise ValueError(f"expected ID to be a str, got {one!r}")
-        if not one or len(one.encode("utf-8", "replace")) > LONGEST_ID_BYTES:
-            raise ValueError(f"an ID has 1 to {LONGEST_ID_BYTES} bytes")
+        if not one or len(one.encode("utf-8", "replace")) > MAX_ID_BYTES:
+            raise ValueError(f"an ID has 1 to {MAX_ID_BYTES} bytes")
         if one != storable(one):
             raise ValueError("an ID must not hold NUL or half a character")
     return found
@@ -79,7 +79,7 @@ def clean_metadata(value: Any) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise ValueError(f"expected metadata to be a dict, got {type(value).__name__}")
-    return {_key(key): _clean(one, MOST_NESTING) for key, one in value.items()}
+    return {_key(key): _clean(one, MAX_NESTING) for key, one in value.items()}
 
 
 def _key(key: Any) -> str:
@@ -98,7 +98,7 @@ def _clean(value: Any, nesting: int) -> Any:
             raise ValueError("metadata must not hold NaN or infinity")
         return value
     if not nesting:
-        raise ValueError(f"metadata is nested at most {MOST_NESTING} deep")
+        raise ValueError(f"metadata is nested at most {MAX_NESTING} deep")
     if isinstance(value, list):
         return [_clean(one, nesting - 1) for one in value]
     if isinstance(value, dict):
@@ -158,9 +158,9 @@ def record_filter(
         metadata=parse_filter(
             where,
             dotted=False,
-            most_members=MOST_FILTER_VALUES,
-            most_values=MOST_FILTER_VALUES,
-            most_conditions=MOST_FILTER_CONDITIONS,
+            max_members=MAX_FILTER_VALUES,
+            max_values=MAX_FILTER_VALUES,
+            max_conditions=MAX_FILTER_CONDITIONS,
         ),
         text=parse_text_filter(where_document),
     )

@@ -26,7 +26,7 @@ def who_asks() -> str:
     except PortalError:
         # Without a database nobody is known; what needs no database still answers.
         found = None
-    return f"person {found.person.id}" if found is not None else address()
+    return f"person {found.user.id}" if found is not None else address()
 
 
 def address() -> str:

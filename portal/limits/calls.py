@@ -9,7 +9,7 @@ from functools import lru_cache
 from limits import RateLimitItem, parse_many
 from limits.strategies import MovingWindowRateLimiter
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import RateLimited
 from portal.limits.storage import SharedWindows
 from portal.services import Services
@@ -23,13 +23,13 @@ class CallLimits:
         self._settings = services.settings.rate_limits
         self._windows = MovingWindowRateLimiter(SharedWindows(redis=services.redis))
 
-    def count(self, person: Person, what: str, *, limit: str) -> None:
+    def count(self, user: User, what: str, *, limit: str) -> None:
         """Count that a person calls `what`, which may be done as often as `limit`, a field of
         RateLimitSettings, says. Raises RateLimited."""
         if not self._settings.enabled:
             return
         for allowed in _parsed(str(getattr(self._settings, limit))):
-            key = (f"person {person.id}", what)
+            key = (f"person {user.id}", what)
             if not self._windows.hit(allowed, *key):
                 window = self._windows.get_window_stats(allowed, *key)
                 raise RateLimited(seconds=seconds_until(window.reset_time))

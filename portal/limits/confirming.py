@@ -31,4 +31,4 @@ def _session() -> str:
     signed_in = context.signed_in()
     if signed_in is None:
         return "nobody"
-    return f"session {signed_in.session.id if signed_in.session else signed_in.person.id}"
+    return f"session {signed_in.session.id if signed_in.session else signed_in.user.id}"

@@ -11,7 +11,7 @@ from threading import Lock
 
 from cachetools import TTLCache
 
-from portal.limits.memory import MOST_KEYS
+from portal.limits.memory import MAX_KEYS
 from portal.store.redis_store import RedisStore
 
 _LIFE_S = 30 * 24 * 3600
@@ -22,7 +22,7 @@ class KnownAddresses:
 
     def __init__(self, redis: RedisStore | None) -> None:
         self._redis = redis
-        self._kept: TTLCache[str, None] = TTLCache(MOST_KEYS, _LIFE_S)
+        self._kept: TTLCache[str, None] = TTLCache(MAX_KEYS, _LIFE_S)
         self._lock = Lock()
 
     def note(self, who: str) -> None:

@@ -11,20 +11,18 @@ from cachetools import LRUCache
 
 # Whoever makes up names or addresses is counted by an address or a network that they cannot make
 # up as well; that one is always among the latest.
-MOST_KEYS = 20_000
+MAX_KEYS = 20_000
 
 
 class MemoryWindows:
     """When each key was charged, within its window. Safe between threads.
 
-    At most `most_keys` are remembered, the latest. `clock` is seconds since 1970, because
+    At most `max_keys` are remembered, the latest. `clock` is seconds since 1970, because
     `X-RateLimit-Reset` tells them.
     """
 
-    def __init__(
-        self, *, most_keys: int = MOST_KEYS, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._charges: LRUCache[str, deque[float]] = LRUCache(most_keys)
+    def __init__(self, *, max_keys: int = MAX_KEYS, clock: Callable[[], float] = time.time) -> None:
+        self._charges: LRUCache[str, deque[float]] = LRUCache(max_keys)
         self._clock = clock
         self._lock = Lock()
 

@@ -37,7 +37,7 @@ class Places:
     def __init__(self, settings: WebSettings) -> None:
         self._free = Semaphore(settings.requests_at_once)
         self._patience_s = settings.patience_s
-        self._most_waiting = settings.requests_waiting
+        self._max_waiting = settings.requests_waiting
         self._waiting = 0
         self._lock = Lock()
 
@@ -51,7 +51,7 @@ class Places:
         if self._free.acquire(blocking=False):
             return True
         with self._lock:
-            if self._waiting >= self._most_waiting:
+            if self._waiting >= self._max_waiting:
                 return False
             self._waiting += 1
         try:

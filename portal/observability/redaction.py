@@ -45,9 +45,9 @@ _SECRETS = (
 )
 # Codes that libraries give their exceptions: of an error of the database, of the system, of HTTP.
 _CODES = ("code", "sqlstate", "errno", "status_code")
-_LONGEST_CODE = 40
+_MAX_CODE_LENGTH = 40
 _CODE = re.compile(r"[A-Za-z0-9_.-]+")
-_MOST_CAUSES = 10
+_MAX_CAUSES = 10
 # C0, DEL and C1; marks, embeddings, overrides and isolates of direction; separators of lines and
 # paragraphs; halves of surrogate pairs, which cannot be encoded.
 _CONTROLS = re.compile(
@@ -158,13 +158,13 @@ def told(error: BaseException, *, depth: int = 0) -> list[str]:
     """Types, codes and places of an exception and its causes, the first cause first."""
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and depth < _MOST_CAUSES:
+    if cause is not None and depth < _MAX_CAUSES:
         joint = "which led to:" if error.__cause__ else "while that was handled:"
         lines += [*told(cause, depth=depth + 1), joint]
     if error.__traceback__ is not None:
         lines += "".join(traceback.format_tb(error.__traceback__)).splitlines()
     lines.append(_named(error))
-    if isinstance(error, BaseExceptionGroup) and depth < _MOST_CAUSES:
+    if isinstance(error, BaseExceptionGroup) and depth < _MAX_CAUSES:
         for part in error.exceptions:
             lines += ["  together with:", *told(part, depth=depth + 1)]
     return lines
@@ -191,4 +191,4 @@ def _named(error: BaseException) -> str:
 
 
 def _is_code(text: str) -> bool:
-    return len(text) <= _LONGEST_CODE and _CODE.fullmatch(text) is not None
+    return len(text) <= _MAX_CODE_LENGTH and _CODE.fullmatch(text) is not None

@@ -22,7 +22,7 @@ _TRACEPARENT = re.compile(
 )
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 _SAMPLED = 1
-_LONGEST_STATE = 512
+_MAX_STATE_LENGTH = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
@@ -53,7 +53,7 @@ def parse(traceparent: str, tracestate: str = "") -> Trace | None:
         return None
     if found["trace"] == _NO_TRACE or found["span"] == _NO_SPAN:
         return None
-    is_state = len(tracestate) <= _LONGEST_STATE and tracestate.isascii()
+    is_state = len(tracestate) <= _MAX_STATE_LENGTH and tracestate.isascii()
     state = tracestate if is_state and tracestate.isprintable() else ""
     return Trace(found["trace"], found["span"], bool(int(found["flags"], 16) & _SAMPLED), state)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PORT = click.IntRange(0, 65535)
 COUNT = click.IntRange(1, 256)
 COUNT_A_BATCH = click.IntRange(1, 1000)
-_LONGEST_TOKEN_S = 10 * 365 * 86400
+_MAX_TOKEN_S = 10 * 365 * 86400
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -210,8 +210,8 @@ def create_user(ctx: click.Context, name: str, admin: bool, password_stdin: bool
     from portal.services.people import accounts
 
     password = _read_password(from_stdin=password_stdin)
-    person = accounts.create_user(_services(ctx), name=name, password=password, is_admin=admin)
-    click.echo(f"created {person.name}")
+    user = accounts.create_user(_services(ctx), name=name, password=password, is_admin=admin)
+    click.echo(f"created {user.name}")
 
 
 @user.command("second-factor")
@@ -223,13 +223,13 @@ def show_second_factors(ctx: click.Context, name: str, remove: bool) -> None:
     from portal.services.people import accounts, second_factors
 
     services = _services(ctx)
-    person = accounts.find_person(services, name)
-    found = second_factors.load(services, person.id)
+    user = accounts.find_user(services, name)
+    found = second_factors.load(services, user.id)
     if remove:
         if not found.is_on:
-            raise click.ClickException(f"{person.name} has no second factor")
-        second_factors.remove_all(services, None, person.id)
-        click.echo(f"removed the second factors of {person.name}")
+            raise click.ClickException(f"{user.name} has no second factor")
+        second_factors.remove_all(services, None, user.id)
+        click.echo(f"removed the second factors of {user.name}")
         return
     click.echo(f"authenticator app: {'yes' if found.totp else 'no'}")
     click.echo(f"passkeys: {', '.join(one.name for one in found.passkeys) or 'none'}")
@@ -245,7 +245,7 @@ def set_user_password(ctx: click.Context, name: str, password_stdin: bool) -> No
     from portal.services.people import accounts, administration
 
     services = _services(ctx)
-    accounts.find_person(services, name)  # Before a password is typed for nobody.
+    accounts.find_user(services, name)  # Before a password is typed for nobody.
     password = _read_password(from_stdin=password_stdin)
     administration.set_password(services, name, password)
     click.echo(f"set the password of {name}; all their sessions and tokens have ended")
@@ -345,8 +345,8 @@ def token(ctx: click.Context, name: str, expires: str) -> None:
 
     ttl_s = _duration_s(expires)
     services = _services(ctx)
-    person = accounts.find_person(services, name)
-    click.echo(sessions.token_for(services, person, ttl_s=ttl_s))
+    user = accounts.find_user(services, name)
+    click.echo(sessions.token_for(services, user, ttl_s=ttl_s))
 
 
 def _duration_s(words: str) -> int:
@@ -354,7 +354,7 @@ def _duration_s(words: str) -> int:
     if unit not in _UNITS_S or not number.isdecimal() or not int(number):
         raise click.BadParameter("a number and s, m, h or d, such as 1h", param_hint="--expires")
     seconds = int(number) * _UNITS_S[unit]
-    if not 0 < seconds <= _LONGEST_TOKEN_S:
+    if not 0 < seconds <= _MAX_TOKEN_S:
         raise click.BadParameter("between 1s and ten years", param_hint="--expires")
     return seconds
 

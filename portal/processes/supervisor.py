@@ -40,7 +40,7 @@ _READY_TIMEOUT_S = 90.0
 _DRAIN_TIMEOUT_S = 10.0
 _WATCH_INTERVAL_S = 0.5
 _BACKOFF_FIRST_S = 1.0
-_BACKOFF_MOST_S = 30.0
+_MAX_BACKOFF_S = 30.0
 # A process that lived this long did not die of its start.
 _SETTLED_AFTER_S = 60.0
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -91,7 +91,7 @@ class Child:
             status = self.process.returncode if self.process else None
             log.error("process died", process=self.name, status=status, again_in_s=self.backoff_s)
             self.restart_at = now + self.backoff_s
-            self.backoff_s = min(self.backoff_s * 2, _BACKOFF_MOST_S)
+            self.backoff_s = min(self.backoff_s * 2, _MAX_BACKOFF_S)
         elif now >= self.restart_at:
             self.start()
 
@@ -120,7 +120,7 @@ class KeptDatabase:
             return
         log.error("the database server died; starting it again")
         self.restart_at = time.monotonic() + self.backoff_s
-        self.backoff_s = min(self.backoff_s * 2, _BACKOFF_MOST_S)
+        self.backoff_s = min(self.backoff_s * 2, _MAX_BACKOFF_S)
         try:
             self.server.start()
             self.mend()

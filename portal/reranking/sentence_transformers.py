@@ -39,9 +39,9 @@ class CrossEncoderReranker:
         with self._lock:
             self._loaded()
 
-    def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+    def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
         ends_at = time.monotonic() + deadline_s
-        pairs = [(_capped(query), _capped(passage)) for passage in passages]
+        pairs = [(_capped(query), _capped(chunk)) for chunk in chunks]
         found: list[float] = []
         with self._lock:
             model = self._loaded()

@@ -11,7 +11,7 @@ from portal.domain.sightings import Seen
 from portal.errors import RerankerUnavailable
 
 # A model that is late for every question would add its whole timeout to every search.
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 REST_S = 30.0
 _LOOK_S = 5.0
 
@@ -40,7 +40,7 @@ class TimeBoxed:
     """Runs a reranker in a thread and leaves it when its time is over. Safe for threads.
 
     One call runs at a time. Others wait for it as long as they have time themselves, but not for
-    one that is overdue: while that hangs they fail at once. After `MOST_FAILURES` failures in a
+    one that is overdue: while that hangs they fail at once. After `MAX_FAILURES` failures in a
     row the model rests for `REST_S` seconds.
     """
 
@@ -71,18 +71,18 @@ class TimeBoxed:
     def load(self) -> None:
         self._reranker.load()
 
-    def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+    def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
         try:
-            found = self._scores(query, passages, deadline_s)
+            found = self._scores(query, chunks, deadline_s)
         except RerankerUnavailable:
             self._seen = Seen(is_well=False)
             raise
         self._seen = Seen(is_well=True)
         return found
 
-    def _scores(self, query: str, passages: Sequence[str], deadline_s: float) -> list[float]:
+    def _scores(self, query: str, chunks: Sequence[str], deadline_s: float) -> list[float]:
         ends_at = self._clock() + deadline_s
-        call = self._begin(query, passages, ends_at)
+        call = self._begin(query, chunks, ends_at)
         if not call.finished.wait(max(0.0, ends_at - self._clock())):
             self._note_failure()
             raise RerankerUnavailable(reason=f"it took more than {deadline_s:g} seconds")
@@ -96,15 +96,15 @@ class TimeBoxed:
         self._failures = 0
         return call.found or []
 
-    def _begin(self, query: str, passages: Sequence[str], ends_at: float) -> _Call:
+    def _begin(self, query: str, chunks: Sequence[str], ends_at: float) -> _Call:
         while True:
             with self._turn:
                 running = self._running
                 if running is None or running.finished.is_set():
-                    return self._start(query, passages, ends_at)
+                    return self._start(query, chunks, ends_at)
             self._wait_for(running, ends_at)
 
-    def _start(self, query: str, passages: Sequence[str], ends_at: float) -> _Call:
+    def _start(self, query: str, chunks: Sequence[str], ends_at: float) -> _Call:
         rest_s = self._rests_until - self._clock()
         if rest_s > 0:
             raise RerankerUnavailable(
@@ -112,7 +112,7 @@ class TimeBoxed:
             )
         left_s = max(0.0, ends_at - self._clock())
         call = _Call(
-            lambda: self._reranker.scores(query, passages, deadline_s=left_s), ends_at=ends_at
+            lambda: self._reranker.scores(query, chunks, deadline_s=left_s), ends_at=ends_at
         )
         self._running = call
         call.start()
@@ -127,5 +127,5 @@ class TimeBoxed:
 
     def _note_failure(self) -> None:
         self._failures += 1
-        if self._failures >= MOST_FAILURES:
+        if self._failures >= MAX_FAILURES:
             self._rests_until = self._clock() + REST_S

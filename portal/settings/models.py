@@ -85,7 +85,7 @@ class ChatSettings(Section):
     )
 
     @property
-    def answers_a_person(self) -> int:
+    def answers_per_user(self) -> int:
         """How many answers to one person a process writes at the same time, 1 or more."""
         # Two, where somebody else still has one: a question asked again begins before the answer
         # that gives way has ended.

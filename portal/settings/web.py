@@ -6,7 +6,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from portal.settings.base import Section
 
-_MOST_SIGN_INS_A_SECOND = 2
+_MAX_SIGN_INS_A_SECOND = 2
 
 
 def _rates(limits: str) -> list[float]:
@@ -95,8 +95,8 @@ class RateLimitSettings(Section):
         if isinstance(value, str):
             rates = _rates(value)
             is_sign_in = str(info.field_name).startswith("sign_in")
-            if is_sign_in and min(rates) > _MOST_SIGN_INS_A_SECOND:
+            if is_sign_in and min(rates) > _MAX_SIGN_INS_A_SECOND:
                 raise ValueError(
-                    f"at most {_MOST_SIGN_INS_A_SECOND} attempts a second: sign-in is never free"
+                    f"at most {_MAX_SIGN_INS_A_SECOND} attempts a second: sign-in is never free"
                 )
         return value

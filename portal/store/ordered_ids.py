@@ -10,15 +10,15 @@ from uuid import UUID
 _lock = Lock()
 _last_ms = 0
 _LOW_COUNTER_BITS = 20
-_MOST = 1 << 32  # That many fit into the counter.
+_MAX = 1 << 32  # That many fit into the counter.
 _RANDOM_BYTES = 5
 
 
 def ids_in_order(count: int) -> list[UUID]:
     """New ids, each above those before it and above those that this process got earlier."""
     global _last_ms  # noqa: PLW0603 - one clock a process.
-    if count > _MOST:
-        raise ValueError(f"at most {_MOST} ids at once")
+    if count > _MAX:
+        raise ValueError(f"at most {_MAX} ids at once")
     with _lock:
         _last_ms = max(time.time_ns() // 1_000_000, _last_ms + 1)
         now = _last_ms

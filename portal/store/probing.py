@@ -25,7 +25,7 @@ from portal.errors import DatabaseUnavailable
 T = TypeVar("T")
 
 # Of those that hang, so many are waited for at the same time; more would only hang as well.
-_MOST_LOOKS = 8
+_MAX_RETRIES = 8
 # The least that the driver knows.
 _CONNECT_TIMEOUT_S = 2
 
@@ -40,7 +40,7 @@ class Prober:
             connect_args={"connect_timeout": _CONNECT_TIMEOUT_S, "prepare_threshold": None},
         )
         event.listen(self._engine, "do_connect", _connect)
-        self._places = threading.BoundedSemaphore(_MOST_LOOKS)
+        self._places = threading.BoundedSemaphore(_MAX_RETRIES)
 
     def run(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
         """What `work` gives. Raises DatabaseUnavailable when that takes longer, however far it

@@ -40,10 +40,10 @@ ANALYSER_VERSION = 2
 # pieces of all text 99.3 / 97.1 for 70% more.
 HAN_PIECES = True
 
-LONGEST_TERM = 64  # Characters; what is longer is no word, and PostgreSQL drops it above 2 KB.
+MAX_TERM_LENGTH = 64  # Characters; what is longer is no word, and PostgreSQL drops it above 2 KB.
 # PostgreSQL's tsvector ends at a megabyte, with places, and refuses what goes beyond.
-MOST_TERM_CHARACTERS = 300_000
-_MOST_CODE_RUNS = 3  # "po4711x" has three runs of letters or digits; a hash has dozens.
+MAX_TERM_CHARACTERS = 300_000
+_MAX_CODE_RUNS = 3  # "po4711x" has three runs of letters or digits; a hash has dozens.
 _HAN_WORD_WITH_PIECES = 3
 
 _WORD = f"[^\\W_{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{UNSPACED}]"
@@ -94,9 +94,9 @@ def index_terms(text: str) -> str:
     """Terms of a document joined by spaces, for `to_tsvector('simple', …)` and pg_textsearch; of a
     text with very many of them the first."""
     terms = " ".join([term for term, _, _ in _tokens(fold(text).text)])
-    if len(terms) <= MOST_TERM_CHARACTERS:
+    if len(terms) <= MAX_TERM_CHARACTERS:
         return terms
-    return terms[:MOST_TERM_CHARACTERS].rpartition(" ")[0]
+    return terms[:MAX_TERM_CHARACTERS].rpartition(" ")[0]
 
 
 def query_terms(text: str) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def _tokens(text: str, *, dictionary_words_whole: bool = False) -> Iterator[tupl
         run = match.group()
         if kind == "han":
             yield from _han_terms(run, start, dictionary_words_whole=dictionary_words_whole)
-        elif kind == "code" and len(run) <= LONGEST_TERM and run.isascii() and run.isalnum():
+        elif kind == "code" and len(run) <= MAX_TERM_LENGTH and run.isascii() and run.isalnum():
             yield from _word_terms(run, start, start + len(run))
         elif kind == "code":
             yield from _code_terms(match)
@@ -206,7 +206,7 @@ def _code_terms(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
     if len(parts) == 1:
         yield from _word_terms(*parts[0])
         return
-    if 0 < len(whole) <= LONGEST_TERM:
+    if 0 < len(whole) <= MAX_TERM_LENGTH:
         yield whole, offset, end
     if parts[0][0][0] == "v" and parts[0][0][1:].isdecimal():  # v0.8 is also found by 0.8.
         yield whole[1:], offset + 1, end
@@ -222,7 +222,7 @@ def _code_terms(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
 def _whole_term(code: str, parts: list[str]) -> str:
     if len(parts) == 1:
         return stemmed(parts[0])
-    if sum(map(len, parts)) > LONGEST_TERM:
+    if sum(map(len, parts)) > MAX_TERM_LENGTH:
         return ""
     joiners = set(code) - set("".join(parts))
     if joiners == {"'"} or (joiners == {"-"} and code.replace("-", "").isalpha()):
@@ -234,16 +234,16 @@ def _whole_term(code: str, parts: list[str]) -> str:
 
 
 def _word_terms(word: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    if len(word) > LONGEST_TERM:
-        for piece in range(0, len(word), LONGEST_TERM):
-            part = word[piece : piece + LONGEST_TERM]
+    if len(word) > MAX_TERM_LENGTH:
+        for piece in range(0, len(word), MAX_TERM_LENGTH):
+            part = word[piece : piece + MAX_TERM_LENGTH]
             yield one_lexeme(part), start + piece, start + piece + len(part)
         return
     yield stemmed(word), start, end
     if word.isalpha() or word.isdecimal():
         return
     runs = list(_LETTERS_OR_DIGITS.finditer(word))
-    if 1 < len(runs) <= _MOST_CODE_RUNS:
+    if 1 < len(runs) <= _MAX_CODE_RUNS:
         for run in runs:
             if len(run.group()) > 1:
                 yield stemmed(run.group()), start + run.start(), start + run.end()
@@ -252,7 +252,7 @@ def _word_terms(word: str, start: int, end: int) -> Iterator[tuple[str, int, int
 def _pieces(run: str, offset: int, *, whole: bool) -> Iterator[tuple[str, int, int]]:
     """The run and every two neighbouring characters, for scripts that hide where words end."""
     clusters = [(m.start(), m.end()) for m in _CLUSTER.finditer(run)]
-    if len(clusters) <= 2 or (whole and len(run) <= LONGEST_TERM // 2):  # noqa: PLR2004 - a pair
+    if len(clusters) <= 2 or (whole and len(run) <= MAX_TERM_LENGTH // 2):  # noqa: PLR2004 - a pair
         yield one_lexeme(run), offset, offset + len(run)
     if len(clusters) > 2:  # noqa: PLR2004 - a pair is the run itself
         for (start, _), (_, end) in pairwise(clusters):

@@ -22,13 +22,13 @@ from portal.text.sentences import each_sentence
 # Longer lines, such as paragraphs of Chinese, are compared sentence by sentence.
 _LONG_LINE = 200
 # Of more characters than these, before and after, words are not told apart.
-_MOST_FINE_CHARACTERS = 6_000
+_MAX_FINE_CHARACTERS = 6_000
 # Units that are looked at, and pairs of units that difflib may compare: a second or two.
-_MOST_LOOKS = 8_000_000
-_MOST_PAIRS = 4_000_000
-_MOST_PAIRS_AT_ONCE = 40_000
+_MAX_RETRIES = 8_000_000
+_MAX_PAIRS = 4_000_000
+_MAX_PAIRS_AT_ONCE = 40_000
 # With less in common, a changed passage reads better as a whole than in shreds.
-_LEAST_COMMON = 0.25
+_MIN_COMMON = 0.25
 
 # As str.splitlines does, which would make all lines at once.
 _END = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -58,8 +58,8 @@ Run = tuple[int, int, int]
 class _Budget:
     """What may still be done of what takes long."""
 
-    looks: int = _MOST_LOOKS
-    pairs: int = _MOST_PAIRS
+    looks: int = _MAX_RETRIES
+    pairs: int = _MAX_PAIRS
 
 
 def differences(old: str, new: str) -> list[Piece]:
@@ -102,7 +102,7 @@ class _Pieces:
 
     def add_changed(self, old: str, new: str, budget: _Budget) -> None:
         """A stretch that is not the same: by words, where that can be read."""
-        if old and new and max(len(old), len(new)) <= _MOST_FINE_CHARACTERS:
+        if old and new and max(len(old), len(new)) <= _MAX_FINE_CHARACTERS:
             for piece in _by_words(old, new, budget):
                 self.add(piece.kind, piece.text)
             return
@@ -125,7 +125,7 @@ def _by_words(old: str, new: str, budget: _Budget) -> list[Piece]:
     before, after = _WORD.findall(old), _WORD.findall(new)
     steps = list(_steps(before, after, _runs(before, after, budget)))
     common = sum(_letters("".join(same)) for _, _, same in steps)
-    if common < _LEAST_COMMON * min(_letters(old), _letters(new)):
+    if common < _MIN_COMMON * min(_letters(old), _letters(new)):
         return [Piece(Kind.REMOVED, old), Piece(Kind.ADDED, new)]
     pieces, removed, added = _Pieces(), "", ""
     for place, (gap_before, gap_after, run) in enumerate(steps):
@@ -251,7 +251,7 @@ def _between(anchors: Sequence[tuple[int, int]], span: Span) -> Iterator[Span]:
 def _compared(old: Sequence[str], new: Sequence[str], span: Span, budget: _Budget) -> list[Run]:
     first, last, new_first, new_last = span
     pairs = (last - first) * (new_last - new_first)
-    if pairs > min(_MOST_PAIRS_AT_ONCE, budget.pairs):
+    if pairs > min(_MAX_PAIRS_AT_ONCE, budget.pairs):
         return []
     budget.pairs -= pairs
     matcher = difflib.SequenceMatcher(

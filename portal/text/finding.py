@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"(?!zz)[a-z0-9]+")
 _INSIDE = "[-'.,]?"
 _RUN_END = re.compile(f"[\\s{HAN}]")
 # What is longer is no word that somebody asked for.
-_LONGEST_RUN = 200
+_MAX_RUN_LENGTH = 200
 
 
 def find_terms(text: str, terms: Collection[str]) -> list[Token]:
@@ -107,10 +107,10 @@ def _terms_of(run: str) -> tuple[tuple[str, int, int], ...]:
 def _run(text: str, place: int, *, least: int) -> tuple[int, int]:
     """The run of characters around a place that a word or code may be made of."""
     start = place
-    while start > max(least, place - _LONGEST_RUN) and not _RUN_END.match(text[start - 1]):
+    while start > max(least, place - _MAX_RUN_LENGTH) and not _RUN_END.match(text[start - 1]):
         start -= 1
     end = _RUN_END.search(text, place)
-    return start, min(end.start() if end else len(text), place + _LONGEST_RUN)
+    return start, min(end.start() if end else len(text), place + _MAX_RUN_LENGTH)
 
 
 def _beginnings(terms: frozenset[str]) -> re.Pattern[str] | None:

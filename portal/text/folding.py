@@ -16,7 +16,7 @@ _HAS_HAN = re.compile(f"[{HAN}]")
 _simplifier = opencc.OpenCC("t2s")
 # Characters met so far that are their own fold.
 _met_folded: set[str] = set()
-_MOST_MET = 65536
+_MAX_MET = 65536
 
 
 def fold(text: str) -> NormalisedText:
@@ -28,7 +28,7 @@ def fold(text: str) -> NormalisedText:
             lowered = normalised.text.replace("İ", "i").lower()
         unknown = set(lowered) - _met_folded
         folds = {ord(c): folded for c in unknown if (folded := _fold_character(c)) != c}
-        if len(_met_folded) > _MOST_MET:
+        if len(_met_folded) > _MAX_MET:
             _met_folded.clear()
         _met_folded.update(c for c in unknown if ord(c) not in folds)
         if folds:

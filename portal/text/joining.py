@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from portal.text.sentences import sentence_spans, trim
 
 # White space between two passages of a document; more than this is text that is in neither.
-_LONGEST_GAP = 12
+_MAX_GAP_LENGTH = 12
 # Of a sentence that began long before the passage, only the end is shown.
-_LONGEST_REST = 160
+_MAX_REST_LENGTH = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Fragment:
 
 
 def join_neighbours(
-    passage: Fragment, before: Fragment | None, after: Fragment | None, *, wanted_chars: int
+    chunk: Fragment, before: Fragment | None, after: Fragment | None, *, wanted_chars: int
 ) -> Fragment:
     """The passage, whole, with what its neighbours add to be read: `text[i]` of the result is
     character `start + i` of the document.
@@ -37,38 +37,38 @@ def join_neighbours(
     stands before. Ranges may overlap; nothing is doubled. A neighbour that does not fit, because
     there is other text between or its words differ where both stand, is left out.
     """
-    if not passage.is_exact:
-        return passage
-    joined = _with_following(passage, after)
-    end = _reading_end(joined, passage, wanted_chars)
+    if not chunk.is_exact:
+        return chunk
+    joined = _with_following(chunk, after)
+    end = _reading_end(joined, chunk, wanted_chars)
     cut = Fragment(joined.text[: end - joined.start], joined.start, end)
     whole = _with_preceding(cut, before)
-    start = _reading_start(whole, passage, wanted_chars)
+    start = _reading_start(whole, chunk, wanted_chars)
     return Fragment(whole.text[start - whole.start :], start, whole.end)
 
 
-def _with_following(passage: Fragment, after: Fragment | None) -> Fragment:
-    if after is None or not after.is_exact or after.start < passage.start:
-        return passage
-    overlap = passage.end - after.start
-    if overlap < -_LONGEST_GAP or after.end <= passage.end:
-        return passage
-    if overlap > 0 and not passage.text.endswith(after.text[:overlap]):
-        return passage
-    text = passage.text + _white_space(-overlap) + after.text[max(overlap, 0) :]
-    return Fragment(text, passage.start, after.end)
+def _with_following(chunk: Fragment, after: Fragment | None) -> Fragment:
+    if after is None or not after.is_exact or after.start < chunk.start:
+        return chunk
+    overlap = chunk.end - after.start
+    if overlap < -_MAX_GAP_LENGTH or after.end <= chunk.end:
+        return chunk
+    if overlap > 0 and not chunk.text.endswith(after.text[:overlap]):
+        return chunk
+    text = chunk.text + _white_space(-overlap) + after.text[max(overlap, 0) :]
+    return Fragment(text, chunk.start, after.end)
 
 
-def _with_preceding(passage: Fragment, before: Fragment | None) -> Fragment:
-    if before is None or not before.is_exact or before.start >= passage.start:
-        return passage
-    overlap = before.end - passage.start
-    if overlap < -_LONGEST_GAP or before.end > passage.end:
-        return passage
-    if overlap > 0 and not before.text.endswith(passage.text[:overlap]):
-        return passage
-    kept = before.text[: passage.start - before.start]
-    return Fragment(kept + _white_space(-overlap) + passage.text, before.start, passage.end)
+def _with_preceding(chunk: Fragment, before: Fragment | None) -> Fragment:
+    if before is None or not before.is_exact or before.start >= chunk.start:
+        return chunk
+    overlap = before.end - chunk.start
+    if overlap < -_MAX_GAP_LENGTH or before.end > chunk.end:
+        return chunk
+    if overlap > 0 and not before.text.endswith(chunk.text[:overlap]):
+        return chunk
+    kept = before.text[: chunk.start - before.start]
+    return Fragment(kept + _white_space(-overlap) + chunk.text, before.start, chunk.end)
 
 
 def _white_space(length: int) -> str:
@@ -76,15 +76,15 @@ def _white_space(length: int) -> str:
     return " " if length == 1 else "\n" * length
 
 
-def _reading_end(joined: Fragment, passage: Fragment, wanted_chars: int) -> int:
+def _reading_end(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:
     """Where to stop reading in what follows the passage."""
-    end, limit = passage.end, passage.start + wanted_chars
+    end, limit = chunk.end, chunk.start + wanted_chars
     for first, last in sentence_spans(joined.text):
         first, last = first + joined.start, last + joined.start  # noqa: PLW2901 - of the document
-        if last <= passage.end:
+        if last <= chunk.end:
             continue
-        if first < passage.end:  # The sentence that the passage cuts.
-            end = last if last - passage.end <= _LONGEST_REST else _word_end(joined, end)
+        if first < chunk.end:  # The sentence that the passage cuts.
+            end = last if last - chunk.end <= _MAX_REST_LENGTH else _word_end(joined, end)
         elif last <= limit:
             end = last
         else:
@@ -92,15 +92,15 @@ def _reading_end(joined: Fragment, passage: Fragment, wanted_chars: int) -> int:
     return end
 
 
-def _reading_start(joined: Fragment, passage: Fragment, wanted_chars: int) -> int:
+def _reading_start(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:
     """Where to begin reading in what stands before the passage."""
-    start, limit = passage.start, joined.end - wanted_chars
+    start, limit = chunk.start, joined.end - wanted_chars
     for first, last in reversed(sentence_spans(joined.text)):
         first, last = first + joined.start, last + joined.start  # noqa: PLW2901 - of the document
-        if first >= passage.start:
+        if first >= chunk.start:
             continue
-        if last > passage.start:
-            start = first if passage.start - first <= _LONGEST_REST else _word_start(joined, start)
+        if last > chunk.start:
+            start = first if chunk.start - first <= _MAX_REST_LENGTH else _word_start(joined, start)
         elif first >= limit:
             start = first
         else:
@@ -110,13 +110,13 @@ def _reading_start(joined: Fragment, passage: Fragment, wanted_chars: int) -> in
 
 def _word_end(joined: Fragment, end: int) -> int:
     """The last end of a word within the rest of a sentence that is shown."""
-    rest = joined.text[end - joined.start : end - joined.start + _LONGEST_REST]
+    rest = joined.text[end - joined.start : end - joined.start + _MAX_REST_LENGTH]
     space = max(rest.rfind(" "), rest.rfind("\n"))
     return end + trim(rest, 0, space if space > 0 else len(rest))[1]
 
 
 def _word_start(joined: Fragment, start: int) -> int:
     """The first beginning of a word within the rest of a sentence that is shown."""
-    rest = joined.text[max(0, start - joined.start - _LONGEST_REST) : start - joined.start]
+    rest = joined.text[max(0, start - joined.start - _MAX_REST_LENGTH) : start - joined.start]
     space = rest.find(" ")
     return start - len(rest) + trim(rest, space + 1, len(rest))[0]

@@ -15,8 +15,8 @@ _KANA = re.compile(f"[{HIRAGANA}{KATAKANA}]")
 _LATIN = re.compile("[A-Za-z]")
 _LETTER = re.compile(r"[^\W\d_]")
 _HAN_WEIGHT = 3  # A Chinese character says about as much as three Latin letters.
-_LEAST_KANA_SHARE = 0.1  # Chinese texts quote a Japanese name now and then.
-_MOST_ACCENTED_SHARE = 0.02
+_MIN_KANA_SHARE = 0.1  # Chinese texts quote a Japanese name now and then.
+_MAX_ACCENTED_SHARE = 0.02
 
 
 def detect_language(text: str) -> Language:
@@ -24,8 +24,8 @@ def detect_language(text: str) -> Language:
     sample = text[:_SAMPLE_LENGTH]
     han, kana, latin, letters = (len(p.findall(sample)) for p in (_HAN, _KANA, _LATIN, _LETTER))
     rest = letters - han - latin
-    if kana > _LEAST_KANA_SHARE * (han + kana):
+    if kana > _MIN_KANA_SHARE * (han + kana):
         return "other"
     if han and han * _HAN_WEIGHT >= max(latin, rest):
         return "zh"
-    return "en" if latin and rest <= _MOST_ACCENTED_SHARE * latin else "other"
+    return "en" if latin and rest <= _MAX_ACCENTED_SHARE * latin else "other"

@@ -24,10 +24,10 @@ RESEMBLANCE = 0.9
 # Of the shingles of the later text, so many stand in the earlier, longer one.
 CONTAINMENT = 0.97
 # A heading or a word is contained in many passages without being a copy of any.
-LEAST_CONTAINED_CHARACTERS = 60
+MIN_CONTAINED_CHARACTERS = 60
 
 _SAMPLE_SHARE = 1 / 16  # Of the shingles, so many are compared to find the pairs worth a look;
-_MOST_SAMPLES = 20_000  # of very many texts fewer, for every text is compared with every other.
+_MAX_SAMPLES = 20_000  # of very many texts fewer, for every text is compared with every other.
 _WORTH_A_LOOK = 0.6  # Far below what copies share, so that the sample's chance loses none.
 _MIXER = np.uint32(0x9E3779B1)  # 2^32 over the golden ratio, prime (Knuth, TAOCP 6.4).
 
@@ -107,7 +107,7 @@ def _shingles(units: _Units) -> _Hashes:
 
 def _pairs_worth_a_look(hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> Iterator[tuple[int, int]]:
     """Pairs (earlier, later) whose sampled shingles agree for the greater part, in order."""
-    share = min(_SAMPLE_SHARE, _MOST_SAMPLES / max(1, len(hashes)))
+    share = min(_SAMPLE_SHARE, _MAX_SAMPLES / max(1, len(hashes)))
     places = np.flatnonzero(hashes < int(share * 2**32))
     owners = np.searchsorted(bounds, places, side="right") - 1
     inside = places + SHINGLE_CHARACTERS <= bounds[owners + 1]
@@ -142,7 +142,7 @@ class _Comparison:
         if common >= RESEMBLANCE * (len(first) + len(second) - common):
             return self.have_same_numbers(earlier, later)
         length = self._bounds[later + 1] - self._bounds[later]
-        if length < LEAST_CONTAINED_CHARACTERS or common < CONTAINMENT * len(second):
+        if length < MIN_CONTAINED_CHARACTERS or common < CONTAINMENT * len(second):
             return False
         return self._numbers_of(later) <= self._numbers_of(earlier)
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 # The Unicode Stream-Safe Text Format allows 30 combining marks in a row. Normalising longer runs
 # takes time that grows with the square of their length, so they are normalised in parts.
-LONGEST_MARK_RUN = 30
+MAX_MARK_RUN_LENGTH = 30
 
 _STABLE, _JOINS_PREVIOUS, _CHANGES, _DROPPED = range(4)
 
@@ -22,7 +22,7 @@ _INVISIBLE = re.compile(
 )
 # Characters met so far that stay as they are.
 _met_stable: set[str] = set()
-_MOST_MET = 65536
+_MAX_MET = 65536
 _ZERO_WIDTH_SPACE = "\u200b"  # Marks a word boundary, so it becomes a space.
 
 
@@ -80,7 +80,7 @@ def _unstable(characters: set[str]) -> set[str]:
     """Those that may not stay as they are. Most are met again and again."""
     unknown = characters - _met_stable
     odd = {c for c in unknown if _kind(c) != _STABLE}
-    if len(_met_stable) > _MOST_MET:
+    if len(_met_stable) > _MAX_MET:
         _met_stable.clear()
     _met_stable.update(unknown - odd)
     return odd
@@ -126,7 +126,7 @@ def _odd_places(characters: frozenset[str]) -> re.Pattern[str] | None:
     if joining:
         # A dropped character may stand between a letter and its mark.
         first, gap = (f"[^{dropped}]", f"[{dropped}]{{0,4}}") if dropped else (".", "")
-        options.append(f"{first}?(?:{gap}[{joining}]){{1,{LONGEST_MARK_RUN}}}")
+        options.append(f"{first}?(?:{gap}[{joining}]){{1,{MAX_MARK_RUN_LENGTH}}}")
     if dropped:
         options.append(f"[{dropped}]+")
     if changing:

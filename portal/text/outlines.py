@@ -11,7 +11,7 @@ from operator import attrgetter
 from portal.domain.documents import Heading, Page
 
 _SEPARATOR = " › "
-_LONGEST_PATH = 300
+_MAX_PATH_LENGTH = 300
 _START = attrgetter("start")
 
 
@@ -76,5 +76,5 @@ def heading_paths(headings: Sequence[Heading]) -> list[str]:
             above.pop()
         above.append(heading)
         path = _SEPARATOR.join(" ".join(one.title.split()) for one in above)
-        paths.append(path[:_LONGEST_PATH])
+        paths.append(path[:_MAX_PATH_LENGTH])
     return paths

@@ -22,8 +22,8 @@ from portal.domain.documents import MediaType
 from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, SYMBOLS
 
 # What is longer, or comes after so many, is text that somebody pasted, not an operator.
-LONGEST_OPERAND = 200
-MOST_OPERATORS = 16
+MAX_OPERAND_LENGTH = 200
+MAX_OPERATORS = 16
 
 _TITLE_NAMES = "title|标题|標題"
 _TYPE_NAMES = "type|类型|類型"
@@ -39,7 +39,7 @@ _UNSPACED = f"{HAN}{HIRAGANA}{KATAKANA}{HANGUL}\u3000-\u303f\uff01-\uff1f"
 _BEFORE_QUOTE = f"(?<![^\\s(（{_UNSPACED}])"
 _AFTER_QUOTE = f"(?![^\\s.,;:!?)）{_UNSPACED}])"
 _QUOTED = "|".join(
-    f"{opening}(?P<PREFIX_{name}>[^{opening}{closing}]{{1,{LONGEST_OPERAND}}}){closing}"
+    f"{opening}(?P<PREFIX_{name}>[^{opening}{closing}]{{1,{MAX_OPERAND_LENGTH}}}){closing}"
     for name, opening, closing in (
         ("straight", '"', '"'),
         ("wide", "＂", "＂"),
@@ -54,7 +54,7 @@ def _quoted(prefix: str) -> str:
     return f"(?:{_QUOTED.replace('PREFIX', prefix)})"
 
 
-_WORD = f"\\S{{1,{LONGEST_OPERAND}}}(?!\\S)"
+_WORD = f"\\S{{1,{MAX_OPERAND_LENGTH}}}(?!\\S)"
 # Not a currency: -€5 is an amount.
 _EMOJI = f"(?![\\u00a3\\u00a5\\u20a0-\\u20cf])[{SYMBOLS}]"
 _OPERATORS = re.compile(
@@ -145,7 +145,7 @@ def respell(
 
 def _operators(query: str) -> Iterator[_Operator]:
     for count, match in enumerate(_OPERATORS.finditer(query)):
-        if count == MOST_OPERATORS:
+        if count == MAX_OPERATORS:
             return
         name = match.lastgroup or ""
         kind = name.partition("_")[0]

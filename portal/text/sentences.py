@@ -26,7 +26,7 @@ _ABBREVIATION = re.compile(
     r"|Fig|Figs|No|Nos|Vol|pp|Eq|Sec|Ch|Inc|Ltd|Corp|Co|vs|cf|etc|approx|est|al|ca|Jan|Feb|Mar|Apr"
     r"|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)$"
 )
-_LONGEST_ABBREVIATION = 12
+_MAX_ABBREVIATION_LENGTH = 12
 _OPENS_SENTENCE = re.compile(rf"[\"'“‘(\[]*[A-Z0-9{HAN}]")
 LIST_ITEM = re.compile(r"\s*(?:[-*•·▪●○]|\(?\d{1,3}[.)、]|[（(]?[一二三四五六七八九十]+[）)、])")
 _NEVER_LAST = frozenset(
@@ -90,7 +90,7 @@ def _dot_ends_sentence(text: str, at: int, end: int) -> bool:
     following = text[end : end + 80].lstrip()
     if following and not _OPENS_SENTENCE.match(following):
         return False
-    before = _ABBREVIATION.search(text[max(0, at - _LONGEST_ABBREVIATION) : at])
+    before = _ABBREVIATION.search(text[max(0, at - _MAX_ABBREVIATION_LENGTH) : at])
     if not before or end - at > 1:
         return True
     word = before.group().lstrip(" \n(\"'“‘").rstrip()

@@ -15,9 +15,9 @@ from portal.text.normalise import normalise
 from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, UNSPACED
 from portal.text.stopwords import STOP_WORDS
 
-LONGEST_WORD = 32
-LONGEST_HAN_WORD = 6
-_LEAST_LETTERS = 3  # Of a word that is kept; one that is corrected has one more.
+MAX_WORD_LENGTH = 32
+MAX_HAN_WORD_LENGTH = 6
+_MIN_LETTERS = 3  # Of a word that is kept; one that is corrected has one more.
 # A Chinese word that keeps three characters is known by them; a shorter one by its neighbours.
 LONG_HAN_WORD = 4
 _LONG_WORD = 6  # From here on two edits are a slip, below that another word.
@@ -71,7 +71,7 @@ def words_of(text: str) -> dict[str, Word]:
         if match.lastgroup == "han":
             for word in _han_words(run):
                 found.setdefault(word.word, word)
-        elif _LEAST_LETTERS <= len(run) <= LONGEST_WORD and run.isalpha() and run not in found:
+        elif _MIN_LETTERS <= len(run) <= MAX_WORD_LENGTH and run.isalpha() and run not in found:
             found[run] = Word(run, plain[match.start() : match.end()], stemmed(run))
     return found
 
@@ -81,7 +81,7 @@ def _han_words(run: str) -> Iterator[Word]:
     of them side by side are mostly a word that it does not know (年假)."""
     tokens = rjieba.tokenize(run, "search")
     for word, start, end in tokens:
-        if 1 < end - start <= LONGEST_HAN_WORD:
+        if 1 < end - start <= MAX_HAN_WORD_LENGTH:
             yield Word(word, word, one_lexeme(word))
     for (one, start, middle), (other, _, end) in pairwise(tokens):
         is_pair = middle - start == end - middle == 1
@@ -98,7 +98,7 @@ def suspects_of(text: str) -> list[Suspect]:
         run = match.group()
         if match.lastgroup == "han":
             found += _han_suspects(run, match.start())
-        elif _LEAST_LETTERS < len(run) <= LONGEST_WORD and run.isalpha() and run not in STOP_WORDS:
+        elif _MIN_LETTERS < len(run) <= MAX_WORD_LENGTH and run.isalpha() and run not in STOP_WORDS:
             found.append(Suspect(run, stemmed(run), match.start(), match.end(), is_han=False))
     spans = (prepared.original_span(suspect.start, suspect.end) for suspect in found)
     return [
@@ -197,7 +197,7 @@ def _exchanges(word: str) -> set[str]:
     return {word[:p] + word[p + 1] + word[p] + word[p + 2 :] for p in places}
 
 
-def most_edits(word: str) -> int:
+def max_edits(word: str) -> int:
     """How many slips a word of this length may have."""
     if _HAN.fullmatch(word):
         return 1

@@ -14,7 +14,7 @@ PART_CHARACTERS = 30_000
 _CONTEXT_LINES = 3
 _CONTEXT_CHARACTERS = 240
 # What is folded and not longer than this can be unfolded in its place.
-_MOST_UNFOLDED = 4_000
+_MAX_UNFOLDED = 4_000
 
 
 class StretchKind(StrEnum):
@@ -70,7 +70,7 @@ def _shortened(text: str, has_before: bool, has_after: bool) -> Iterator[Stretch
     if head:
         yield _shown(StretchKind.SAME, text[:head])
     folded = text[head:tail]
-    shown = folded if len(folded) <= _MOST_UNFOLDED else None
+    shown = folded if len(folded) <= _MAX_UNFOLDED else None
     yield Stretch(StretchKind.FOLDED, shown, len(folded), folded.count("\n"))
     if tail < len(text):
         yield _shown(StretchKind.SAME, text[tail:])

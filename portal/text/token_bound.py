@@ -56,7 +56,7 @@ _PIECES = re.compile(
     re.DOTALL,
 )
 _WORD_BASE, _WORD_FREE_LETTERS, _PER_FURTHER_LETTER = 1.05, 4, 0.38
-_LONGEST_WORD = 20
+_MAX_WORD_LENGTH = 20
 # Runs that no English word has: what holds one is a code, and may be a token a letter.
 _UNPRONOUNCEABLE = re.compile(r"[^aeiouy]{5}|[aeiouy]{4}|[jqvxz][bcdfghjklmnpqrstvwxz]|(.)\1\1")
 _DIGITS_A_NUMBER = 4  # As long as a year.
@@ -88,7 +88,7 @@ def _word_bound(word: str) -> float:
     length = len(word)
     if length == 1:
         return 1.0
-    if not word[1:].islower() or length > _LONGEST_WORD or _UNPRONOUNCEABLE.search(word.lower()):
+    if not word[1:].islower() or length > _MAX_WORD_LENGTH or _UNPRONOUNCEABLE.search(word.lower()):
         return float(length)
     return _WORD_BASE + max(0, length - _WORD_FREE_LETTERS) * _PER_FURTHER_LETTER
 

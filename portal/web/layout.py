@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from flask import Flask, flash, has_request_context, json, render_template, request
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.http import context, cookies
 from portal.web import assets
 from portal.web.i18n import LANGUAGES, language
@@ -38,11 +38,11 @@ def theme() -> str:
     return chosen if chosen in THEMES else "auto"
 
 
-def viewer() -> Person | None:
+def viewer() -> User | None:
     """Return who is signed in, if anyone. Not those who have a second factor to set up first: for
     them the page around it shows nothing of theirs."""
     signed_in = context.signed_in()
-    return signed_in.person if signed_in and not signed_in.must_enrol else None
+    return signed_in.user if signed_in and not signed_in.must_enrol else None
 
 
 def wants_fragment(target: str | None = None) -> bool:

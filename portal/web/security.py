@@ -44,7 +44,7 @@ HEADERS = {
 }
 
 # An address to come back to travels in the next one; servers refuse lines of over 8 kB.
-MOST_PATH_CHARACTERS = 3000
+MAX_PATH_CHARACTERS = 3000
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
@@ -161,7 +161,7 @@ def local_path(address: str | None) -> str | None:
         return None
     if "\\" in address or any(ord(character) < ord(" ") for character in address):
         return None
-    if len(address) > MOST_PATH_CHARACTERS:
+    if len(address) > MAX_PATH_CHARACTERS:
         return None
     try:
         parts = urlsplit(address)

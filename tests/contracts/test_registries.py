@@ -32,11 +32,11 @@ def test_local_embedder_keeps_its_promises(provider: str) -> None:
     embedder = create_embedder(EmbeddingSettings(provider=provider))
     assert isinstance(embedder, Embedder)
     texts = ["一段中文。", "An English one.", "", "\0\ud800", "ﷺ" * 20]
-    vectors = embedder.embed_passages(texts)
+    vectors = embedder.embed_chunks(texts)
     assert vectors.shape == (len(texts), embedder.dimensions)
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
-    assert np.allclose(vectors[1], embedder.embed_passages(texts[1:2])[0], atol=1e-4)
+    assert np.allclose(vectors[1], embedder.embed_chunks(texts[1:2])[0], atol=1e-4)
     assert embedder.embed_query("问题").shape == (embedder.dimensions,)
 
 

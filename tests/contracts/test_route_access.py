@@ -25,7 +25,7 @@ from werkzeug.test import TestResponse
 
 from portal import api, create_app
 from portal.domain.documents import Visibility
-from portal.domain.people import Person, Scope, TokenKind
+from portal.domain.people import Scope, TokenKind, User
 from portal.http import context
 from portal.services.answers import conversations
 from portal.services.documents import library, notifications
@@ -323,8 +323,8 @@ class World:
 
     portal: Portal
     app: Flask
-    ada: Person
-    eve: Person
+    ada: User
+    eve: User
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     kept: dict[tuple[bool, bool], dict[str, Any]] = field(default_factory=dict)
 
@@ -404,7 +404,7 @@ class World:
         if "passkey_id" in names:
             made["passkey_id"] = self.passkey(self.ada.id)
         if "user_id" in names:
-            made["user_id"] = self.portal.person(f"person {next(self.numbers)}").id
+            made["user_id"] = self.portal.user(f"person {next(self.numbers)}").id
             self.passkey(made["user_id"])
         return made
 
@@ -418,9 +418,9 @@ class World:
         answer.get_data()  # To its end, so that its request is over.
         return answer
 
-    def personal(self, person: Person, *scopes: Scope) -> dict[str, str]:
+    def personal(self, user: User, *scopes: Scope) -> dict[str, str]:
         _, secret = sessions.create_personal_token(
-            self.portal.services, person, name="script", ttl_s=600, scopes=scopes
+            self.portal.services, user, name="script", ttl_s=600, scopes=scopes
         )
         return {"Authorization": f"Bearer {secret}"}
 
@@ -466,10 +466,10 @@ def _is_for_programs(rule: Rule) -> bool:
 def world(portal: Portal) -> World:
     app = create_app(portal.services)
     app.config["PROPAGATE_EXCEPTIONS"] = False
-    world = World(portal, app, portal.person("ada"), portal.person("eve"))
-    portal.person("zoe")  # Who signs in with a password alone.
-    for person in (world.ada, world.eve):
-        world.passkey(person.id)
+    world = World(portal, app, portal.user("ada"), portal.user("eve"))
+    portal.user("zoe")  # Who signs in with a password alone.
+    for user in (world.ada, world.eve):
+        world.passkey(user.id)
     return world
 
 
@@ -526,15 +526,15 @@ def _is_turned_away(rule: Rule, row: Row, answer: TestResponse, *, has_bearer: b
 
 
 def test_what_belongs_to_someone_else_is_answered_as_what_is_not_there(world: World) -> None:
-    strangers: dict[Who, dict[str, Person]] = {
+    strangers: dict[Who, dict[str, User]] = {
         SEEING: {"other person": world.eve},
         OWN: {"other person": world.eve, "administrator": world.portal.admin},
     }
     wrong = []
     for rule, row in rows_of(world.app):
         there = world.objects(rule, row)
-        for who, person in strangers.get(row.who, {}).items():
-            headers = world.portal.headers(person)
+        for who, user in strangers.get(row.who, {}).items():
+            headers = world.portal.headers(user)
             missing = _plain(world.call(rule, row, dict.fromkeys(there, uuid4()), headers))
             foreign = _plain(world.call(rule, row, there, headers))
             if missing[0] != 404 or foreign != missing:
@@ -561,9 +561,9 @@ def test_what_someone_shares_is_read_by_others_and_changed_by_none(world: World)
 
 def test_everyone_whom_a_row_lets_in_gets_in(world: World) -> None:
     """The same requests, answered: what others are refused is refused to them for who they are."""
-    administrator = world.portal.person("root", is_admin=True)
+    administrator = world.portal.user("root", is_admin=True)
     world.passkey(administrator.id)
-    people: dict[Who, dict[str, Person]] = {
+    people: dict[Who, dict[str, User]] = {
         PEOPLE: {"ada": world.ada, "eve": world.eve, "administrator": administrator},
         SEEING: {"owner": world.ada, "administrator": administrator},
         OWN: {"owner": world.ada},
@@ -571,9 +571,9 @@ def test_everyone_whom_a_row_lets_in_gets_in(world: World) -> None:
     }
     wrong = []
     for rule, row in rows_of(world.app):
-        for who, person in people.get(row.who, {}).items():
+        for who, user in people.get(row.who, {}).items():
             values = world.objects(rule, row, to_change=row.scope is not READ)
-            answer = world.call(rule, row, values, world.portal.headers(person))
+            answer = world.call(rule, row, values, world.portal.headers(user))
             if answer.status_code != row.ok:
                 wrong.append((rule.endpoint, who, answer.status_code))
     assert not wrong, "\n".join(map(str, wrong))
@@ -593,9 +593,7 @@ def test_ordinary_people_are_no_administrators(world: World) -> None:
 @pytest.mark.parametrize("scope", [READ, WRITE])
 def test_personal_token_gets_as_far_as_its_scope(world: World, scope: Scope) -> None:
     """Of whoever is let in with a session: of ada, and of an administrator."""
-    ours, administrators = (
-        world.personal(person, scope) for person in (world.ada, world.portal.admin)
-    )
+    ours, administrators = (world.personal(user, scope) for user in (world.ada, world.portal.admin))
     allowed = {READ} if scope is READ else {READ, WRITE}
     wrong = []
     for rule, row in rows_of(world.app):

@@ -28,7 +28,7 @@ from schemathesis.specs.openapi.schemas import OpenApiSchema
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from portal import create_app
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services.answers import answering, conversations
 from tests.conftest import Portal
 
@@ -68,18 +68,18 @@ def app(portal: Portal) -> Flask:
     return app
 
 
-def furnish(portal: Portal, person: Person) -> None:
+def furnish(portal: Portal, user: User) -> None:
     """Something to find: documents, and a conversation with an answer that cites them."""
-    portal.add("年假为每年十五天，入职满一年后可用。", name="leave.txt", owner=person)
+    portal.add("年假为每年十五天，入职满一年后可用。", name="leave.txt", owner=user)
     portal.add("# Travel\n\nTrips are paid within two weeks.", name="travel.md", owner=portal.admin)
-    made = conversations.create(portal.services, person, "年假")
-    for _ in answering.ask(portal.services, person, made.id, "年假有多少天？"):
+    made = conversations.create(portal.services, user, "年假")
+    for _ in answering.ask(portal.services, user, made.id, "年假有多少天？"):
         pass
 
 
-def settings_of(token: str, spec: dict[str, Any], person: Person) -> dict[str, Any]:
+def settings_of(token: str, spec: dict[str, Any], user: User) -> dict[str, Any]:
     operations = list(_refusals_of_good_values(spec))
-    if person.is_admin and ASKED_FOR is None:
+    if user.is_admin and ASKED_FOR is None:
         operations += _covered_as_anybody(spec)
     return {
         "seed": SEED,
@@ -134,7 +134,7 @@ def _refusals_of_good_values(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 }
 
 
-def keep_signed_in(app: Flask, portal: Portal, person: Person, token: str) -> None:
+def keep_signed_in(app: Flask, portal: Portal, user: User, token: str) -> None:
     """Answer `token` as a live one of the same person for as long as the run takes: what ends
     sessions is followed by a new one, and what deletes one's account deletes a spare one."""
     answer = app.wsgi_app
@@ -148,28 +148,28 @@ def keep_signed_in(app: Flask, portal: Portal, person: Person, token: str) -> No
         path = environ["PATH_INFO"]
         used = live
         if path == DELETES_ITS_ACCOUNT:
-            used = portal.token(portal.person(next(spare_names)))
+            used = portal.token(portal.user(next(spare_names)))
         environ[AUTHORIZATION] = f"Bearer {used}"
         try:
             return answer(environ, start_response)
         finally:
             if ENDS_SESSIONS.match(path):
-                live = portal.token(person)
+                live = portal.token(user)
 
     app.wsgi_app = answer_with_live_token
 
 
 @contextmanager
-def loaded(app: Flask, portal: Portal, person: Person) -> Iterator[OpenApiSchema]:
-    """The document of a portal that answers over HTTP, to be asked as `person`."""
-    token = portal.token(person)
+def loaded(app: Flask, portal: Portal, user: User) -> Iterator[OpenApiSchema]:
+    """The document of a portal that answers over HTTP, to be asked as `user`."""
+    token = portal.token(user)
     spec = app.test_client().get("/openapi").get_json()
-    keep_signed_in(app, portal, person, token)
+    keep_signed_in(app, portal, user, token)
     server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Quiet)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        config = SchemathesisConfig.from_dict(settings_of(token, spec, person))
+        config = SchemathesisConfig.from_dict(settings_of(token, spec, user))
         address = f"http://127.0.0.1:{server.server_port}/openapi"
         schema = schemathesis.openapi.from_url(address, config=config)
         yield schema.include(path_regex=ONLY) if ONLY else schema
@@ -216,9 +216,9 @@ def _failed_checks(event: events.ScenarioFinished) -> dict[str, str]:
 
 @pytest.mark.parametrize("who", ["person", "administrator"])
 def test_every_operation_answers_as_described(app: Flask, portal: Portal, who: str) -> None:
-    person = portal.admin if who == "administrator" else portal.person("ada")
-    furnish(portal, person)
-    with loaded(app, portal, person) as schema:
+    user = portal.admin if who == "administrator" else portal.user("ada")
+    furnish(portal, user)
+    with loaded(app, portal, user) as schema:
         found, calls = failures(schema)
         asked = len(list(schema.get_all_operations()))
     assert found == [], "\n" + "\n".join(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from portal.domain.answering import ChatEvent, ChatRequest, TextDelta
 from portal.domain.conversations import AnswerEvent, Finished, Message
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import answering
 
@@ -57,10 +57,10 @@ def asked(services: Services) -> list[ChatRequest]:
 
 
 def ask(
-    services: Services, person: Person, conversation_id: object, question: str, **more: object
+    services: Services, user: User, conversation_id: object, question: str, **more: object
 ) -> Message:
     """The whole answer to a question."""
-    return answer_of(answering.ask(services, person, conversation_id, question, **more))
+    return answer_of(answering.ask(services, user, conversation_id, question, **more))
 
 
 def answer_of(events: Iterable[AnswerEvent]) -> Message:

@@ -54,7 +54,7 @@ class FakeEndpoint:
             return self.replies.pop(0)
         if self.always is not None:
             return self.always
-        vectors = HashingEmbedder(dimensions=self.dimensions).embed_passages(texts)
+        vectors = HashingEmbedder(dimensions=self.dimensions).embed_chunks(texts)
         rows = [
             {"object": "embedding", "index": index, "embedding": vector.tolist()}
             for index, vector in enumerate(vectors)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyotp
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services.people import totp
 from tests.conftest import Portal
 from tests.factories.browser import Browser
@@ -28,10 +28,10 @@ class App:
         return str(self.totp.at(int(totp.time.time()), counter_offset=steps))
 
 
-def set_up_totp(portal: Portal, person: Person) -> tuple[App, tuple[str, ...]]:
+def set_up_totp(portal: Portal, user: User) -> tuple[App, tuple[str, ...]]:
     """Return the app and the recovery codes. The code of the step before now is used up."""
-    app = App(totp.begin(portal.services, person).secret)
-    return app, totp.confirm(portal.services, person, app.code(-1))
+    app = App(totp.begin(portal.services, user).secret)
+    return app, totp.confirm(portal.services, user, app.code(-1))
 
 
 def recovery_codes(html: str) -> list[str]:

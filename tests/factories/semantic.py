@@ -12,16 +12,16 @@ import structlog
 from structlog.testing import LogCapture
 
 from portal.domain.embedding import Vector
-from portal.domain.semantic import FoundPassage
+from portal.domain.semantic import SemanticHit
 from portal.services.search import semantic
 
 QUERY_VECTOR = np.array([1.0, 0.0], dtype=np.float32)
 
 
-def passage(
+def chunk(
     name: str, similarity: float | None = None, *, content_type: str = "text/plain"
-) -> FoundPassage:
-    return FoundPassage(
+) -> SemanticHit:
+    return SemanticHit(
         id=name,
         document_id=f"document of {name}",
         content=f"content of {name}",
@@ -36,8 +36,8 @@ class FakeBackend:
     filtered by type, then cut. `calls` are (leg, limit, content type). An exception in place of a
     list is raised."""
 
-    near: Sequence[FoundPassage] | Exception = ()
-    worded: Sequence[FoundPassage] | Exception = ()
+    near: Sequence[SemanticHit] | Exception = ()
+    worded: Sequence[SemanticHit] | Exception = ()
     cosines: Mapping[str, float] | Exception = field(default_factory=dict)
     no_sparse: str | None = None
     name: str = "fake"
@@ -50,14 +50,14 @@ class FakeBackend:
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None
-    ) -> Sequence[FoundPassage]:
+    ) -> Sequence[SemanticHit]:
         self.calls.append(("dense", limit, content_type))
         self.vectors.append(query_vector)
         return _of(self.near, limit, content_type)
 
     def sparse(
         self, query_text: str, limit: int, content_type: str | None
-    ) -> Sequence[FoundPassage]:
+    ) -> Sequence[SemanticHit]:
         self.calls.append(("sparse", limit, content_type))
         self.texts.append(query_text)
         return _of(self.worded, limit, content_type)
@@ -69,8 +69,8 @@ class FakeBackend:
 
 
 def _of(
-    found: Sequence[FoundPassage] | Exception, limit: int, content_type: str | None
-) -> Sequence[FoundPassage]:
+    found: Sequence[SemanticHit] | Exception, limit: int, content_type: str | None
+) -> Sequence[SemanticHit]:
     if isinstance(found, Exception):
         raise found
     fitting = (one for one in found if content_type in (None, one.metadata["content_type"]))

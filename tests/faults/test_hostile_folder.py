@@ -19,7 +19,7 @@ from tests.faults.world import World, wait
 
 _ENDS_WITHIN_S = 600.0
 _LONG_ENDS_WITHIN_S = 1800.0
-_MOST_MEMORY_KB = 1 << 20
+_MAX_MEMORY_KB = 1 << 20
 _BOUNDARY = "a-boundary-of-our-own"
 # Where text recognition is installed these take it a minute; it has tests of its own.
 _WITHOUT_TEXT = {"scan.pdf", "partly.pdf", "loop.pdf"}
@@ -142,7 +142,7 @@ def test_hostile_folder_holds_nothing_up(world: World, tmp_path: Path, is_long: 
     print(f"a worker or reader at most: {watch.peak_kb >> 10} MB")  # noqa: T201
     # On a machine that does all the other tests beside, the database may be called away once.
     assert set(watch.codes) <= ({200} if is_long else {200, 503})
-    assert watch.peak_kb < _MOST_MEMORY_KB
+    assert watch.peak_kb < _MAX_MEMORY_KB
 
 
 def _send(world: World, name: str, content: bytes) -> httpx.Response:

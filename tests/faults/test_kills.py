@@ -20,7 +20,7 @@ LONG = (100, 50, 20, 10, 5, 2)
 _READY_WITHIN_S = 120.0
 # Those that no worker had begun must be read as well, with all else that the machine has to do.
 _S_A_DOCUMENT = 3.0
-_LONGEST_WAIT_FOR_WORK_S = 15.0
+_MAX_WAIT_FOR_WORK_S = 15.0
 
 
 def content_of(number: int, paragraphs: int) -> bytes:
@@ -124,7 +124,7 @@ def _import(
 def _wait_for_work(world: World, rng: random.Random, pause: threading.Event) -> None:
     """Until a worker has begun another job, and a little longer: somewhere in the middle of it."""
     begun = world.attempts()
-    ends_at = time.monotonic() + _LONGEST_WAIT_FOR_WORK_S
+    ends_at = time.monotonic() + _MAX_WAIT_FOR_WORK_S
     while world.attempts() == begun and time.monotonic() < ends_at:
         pause.wait(0.02)
     pause.wait(rng.uniform(0, 0.5))

@@ -58,7 +58,7 @@ class World:
         self.services: Services = build_services(self.settings)
         list(setup.prepare_database(self.services))
         accounts.ensure_first_administrator(self.services)
-        self.admin = accounts.find_person(self.services, "admin")
+        self.admin = accounts.find_user(self.services, "admin")
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port = int(probe.getsockname()[1])
         token = sessions.token_for(self.services, self.admin, ttl_s=_TOKEN_S)

@@ -74,7 +74,7 @@ _EVENTS: Any = {
 def list_conversations(query_data: ConversationQuery) -> ConversationListResponse:
     page = conversations.list_conversations(
         context.services(),
-        context.person(),
+        context.user(),
         contains=query_data.q,
         cursor=query_data.cursor,
         limit=query_data.limit,
@@ -91,7 +91,7 @@ def list_conversations(query_data: ConversationQuery) -> ConversationListRespons
 @blueprint.output(ConversationModel, status_code=201)
 @blueprint.doc(summary="Begin a conversation")
 def create_conversation(json_data: ConversationBody) -> ConversationModel:
-    made = conversations.create(context.services(), context.person(), json_data.title)
+    made = conversations.create(context.services(), context.user(), json_data.title)
     return ConversationModel(**bodies.summary_fields(made))
 
 
@@ -101,9 +101,9 @@ def create_conversation(json_data: ConversationBody) -> ConversationModel:
     summary="One conversation with its messages",
 )
 def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
-    services, person = context.services(), context.person()
-    summary = conversations.get(services, person, conversation_id)
-    messages = conversations.messages(services, person, conversation_id)
+    services, user = context.services(), context.user()
+    summary = conversations.get(services, user, conversation_id)
+    messages = conversations.messages(services, user, conversation_id)
     return ConversationDetailModel(
         **bodies.summary_fields(summary), messages=[bodies.message(message) for message in messages]
     )
@@ -115,7 +115,7 @@ def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
 @blueprint.doc(summary="Rename")
 def rename_conversation(conversation_id: UUID, json_data: RenameBody) -> ConversationModel:
     renamed = conversations.rename(
-        context.services(), context.person(), conversation_id, json_data.title
+        context.services(), context.user(), conversation_id, json_data.title
     )
     return ConversationModel(**bodies.summary_fields(renamed))
 
@@ -124,7 +124,7 @@ def rename_conversation(conversation_id: UUID, json_data: RenameBody) -> Convers
 @blueprint.output({}, status_code=204)
 @blueprint.doc(summary="Delete for good")
 def delete_conversation(conversation_id: UUID) -> str:
-    conversations.delete(context.services(), context.person(), conversation_id)
+    conversations.delete(context.services(), context.user(), conversation_id)
     return ""
 
 
@@ -148,7 +148,7 @@ def export_conversation(conversation_id: UUID) -> Response:
 def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Response:
     stream = answering.ask(
         context.services(),
-        context.person(),
+        context.user(),
         conversation_id,
         json_data.content,
         replace_from=json_data.replace_from,
@@ -166,7 +166,7 @@ def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Respons
 )
 @blueprint.output(MessageModel)
 def retry(message_id: UUID, json_data: RetryBody) -> MessageModel | Response:
-    stream = answering.retry(context.services(), context.person(), message_id)
+    stream = answering.retry(context.services(), context.user(), message_id)
     return _answer(stream, as_events=json_data.stream)
 
 
@@ -182,7 +182,7 @@ def _answer(stream: AnswerStream, *, as_events: bool) -> MessageModel | Response
     summary="Stop an answer that is being written",
 )
 def stop(message_id: UUID) -> MessageModel:
-    return bodies.message(answering.stop(context.services(), context.person(), message_id))
+    return bodies.message(answering.stop(context.services(), context.user(), message_id))
 
 
 @blueprint.get("/messages/<uuid:message_id>")
@@ -191,9 +191,7 @@ def stop(message_id: UUID) -> MessageModel:
     summary="One message, and what it was made from",
 )
 def get_message(message_id: UUID) -> MessageModel:
-    return bodies.message(
-        conversations.get_message(context.services(), context.person(), message_id)
-    )
+    return bodies.message(conversations.get_message(context.services(), context.user(), message_id))
 
 
 @blueprint.put("/messages/<uuid:message_id>/feedback")
@@ -205,7 +203,7 @@ def get_message(message_id: UUID) -> MessageModel:
 def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
     return bodies.message(
         conversations.set_feedback(
-            context.services(), context.person(), message_id, json_data.feedback
+            context.services(), context.user(), message_id, json_data.feedback
         )
     )
 
@@ -214,7 +212,7 @@ def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
 @blueprint.output(CitationModel)
 @blueprint.doc(summary="One citation")
 def get_citation(citation_id: UUID) -> CitationModel:
-    return bodies.citation(citing.get_citation(context.services(), context.person(), citation_id))
+    return bodies.citation(citing.get_citation(context.services(), context.user(), citation_id))
 
 
 @blueprint.get("/citations/<uuid:citation_id>/verify")
@@ -224,5 +222,5 @@ def get_citation(citation_id: UUID) -> CitationModel:
 )
 def verify(citation_id: UUID) -> VerificationModel:
     return VerificationModel.model_validate(
-        citing.verify(context.services(), context.person(), citation_id)
+        citing.verify(context.services(), context.user(), citation_id)
     )

@@ -10,11 +10,11 @@ from pydantic.config import JsonDict
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.chunks import (
-    HIGHEST_INDEX,
-    MOST_CHUNKS_ADDED,
-    MOST_CONTENT_CHARACTERS,
-    Chunk,
+    MAX_CHUNK_INDEX,
+    MAX_CHUNKS_ADDED,
+    MAX_CONTENT_CHARACTERS,
     ChunkOrder,
+    JobChunk,
 )
 
 _METADATA = {"source_file": "leave.pdf", "page_number": 3}
@@ -46,13 +46,13 @@ class ChunkModel(ResponseModel):
     )
 
     @classmethod
-    def of(cls, chunk: Chunk) -> ChunkModel:
+    def of(cls, chunk: JobChunk) -> ChunkModel:
         return cls.model_validate(chunk)
 
 
 class ChunkQuery(RequestModel):
     limit: int = Field(20, ge=1, le=100, description="passages a page")
-    offset: int = Field(0, ge=0, le=HIGHEST_INDEX, description="passages to leave out before")
+    offset: int = Field(0, ge=0, le=MAX_CHUNK_INDEX, description="passages to leave out before")
     sort_by: ChunkOrder = Field(ChunkOrder.CHUNK_INDEX, description="what orders them")
     sort_order: Literal["asc", "desc"] = Field("asc", description="which way")
 
@@ -80,12 +80,12 @@ class ChunkResponse(Envelope):
 class NewChunkModel(RequestModel):
     content: CleanText = Field(
         min_length=1,
-        max_length=MOST_CONTENT_CHARACTERS,
+        max_length=MAX_CONTENT_CHARACTERS,
         description="what is searched and cited",
         examples=["Part-time staff earn leave by the hour."],
     )
     chunk_index: int | None = Field(
-        None, ge=0, le=HIGHEST_INDEX, description="its place; unset: behind the last"
+        None, ge=0, le=MAX_CHUNK_INDEX, description="its place; unset: behind the last"
     )
     metadata: dict[str, Any] = Field(
         default_factory=dict, description="what metadata_filter asks about", examples=[_METADATA]
@@ -93,7 +93,7 @@ class NewChunkModel(RequestModel):
 
 
 class NewChunksModel(RequestModel):
-    chunks: list[NewChunkModel] = Field(min_length=1, max_length=MOST_CHUNKS_ADDED)
+    chunks: list[NewChunkModel] = Field(min_length=1, max_length=MAX_CHUNKS_ADDED)
 
 
 class AddChunksBody(RootModel[NewChunksModel | NewChunkModel]):
@@ -102,7 +102,7 @@ class AddChunksBody(RootModel[NewChunksModel | NewChunkModel]):
     model_config = ConfigDict(json_schema_extra={"examples": [_NEW]})
 
     @property
-    def passages(self) -> list[NewChunkModel]:
+    def chunks(self) -> list[NewChunkModel]:
         return self.root.chunks if isinstance(self.root, NewChunksModel) else [self.root]
 
 

@@ -22,7 +22,7 @@ from portal.api.documents.documents_v1_schemas import (
 )
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses
-from portal.domain.addresses import passage_url
+from portal.domain.addresses import chunk_url
 from portal.domain.search import Weights
 from portal.http import context
 from portal.http.messages import error_message
@@ -51,9 +51,9 @@ ANSWER_UNAVAILABLE = "answer unavailable"
     "not be, has no text yet and is not found.",
 )
 def get_document(document_id: UUID) -> StoredDocumentModel:
-    services, person = context.services(), context.person()
-    summary = library.get_summary(services, person, document_id)
-    _, body = library.read_text(services, person, document_id)
+    services, user = context.services(), context.user()
+    summary = library.get_summary(services, user, document_id)
+    _, body = library.read_text(services, user, document_id)
     return StoredDocumentModel(
         id=summary.id, title=summary.title, body=body, created_at=summary.created_at
     )
@@ -83,7 +83,7 @@ def search(json_data: DocumentSearchBody) -> DocumentSearchResponse:
 def _search(query: str, limit: int, asked: HybridWeightsModel | None) -> DocumentSearchResponse:
     weights = _weights(asked)
     found = document_search.search(
-        context.services(), context.person(), query, limit=limit, weights=weights
+        context.services(), context.user(), query, limit=limit, weights=weights
     )
     return DocumentSearchResponse(
         query=found.query,
@@ -109,24 +109,24 @@ def _hits(hits: Sequence[DocumentHit], query: str) -> list[DocumentHitModel]:
 
 
 def _hit(hit: DocumentHit, query: str) -> DocumentHitModel:
-    passage = hit.passage
+    chunk = hit.chunk
     return DocumentHitModel(
-        id=passage.document_id,
-        document_id=passage.document_id,
-        title=passage.title,
+        id=chunk.document_id,
+        document_id=chunk.document_id,
+        title=chunk.title,
         text_score=hit.text_score,
         vec_score=hit.vec_score,
         final_score=hit.final_score,
-        chunk_id=passage.chunk_id,
-        excerpt=passage.excerpt,
-        highlights=[[span.start, span.end] for span in passage.highlights],
-        page=passage.page,
-        page_label=passage.page_label,
-        heading=passage.heading,
-        confidence=passage.confidence,
-        low_confidence=passage.low_confidence,
-        source=passage.source,
-        url=passage_url(passage.document_id, passage.chunk_id, query),
+        chunk_id=chunk.chunk_id,
+        excerpt=chunk.excerpt,
+        highlights=[[span.start, span.end] for span in chunk.highlights],
+        page=chunk.page,
+        page_label=chunk.page_label,
+        heading=chunk.heading,
+        confidence=chunk.confidence,
+        low_confidence=chunk.low_confidence,
+        source=chunk.source,
+        url=chunk_url(chunk.document_id, chunk.chunk_id, query),
     )
 
 
@@ -142,7 +142,7 @@ def _hit(hit: DocumentHit, query: str) -> DocumentHitModel:
 def answer(json_data: AnswerBody) -> AnswerResponse:
     given = single_answer.answer(
         context.services(),
-        context.person(),
+        context.user(),
         json_data.query,
         k=json_data.k,
         weights=_weights(json_data.weights),
@@ -172,6 +172,6 @@ def answer(json_data: AnswerBody) -> AnswerResponse:
 )
 def embed(json_data: EmbedBody) -> EmbedResponse:
     done = backfilling.embed_batch(
-        context.services(), context.person(), batch_size=json_data.batch_size
+        context.services(), context.user(), batch_size=json_data.batch_size
     )
     return EmbedResponse(model=done.model, embedded=done.embedded, remaining=done.remaining)

@@ -12,7 +12,7 @@ from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchMode
 from portal.services.answers.single_answer import AnswerStatus
 from portal.services.models.backfilling import DEFAULT_BATCH
 
-_MOST_WEIGHT = 1000
+_MAX_WEIGHT = 1000
 
 Query = Annotated[
     CleanText,
@@ -23,7 +23,7 @@ Query = Annotated[
         description="text and nothing else: what looks like SQL or markup is looked for",
     ),
 ]
-Weight = Annotated[float | None, Field(ge=0, le=_MOST_WEIGHT, allow_inf_nan=False)]
+Weight = Annotated[float | None, Field(ge=0, le=_MAX_WEIGHT, allow_inf_nan=False)]
 
 
 class StoredDocumentModel(ResponseModel):

@@ -32,7 +32,7 @@ from portal.api.documents.knowledge_schemas import (
 )
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc
-from portal.domain.addresses import passage_url
+from portal.domain.addresses import chunk_url
 from portal.domain.documents import (
     DocumentDetail,
     DocumentFilter,
@@ -76,7 +76,7 @@ def search(json_data: SearchBody) -> SearchResponse:
         raise InvalidInput(reason="weights are both 0; at least one must be greater than 0")
     outcome = engine.search(
         context.services(),
-        context.person(),
+        context.user(),
         SearchRequest(
             query=json_data.query,
             top_n=json_data.top_n,
@@ -126,7 +126,7 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
         rerank_score=hit.rerank_score,
         matched_words=list(hit.matched_words),
         duplicate_count=hit.duplicate_count,
-        url=passage_url(hit.document_id, hit.chunk_id, query),
+        url=chunk_url(hit.document_id, hit.chunk_id, query),
     )
 
 
@@ -144,7 +144,7 @@ def why_not(query_data: WhyQuery) -> WhyResponse:
         raise InvalidInput(reason="query is blank; enter a question")
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(
-        context.services(), context.person(), SearchRequest(**wishes), query_data.document_id
+        context.services(), context.user(), SearchRequest(**wishes), query_data.document_id
     )
     values = {name: getattr(answer, name) for name in WhyResponse.model_fields if name != "message"}
     return WhyResponse.model_validate(values | {"message": absence_message(answer)})
@@ -192,7 +192,7 @@ def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
 def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
     page = library.list_documents(
         context.services(),
-        context.person(),
+        context.user(),
         filters=DocumentFilter(
             status=query_data.status,
             media_type=_TYPES[query_data.type.upper()] if query_data.type else None,
@@ -245,7 +245,7 @@ def upload_documents() -> UploadResponse:
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(
             context.services(),
-            context.person(),
+            context.user(),
             [uploads.Upload(file.stream, file.filename or "unnamed") for file in files],
             title=title,
             domain=request.form.get("domain"),
@@ -256,7 +256,7 @@ def upload_documents() -> UploadResponse:
 
     answer = idempotency.once(
         context.services(),
-        context.person(),
+        context.user(),
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
             [file.stream for file in files],
@@ -281,7 +281,7 @@ def uploaded_model(receipt: UploadReceipt) -> UploadedModel:
 @blueprint.output(DocumentDetailModel)
 @blueprint.doc(summary="One document")
 def get_document(document_id: UUID) -> DocumentDetailModel:
-    detail: DocumentDetail = library.get_document(context.services(), context.person(), document_id)
+    detail: DocumentDetail = library.get_document(context.services(), context.user(), document_id)
     return DocumentDetailModel(
         **document_model(detail.summary).model_dump(),
         sha256=detail.sha256,
@@ -299,7 +299,7 @@ def get_document(document_id: UUID) -> DocumentDetailModel:
 @blueprint.doc(summary="Delete a document")
 def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
     remove = library.purge_document if query_data.purge else library.delete_document
-    remove(context.services(), context.person(), document_id)
+    remove(context.services(), context.user(), document_id)
     return ""
 
 
@@ -307,8 +307,8 @@ def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
 @blueprint.output(DocumentModel)
 @blueprint.doc(summary="Take out of the trash", responses=error_responses(409))
 def restore_document(document_id: UUID) -> DocumentModel:
-    library.restore_document(context.services(), context.person(), document_id)
-    return document_model(library.get_summary(context.services(), context.person(), document_id))
+    library.restore_document(context.services(), context.user(), document_id)
+    return document_model(library.get_summary(context.services(), context.user(), document_id))
 
 
 @blueprint.post("/documents/<uuid:document_id>/reindex")
@@ -323,8 +323,8 @@ def restore_document(document_id: UUID) -> DocumentModel:
     responses=error_responses(404, 409),
 )
 def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentModel:
-    rereading.reread(context.services(), context.person(), document_id, encoding=json_data.encoding)
-    summary = library.get_summary(context.services(), context.person(), document_id)
+    rereading.reread(context.services(), context.user(), document_id, encoding=json_data.encoding)
+    summary = library.get_summary(context.services(), context.user(), document_id)
     return document_model(summary)
 
 
@@ -332,7 +332,7 @@ def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentMo
 @blueprint.output(ContentResponse)
 @blueprint.doc(summary="The text as indexed")
 def get_content(document_id: UUID) -> ContentResponse:
-    revision_id, text = library.read_text(context.services(), context.person(), document_id)
+    revision_id, text = library.read_text(context.services(), context.user(), document_id)
     return ContentResponse(id=document_id, revision_id=revision_id, text=text)
 
 
@@ -342,7 +342,7 @@ def get_content(document_id: UUID) -> ContentResponse:
     responses=file_response_doc("the file as it was uploaded", *MediaType),
 )
 def get_file(document_id: UUID) -> Response:
-    file = library.open_file(context.services(), context.person(), document_id)
+    file = library.open_file(context.services(), context.user(), document_id)
     return file_response(file)
 
 

@@ -10,12 +10,12 @@ from pydantic import AwareDatetime, Field
 from portal.api.documents.job_schemas import FailureModel
 from portal.api.documents.knowledge import TAG
 from portal.api.schemas import PageQuery, RequestModel, ResponseModel
-from portal.domain.notifications import MOST_UNREAD_COUNTED, Beside, Notification, NotificationKind
+from portal.domain.notifications import MAX_UNREAD_COUNTED, Beside, Notification, NotificationKind
 from portal.http import context
 from portal.http.messages import translated
 from portal.services.documents import notifications
 
-_MOST_IDS = 1000
+_MAX_IDS = 1000
 
 blueprint = APIBlueprint("notifications_api", __name__, url_prefix="/api/notifications", tag=TAG)
 
@@ -61,21 +61,19 @@ class NotificationModel(ResponseModel):
 class NotificationListResponse(ResponseModel):
     notifications: list[NotificationModel]
     unread_count: int = Field(
-        description=f"of all, whatever was asked for; {MOST_UNREAD_COUNTED}: or more", examples=[3]
+        description=f"of all, whatever was asked for; {MAX_UNREAD_COUNTED}: or more", examples=[3]
     )
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
 class ReadBody(RequestModel):
-    ids: list[UUID] = Field(
-        default_factory=list, max_length=_MOST_IDS, description="these are read"
-    )
+    ids: list[UUID] = Field(default_factory=list, max_length=_MAX_IDS, description="these are read")
     all: bool = Field(False, description="true: all are read, whatever `ids`", examples=[True])
 
 
 class ReadResponse(ResponseModel):
     unread_count: int = Field(
-        description=f"what is left; {MOST_UNREAD_COUNTED}: or more", examples=[0]
+        description=f"what is left; {MAX_UNREAD_COUNTED}: or more", examples=[0]
     )
 
 
@@ -88,17 +86,17 @@ class ReadResponse(ResponseModel):
     "Asking changes nothing: pages still show what they have not shown.",
 )
 def list_notifications(query_data: NotificationQuery) -> NotificationListResponse:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     page = notifications.list_notifications(
         services,
-        person,
+        user,
         unread_only=query_data.unread,
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
     return NotificationListResponse(
         notifications=[_model(item) for item in page.items],
-        unread_count=notifications.state(services, person).unread,
+        unread_count=notifications.state(services, user).unread,
         next_cursor=page.next_cursor,
     )
 
@@ -111,9 +109,9 @@ def list_notifications(query_data: NotificationQuery) -> NotificationListRespons
     description="Those with these ids, or all. Ids that are not one's own change nothing.",
 )
 def mark_read(json_data: ReadBody) -> ReadResponse:
-    services, person = context.services(), context.person()
-    notifications.mark_read(services, person, None if json_data.all else json_data.ids)
-    return ReadResponse(unread_count=notifications.state(services, person).unread)
+    services, user = context.services(), context.user()
+    notifications.mark_read(services, user, None if json_data.all else json_data.ids)
+    return ReadResponse(unread_count=notifications.state(services, user).unread)
 
 
 def _model(item: Notification) -> NotificationModel:

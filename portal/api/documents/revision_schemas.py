@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from portal.api.schemas import CleanText, PageQuery, RequestModel, ResponseModel
 from portal.domain.documents import MediaType
-from portal.domain.revisions import MOST_NUMBER
+from portal.domain.revisions import MAX_NUMBER
 from portal.text.stretches import StretchKind
 
 _NUMBER = "of the revision, from 1; numbers of texts that were searched are never used again"
@@ -63,7 +63,7 @@ class DifferencesQuery(RequestModel):
     against: int | None = Field(
         None,
         ge=1,
-        le=MOST_NUMBER,
+        le=MAX_NUMBER,
         description="number of the other revision; unset: the one before",
     )
     part: int = Field(1, ge=1, le=1_000_000, description="which part of long differences")

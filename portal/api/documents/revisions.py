@@ -59,12 +59,12 @@ def add_revision(document_id: UUID) -> UploadedModel:
     upload = uploads.Upload(files[0].stream, files[0].filename or "unnamed")
 
     def store() -> dict[str, Any]:
-        receipt = revisions.add_version(context.services(), context.person(), document_id, upload)
+        receipt = revisions.add_version(context.services(), context.user(), document_id, upload)
         return uploaded_model(receipt).model_dump(mode="json")
 
     answer = idempotency.once(
         context.services(),
-        context.person(),
+        context.user(),
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
             [upload.stream], ["revision", str(document_id), upload.file_name]
@@ -85,7 +85,7 @@ def add_revision(document_id: UUID) -> UploadedModel:
 def list_revisions(document_id: UUID, query_data: RevisionQuery) -> RevisionListResponse:
     page = revisions.list_revisions(
         context.services(),
-        context.person(),
+        context.user(),
         document_id,
         cursor=query_data.cursor,
         limit=query_data.limit,
@@ -109,7 +109,7 @@ def list_revisions(document_id: UUID, query_data: RevisionQuery) -> RevisionList
     responses=error_responses(404, 409),
 )
 def discard_unread(document_id: UUID) -> str:
-    revisions.discard_unread(context.services(), context.person(), document_id)
+    revisions.discard_unread(context.services(), context.user(), document_id)
     return ""
 
 
@@ -117,7 +117,7 @@ def discard_unread(document_id: UUID) -> str:
 @blueprint.output(RevisionContentResponse)
 @blueprint.doc(summary="The text of a revision", responses=error_responses(404))
 def get_revision_content(document_id: UUID, number: int) -> RevisionContentResponse:
-    revision, text = revisions.read_text(context.services(), context.person(), document_id, number)
+    revision, text = revisions.read_text(context.services(), context.user(), document_id, number)
     return RevisionContentResponse(
         id=document_id, revision_id=revision.id, number=revision.number, text=text
     )
@@ -130,7 +130,7 @@ def get_revision_content(document_id: UUID, number: int) -> RevisionContentRespo
 )
 def get_revision_file(document_id: UUID, number: int) -> Response:
     return file_response(
-        revisions.open_file(context.services(), context.person(), document_id, number)
+        revisions.open_file(context.services(), context.user(), document_id, number)
     )
 
 
@@ -148,7 +148,7 @@ def get_differences(
     document_id: UUID, number: int, query_data: DifferencesQuery
 ) -> DifferencesResponse:
     compared = revisions.compare(
-        context.services(), context.person(), document_id, number, against=query_data.against
+        context.services(), context.user(), document_id, number, against=query_data.against
     )
     added, removed = characters_changed(compared.pieces)
     part = part_of(compared.pieces, query_data.part)

@@ -12,7 +12,7 @@ from portal.domain.selection import DocumentSwitch, SelectionPage, SelectionSour
 from portal.http import context
 from portal.services.documents import selections
 
-MOST_SWITCHES = 1000
+MAX_SWITCHES = 1000
 
 _TAG = {
     "name": "Selection",
@@ -30,7 +30,7 @@ class SwitchQuery(RequestModel):
         description="`next_cursor` of the page before; empty: the first page",
         json_schema_extra={"pattern": TEXT_CURSOR},
     )
-    limit: int = Field(MOST_SWITCHES, ge=1, le=MOST_SWITCHES, description="documents a page")
+    limit: int = Field(MAX_SWITCHES, ge=1, le=MAX_SWITCHES, description="documents a page")
 
 
 class SwitchBody(RequestModel):
@@ -77,7 +77,7 @@ class AllBody(RequestModel):
 def list_defaults(query_data: SwitchQuery) -> DefaultList:
     page = selections.list_defaults(
         context.services(),
-        context.person(),
+        context.user(),
         contains=query_data.q.strip(),
         cursor=query_data.cursor,
         limit=query_data.limit,
@@ -93,7 +93,7 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 )
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
     return _default(
-        selections.set_default(context.services(), context.person(), document_id, json_data.enabled)
+        selections.set_default(context.services(), context.user(), document_id, json_data.enabled)
     )
 
 
@@ -103,7 +103,7 @@ def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
     summary="Inherit the system's default again",
 )
 def forget_default(document_id: UUID) -> str:
-    selections.set_default(context.services(), context.person(), document_id, None)
+    selections.set_default(context.services(), context.user(), document_id, None)
     return ""
 
 
@@ -116,7 +116,7 @@ def forget_default(document_id: UUID) -> str:
 def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideList:
     page = selections.list_switches(
         context.services(),
-        context.person(),
+        context.user(),
         conversation_id,
         contains=query_data.q.strip(),
         cursor=query_data.cursor,
@@ -133,7 +133,7 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
 )
 def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
     selections.set_all_overrides(
-        context.services(), context.person(), conversation_id, json_data.enabled
+        context.services(), context.user(), conversation_id, json_data.enabled
     )
     return ""
 
@@ -147,7 +147,7 @@ def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
     return _override(
         selections.set_override(
-            context.services(), context.person(), conversation_id, document_id, json_data.enabled
+            context.services(), context.user(), conversation_id, document_id, json_data.enabled
         )
     )
 
@@ -158,9 +158,7 @@ def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody
     summary="Inherit one's own default again",
 )
 def forget_override(conversation_id: UUID, document_id: UUID) -> str:
-    selections.set_override(
-        context.services(), context.person(), conversation_id, document_id, None
-    )
+    selections.set_override(context.services(), context.user(), conversation_id, document_id, None)
     return ""
 
 

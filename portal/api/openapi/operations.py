@@ -12,7 +12,7 @@ from werkzeug.routing import Rule
 
 from portal.api.openapi import components, errors
 from portal.api.openapi.examples import example_of, request_example
-from portal.domain.revisions import MOST_NUMBER
+from portal.domain.revisions import MAX_NUMBER
 from portal.http import context
 
 _TEXTUAL = ("application/json", "multipart/form-data")
@@ -96,7 +96,7 @@ def _complete_parameters(operation: dict[str, Any], route: Route) -> None:
             if parameter["name"] in route.uuid_arguments:
                 schema["format"] = "uuid"
             if schema.get("type") == "integer":
-                schema |= {"minimum": 1, "maximum": MOST_NUMBER}
+                schema |= {"minimum": 1, "maximum": MAX_NUMBER}
                 parameter.setdefault("description", "which one, from 1")
             noun = parameter["name"].removesuffix("_id").replace("_", " ")
             parameter.setdefault("description", f"id of the {noun}")

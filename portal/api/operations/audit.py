@@ -93,7 +93,7 @@ def list_audit_log(query_data: AuditQuery) -> AuditListResponse:
     )
     page = audit_log.list_entries(
         context.services(),
-        context.person(),
+        context.user(),
         chosen,
         cursor=query_data.cursor,
         limit=query_data.limit,

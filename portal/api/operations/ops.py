@@ -97,7 +97,7 @@ def show_ready() -> Response:
 @context.public
 def show_vector_store() -> Response:
     signed_in = context.signed_in()
-    is_admin = signed_in is not None and signed_in.person.is_admin
+    is_admin = signed_in is not None and signed_in.user.is_admin
     status: dict[str, Any] = health.check_vector_store(
         context.services(), for_administrators=is_admin
     )

@@ -62,7 +62,7 @@ def _model(token: PersonalToken) -> PersonalTokenModel:
 @blueprint.output(PersonalTokenList)
 @blueprint.doc(summary="List one's personal access tokens")
 def list_tokens() -> PersonalTokenList:
-    listed = sessions.list_personal_tokens(context.services(), context.person())
+    listed = sessions.list_personal_tokens(context.services(), context.user())
     return PersonalTokenList(tokens=[_model(token) for token in listed])
 
 
@@ -79,7 +79,7 @@ def list_tokens() -> PersonalTokenList:
 def create_token(json_data: TokenBody) -> MadeTokenModel:
     made, secret = sessions.create_personal_token(
         context.services(),
-        context.session_person(),
+        context.session_user(),
         name=json_data.name,
         ttl_s=json_data.expires_in_days * DAY_S,
         scopes=json_data.scopes,
@@ -97,5 +97,5 @@ def create_token(json_data: TokenBody) -> MadeTokenModel:
 )
 @require_recent_sign_in
 def revoke_token(token_id: UUID) -> str:
-    sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
+    sessions.revoke_personal_token(context.services(), context.session_user(), token_id)
     return ""

@@ -69,10 +69,10 @@ class RecoveryCodesModel(ResponseModel):
 @blueprint.doc(summary="Show two-step verification")
 @context.while_enrolling
 def show() -> SecondFactorsModel:
-    services, person = context.services(), context.person()
-    found = second_factors.load(services, person.id)
+    services, user = context.services(), context.user()
+    found = second_factors.load(services, user.id)
     return SecondFactorsModel(
-        required=second_factors.is_required(services.settings, is_admin=person.is_admin),
+        required=second_factors.is_required(services.settings, is_admin=user.is_admin),
         totp=TotpModel.model_validate(found.totp, from_attributes=True) if found.totp else None,
         passkeys=[PasskeyModel.model_validate(one, from_attributes=True) for one in found.passkeys],
         recovery_codes_left=found.recovery_codes_left,
@@ -89,7 +89,7 @@ def show() -> SecondFactorsModel:
 @context.while_enrolling
 @require_recent_sign_in
 def begin_totp() -> EnrolmentModel:
-    enrolment = totp.begin(context.services(), context.session_person())
+    enrolment = totp.begin(context.services(), context.session_user())
     return EnrolmentModel(secret=enrolment.secret, uri=enrolment.uri)
 
 
@@ -105,7 +105,7 @@ def begin_totp() -> EnrolmentModel:
 @require_recent_sign_in
 def confirm_totp(json_data: CodeBody) -> RecoveryCodesModel:
     services, signed_in = context.services(), context.signed_in()
-    codes = totp.confirm(services, context.session_person(), json_data.code)
+    codes = totp.confirm(services, context.session_user(), json_data.code)
     if signed_in is not None:
         sessions.renew_authentication(services, signed_in, method=SignInMethod.TOTP)
     return RecoveryCodesModel(recovery_codes=list(codes))
@@ -120,7 +120,7 @@ def confirm_totp(json_data: CodeBody) -> RecoveryCodesModel:
 )
 @require_recent_sign_in
 def remove_totp() -> str:
-    totp.remove(context.services(), context.session_person())
+    totp.remove(context.services(), context.session_user())
     return ""
 
 
@@ -133,7 +133,7 @@ def remove_totp() -> str:
 )
 @require_recent_sign_in
 def remove_passkey(passkey_id: UUID) -> str:
-    passkeys.remove(context.services(), context.session_person(), passkey_id)
+    passkeys.remove(context.services(), context.session_user(), passkey_id)
     return ""
 
 
@@ -146,7 +146,7 @@ def remove_passkey(passkey_id: UUID) -> str:
 )
 @require_recent_sign_in
 def replace_recovery_codes() -> RecoveryCodesModel:
-    codes = recovery_codes.replace(context.services(), context.session_person())
+    codes = recovery_codes.replace(context.services(), context.session_user())
     return RecoveryCodesModel(recovery_codes=list(codes))
 
 
@@ -161,5 +161,5 @@ def replace_recovery_codes() -> RecoveryCodesModel:
 @context.for_administrators
 @require_recent_sign_in
 def remove_all(user_id: UUID) -> str:
-    second_factors.remove_all(context.services(), context.session_person(), user_id)
+    second_factors.remove_all(context.services(), context.session_user(), user_id)
     return ""

@@ -73,7 +73,7 @@ def list_sessions() -> SessionList:
     responses=error_responses(403),
 )
 def end_others() -> str:
-    context.session_person()
+    context.session_user()
     signed_in = context.signed_in()
     if signed_in is None:
         raise NotSignedIn
@@ -89,5 +89,5 @@ def end_others() -> str:
     responses=error_responses(403, 404),
 )
 def end_session(session_id: UUID) -> str:
-    sessions.end_session(context.services(), context.session_person(), session_id)
+    sessions.end_session(context.services(), context.session_user(), session_id)
     return ""

@@ -79,7 +79,7 @@ def _model(account: AccountSummary) -> UserModel:
 @blueprint.doc(summary="List accounts", responses=error_responses(403))
 @context.for_administrators
 def list_users() -> UserList:
-    listed = accounts.list_accounts(context.services(), context.person())
+    listed = accounts.list_accounts(context.services(), context.user())
     return UserList(users=[_model(account) for account in listed])
 
 
@@ -94,11 +94,11 @@ def list_users() -> UserList:
 @context.for_administrators
 @require_recent_sign_in
 def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     administration.change_account(
-        services, person, user_id, is_admin=json_data.is_admin, disabled=json_data.disabled
+        services, user, user_id, is_admin=json_data.is_admin, disabled=json_data.disabled
     )
-    return _model(accounts.get_summary(services, person, user_id))
+    return _model(accounts.get_summary(services, user, user_id))
 
 
 @blueprint.post("/users/<uuid:user_id>/password-reset")
@@ -112,7 +112,7 @@ def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
 @context.for_administrators
 @require_recent_sign_in
 def reset_password(user_id: UUID) -> PasswordResetModel:
-    reset = administration.begin_password_reset(context.services(), context.person(), user_id)
+    reset = administration.begin_password_reset(context.services(), context.user(), user_id)
     url = external_url(url_for("sign_in.show_password_reset", token=reset.secret))
     return PasswordResetModel(url=url, expires_at=reset.expires_at)
 
@@ -127,7 +127,7 @@ def reset_password(user_id: UUID) -> PasswordResetModel:
 @context.for_administrators
 @require_recent_sign_in
 def end_sessions(user_id: UUID) -> str:
-    sessions.end_sessions_of(context.services(), context.person(), user_id)
+    sessions.end_sessions_of(context.services(), context.user(), user_id)
     return ""
 
 
@@ -146,7 +146,7 @@ def end_sessions(user_id: UUID) -> str:
 def delete_user(user_id: UUID, query_data: UserDeletion) -> str:
     account_deletion.delete_account(
         context.services(),
-        context.person(),
+        context.user(),
         user_id,
         documents=DocumentFate(query_data.documents),
         heir_name=query_data.to or "",
@@ -164,9 +164,9 @@ def delete_user(user_id: UUID, query_data: UserDeletion) -> str:
 )
 @confirms_password
 def delete_own(json_data: OwnDeletion) -> str:
-    person = context.session_person()
+    user = context.session_user()
     recent_sign_in.confirm_password(json_data.password)
     account_deletion.delete_account(
-        context.services(), person, person.id, documents=json_data.documents
+        context.services(), user, user.id, documents=json_data.documents
     )
     return ""

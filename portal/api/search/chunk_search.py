@@ -51,7 +51,7 @@ blueprint = APIBlueprint(
 )
 
 # Of fewer letters every other is a likely spelling. Chinese words have two.
-_SHORTEST_FUZZY = 3
+_MIN_FUZZY_LENGTH = 3
 _NOT_SEARCHED = FoundChunks(items=(), degraded=(BatchTimedOut.code,))
 _FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
 
@@ -71,7 +71,7 @@ _FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
 @accepts(max_kb=512, max_values=20_000)
 def search_semantic(json_data: SemanticBody) -> SemanticResponse:
     query = _semantic_query(json_data)
-    found = chunk_search.by_meaning(context.services(), context.person(), query)
+    found = chunk_search.by_meaning(context.services(), context.user(), query)
     return SemanticResponse(data=_nearest_of(found))
 
 
@@ -90,7 +90,7 @@ def search_semantic(json_data: SemanticBody) -> SemanticResponse:
 @accepts(max_kb=8 * 1024, max_values=350_000)
 def search_batch(json_data: BatchBody) -> BatchResponse:
     queries = [_semantic_query(body) for body in json_data.queries]
-    found = chunk_search.each_by_meaning(context.services(), context.person(), queries)
+    found = chunk_search.each_by_meaning(context.services(), context.user(), queries)
     results = [_nearest_of(one or _NOT_SEARCHED) for one in found]
     late = [place for place, one in enumerate(results) if BatchTimedOut.code in one.degraded]
     message = error_message(BatchTimedOut())
@@ -110,11 +110,11 @@ def search_batch(json_data: BatchBody) -> BatchResponse:
 @limited("search_text")
 def search_text(json_data: TextBody) -> TextResponse:
     query = json_data.query
-    if json_data.fuzzy and query.isascii() and len(query.strip()) < _SHORTEST_FUZZY:
-        raise InvalidInput(reason=f"a fuzzy query has {_SHORTEST_FUZZY} letters or more")
+    if json_data.fuzzy and query.isascii() and len(query.strip()) < _MIN_FUZZY_LENGTH:
+        raise InvalidInput(reason=f"a fuzzy query has {_MIN_FUZZY_LENGTH} letters or more")
     found = chunk_search.by_words(
         context.services(),
-        context.person(),
+        context.user(),
         query,
         top_k=json_data.top_k,
         fuzzy=json_data.fuzzy,
@@ -123,7 +123,7 @@ def search_text(json_data: TextBody) -> TextResponse:
     )
     results = [
         TextModel(
-            **_passage(one),
+            **_chunk(one),
             relevance_score=one.combined,
             highlighted_content=one.highlighted,
         )
@@ -156,10 +156,10 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
         threshold=json_data.similarity_threshold,
         within=_within(json_data),
     )
-    found = chunk_search.by_both(context.services(), context.person(), query)
+    found = chunk_search.by_both(context.services(), context.user(), query)
     results = [
         HybridModel(
-            **_passage(one),
+            **_chunk(one),
             combined_score=one.combined,
             vector_score=one.cosine,
             text_score=one.text_score,
@@ -185,7 +185,7 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
 def search_similar(chunk_id: UUID, query_data: SimilarQuery) -> SimilarResponse:
     found = chunk_search.similar(
         context.services(),
-        context.person(),
+        context.user(),
         chunk_id,
         top_k=query_data.top_k,
         exclude_same_job=query_data.exclude_same_job,
@@ -217,10 +217,10 @@ def _nearest_of(found: FoundChunks) -> SemanticResultsModel:
 
 
 def _nearest(items: Iterable[FoundChunk]) -> list[SimilarModel]:
-    return [SimilarModel(**_passage(one), similarity=one.cosine) for one in items]
+    return [SimilarModel(**_chunk(one), similarity=one.cosine) for one in items]
 
 
-def _passage(found: FoundChunk) -> dict[str, Any]:
+def _chunk(found: FoundChunk) -> dict[str, Any]:
     chunk = found.chunk
     return {
         "chunk": ChunkModel.of(chunk),

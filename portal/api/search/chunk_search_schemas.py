@@ -11,20 +11,20 @@ from pydantic.config import JsonDict
 from portal.api.documents.chunk_schemas import ChunkModel, Envelope
 from portal.api.documents.knowledge_schemas import CorrectionModel
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
-from portal.domain.chunk_search import MOST_QUERIES, FusionMethod
-from portal.domain.metadata_filter import LONGEST_KEY, LONGEST_VALUE, MOST_CONDITIONS, MOST_KEYS
+from portal.domain.chunk_search import MAX_QUERIES, FusionMethod
+from portal.domain.metadata_filter import MAX_CONDITIONS, MAX_KEY_LENGTH, MAX_KEYS, MAX_VALUE_LENGTH
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
 from portal.text.scripts import has_visible_text
 
-MOST_DIMENSIONS = 16_000
+MAX_DIMENSIONS = 16_000
 
-_TEXT: JsonDict = {"type": "string", "maxLength": LONGEST_VALUE, "pattern": "^[^\\u0000]*$"}
+_TEXT: JsonDict = {"type": "string", "maxLength": MAX_VALUE_LENGTH, "pattern": "^[^\\u0000]*$"}
 _SCALAR: JsonDict = {"anyOf": [_TEXT, {"type": ["number", "boolean"]}]}
 _ORDERED: JsonDict = {"anyOf": [_TEXT, {"type": "number"}]}
 _NAME: JsonDict = {
     "type": "string",
-    "maxLength": LONGEST_KEY,
-    "pattern": rf"^[^.$\u0000][^.\u0000]*([.][^.\u0000]+){{0,{MOST_KEYS - 1}}}$",
+    "maxLength": MAX_KEY_LENGTH,
+    "pattern": rf"^[^.$\u0000][^.\u0000]*([.][^.\u0000]+){{0,{MAX_KEYS - 1}}}$",
 }
 _OPERATORS = {
     "type": "object",
@@ -48,7 +48,7 @@ _NESTED = {
 
 def _condition(operators: list[str], value: JsonDict, *, is_default: bool = False) -> JsonDict:
     """The schema of a {field, operator, value} with one of these operators."""
-    names: JsonDict = {"type": "array", "items": _NAME, "minItems": 1, "maxItems": MOST_KEYS}
+    names: JsonDict = {"type": "array", "items": _NAME, "minItems": 1, "maxItems": MAX_KEYS}
     return {
         "type": "object",
         "required": ["field", "value", *([] if is_default else ["operator"])],
@@ -78,14 +78,14 @@ _FILTER_SCHEMA = {
     "anyOf": [
         {
             "type": "object",
-            "maxProperties": MOST_CONDITIONS,
+            "maxProperties": MAX_CONDITIONS,
             "propertyNames": {"anyOf": [{"enum": ["$and", "$or"]}, _NAME]},
             "properties": {"$and": _FILTERS, "$or": _FILTERS},
             "additionalProperties": {"anyOf": [_SCALAR, _OPERATORS, _NESTED]},
         },
         {
             "type": "array",
-            "maxItems": MOST_CONDITIONS,
+            "maxItems": MAX_CONDITIONS,
             "items": {
                 "anyOf": [
                     _condition(["eq", "ne"], _SCALAR, is_default=True),
@@ -142,7 +142,7 @@ class SemanticBody(WithinBody):
     query_vector: list[Component] | None = Field(
         None,
         min_length=1,
-        max_length=MOST_DIMENSIONS,
+        max_length=MAX_DIMENSIONS,
         description="a vector of your own, with the dimensions of the serving model and not all "
         "zeros: anything else is 422",
         examples=[None],
@@ -207,7 +207,7 @@ class HybridBody(WithinBody):
 
 class BatchBody(RequestModel):
     queries: list[SemanticBody] = Field(
-        min_length=1, max_length=MOST_QUERIES, description="answered in this order"
+        min_length=1, max_length=MAX_QUERIES, description="answered in this order"
     )
 
 

@@ -13,7 +13,7 @@ from portal.api.search.semantic_schemas import (
     SemanticSearchBody,
     SemanticSearchResponse,
 )
-from portal.domain.addresses import passage_url
+from portal.domain.addresses import chunk_url
 from portal.domain.semantic import SemanticResult
 from portal.http import context
 from portal.services import Services
@@ -59,10 +59,10 @@ def search_by_address(query_data: SemanticSearchBody) -> SemanticSearchResponse:
 
 
 def _search(asked: SemanticSearchBody) -> SemanticSearchResponse:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     outcome = portal_semantic.semantic_search(
         services,
-        person,
+        user,
         asked.query,
         limit=asked.limit,
         threshold=asked.threshold,
@@ -85,7 +85,7 @@ def _result(result: SemanticResult, query: str) -> SemanticResultModel:
         content=result.content,
         similarity=result.similarity,
         metadata=dict(result.metadata),
-        url=passage_url(UUID(result.document_id), UUID(result.id), query),
+        url=chunk_url(UUID(result.document_id), UUID(result.id), query),
     )
 
 
@@ -93,5 +93,5 @@ def _result(result: SemanticResult, query: str) -> SemanticResultModel:
 @blueprint.output(HybridStatusModel)
 @blueprint.doc(summary="Whether semantic search is hybrid right now")
 def show_status() -> HybridStatusModel:
-    found = portal_semantic.status(context.services(), context.person())
+    found = portal_semantic.status(context.services(), context.user())
     return HybridStatusModel.model_validate(found)

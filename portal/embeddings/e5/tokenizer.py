@@ -16,7 +16,7 @@ _WORD_START = "\u2581"
 _SPACES = re.compile("  +")
 _WORD = re.compile(f"{_WORD_START}[^{_WORD_START}]*")
 # Words of texts come again and again; a run of Chinese does not.
-_LONGEST_REMEMBERED = 24
+_MAX_REMEMBERED_LENGTH = 24
 _REMEMBERED = 20_000
 # What a character that is in no piece costs beside the least probable piece.
 _UNKNOWN_PENALTY = 10.0
@@ -51,7 +51,7 @@ class Tokenizer:
         numbers: list[int] = []
         # No piece goes over the beginning of a word, so words can be cut one by one.
         for word in _WORD.findall(text.replace(" ", _WORD_START)):
-            cut = self._remembered if len(word) <= _LONGEST_REMEMBERED else self._cut
+            cut = self._remembered if len(word) <= _MAX_REMEMBERED_LENGTH else self._cut
             numbers += cut(word)
         return numbers
 

@@ -20,7 +20,7 @@ from portal.ingest.reader_process import read_text_records
 EXTRACTOR = "selectolax"
 
 # Of what the worker holds of a page at once: some 150 MB.
-_MOST_EVENTS = 2_000_000
+_MAX_EVENTS = 2_000_000
 NESTED_TOO_DEEP = (
     "nested too deeply: the innermost parts were read without headings, lists and tables"
 )
@@ -75,7 +75,7 @@ def read_html(
         folder=folder,
         file_name=file_name,
         limits=limits,
-        options={"characters": limits.max_characters, "events": _MOST_EVENTS},
+        options={"characters": limits.max_characters, "events": _MAX_EVENTS},
     ):
         page_title = record.get("title", page_title)
         is_flattened = record.get("is_flattened", is_flattened)

@@ -31,7 +31,7 @@ _TELLING_COUNT = 4
 _PARAGRAPH_LEADING = 1.35  # times the usual distance of lines
 _SIZE_CHANGE = 0.12
 _SHORT_LINE = 0.6  # of the width of the text
-_LONGEST_WORD = 500
+_MAX_WORD_LENGTH = 500
 
 
 class Line(NamedTuple):
@@ -119,9 +119,9 @@ def _joined(lines: Iterable[Line]) -> str:
     end = ""
     for line in lines:
         end = join_lines(end, line.text.strip()) if end else line.text.strip()
-        if len(end) > 2 * _LONGEST_WORD:
-            aside.append(end[:-_LONGEST_WORD])
-            end = end[-_LONGEST_WORD:]
+        if len(end) > 2 * _MAX_WORD_LENGTH:
+            aside.append(end[:-_MAX_WORD_LENGTH])
+            end = end[-_MAX_WORD_LENGTH:]
     return "".join((*aside, end)).replace(LINE_END_HYPHEN, "-")
 
 

@@ -13,7 +13,7 @@ from portal.errors import ExtractionTimedOut, InvalidInput
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import read_records
 
-_MOST_RANGES_NAMED = 10
+_MAX_RANGES_NAMED = 10
 
 INSTALL = "Install text recognition (./run setup --ocr) and try again."
 NOTHING_RECOGNISED = "Text recognition found nothing on them either."
@@ -89,10 +89,10 @@ def advice(recognition: Recognition) -> str:
 def in_words(numbers: Sequence[int]) -> str:
     """Such as: page 4; pages 3–9, 12."""
     ranges = list(_ranges(numbers))
-    more = "…" if len(ranges) > _MOST_RANGES_NAMED else ""
+    more = "…" if len(ranges) > _MAX_RANGES_NAMED else ""
     named = ", ".join(
         f"{first}" if first == last else f"{first}–{last}"
-        for first, last in ranges[:_MOST_RANGES_NAMED]
+        for first, last in ranges[:_MAX_RANGES_NAMED]
     )
     return f"{'page' if len(numbers) == 1 else 'pages'} {named}{more}"
 

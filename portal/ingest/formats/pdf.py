@@ -28,11 +28,11 @@ from portal.ingest.reader_process import read_records
 EXTRACTOR = "pypdfium2"
 
 # Of what the worker holds of a file at once; 5,000 full pages have a third of them.
-_MOST_LINES = 1_000_000
+_MAX_LINES = 1_000_000
 _HEADING_SIZE = 1.15  # times the size of most of the text
-_LONGEST_HEADING = 80
+_MAX_HEADING_LENGTH = 80
 _HEADING_LEVELS = 3
-_LONGEST_LABEL = 30
+_MAX_LABEL_LENGTH = 30
 _SEARCHED = 20_000  # Characters of a page, more than any has, in which a title is looked for.
 _OPEN_LIMITS = ExtractionLimits(timeout_s=10)
 # Titles that programs fill in by themselves.
@@ -67,7 +67,7 @@ def extract(
         options={
             "pages": limits.max_pages,
             "characters": limits.max_characters,
-            "lines": _MOST_LINES,
+            "lines": _MAX_LINES,
         },
         broken=BrokenPdf,
     ):
@@ -181,7 +181,7 @@ def _joined(
 def _label(label: str, number: int) -> str | None:
     """What is printed on the page where that is not its number; what is no label is not kept."""
     label = one_line(readable(label))
-    is_other = label != str(number) and len(label) <= _LONGEST_LABEL
+    is_other = label != str(number) and len(label) <= _MAX_LABEL_LENGTH
     return label if label and is_other else None
 
 
@@ -232,7 +232,7 @@ def _large_headings(
     headings = []
     for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
         for paragraph in page:
-            if paragraph.size in levels and len(paragraph.text) <= _LONGEST_HEADING:
+            if paragraph.size in levels and len(paragraph.text) <= _MAX_HEADING_LENGTH:
                 headings.append(Heading(levels[paragraph.size], paragraph.text, place))
             place += len(paragraph.text) + 2  # noqa: PLW2901 - walks along the page
     return tuple(heading for heading in headings if text.startswith(heading.title, heading.start))

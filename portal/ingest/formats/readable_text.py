@@ -6,7 +6,7 @@ import re
 
 from portal.domain.documents import Heading
 
-_LONGEST_ADDRESS = 200  # Longer ones are data, not addresses that someone reads.
+_MAX_ADDRESS_LENGTH = 200  # Longer ones are data, not addresses that someone reads.
 _DEEPEST_INDENT = 20  # Deeper lists are no deeper to the eye.
 _SPACES = re.compile(r"\s+")
 
@@ -108,7 +108,7 @@ def one_line(text: str) -> str:
 def with_address(link_text: str, address: str) -> str:
     """The text of a link, and its address where people would miss it: "where do I find …"."""
     shown = address.startswith(("http://", "https://", "mailto:"))
-    shown = shown and len(address) <= _LONGEST_ADDRESS
+    shown = shown and len(address) <= _MAX_ADDRESS_LENGTH
     if shown and address.removeprefix("mailto:") not in link_text:
         return f"{link_text} ({address})"
     return link_text

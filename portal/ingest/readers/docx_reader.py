@@ -29,7 +29,7 @@ _MAX_DEPTH = 200
 _MAX_ATTRIBUTES = 1_000
 _NO_TEXT_KEPT = "oMath"  # Formulas, as mammoth names what it leaves out.
 _HEADER_PART = re.compile(r"word/(?:header|footer)\d*\.xml")
-_MOST_HEADER_BYTES = 1 << 20
+_MAX_HEADER_BYTES = 1 << 20
 _PARAGRAPH_END = re.compile(r"</w:p>")
 _TEXT = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
 _WORDS = re.compile(r"[^\W\d_]{2}")
@@ -84,7 +84,7 @@ def _has_headers(source: BinaryIO, html: str) -> bool:
             if not _HEADER_PART.fullmatch(part.filename):
                 continue
             with archive.open(part) as file:
-                xml = file.read(_MOST_HEADER_BYTES).decode("utf-8", "replace")
+                xml = file.read(_MAX_HEADER_BYTES).decode("utf-8", "replace")
             for paragraph in _PARAGRAPH_END.split(xml):
                 words = "".join(_TEXT.findall(paragraph)).strip()
                 if _WORDS.search(_PAGE_WORDS.sub("", words)) and words not in html:

@@ -24,7 +24,9 @@ from markdown_it.token import Token
 Event = tuple[str, Any]
 
 _DEEPEST_NESTING = 60
-_LONGEST_INLINE = 50_000  # No written paragraph is as long; hostile ones take 0.1 ms a character.
+_MAX_INLINE_LENGTH = (
+    50_000  # No written paragraph is as long; hostile ones take 0.1 ms a character.
+)
 _EVENTS_A_RECORD = 2_000
 _CHARACTERS_A_RECORD = 1_000_000
 _TAGS = re.compile(r"<!--|-->|<(/?[a-zA-Z][a-zA-Z0-9-]*)[^<>]*>")
@@ -118,7 +120,7 @@ def _events(
 
 def _inline(content: str, parser: MarkdownIt, environment: dict[str, object]) -> list[Event]:
     """The parts of a paragraph; a monstrous one stays as it is written."""
-    if len(content) > _LONGEST_INLINE:
+    if len(content) > _MAX_INLINE_LENGTH:
         return [("text", content)]
     children: list[Token] = []
     parser.inline.parse(content, parser, environment, children)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import pypdfium2
 
 _PIXELS_A_POINT = 2.5  # 180 dots an inch: smaller type than 6 points is rare.
-_MOST_PIXELS = 4_000  # of one side; posters are shrunk to it.
+_MAX_PIXELS = 4_000  # of one side; posters are shrunk to it.
 
 
 _engines: list[Any] = []
@@ -47,7 +47,7 @@ def read(file: BinaryIO, *, pages: list[int]) -> Iterator[dict[str, Any]]:
     for number in pages:
         page = document[number - 1]
         width, height = page.get_size()
-        scale = min(_PIXELS_A_POINT, _MOST_PIXELS / max(width, height, 1.0))
+        scale = min(_PIXELS_A_POINT, _MAX_PIXELS / max(width, height, 1.0))
         bitmap = page.render(scale=scale, grayscale=True)
         found = recognise(bitmap.to_numpy())
         page.close()

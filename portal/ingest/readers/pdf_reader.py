@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-MOST_OUTLINE_ITEMS = 5_000
-_LONGEST_TITLE = 500
+MAX_OUTLINE_ITEMS = 5_000
+_MAX_TITLE_LENGTH = 500
 # PDFium's sign for a hyphen at which it joined two lines ends a line too.
 _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
@@ -102,17 +102,17 @@ def _place(text_page: Any, index: int) -> tuple[float, float, float]:
 
 
 def _title(document: pypdfium2.PdfDocument) -> str:
-    return str(document.get_metadata_value("Title") or "").strip()[:_LONGEST_TITLE]
+    return str(document.get_metadata_value("Title") or "").strip()[:_MAX_TITLE_LENGTH]
 
 
 def _outline(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, str, int]]:
     try:
         for number, item in enumerate(document.get_toc(max_depth=6)):
-            if number >= MOST_OUTLINE_ITEMS:
+            if number >= MAX_OUTLINE_ITEMS:
                 return
             destination = item.get_dest()
             index = destination.get_index() if destination else None
             if index is not None:
-                yield item.level + 1, item.get_title()[:_LONGEST_TITLE], index
+                yield item.level + 1, item.get_title()[:_MAX_TITLE_LENGTH], index
     except pypdfium2.PdfiumError:
         return  # A broken outline takes nothing from the text.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import structlog
 
-from portal.domain.semantic import Passage
+from portal.domain.semantic import SemanticChunk
 from portal.integrations.chroma.bm25 import (
     PortalBm25,
     bm25_schema,
@@ -26,7 +26,7 @@ BM25_UNAVAILABLE = "bm25_unavailable"
 # How a Chroma that has no such index says so: it knows the schema and refuses it (1.5, on a
 # machine of one's own), or knows no schemas (before 1.1).
 _UNSUPPORTED = ("not enabled", "not supported", "not implemented", "unexpected keyword")
-_LONGEST_REASON = 300
+_MAX_REASON_LENGTH = 300
 
 log = structlog.get_logger(__name__)
 
@@ -71,7 +71,7 @@ def _opened(collection: Any, reason: str) -> OpenCollection:
 
 
 def _reason(error: Exception, name: str) -> str:
-    said = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
+    said = " ".join(str(error).split())[:_MAX_REASON_LENGTH] or type(error).__name__
     if not any(word in said for word in _UNSUPPORTED) and not isinstance(error, AttributeError):
         log.error("chroma_bm25_index_failed", collection=name, exc_info=error)
     return f"{BM25_UNAVAILABLE}: {said}"
@@ -99,9 +99,9 @@ def plain_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-def passages_of(
+def chunks_of(
     result: Mapping[str, Any], hidden_keys: frozenset[str], question: int | None = None
-) -> list[Passage]:
+) -> list[SemanticChunk]:
     """Records as Chroma hands them out, a list a field; with `question` a list a question, and its
     number."""
 
@@ -114,7 +114,7 @@ def passages_of(
     ids: Sequence[str] = result["ids"] if question is None else result["ids"][question]
     fields = zip(ids, values("documents"), values("metadatas"), values("embeddings"), strict=True)
     return [
-        Passage(
+        SemanticChunk(
             key,
             document or "",
             {name: one for name, one in (metadata or {}).items() if name not in hidden_keys},

@@ -13,8 +13,8 @@ from portal.store.search.term_postings import Bm25Shape, Postings
 from portal.text.analyser import index_terms, query_terms
 
 # What changed is counted apart from the rest until it is so many texts and such a part of it.
-_MOST_CHANGED = 500
-_LARGEST_PART = 0.25
+_MAX_CHANGED = 500
+_MAX_PART = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class LexicalIndex:
         return [key for _score, key in scored[:limit]]
 
     def _segments(self) -> tuple[_Segment, _Segment]:
-        if len(self._changed) > max(_MOST_CHANGED, _LARGEST_PART * len(self._places)):
+        if len(self._changed) > max(_MAX_CHANGED, _MAX_PART * len(self._places)):
             self._settled = _Segment.of(self._texts)
             self._places = {key: place for place, key in enumerate(self._settled.ids)}
             self._changed, self._recent = {}, None

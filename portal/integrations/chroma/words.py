@@ -20,11 +20,11 @@ from typing import Any
 
 import structlog
 
-from portal.domain.semantic import Passage
-from portal.integrations.chroma.collection import OpenCollection, passages_of
+from portal.domain.semantic import SemanticChunk
+from portal.integrations.chroma.collection import OpenCollection, chunks_of
 from portal.integrations.chroma.lexical_index import LexicalIndex
 from portal.integrations.chroma_client import DATABASE_FILE, Client
-from portal.integrations.passage_store import CONTENT_TYPE
+from portal.integrations.chunk_store import CONTENT_TYPE
 from portal.store.search.term_postings import Bm25Shape
 
 RECHECK_S = 30.0
@@ -51,7 +51,7 @@ class OwnWords:
 
     def best(
         self, there: OpenCollection, question: str, limit: int, content_type: str | None
-    ) -> list[Passage]:
+    ) -> list[SemanticChunk]:
         """The passages of this type that BM25 ranks first, best first."""
         with self._lock:
             if not self._is_in_step(there):
@@ -64,7 +64,10 @@ class OwnWords:
 
     @contextmanager
     def writing(
-        self, there: OpenCollection, written: Sequence[Passage] = (), erased: Sequence[str] = ()
+        self,
+        there: OpenCollection,
+        written: Sequence[SemanticChunk] = (),
+        erased: Sequence[str] = (),
     ) -> Iterator[None]:
         """Around what writes or erases passages, so that the index goes with it."""
         with self._lock:
@@ -73,8 +76,8 @@ class OwnWords:
             self._shown = None
             yield
             if was_in_step:
-                for passage in written:
-                    self._put(passage)
+                for chunk in written:
+                    self._put(chunk)
                 for key in erased:
                     self._remove(key)
                 self._shown = self._state(there)
@@ -87,14 +90,14 @@ class OwnWords:
         content_type: str | None,
         *,
         is_last: bool = False,
-    ) -> list[Passage] | None:
+    ) -> list[SemanticChunk] | None:
         """The best passages as the collection has them; None where the index knows others, or at
         the last attempt those that it knows."""
         keys = self._index.best(question, limit, content_type)
         if not keys:
             return []
         result = there.collection.get(ids=keys, include=["documents", "metadatas"])
-        stored = {one.id: one for one in passages_of(result, there.hidden_keys)}
+        stored = {one.id: one for one in chunks_of(result, there.hidden_keys)}
         found = [stored[key] for key in keys if key in stored]
         known = [one for one in found if _digest(one) == self._digests[one.id]]
         return known if is_last or len(known) == len(keys) else None
@@ -124,10 +127,10 @@ class OwnWords:
         # Asked before: what is written meanwhile makes it another.
         shown = self._state(there)
         gone = set(self._digests)
-        for passage in _all(there):
-            gone.discard(passage.id)
-            if self._digests.get(passage.id) != _digest(passage):
-                self._put(passage)
+        for chunk in _all(there):
+            gone.discard(chunk.id)
+            if self._digests.get(chunk.id) != _digest(chunk):
+                self._put(chunk)
                 analysed += 1
         for key in gone:
             self._remove(key)
@@ -141,16 +144,16 @@ class OwnWords:
             duration_ms=round((self._read_at - started) * 1000, 1),
         )
 
-    def _put(self, passage: Passage) -> None:
-        self._index.put(passage.id, passage.content or "", _type_of(passage))
-        self._digests[passage.id] = _digest(passage)
+    def _put(self, chunk: SemanticChunk) -> None:
+        self._index.put(chunk.id, chunk.content or "", _type_of(chunk))
+        self._digests[chunk.id] = _digest(chunk)
 
     def _remove(self, key: str) -> None:
         self._index.remove(key)
         self._digests.pop(key, None)
 
 
-def _all(there: OpenCollection) -> Iterator[Passage]:
+def _all(there: OpenCollection) -> Iterator[SemanticChunk]:
     """Every record, in pages. One that slips from page to page while others erase is missed, and
     with it the number of records, which the next search notices."""
     offset = 0
@@ -158,7 +161,7 @@ def _all(there: OpenCollection) -> Iterator[Passage]:
         result = there.collection.get(
             limit=_PAGE, offset=offset, include=["documents", "metadatas"]
         )
-        page = passages_of(result, there.hidden_keys)
+        page = chunks_of(result, there.hidden_keys)
         yield from page
         if len(page) < _PAGE:
             return
@@ -182,12 +185,12 @@ def _file_state(path: Path) -> tuple[int, int, int] | None:
     return state.st_ino, state.st_size, state.st_mtime_ns
 
 
-def _type_of(passage: Passage) -> str | None:
-    value: Any = passage.metadata.get(CONTENT_TYPE)
+def _type_of(chunk: SemanticChunk) -> str | None:
+    value: Any = chunk.metadata.get(CONTENT_TYPE)
     return value if isinstance(value, str) else None
 
 
-def _digest(passage: Passage) -> bytes:
+def _digest(chunk: SemanticChunk) -> bytes:
     """Tells texts and types apart that are ranked apart."""
-    shown = f"{_type_of(passage)}\0{passage.content}"
+    shown = f"{_type_of(chunk)}\0{chunk.content}"
     return hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=16).digest()

@@ -37,7 +37,7 @@ from portal.services.collections.records import Collections
 
 __all__ = ["Options", "Tenancy", "import_and_show"]
 
-_LONGEST_ID_SHOWN = 40
+_MAX_ID_SHOWN_LENGTH = 40
 _STOPPED = 130  # As shells have it of SIGINT.
 # Programs that read a table want every column whole.
 _WIDTH_WITHOUT_TERMINAL = 200
@@ -229,6 +229,6 @@ def _ending(tally: Tally) -> Iterator[str]:
 
 def _told(cases: Cases) -> str:
     """How many, and a few ids, with what cannot be printed escaped."""
-    shown = [repr(one[:_LONGEST_ID_SHOWN]) for one in cases.ids]
+    shown = [repr(one[:_MAX_ID_SHOWN_LENGTH]) for one in cases.ids]
     more = ", …" if cases.count > len(shown) else ""
     return f"{cases.count} ({', '.join(shown)}{more})"

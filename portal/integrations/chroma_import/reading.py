@@ -16,7 +16,7 @@ COLLECTION_PAGE = 100
 # Chroma steps over what a page's offset leaves out, one record after the other: large pages of ids,
 # and records by their ids, take a time that grows with the number of records and not its square.
 ID_PAGE = 20_000
-MOST_UNREADABLE = 200
+MAX_UNREADABLE = 200
 """So many records without a vector that can be read, and none with one, are a broken index."""
 
 _DEFAULT: Distance = "l2"
@@ -160,7 +160,7 @@ class Reader:
 
     def _give_up_if_all(self, error: Unreadable) -> None:
         self._unreadable += 1
-        if self._unreadable >= MOST_UNREADABLE and not self._readable:
+        if self._unreadable >= MAX_UNREADABLE and not self._readable:
             raise BrokenIndex(f"Chroma reads none of its vectors: {error}") from error
 
     def _get(self, **asked: Any) -> Any:

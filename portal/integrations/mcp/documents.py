@@ -11,8 +11,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from portal.domain.addresses import passage_url
-from portal.domain.people import Person
+from portal.domain.addresses import chunk_url
+from portal.domain.people import User
 from portal.domain.search import MAX_QUERY_CHARACTERS, SearchRequest, Unit
 from portal.errors import NotFound
 from portal.services import Services
@@ -24,7 +24,7 @@ from portal.store.session import Session
 from portal.text.storable import storable
 
 # Longer than any id of ours; what is longer is not looked at.
-_MOST_ID_CHARACTERS = 1000
+_MAX_ID_CHARACTERS = 1000
 _LENGTH_OF_ID = 36
 
 
@@ -39,7 +39,7 @@ class SearchArguments(BaseModel):
 class FetchArguments(BaseModel):
     id: str = Field(
         min_length=1,
-        max_length=_MOST_ID_CHARACTERS,
+        max_length=_MAX_ID_CHARACTERS,
         description="The id of a search result, or of a document.",
     )
 
@@ -60,16 +60,16 @@ class FetchedDocument(BaseModel):
     text: str = Field(description="The document's text, or of a long one the part around `id`.")
     url: str
     metadata: dict[str, Any] = Field(
-        description="Among others `passage`, the words that were found, and `truncated`: whether "
+        description="Among others `chunk`, the words that were found, and `truncated`: whether "
         "`text` is characters `char_start` to `char_end` alone."
     )
 
 
-def search(services: Services, person: Person, arguments: SearchArguments) -> SearchResults:
+def search(services: Services, user: User, arguments: SearchArguments) -> SearchResults:
     """Documents among what the person may see and has switched on. The query is text and nothing
     else. Raises what `searching.search` raises."""
     request = SearchRequest(storable(arguments.query), operators=False, one_hit_per=Unit.DOCUMENT)
-    found = engine.search(services, person, request)
+    found = engine.search(services, user, request)
     return SearchResults(
         results=[
             SearchResult(
@@ -82,7 +82,7 @@ def search(services: Services, person: Person, arguments: SearchArguments) -> Se
     )
 
 
-def fetch(services: Services, person: Person, arguments: FetchArguments) -> FetchedDocument:
+def fetch(services: Services, user: User, arguments: FetchArguments) -> FetchedDocument:
     """A document's text as indexed, by the id of one of its passages or by its own.
 
     Of a text longer than the settings allow, the part around the passage. Raises NotFound, for what
@@ -90,14 +90,14 @@ def fetch(services: Services, person: Person, arguments: FetchArguments) -> Fetc
     """
     wanted = _read_id(arguments.id)
     with services.database.read() as session:
-        passage = _find_passage(session, person, wanted)
-        text, start, is_cut = _text_around(session, passage, services.settings.mcp.fetch_characters)
+        chunk = _find_chunk(session, user, wanted)
+        text, start, is_cut = _text_around(session, chunk, services.settings.mcp.fetch_characters)
     return FetchedDocument(
         id=arguments.id,
-        title=passage.title,
+        title=chunk.title,
         text=text,
-        url=_page(services, passage.document_id, passage.chunk_id),
-        metadata=_metadata(passage)
+        url=_page(services, chunk.document_id, chunk.chunk_id),
+        metadata=_metadata(chunk)
         | {"truncated": is_cut, "char_start": start, "char_end": start + len(text)},
     )
 
@@ -110,42 +110,42 @@ def _read_id(given: str) -> UUID:
         raise NotFound from error
 
 
-def _find_passage(session: Session, person: Person, wanted: UUID) -> StoredSource:
+def _find_chunk(session: Session, user: User, wanted: UUID) -> StoredSource:
     """The passage of that id, or the first of that document, if it counts for the person."""
-    found = sources.read_sources(session, person, None, [wanted])
+    found = sources.read_sources(session, user, None, [wanted])
     if not found:
-        first, _total = chunk_store.list_passages(session, wanted, limit=1, offset=0)
-        found = sources.read_sources(session, person, None, [one.id for one in first])
-    for passage in found.values():
-        return passage
+        first, _total = chunk_store.list_chunks(session, wanted, limit=1, offset=0)
+        found = sources.read_sources(session, user, None, [one.id for one in first])
+    for chunk in found.values():
+        return chunk
     raise NotFound
 
 
-def _text_around(session: Session, passage: StoredSource, most: int) -> tuple[str, int, bool]:
+def _text_around(session: Session, chunk: StoredSource, most: int) -> tuple[str, int, bool]:
     """The text with the passage in it, from which character on, and whether that is not all."""
-    start = 0 if passage.char_end <= most else max(0, passage.char_start - most // 2)
+    start = 0 if chunk.char_end <= most else max(0, chunk.char_start - most // 2)
     # One more than is shown tells whether more is there.
-    stored = chunk_store.read_text(session, passage.document_id, start=start, end=start + most + 1)
-    if passage.revision_id is None or stored is None:
+    stored = chunk_store.read_text(session, chunk.document_id, start=start, end=start + most + 1)
+    if chunk.revision_id is None or stored is None:
         # What a program added stands in no text but its own.
-        return passage.content[:most], 0, len(passage.content) > most
+        return chunk.content[:most], 0, len(chunk.content) > most
     text = stored[1]
     return text[:most], start, start > 0 or len(text) > most
 
 
-def _metadata(passage: StoredSource) -> dict[str, Any]:
+def _metadata(chunk: StoredSource) -> dict[str, Any]:
     known = {
-        "document_id": str(passage.document_id),
-        "content_type": passage.media_type,
-        "language": passage.language,
-        "passage": passage.content,
-        "page": passage.page,
-        "page_label": passage.page_label,
-        "heading": passage.heading,
+        "document_id": str(chunk.document_id),
+        "content_type": chunk.media_type,
+        "language": chunk.language,
+        "passage": chunk.content,
+        "page": chunk.page,
+        "page_label": chunk.page_label,
+        "heading": chunk.heading,
     }
     return {name: value for name, value in known.items() if value is not None}
 
 
 def _page(services: Services, document_id: UUID, chunk_id: UUID) -> str:
     """The address that people open, which cites the passage whatever was asked."""
-    return services.settings.public_url + passage_url(document_id, chunk_id)
+    return services.settings.public_url + chunk_url(document_id, chunk_id)

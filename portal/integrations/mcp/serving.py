@@ -39,7 +39,7 @@ PATH = "/mcp"
 _STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
 _DRAIN_TIMEOUT_S = 10
 # The longest question takes a tenth of it.
-_MOST_REQUEST_BYTES = 256 * 1024
+_MAX_REQUEST_BYTES = 256 * 1024
 _OUR_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -142,7 +142,7 @@ def web_app(services: Services, security: TransportSecuritySettings) -> Starlett
         json_response=True,
         # Nothing is remembered between requests: each brings its token, and any process answers.
         stateless_http=True,
-        max_request_body_size=_MOST_REQUEST_BYTES,
+        max_request_body_size=_MAX_REQUEST_BYTES,
         transport_security=security,
         auth=AuthSettings(
             issuer_url=AnyHttpUrl(services.settings.public_url),

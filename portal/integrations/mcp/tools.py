@@ -26,7 +26,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
-from portal.domain.people import Person, Scope
+from portal.domain.people import Scope, User
 from portal.errors import (
     InsufficientScope,
     InvalidInput,
@@ -68,7 +68,7 @@ class _Kind:
     description: str
     takes: type[BaseModel]
     gives: type[BaseModel]
-    run: Callable[[Services, Person, Any], BaseModel]
+    run: Callable[[Services, User, Any], BaseModel]
     limit: str
 
 
@@ -154,9 +154,9 @@ def _call(
     started = time.perf_counter()
     outcome = "ok"
     try:
-        person = reader(services, token)
-        limits.count(person, f"mcp {name}", limit=kind.limit)
-        answer = _answered(kind.run(services, person, _checked(kind, given)))
+        user = reader(services, token)
+        limits.count(user, f"mcp {name}", limit=kind.limit)
+        answer = _answered(kind.run(services, user, _checked(kind, given)))
     except PortalError as error:
         outcome, answer = error.code, _refused(error)
     except Exception as error:  # A client must not see what broke inside.
@@ -167,7 +167,7 @@ def _call(
     return answer
 
 
-def reader(services: Services, token: str) -> Person:
+def reader(services: Services, token: str) -> User:
     """Whom a token that may read speaks for. Raises InvalidToken, InsufficientScope,
     IssuerUnavailable."""
     signed_in = tokens.authenticate(services, token)
@@ -175,7 +175,7 @@ def reader(services: Services, token: str) -> Person:
         raise SecondFactorEnrolmentRequired
     if Scope.READ not in signed_in.scopes:
         raise InsufficientScope(scope=Scope.READ.value)
-    return signed_in.person
+    return signed_in.user
 
 
 def _checked(kind: _Kind, given: dict[str, Any]) -> BaseModel:

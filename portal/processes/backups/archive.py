@@ -30,7 +30,7 @@ SECRET_KEY = "secret_key"  # noqa: S105 - a file's name
 MANIFEST = "manifest.json"
 
 _BLOCK_BYTES = 1024 * 1024
-_MOST_BYTES = {MANIFEST: 1024 * 1024, SECRET_KEY: 4096}
+_MAX_BYTES = {MANIFEST: 1024 * 1024, SECRET_KEY: 4096}
 _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
 
 
@@ -263,7 +263,7 @@ def _known_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
                     reason="The file holds something that no backup of a portal holds "
                     f"({member.name!a:.100}). Nothing of it was read."
                 )
-            if member.size > _MOST_BYTES.get(member.name, member.size):
+            if member.size > _MAX_BYTES.get(member.name, member.size):
                 raise _damaged(member.name)
             members[member.name] = member
     except (tarfile.TarError, ValueError, EOFError, OverflowError, IndexError) as error:

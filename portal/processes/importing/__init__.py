@@ -14,7 +14,7 @@ from types import FrameType
 from rich.console import Console
 
 from portal.domain.documents import Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import DatabaseUnavailable
 from portal.processes.importing.display import Display
 from portal.processes.importing.tally import Tally
@@ -49,13 +49,13 @@ def import_and_wait(
 ) -> int:
     """Import files and folders and say what came of them; gives the exit status: 1 when something
     failed, 128 and the signal's number when one stopped it."""
-    person = accounts.find_person(services, owner)
+    user = accounts.find_user(services, owner)
     tally = Tally()
     display = Display(Console(stderr=True), tally, reads=wait)
     with _stopped_by_signals() as stop, ExitStack() as stack:
         stack.callback(_conclude, services, display, tally, stop)
         stack.enter_context(display.shown())
-        run = _Import(services, person, tally, display, stop)
+        run = _Import(services, user, tally, display, stop)
         if wait:
             stack.enter_context(run.workers)
         run.store(paths, domain=domain, visibility=visibility, follow=wait)
@@ -76,9 +76,9 @@ def _conclude(services: Services, display: Display, tally: Tally, stop: Stop) ->
 
 class _Import:
     def __init__(
-        self, services: Services, person: Person, tally: Tally, display: Display, stop: Stop
+        self, services: Services, user: User, tally: Tally, display: Display, stop: Stop
     ) -> None:
-        self._services, self._person = services, person
+        self._services, self._user = services, user
         self._tally, self._display, self._stop = tally, display, stop
         self._is_whole = False
         self._followed_at = time.monotonic()
@@ -94,7 +94,7 @@ class _Import:
             paths, cannot_read=lambda path, error: gone.append(unreadable(path, error))
         )
         for file in importing.import_files(
-            self._services, self._person, found, domain=domain, visibility=visibility
+            self._services, self._user, found, domain=domain, visibility=visibility
         ):
             self._take(file)
             if self._stop.is_set():
@@ -134,7 +134,7 @@ class _Import:
         waiting = list(self._tally.waiting)
         try:
             self.workers.see_to()
-            found = importing.follow(self._services, self._person, waiting)
+            found = importing.follow(self._services, self._user, waiting)
         except DatabaseUnavailable:
             if time.monotonic() > self._followed_at + _PATIENCE_S:
                 raise

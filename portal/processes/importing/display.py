@@ -14,7 +14,7 @@ from portal.services.documents.importing import Outcome
 
 _LINE_EVERY_S = 5.0
 _FRAMES_A_SECOND = 4
-_MOST_FAILURES = 20
+_MAX_FAILURES = 20
 
 
 class Display:
@@ -23,7 +23,7 @@ class Display:
     def __init__(self, console: Console, tally: Tally, *, reads: bool) -> None:
         """`reads`: until the documents are ready, not only stored."""
         self._console, self._tally, self._reads = console, tally, reads
-        self._storing, self._reading, self._passages = Pace(), Pace(), Pace()
+        self._storing, self._reading, self._chunks = Pace(), Pace(), Pace()
         self._started = self._line_at = time.monotonic()
         self._progress: Progress | None = None
 
@@ -58,7 +58,7 @@ class Display:
         tally = self._tally
         self._storing.note(tally.taken)
         self._reading.note(tally.read)
-        self._passages.note(tally.passages)
+        self._chunks.note(tally.chunks)
         if self._progress is None:
             self._say_now_and_then(is_whole=is_whole)
             return
@@ -83,9 +83,9 @@ class Display:
         return ", ".join(filter(None, (f"{speed:.1f} files/s", _remaining(left, speed))))
 
     def _reading_words(self, is_whole: bool) -> str:
-        speed, passages = self._reading.a_second(), self._passages.a_second()
+        speed, chunks = self._reading.a_second(), self._chunks.a_second()
         left = self._tally.to_read - self._tally.read if is_whole else 0
-        words = (f"{speed:.1f} files/s", f"{passages:.1f} passages/s", _remaining(left, speed))
+        words = (f"{speed:.1f} files/s", f"{chunks:.1f} passages/s", _remaining(left, speed))
         return ", ".join(filter(None, words))
 
     def _say_now_and_then(self, *, is_whole: bool) -> None:
@@ -99,16 +99,16 @@ class Display:
             line += f" ({words})"
         if self._reads:
             line += f"; read {tally.read:,} of {tally.to_read:,}"
-            line += f", {tally.passages:,} passages ({self._reading_words(is_whole)})"
+            line += f", {tally.chunks:,} passages ({self._reading_words(is_whole)})"
         self.say(line)
 
     def summarise(self) -> None:
         """Say what came of it all."""
         tally, outcomes = self._tally, self._tally.outcomes
         seconds = time.monotonic() - self._started
-        for line in tally.failures[:_MOST_FAILURES] if len(tally.failures) > 1 else ():
+        for line in tally.failures[:_MAX_FAILURES] if len(tally.failures) > 1 else ():
             self.say(f"  {line}")
-        if (more := len(tally.failures) - _MOST_FAILURES) > 0:
+        if (more := len(tally.failures) - _MAX_FAILURES) > 0:
             self.say(f"  and {more:,} more, which are named above")
         again = outcomes[Outcome.AGAIN]
         parts = [
@@ -121,8 +121,8 @@ class Display:
             f"{', '.join(parts)}, in {duration(seconds)} ({tally.taken / seconds:.1f} files/s)"
         )
         if tally.read:
-            speed = f"{tally.read / seconds:.1f} files/s, {tally.passages / seconds:.1f} passages/s"
-            self.say(f"{tally.ready:,} became ready with {tally.passages:,} passages ({speed})")
+            speed = f"{tally.read / seconds:.1f} files/s, {tally.chunks / seconds:.1f} passages/s"
+            self.say(f"{tally.ready:,} became ready with {tally.chunks:,} passages ({speed})")
         if tally.waiting:
             self.say(f"{len(tally.waiting):,} are still to be read")
 

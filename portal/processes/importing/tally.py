@@ -11,7 +11,7 @@ from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Visibility
 from portal.services.documents.importing import (
-    MOST_FOLLOWED,
+    MAX_FOLLOWED,
     ImportedFile,
     Outcome,
     failure_words,
@@ -57,8 +57,8 @@ class Tally:
     ready: int = 0
     failed: int = 0
     failures: list[str] = field(default_factory=list)
-    passages_of_ready: int = 0
-    passages_in_hand: int = 0
+    chunks_of_ready: int = 0
+    chunks_in_hand: int = 0
 
     @property
     def taken(self) -> int:
@@ -76,8 +76,8 @@ class Tally:
         return self.read + len(self.waiting) + max(0, self.found - self.taken)
 
     @property
-    def passages(self) -> int:
-        return self.passages_of_ready + self.passages_in_hand
+    def chunks(self) -> int:
+        return self.chunks_of_ready + self.chunks_in_hand
 
     def take(self, file: ImportedFile) -> str | None:
         """Count a file; gives what to say of one that cannot be taken, or that others see than was
@@ -94,18 +94,18 @@ class Tally:
     def follow(self, found: Mapping[UUID, Progress]) -> list[str]:
         """Count what became of documents; gives what to say of those that failed."""
         said = []
-        self.passages_in_hand = 0
-        for document_id, path in list(self.waiting.items())[:MOST_FOLLOWED]:
+        self.chunks_in_hand = 0
+        for document_id, path in list(self.waiting.items())[:MAX_FOLLOWED]:
             one = found.get(document_id)
             if one is not None and one.status not in (DocumentStatus.READY, DocumentStatus.FAILED):
-                self.passages_in_hand += one.passages
+                self.chunks_in_hand += one.chunks
                 continue
             del self.waiting[document_id]
             if one is None:
                 continue  # Thrown away meanwhile.
             if one.status is DocumentStatus.READY:
                 self.ready += 1
-                self.passages_of_ready += one.passages
+                self.chunks_of_ready += one.chunks
             else:
                 self.failed += 1
                 words = failure_words(one.failure) if one.failure else str(one.status)

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from portal.answering import prompt
 from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, MessageStatus, Replay, Role
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import InvalidInput, NotFound
 from portal.services import Services
 from portal.services.answers import conversations
@@ -41,7 +41,7 @@ class _Place:
 
 
 def ask(
-    services: Services, person: Person, conversation_id: UUID, question: str, *,
+    services: Services, user: User, conversation_id: UUID, question: str, *,
     replace_from: UUID | None = None,
 ) -> AnswerStream:  # fmt: skip
     """Ask at the end of a conversation, or instead of an earlier question and all after it.
@@ -53,44 +53,44 @@ def ask(
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
         raise InvalidInput(reason=f"a question must have 1 to {MAX_MESSAGE_CHARACTERS} characters")
     with services.database.begin() as session:
-        conversation_store.require_own(session, conversation_id, person.id)
+        conversation_store.require_own(session, conversation_id, user.id)
         place = _Place(conversation_id)
         if replace_from is not None:
             replaced = message_store.find_shown(session, conversation_id, replace_from)
             if replaced.role != Role.USER:
                 raise NotFound
             place = _Place(conversation_id, since=replaced.position)
-    return _begin(services, person, place, question)
+    return _begin(services, user, place, question)
 
 
-def retry(services: Services, person: Person, message_id: UUID) -> AnswerStream:
+def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
     """Answer a question once more, instead of this answer and all after it. Raises what `ask`
     raises."""
     with services.database.begin() as session:
-        message = message_store.get_message(session, person, message_id, stale_after_s=0)
+        message = message_store.get_message(session, user, message_id, stale_after_s=0)
         answer = message_store.find_shown(session, message.conversation_id, message_id)
         if answer.role != Role.ASSISTANT:
             raise NotFound
         question = message_store.question_of(session, answer)
         place = _Place(message.conversation_id, since=answer.position, existing=question.id)
-    return _begin(services, person, place, question.content)
+    return _begin(services, user, place, question.content)
 
 
-def stop(services: Services, person: Person, message_id: UUID) -> Message:
+def stop(services: Services, user: User, message_id: UUID) -> Message:
     """Stop an answer that is being written, by whichever process: it ends within about a second
     and keeps what there is. Raises NotFound."""
     with services.database.begin() as session:
         patience_s = conversations.stale_after_s(services)
-        message_store.get_message(session, person, message_id, stale_after_s=patience_s)
+        message_store.get_message(session, user, message_id, stale_after_s=patience_s)
         message_store.stop(session, message_id)
-        return message_store.get_message(session, person, message_id, stale_after_s=patience_s)
+        return message_store.get_message(session, user, message_id, stale_after_s=patience_s)
 
 
-def _begin(services: Services, person: Person, place: _Place, question: str) -> AnswerStream:
-    slot = services.answer_slots.take(person.id, services.settings.chat)
+def _begin(services: Services, user: User, place: _Place, question: str) -> AnswerStream:
+    slot = services.answer_slots.take(user.id, services.settings.chat)
     try:
         before = _position_of_question(services, place)
-        asked = ask_in(services, person, place.conversation_id, question, before)
+        asked = ask_in(services, user, place.conversation_id, question, before)
         retrieved = retrieve(services, asked)
         answering = _store(services, asked, place, retrieved)
     except BaseException:
@@ -117,7 +117,7 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
     )
     draft = AnswerDraft(
         services,
-        asked.person,
+        asked.user,
         uuid4(),
         replay=_replay(services, retrieved, built.tokens),
         found=retrieved.sources,
@@ -125,7 +125,7 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
     )
     with services.database.begin() as session:
         alive = citation_store.hold_documents(session, draft.cited)
-        conversation = conversation_store.lock_own(session, asked.conversation_id, asked.person.id)
+        conversation = conversation_store.lock_own(session, asked.conversation_id, asked.user.id)
         message_store.give_way(session, asked.conversation_id, since=place.since)
         question = _store_question(session, asked, place)
         message_store.add_message(
@@ -143,7 +143,7 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
         conversation_store.touch(session, asked.conversation_id)
         patience_s = conversations.stale_after_s(services)
         stored = message_store.get_message(
-            session, asked.person, question.id, stale_after_s=patience_s
+            session, asked.user, question.id, stale_after_s=patience_s
         )
     return Answering(asked, retrieved, built, stored, draft)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.conversations import Citation, QuotedText, SourceState, Verification
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import NotFound
 from portal.services import Services
 from portal.store.answers import citations as citation_store
@@ -14,17 +14,17 @@ from portal.store.session import Session
 _AROUND = 1500
 
 
-def get_citation(services: Services, person: Person, citation_id: UUID) -> Citation:
+def get_citation(services: Services, user: User, citation_id: UUID) -> Citation:
     """A citation in one of the person's own conversations. Raises NotFound."""
     with services.database.begin() as session:
-        return _own(session, person, citation_id)
+        return _own(session, user, citation_id)
 
 
-def verify(services: Services, person: Person, citation_id: UUID) -> Verification:
+def verify(services: Services, user: User, citation_id: UUID) -> Verification:
     """Whether the quoted words stand in the stored revision, or in the passage that a program
     added, by their hash computed anew. Raises NotFound."""
     with services.database.begin() as session:
-        citation = _own(session, person, citation_id)
+        citation = _own(session, user, citation_id)
         found = citation_store.hash_in_source(session, citation)
     return Verification(
         citation_id=citation.id,
@@ -35,12 +35,12 @@ def verify(services: Services, person: Person, citation_id: UUID) -> Verificatio
 
 
 def quoted_text(
-    services: Services, person: Person, citation_id: UUID, *, around: int = _AROUND
+    services: Services, user: User, citation_id: UUID, *, around: int = _AROUND
 ) -> QuotedText:
     """The quotation in the text that it was taken from, whatever the document says today. Raises
     NotFound, also for what is gone."""
     with services.database.begin() as session:
-        citation = _own(session, person, citation_id)
+        citation = _own(session, user, citation_id)
         if citation.state is SourceState.GONE:
             raise NotFound
         found = citation_store.read_around(session, citation, around)
@@ -58,8 +58,8 @@ def quoted_text(
     )
 
 
-def _own(session: Session, person: Person, citation_id: UUID) -> Citation:
-    citation = citation_store.find_citation(session, person, citation_id)
+def _own(session: Session, user: User, citation_id: UUID) -> Citation:
+    citation = citation_store.find_citation(session, user, citation_id)
     if citation is None:
         raise NotFound
     return citation

@@ -12,7 +12,7 @@ from portal.domain.conversations import (
     Message,
     Role,
 )
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import InvalidInput, NotFound
 from portal.services import Services
 from portal.store.answers import conversations as conversation_store
@@ -29,13 +29,13 @@ def stale_after_s(services: Services) -> float:
     return services.settings.chat.timeout_s + _SPARE_S
 
 
-def create(services: Services, person: Person, title: str = "") -> ConversationSummary:
+def create(services: Services, user: User, title: str = "") -> ConversationSummary:
     """A new conversation; without a title its first question gives it one. Raises InvalidInput."""
     with services.database.begin() as session:
         conversation_id = conversation_store.add_conversation(
-            session, person.id, _check_title(title, least=0)
+            session, user.id, _check_title(title, least=0)
         )
-        return conversation_store.get_summary(session, conversation_id, person.id)
+        return conversation_store.get_summary(session, conversation_id, user.id)
 
 
 def _check_title(title: str, *, least: int) -> str:
@@ -46,66 +46,66 @@ def _check_title(title: str, *, least: int) -> str:
 
 
 def list_conversations(
-    services: Services, person: Person, *, contains: str = "", cursor: str | None = None,
+    services: Services, user: User, *, contains: str = "", cursor: str | None = None,
     limit: int = 50,
 ) -> ConversationPage:  # fmt: skip
     """A person's conversations, latest first; with `contains` those that have these words in the
     title or in a message. Raises MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         return conversation_store.list_conversations(
-            session, person.id, contains=contains.strip(), cursor=cursor, limit=limit
+            session, user.id, contains=contains.strip(), cursor=cursor, limit=limit
         )
 
 
-def get(services: Services, person: Person, conversation_id: UUID) -> ConversationSummary:
+def get(services: Services, user: User, conversation_id: UUID) -> ConversationSummary:
     """Raises NotFound, also for another person's."""
     with services.database.begin() as session:
-        return conversation_store.get_summary(session, conversation_id, person.id)
+        return conversation_store.get_summary(session, conversation_id, user.id)
 
 
 def rename(
-    services: Services, person: Person, conversation_id: UUID, title: str
+    services: Services, user: User, conversation_id: UUID, title: str
 ) -> ConversationSummary:
     """Raises NotFound, InvalidInput."""
     title = _check_title(title, least=1)
     with services.database.begin() as session:
-        conversation_store.lock_own(session, conversation_id, person.id)
+        conversation_store.lock_own(session, conversation_id, user.id)
         conversation_store.set_title(session, conversation_id, title)
-        return conversation_store.get_summary(session, conversation_id, person.id)
+        return conversation_store.get_summary(session, conversation_id, user.id)
 
 
-def delete(services: Services, person: Person, conversation_id: UUID) -> None:
+def delete(services: Services, user: User, conversation_id: UUID) -> None:
     """With all its messages, citations and switches, for good. Raises NotFound."""
     with services.database.begin() as session:
-        conversation_store.lock_own(session, conversation_id, person.id)
+        conversation_store.lock_own(session, conversation_id, user.id)
         message_store.hold_all(session, conversation_id)
         conversation_store.delete_conversation(session, conversation_id)
 
 
-def messages(services: Services, person: Person, conversation_id: UUID) -> tuple[Message, ...]:
+def messages(services: Services, user: User, conversation_id: UUID) -> tuple[Message, ...]:
     """The conversation as it reads now, in order. Raises NotFound."""
     with services.database.begin() as session:
-        conversation_store.require_own(session, conversation_id, person.id)
+        conversation_store.require_own(session, conversation_id, user.id)
         return message_store.list_messages(
-            session, person, conversation_id, stale_after_s=stale_after_s(services)
+            session, user, conversation_id, stale_after_s=stale_after_s(services)
         )
 
 
-def get_message(services: Services, person: Person, message_id: UUID) -> Message:
+def get_message(services: Services, user: User, message_id: UUID) -> Message:
     """Raises NotFound."""
     with services.database.begin() as session:
         return message_store.get_message(
-            session, person, message_id, stale_after_s=stale_after_s(services)
+            session, user, message_id, stale_after_s=stale_after_s(services)
         )
 
 
-def question_of(services: Services, person: Person, message: Message) -> str | None:
+def question_of(services: Services, user: User, message: Message) -> str | None:
     """What an answer that is shown answers; None for any other message. Raises NotFound for another
     person's."""
     if message.role is not Role.ASSISTANT:
         return None
     with services.database.begin() as session:
-        conversation_store.require_own(session, message.conversation_id, person.id)
+        conversation_store.require_own(session, message.conversation_id, user.id)
         try:
             answer = message_store.find_shown(session, message.conversation_id, message.id)
             return message_store.question_of(session, answer).content
@@ -114,14 +114,14 @@ def question_of(services: Services, person: Person, message: Message) -> str | N
 
 
 def set_feedback(
-    services: Services, person: Person, message_id: UUID, feedback: Feedback | None
+    services: Services, user: User, message_id: UUID, feedback: Feedback | None
 ) -> Message:
     """Say whether an answer was useful; None takes it back. Raises NotFound, also for a
     question."""
     with services.database.begin() as session:
         patience_s = stale_after_s(services)
-        message = message_store.get_message(session, person, message_id, stale_after_s=patience_s)
+        message = message_store.get_message(session, user, message_id, stale_after_s=patience_s)
         if message.role is not Role.ASSISTANT:
             raise NotFound
         message_store.set_feedback(session, message_id, feedback)
-        return message_store.get_message(session, person, message_id, stale_after_s=patience_s)
+        return message_store.get_message(session, user, message_id, stale_after_s=patience_s)

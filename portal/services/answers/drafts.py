@@ -10,7 +10,7 @@ from portal.answering import support
 from portal.answering.markers import MarkerStream
 from portal.domain.answering import MarkedText, Quoted, Source
 from portal.domain.conversations import Message, MessageStatus, Replay
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import NotFound, PortalError
 from portal.services import Services
 from portal.services.answers.quoting import quoted_range
@@ -28,7 +28,7 @@ class AnswerDraft:
     def __init__(
         self,
         services: Services,
-        person: Person,
+        user: User,
         message_id: UUID,
         *,
         replay: Replay,
@@ -39,7 +39,7 @@ class AnswerDraft:
         self.register: list[Source] = list(found)
         self.is_finished = False
         self._services = services
-        self._person = person
+        self._user = user
         self.replay = replay
         self._markers = MarkerStream(shown)
         self._in_prompt = {source.number for source in shown}
@@ -142,9 +142,7 @@ class AnswerDraft:
             row.retrieval = asdict(self.replay)
             session.flush()
             # What is finished is never stale.
-            return message_store.get_message(
-                session, self._person, self.message_id, stale_after_s=0
-            )
+            return message_store.get_message(session, self._user, self.message_id, stale_after_s=0)
 
     def give_up(self) -> None:
         """End the answer as it was last kept, for no more can be made of it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from portal.domain.conversations import Citation, Message, MessageStatus, Role, SourceState
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import conversations
 
@@ -62,12 +62,12 @@ class MarkdownFile:
 
 
 def export_markdown(
-    services: Services, person: Person, conversation_id: UUID, language: str
+    services: Services, user: User, conversation_id: UUID, language: str
 ) -> MarkdownFile:
     """The whole conversation, questions as headings, each answer with what it cites. `language`
     is `zh-CN` or `en`. Raises NotFound."""
-    conversation = conversations.get(services, person, conversation_id)
-    messages = conversations.messages(services, person, conversation_id)
+    conversation = conversations.get(services, user, conversation_id)
+    messages = conversations.messages(services, user, conversation_id)
     words = _WORDS["zh" if language.startswith("zh") else "en"]
     title = _one_line(conversation.title) or words["untitled"]
     parts = [f"# {title}", conversation.created_at.strftime("%Y-%m-%d")]

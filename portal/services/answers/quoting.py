@@ -12,28 +12,28 @@ from portal.text.sentences import sentence_spans
 
 # A sentence of the passage that has less than this share of what the best one has in common with
 # the answer was not what the answer was made from.
-_LEAST_SHARE = 0.6
-_LEAST_TERMS = 2
+_MIN_SHARE = 0.6
+_MIN_TERMS = 2
 # A sentence without a marker before one that has some: so much of it has to stand in the passage
 # for it to belong to that marker too.
-_LEAST_OF_UNMARKED = 0.5
+_MIN_OF_UNMARKED = 0.5
 # A sentence that opens with markers begins behind them: they belong to what stands before.
 _LEADING_MARKERS = re.compile(r"\A(?:\[\d{1,3}\]\s*)*")
 
 Terms = frozenset[str]
 
 
-def quoted_range(passage: str, content: str, marker: int) -> tuple[int, int]:
-    """Characters of `passage` from the first to the last sentence that the sentences of `content`
+def quoted_range(chunk: str, content: str, marker: int) -> tuple[int, int]:
+    """Characters of `chunk` from the first to the last sentence that the sentences of `content`
     with this marker rest on; all of it where there is none, or none stands out."""
     claims = list(_claims(content, marker))
     if not claims:
-        return 0, len(passage)
-    spans = sentence_spans(passage)
-    sentences = [frozenset(query_terms(passage[start:end])) for start, end in spans]
+        return 0, len(chunk)
+    spans = sentence_spans(chunk)
+    sentences = [frozenset(query_terms(chunk[start:end])) for start, end in spans]
     chosen = {place for terms, least in claims for place in _places(terms, least, sentences)}
     if not chosen:
-        return 0, len(passage)
+        return 0, len(chunk)
     return spans[min(chosen)][0], spans[max(chosen)][1]
 
 
@@ -48,9 +48,9 @@ def _claims(content: str, marker: int) -> Iterator[tuple[Terms, int]]:
         if marker in numbers:
             for before in unmarked:
                 terms = frozenset(query_terms(content[before[0] : before[1]]))
-                yield terms, max(1, round(_LEAST_OF_UNMARKED * len(terms)))
+                yield terms, max(1, round(_MIN_OF_UNMARKED * len(terms)))
             terms = frozenset(query_terms(content[start:end]))
-            yield terms, min(_LEAST_TERMS, len(terms))
+            yield terms, min(_MIN_TERMS, len(terms))
         unmarked = [] if numbers or "\n" in content[start:end] else [*unmarked, (start, end)]
 
 
@@ -70,4 +70,4 @@ def _places(claim: Terms, least: int, sentences: Sequence[Terms]) -> list[int]:
     best = max(shared, default=0)
     if not claim or best < least:
         return []
-    return [place for place, count in enumerate(shared) if count >= _LEAST_SHARE * best]
+    return [place for place, count in enumerate(shared) if count >= _MIN_SHARE * best]

@@ -13,7 +13,7 @@ from portal.answering.questions import find_parts
 from portal.answering.replies import find_reply
 from portal.domain.answering import ChatModel, Source, Turn
 from portal.domain.conversations import Role
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import (
     MAX_QUERY_CHARACTERS,
     SearchHit,
@@ -36,7 +36,7 @@ _Looked = TypeVar("_Looked")
 _PAST_MESSAGES = 40
 # So often a question is looked up where what was found is gone before it is read: a new version of
 # a document has other passages in its place.
-_MOST_LOOKS = 3
+_MAX_RETRIES = 3
 # What stands in the place of an answer that rests on something that is switched off by now: turns
 # still alternate, and the model knows that there was one.
 _WITHHELD = {
@@ -50,7 +50,7 @@ class Asked:
     """A question in its place: `before` is the position in the conversation that it stands at,
     None at the end. `language` is `zh` or `en`."""
 
-    person: Person
+    user: User
     conversation_id: UUID
     question: str
     before: int | None
@@ -74,19 +74,19 @@ class Retrieved:
 
 
 def ask_in(
-    services: Services, person: Person, conversation_id: UUID, question: str, before: int | None
+    services: Services, user: User, conversation_id: UUID, question: str, before: int | None
 ) -> Asked:
     """The question with the language to answer in: its own, else that of the questions before."""
     language = detect_language(question)
     if language == "other":
         with services.database.begin() as session:
             past = source_store.read_past(
-                session, person, conversation_id, before=before, limit=_PAST_MESSAGES
+                session, user, conversation_id, before=before, limit=_PAST_MESSAGES
             )
         language = detect_language(" ".join(m.content for m in past if m.role == Role.USER))
     if language == "other":
-        language = "zh" if (person.language or "").startswith("zh") else "en"
-    return Asked(person, conversation_id, question, before, language)
+        language = "zh" if (user.language or "").startswith("zh") else "en"
+    return Asked(user, conversation_id, question, before, language)
 
 
 def retrieve(services: Services, asked: Asked) -> Retrieved:
@@ -109,7 +109,7 @@ def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
 
 def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
     """What a look gives that found all that it then read, or the last of a few that did not."""
-    for _ in range(_MOST_LOOKS):
+    for _ in range(_MAX_RETRIES):
         looked, has_all = look()
         if has_all:
             break
@@ -124,11 +124,11 @@ def _look(services: Services, asked: Asked, queries: Sequence[str]) -> tuple[Ret
     with services.database.begin() as session:
         source_store.see_one_moment(session)
         stored = source_store.read_sources(
-            session, asked.person, asked.conversation_id, [hit.chunk_id for hit in hits]
+            session, asked.user, asked.conversation_id, [hit.chunk_id for hit in hits]
         )
-        snapshot = selection_store.snapshot(session, asked.person, asked.conversation_id)
+        snapshot = selection_store.snapshot(session, asked.user, asked.conversation_id)
         past = source_store.read_past(
-            session, asked.person, asked.conversation_id, before=asked.before,
+            session, asked.user, asked.conversation_id, before=asked.before,
             limit=_PAST_MESSAGES,
         )  # fmt: skip
         config = dynamic_config.read(session)
@@ -163,7 +163,7 @@ def search_further(
         hits = [hit for hit in outcome.hits if hit.chunk_id not in numbers]
         with services.database.begin() as session:
             stored = source_store.read_sources(
-                session, asked.person, asked.conversation_id, [hit.chunk_id for hit in hits]
+                session, asked.user, asked.conversation_id, [hit.chunk_id for hit in hits]
             )
         new = {one.chunk_id: one for one in sources_of(hits, stored, after=len(known))}
         sources = (numbers.get(hit.chunk_id) or new.get(hit.chunk_id) for hit in outcome.hits)
@@ -176,7 +176,7 @@ def _standalone(services: Services, asked: Asked) -> str:
     """The question as it reads without the conversation before it."""
     with services.database.begin() as session:
         past = source_store.read_past(
-            session, asked.person, asked.conversation_id, before=asked.before,
+            session, asked.user, asked.conversation_id, before=asked.before,
             limit=_PAST_MESSAGES,
         )  # fmt: skip
     turns = _turns(past, asked.language)
@@ -194,7 +194,7 @@ def _rewritten(chat: ChatModel, turns: Sequence[Turn], question: str) -> str:
 
 def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
     request = SearchRequest(query, conversation_id=asked.conversation_id)
-    return engine.search(services, asked.person, request)
+    return engine.search(services, asked.user, request)
 
 
 def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:

@@ -14,7 +14,7 @@ from portal.answering.markers import MarkerStream
 from portal.answering.prompt import Prompt
 from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Role
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Weights
 from portal.errors import ChatUnavailable
 from portal.services import Services
@@ -59,7 +59,7 @@ class _Written:
 
 
 def answer(
-    services: Services, person: Person, query: str, *, k: int, weights: Weights, language: str
+    services: Services, user: User, query: str, *, k: int, weights: Weights, language: str
 ) -> SingleAnswer:
     """Answer from the best passage of each of the `k` best documents. `language`, `zh` or `en`, is
     for questions that are in neither.
@@ -67,11 +67,11 @@ def answer(
     A chat model that gives nothing is no error: the hits are there. Raises TooManyAnswers,
     TooManyOwnAnswers, and what `document_search.search` raises.
     """
-    slot = services.answer_slots.take(person.id, services.settings.chat)
+    slot = services.answer_slots.take(user.id, services.settings.chat)
 
     def look() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
-        found = document_search.search(services, person, query, limit=k, weights=weights)
-        request, built, has_all = _request(services, person, found, language)
+        found = document_search.search(services, user, query, limit=k, weights=weights)
+        request, built, has_all = _request(services, user, found, language)
         return (found, request, built), has_all
 
     try:
@@ -94,19 +94,19 @@ def _answered(
 
 
 def _request(
-    services: Services, person: Person, found: DocumentsFound, language: str
+    services: Services, user: User, found: DocumentsFound, language: str
 ) -> tuple[ChatRequest, Prompt, bool]:
     """What to ask the chat model: whole passages, as far as they count at this moment; and whether
     all of them do."""
     detected = detect_language(found.query)
     language = language if detected == "other" else detected
-    passages = [hit.passage for hit in found.hits]
+    chunks = [hit.chunk for hit in found.hits]
     with services.database.begin() as session:
         stored = source_store.read_sources(
-            session, person, None, [passage.chunk_id for passage in passages]
+            session, user, None, [chunk.chunk_id for chunk in chunks]
         )
         token_budget = dynamic_config.read(session).context_token_budget
-    sources = sources_of(passages, stored, after=0)
+    sources = sources_of(chunks, stored, after=0)
     built = prompt.build(sources, language=language, token_budget=token_budget)
     request = ChatRequest(
         system=built.system,
@@ -115,7 +115,7 @@ def _request(
         language=language,
         sources=built.sources,
     )
-    return request, built, len(stored) == len(passages)
+    return request, built, len(stored) == len(chunks)
 
 
 def _written(services: Services, request: ChatRequest, built: Prompt) -> _Written:

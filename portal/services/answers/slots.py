@@ -21,38 +21,38 @@ class AnswerSlots:
         # A forgotten place may be collected, and so given back, within any allocation of `take`.
         self._lock = RLock()
         self._taken = 0
-        self._by_person: Counter[UUID] = Counter()
+        self._by_user: Counter[UUID] = Counter()
 
     @property
     def taken(self) -> int:
         return self._taken
 
-    def take(self, person_id: UUID, settings: ChatSettings) -> Slot:
+    def take(self, user_id: UUID, settings: ChatSettings) -> Slot:
         """A place for a person's answer, as far as `settings` have one. Raises TooManyAnswers,
         TooManyOwnAnswers."""
         with self._lock:
             if self._taken >= settings.concurrent_answers:
                 raise TooManyAnswers
-            if self._by_person[person_id] >= settings.answers_a_person:
-                raise TooManyOwnAnswers(most=settings.answers_a_person)
+            if self._by_user[user_id] >= settings.answers_per_user:
+                raise TooManyOwnAnswers(most=settings.answers_per_user)
             self._taken += 1
-            self._by_person[person_id] += 1
-        return Slot(self, person_id)
+            self._by_user[user_id] += 1
+        return Slot(self, user_id)
 
-    def _give_back(self, person_id: UUID) -> None:
+    def _give_back(self, user_id: UUID) -> None:
         with self._lock:
             self._taken -= 1
-            self._by_person[person_id] -= 1
-            if not self._by_person[person_id]:
-                del self._by_person[person_id]
+            self._by_user[user_id] -= 1
+            if not self._by_user[user_id]:
+                del self._by_user[user_id]
 
 
 class Slot:
     """One place; given back once, however often it is released, and also when it is forgotten."""
 
-    def __init__(self, slots: AnswerSlots, person_id: UUID) -> None:
+    def __init__(self, slots: AnswerSlots, user_id: UUID) -> None:
         self._slots: AnswerSlots | None = slots
-        self._person_id = person_id
+        self._user_id = user_id
 
     def __del__(self) -> None:
         self.release()
@@ -60,4 +60,4 @@ class Slot:
     def release(self) -> None:
         slots, self._slots = self._slots, None
         if slots is not None:
-            slots._give_back(self._person_id)  # noqa: SLF001 - the two are one
+            slots._give_back(self._user_id)  # noqa: SLF001 - the two are one

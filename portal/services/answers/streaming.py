@@ -44,7 +44,7 @@ from portal.services.answers.slots import Slot
 
 log = structlog.get_logger(__name__)
 
-MOST_SEARCHES = 2
+MAX_SEARCHES = 2
 HISTORY_TOKENS = 1500
 SAVE_EVERY_S = 1.0
 
@@ -145,7 +145,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             if not isinstance(ended, SearchCall):
                 return ended
             searches += 1
-            request = self._search_again(request, ended, may_again=searches < MOST_SEARCHES)
+            request = self._search_again(request, ended, may_again=searches < MAX_SEARCHES)
             yield SearchedAgain(ended.query, len(request.sources))
 
     def _listen(

@@ -12,8 +12,8 @@ from portal.errors import InvalidInput
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.embedding_models.vector_index import MAX_VECTOR_DIMENSIONS
 
-MOST_DIMENSIONS = 16_000
-_LARGEST_HALF = 65_504.0  # The largest number of half precision.
+MAX_DIMENSIONS = 16_000
+_MAX_HALF = 65_504.0  # The largest number of half precision.
 
 
 def require_distinct(ids: Sequence[str]) -> None:
@@ -27,15 +27,15 @@ def common_length(vectors: Sequence[Vector]) -> int | None:
     if not vectors:
         return None
     lengths = {len(vector) for vector in vectors}
-    if len(lengths) > 1 or not 0 < max(lengths) <= MOST_DIMENSIONS:
-        raise InvalidInput(reason=f"embeddings have one length, of 1 to {MOST_DIMENSIONS}")
+    if len(lengths) > 1 or not 0 < max(lengths) <= MAX_DIMENSIONS:
+        raise InvalidInput(reason=f"embeddings have one length, of 1 to {MAX_DIMENSIONS}")
     together = np.stack(vectors)
     if not np.isfinite(together).all():
         raise InvalidInput(reason="embeddings must not hold NaN or infinity")
     (length,) = lengths
-    if length > MAX_VECTOR_DIMENSIONS and np.abs(together).max() > _LARGEST_HALF:
+    if length > MAX_VECTOR_DIMENSIONS and np.abs(together).max() > _MAX_HALF:
         # They are indexed in half precision.
-        raise InvalidInput(reason=f"long embeddings hold numbers up to {_LARGEST_HALF:g}")
+        raise InvalidInput(reason=f"long embeddings hold numbers up to {_MAX_HALF:g}")
     return length
 
 

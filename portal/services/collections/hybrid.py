@@ -30,7 +30,7 @@ from portal.store.session import Session
 from portal.text.analyser import query_terms
 
 # Each leg offers at least so many, and so many times what is wanted.
-_LEAST_OFFERED = 100
+_MIN_OFFERED = 100
 _OFFERED_FACTOR = 5
 
 log = structlog.get_logger(__name__)
@@ -56,7 +56,7 @@ def hybrid_search(
 
     Raises InvalidInput for a vector of another length, NotFound.
     """
-    offered = max(_LEAST_OFFERED, _OFFERED_FACTOR * limit)
+    offered = max(_MIN_OFFERED, _OFFERED_FACTOR * limit)
     with collections.database.read() as session:
         collection = collection_store.find_by_id(session, collection_id)
         if collection is None:

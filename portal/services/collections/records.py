@@ -40,7 +40,7 @@ from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.embedding_models.switches import patiently
 from portal.store.session import Database, Session
 
-_LONGEST_NAME = 512
+_MAX_NAME_LENGTH = 512
 
 
 class Documents(Protocol):
@@ -87,8 +87,8 @@ class Collections:
 
     def check_name(self, name: str) -> None:
         """Raises InvalidInput for what no collection of a program's can be called."""
-        if not 0 < len(name) <= _LONGEST_NAME or "\0" in name:
-            raise InvalidInput(reason=f"a collection's name has 1 to {_LONGEST_NAME} characters")
+        if not 0 < len(name) <= _MAX_NAME_LENGTH or "\0" in name:
+            raise InvalidInput(reason=f"a collection's name has 1 to {_MAX_NAME_LENGTH} characters")
         if name == PORTAL_COLLECTION:
             raise InvalidInput(reason=f"the collection “{name}” is the portal's own")
 

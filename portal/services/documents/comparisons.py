@@ -16,12 +16,12 @@ from cachetools import LRUCache
 from portal.errors import Overloaded, TextsTooLong, TooManyLines
 from portal.text.differences import Piece, differences, has_more_units
 
-MOST_CHARACTERS = 6_000_000
-MOST_UNITS = 200_000
+MAX_CHARACTERS = 6_000_000
+MAX_UNITS = 200_000
 """Two texts that have more characters, or more lines and sentences, together are not compared."""
 
 _PATIENCE_S = 1.0
-_MOST_KEPT = 12_000_000
+_MAX_KEPT = 12_000_000
 """Characters of comparisons, a little for each piece included."""
 _PIECE_CHARACTERS = 100
 
@@ -30,15 +30,15 @@ Pieces = tuple[Piece, ...]
 
 def expect_short(characters: int) -> None:
     """Raises TextsTooLong where two texts have more than can be compared."""
-    if characters > MOST_CHARACTERS:
-        raise TextsTooLong(characters=characters, limit=MOST_CHARACTERS)
+    if characters > MAX_CHARACTERS:
+        raise TextsTooLong(characters=characters, limit=MAX_CHARACTERS)
 
 
 def compared(old: str, new: str) -> Pieces:
     """What leads from one text to the other. Raises TextsTooLong, TooManyLines."""
     expect_short(len(old) + len(new))
-    if has_more_units((old, new), than=MOST_UNITS):
-        raise TooManyLines(limit=MOST_UNITS)
+    if has_more_units((old, new), than=MAX_UNITS):
+        raise TooManyLines(limit=MAX_UNITS)
     return tuple(differences(old, new))
 
 
@@ -48,7 +48,7 @@ class Comparisons:
     def __init__(self) -> None:
         self._place = BoundedSemaphore(1)
         self._lock = Lock()
-        self._kept: LRUCache[tuple[UUID, UUID], Pieces] = LRUCache(_MOST_KEPT, getsizeof=_size)
+        self._kept: LRUCache[tuple[UUID, UUID], Pieces] = LRUCache(_MAX_KEPT, getsizeof=_size)
 
     def find(self, old_id: UUID, new_id: UUID, read: Callable[[], tuple[str, str]]) -> Pieces:
         """What leads from one revision to another, of which `read` gives the texts, old and new.
@@ -73,7 +73,7 @@ class Comparisons:
             return self._kept.get(key)
 
     def _keep(self, key: tuple[UUID, UUID], pieces: Pieces) -> Pieces:
-        if _size(pieces) <= _MOST_KEPT:
+        if _size(pieces) <= _MAX_KEPT:
             with self._lock:
                 self._kept[key] = pieces
         return pieces

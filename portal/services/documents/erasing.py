@@ -26,7 +26,7 @@ _AROUND = re.compile(
 )
 _MARKER = re.compile(r"\[\d{1,3}\]")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_LEAST_CHARACTERS = 4
+_MIN_CHARACTERS = 4
 
 
 def erase_from_answers(session: Session, document_id: UUID) -> None:
@@ -57,7 +57,7 @@ def _verbatim(content: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
         first = head.end() if head else 0
         bare = _AROUND.sub("", sentence)
         words = _squeezed(_MARKER.sub("", bare))
-        if len(words) >= _LEAST_CHARACTERS and any(words in text for text in texts):
+        if len(words) >= _MIN_CHARACTERS and any(words in text for text in texts):
             found.append((start + first, start + first + len(bare)))
     return found
 

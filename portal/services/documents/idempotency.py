@@ -8,14 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 from portal.domain import locks
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import IdempotencyConflict, IdempotencyMismatch, InvalidInput
 from portal.services import Services
 from portal.store.documents import idempotency as idempotency_store
 
-MOST_KEY_CHARACTERS = 200
+MAX_KEY_CHARACTERS = 200
 # What a header can carry everywhere.
-_KEY = re.compile(rf"[!-~]{{1,{MOST_KEY_CHARACTERS}}}")
+_KEY = re.compile(rf"[!-~]{{1,{MAX_KEY_CHARACTERS}}}")
 _LIFE = timedelta(hours=24)
 
 Answer = dict[str, Any]
@@ -23,7 +23,7 @@ Answer = dict[str, Any]
 
 def once(
     services: Services,
-    person: Person,
+    user: User,
     *,
     key: str | None,
     body_sha256: Callable[[], str],
@@ -36,21 +36,21 @@ def once(
     if key is None:
         return action()
     if _KEY.fullmatch(key) is None:
-        raise InvalidInput(reason=f"Idempotency-Key has 1 to {MOST_KEY_CHARACTERS} characters")
+        raise InvalidInput(reason=f"Idempotency-Key has 1 to {MAX_KEY_CHARACTERS} characters")
     digest = body_sha256()
     # Held while it is answered: of a process that dies the server knows at once, and the same
     # request, sent again, need not wait until some time has passed.
-    with services.database.hold(locks.IDEMPOTENCY, f"{person.id} {key}") as is_first:
+    with services.database.hold(locks.IDEMPOTENCY, f"{user.id} {key}") as is_first:
         with services.database.begin() as session:
-            earlier = idempotency_store.find(session, user_id=person.id, key=key, life=_LIFE)
+            earlier = idempotency_store.find(session, user_id=user.id, key=key, life=_LIFE)
             if earlier is not None and earlier.body_sha256 != digest:
                 raise IdempotencyMismatch
             if earlier is not None and earlier.response is not None:
                 return earlier.response
             if not is_first:
                 raise IdempotencyConflict
-            idempotency_store.claim(session, user_id=person.id, key=key, body_sha256=digest)
-        return _answer(services, person, key, action)
+            idempotency_store.claim(session, user_id=user.id, key=key, body_sha256=digest)
+        return _answer(services, user, key, action)
 
 
 def forget_old(services: Services) -> None:
@@ -59,14 +59,14 @@ def forget_old(services: Services) -> None:
         idempotency_store.forget(session, life=_LIFE)
 
 
-def _answer(services: Services, person: Person, key: str, action: Callable[[], Answer]) -> Answer:
+def _answer(services: Services, user: User, key: str, action: Callable[[], Answer]) -> Answer:
     try:
         answer = action()
     except BaseException:
         # What failed may be tried again under the same key.
         with services.database.begin() as session:
-            idempotency_store.release(session, user_id=person.id, key=key)
+            idempotency_store.release(session, user_id=user.id, key=key)
         raise
     with services.database.begin() as session:
-        idempotency_store.answer(session, user_id=person.id, key=key, response=answer)
+        idempotency_store.answer(session, user_id=user.id, key=key, response=answer)
     return answer

@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import (
     MESSAGES,
     Conflict,
@@ -30,7 +30,7 @@ from portal.store.documents.importing import Present, Progress
 # So many files are looked up at once, among what is there already.
 _FILES_AT_ONCE = 32
 # So many documents are asked about at once; the earlier ones are read first.
-MOST_FOLLOWED = 1000
+MAX_FOLLOWED = 1000
 
 
 class Outcome(Enum):
@@ -61,14 +61,14 @@ class ImportedFile:
 class _Terms:
     """Whose the documents become, and who sees them."""
 
-    person: Person
+    user: User
     domain: str | None
     visibility: Visibility
 
 
 def import_files(
     services: Services,
-    person: Person,
+    user: User,
     files: Iterable[Path],
     *,
     domain: str | None,
@@ -79,14 +79,14 @@ def import_files(
 
     Raises DatabaseUnavailable and StorageFull, which all the others would meet as well.
     """
-    terms = _Terms(person, domain, visibility)
+    terms = _Terms(user, domain, visibility)
     remaining = iter(files)
     while paths := list(islice(remaining, _FILES_AT_ONCE)):
         hashes = {path: _sha256(path, services.settings.max_upload_bytes) for path in paths}
         with services.database.read() as session:
             known = import_store.find_contents(
                 session,
-                owner_id=person.id,
+                owner_id=user.id,
                 hashes={one for one in hashes.values() if one},
                 visibility=visibility,
             )
@@ -97,10 +97,10 @@ def import_files(
             )
 
 
-def _sha256(path: Path, most_bytes: int) -> str | None:
+def _sha256(path: Path, max_bytes: int) -> str | None:
     """None for what cannot be read or is too large to be taken: whoever stores it says so."""
     try:
-        if not path.is_file() or path.stat().st_size > most_bytes:
+        if not path.is_file() or path.stat().st_size > max_bytes:
             return None
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -117,7 +117,7 @@ def _present(
     if present.visibility is not terms.visibility:
         return None  # Tried again it would be shown to whom it is not meant for, or kept from them.
     try:
-        jobs.retry(services, terms.person, present.document_id)
+        jobs.retry(services, terms.user, present.document_id)
     except (Conflict, NotFound):
         return None  # Somebody was quicker, or threw it away, or its original is gone.
     return ImportedFile(path, Outcome.AGAIN, present.document_id)
@@ -139,7 +139,7 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
         with path.open("rb") as stream:
             receipt = store_upload(
                 services,
-                terms.person,
+                terms.user,
                 stream=stream,
                 file_name=shown_name(path.name),
                 domain=terms.domain,
@@ -175,14 +175,12 @@ def shown_name(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def follow(
-    services: Services, person: Person, document_ids: Sequence[UUID]
-) -> dict[UUID, Progress]:
-    """How far each of the first `MOST_FOLLOWED` of these documents of a person is, in one
+def follow(services: Services, user: User, document_ids: Sequence[UUID]) -> dict[UUID, Progress]:
+    """How far each of the first `MAX_FOLLOWED` of these documents of a person is, in one
     statement; without those that have been thrown away."""
     with services.database.read() as session:
         found = import_store.read_progress(
-            session, owner_id=person.id, document_ids=document_ids[:MOST_FOLLOWED]
+            session, owner_id=user.id, document_ids=document_ids[:MAX_FOLLOWED]
         )
     return {one.document_id: one for one in found}
 

@@ -20,10 +20,10 @@ from uuid import UUID
 import structlog
 
 from portal.domain.documents import (
+    Chunk,
     ExtractedText,
     Heading,
     Page,
-    Passage,
 )
 from portal.domain.jobs import JobStage, JobStatus
 from portal.domain.notifications import NotificationKind
@@ -39,10 +39,10 @@ from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.page_progress import followed_by
 from portal.observability import metrics
 from portal.services import Services
-from portal.services.documents import attempts, disk_space, passages, revision_changes
+from portal.services.documents import attempts, chunk_storage, disk_space, revision_changes
 from portal.services.documents.adopting import adopt
 from portal.services.documents.attempts import Attempt, JobGone
-from portal.services.documents.passages import NewPassage, Place
+from portal.services.documents.chunk_storage import ChunkToStore, Place
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
@@ -54,7 +54,7 @@ from portal.text.scripts import has_visible_text
 
 log = structlog.get_logger(__name__)
 
-_BATCH_PASSAGES = 16
+_BATCH_CHUNKS = 16
 _TELL_EVERY_S = 1.0
 
 
@@ -129,7 +129,7 @@ def _index(
 ) -> None:
     extracted = _extracted(services, attempt, reading)
     found = split(extracted, target_tokens=_chunk_tokens(services, attempt))
-    _store_passages(services, attempt, found, should_stop)
+    _store_chunks(services, attempt, found, should_stop)
     revision_changes.note(services, attempt)
     _publish(services, attempt)
 
@@ -235,34 +235,34 @@ def _copy_file(services: Services, attempt: Attempt, path: Path) -> None:
             copy.write(part)
 
 
-def _store_passages(
+def _store_chunks(
     services: Services,
     attempt: Attempt,
-    found: Sequence[Passage],
+    found: Sequence[Chunk],
     should_stop: Callable[[], bool],
 ) -> None:
     """Embed and store passages in batches, each batch whole or not at all."""
     with services.database.begin() as session:
         stored = chunk_store.stored_indexes(session, attempt.job_id)
-    todo = [passage for passage in found if passage.index not in stored]
+    todo = [chunk for chunk in found if chunk.index not in stored]
     done, total = len(found) - len(todo), len(found)
     attempts.note(services, attempt, JobStage.EMBEDDING, done=done, total=total)
-    for start in range(0, len(todo), _BATCH_PASSAGES):
+    for start in range(0, len(todo), _BATCH_CHUNKS):
         if should_stop():
             raise _Interrupted
-        batch = todo[start : start + _BATCH_PASSAGES]
+        batch = todo[start : start + _BATCH_CHUNKS]
         done += len(batch)
         _store_batch(services, attempt, batch, done=done, total=total)
 
 
 def _store_batch(
-    services: Services, attempt: Attempt, batch: Sequence[Passage], *, done: int, total: int
+    services: Services, attempt: Attempt, batch: Sequence[Chunk], *, done: int, total: int
 ) -> None:
     """Store passages with their vectors. What a pipeline knows of each is its metadata."""
-    new = [NewPassage(passage, _metadata(passage, attempt.file_name)) for passage in batch]
+    new = [ChunkToStore(chunk, _metadata(chunk, attempt.file_name)) for chunk in batch]
     place = Place(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
 
-    def prepare(session: Session) -> tuple[Place, Sequence[NewPassage]]:
+    def prepare(session: Session) -> tuple[Place, Sequence[ChunkToStore]]:
         attempts.held(session, attempt).deaths = 0
         job_store.note_progress(
             session,
@@ -274,13 +274,13 @@ def _store_batch(
         )
         return place, new
 
-    texts = [passage.content for passage in batch]
-    passages.store(services, texts, prepare, document_id=attempt.document_id)
+    texts = [chunk.content for chunk in batch]
+    chunk_storage.store(services, texts, prepare, document_id=attempt.document_id)
 
 
-def _metadata(passage: Passage, file_name: str) -> dict[str, Any]:
-    known: dict[str, Any] = {"source_file": file_name, "page_number": passage.page}
-    return known if passage.page_label is None else known | {"page_label": passage.page_label}
+def _metadata(chunk: Chunk, file_name: str) -> dict[str, Any]:
+    known: dict[str, Any] = {"source_file": file_name, "page_number": chunk.page}
+    return known if chunk.page_label is None else known | {"page_label": chunk.page_label}
 
 
 def _publish(services: Services, attempt: Attempt) -> None:

@@ -13,7 +13,7 @@ from portal.domain.jobs import (
     ListedJob,
     QueueState,
 )
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import Conflict, JobCancelled, NotFound
 from portal.services import Services
 from portal.services.documents import attempts
@@ -27,7 +27,7 @@ from portal.store.session import Session
 
 def list_jobs(
     services: Services,
-    person: Person,
+    user: User,
     *,
     status: JobStatus | None = None,
     cursor: str | None = None,
@@ -36,13 +36,13 @@ def list_jobs(
     """Jobs of documents that a person may see, newest first. Raises MalformedRequest on a bad
     cursor."""
     with services.database.begin() as session:
-        return job_lists.list_jobs(session, person, status=status, cursor=cursor, limit=limit)
+        return job_lists.list_jobs(session, user, status=status, cursor=cursor, limit=limit)
 
 
-def get_job(services: Services, person: Person, job_id: UUID) -> ListedJob:
+def get_job(services: Services, user: User, job_id: UUID) -> ListedJob:
     """Raises NotFound, also for what the person may not see."""
     with services.database.begin() as session:
-        found = job_lists.find_job(session, person, job_id)
+        found = job_lists.find_job(session, user, job_id)
     if found is None:
         raise NotFound
     return found
@@ -54,55 +54,55 @@ def newest_jobs(services: Services, job_ids: list[UUID]) -> dict[UUID, Job]:
         return job_lists.by_document(session, job_ids)
 
 
-def queue_state(services: Services, person: Person) -> QueueState:
+def queue_state(services: Services, user: User) -> QueueState:
     """How much there is to do for the documents that a person may see."""
     with services.database.begin() as session:
-        return job_lists.queue_state(session, person)
+        return job_lists.queue_state(session, user)
 
 
-def count_failed(services: Services, person: Person, *, own: bool = False) -> int:
+def count_failed(services: Services, user: User, *, own: bool = False) -> int:
     """How many documents a person may try again whose last job failed."""
     with services.database.begin() as session:
-        return job_lists.count_failed(session, person, own=own)
+        return job_lists.count_failed(session, user, own=own)
 
 
-def cancel(services: Services, person: Person, document_id: UUID) -> None:
+def cancel(services: Services, user: User, document_id: UUID) -> None:
     """End what is queued or being done for a document: it can be tried again, and goes on where it
     was. Raises NotFound, Forbidden, Conflict when nothing is to be done."""
     with services.database.begin() as session:
-        document = editable(session, person, document_id, deleted=False)
+        document = editable(session, user, document_id, deleted=False)
         if not attempts.cancel(session, document, Failure(JobCancelled.code)):
             raise Conflict(reason="this document has no job in progress")
 
 
-def retry(services: Services, person: Person, document_id: UUID) -> None:
+def retry(services: Services, user: User, document_id: UUID) -> None:
     """Queue a document again that failed or was cancelled. Raises NotFound, Forbidden, Conflict,
     and AlreadyElsewhere where its file is another document by now."""
     with services.database.begin() as session:
-        _retry(session, person, document_id)
+        _retry(session, user, document_id)
 
 
-def retry_failed(services: Services, person: Person, *, own: bool = False) -> int:
+def retry_failed(services: Services, user: User, *, own: bool = False) -> int:
     """Queue again all documents that a person may change, or with `own` their own ones, whose last
     job failed, in the order of their upload; gives how many. What was cancelled, and those that
     `retry` refuses, stay as they are."""
     with services.database.begin() as session:
-        failed = job_lists.failed_documents(session, person, own=own)
+        failed = job_lists.failed_documents(session, user, own=own)
     # A transaction each: one that locked the content of many would wait in another order for it
     # than an upload of the same files does.
-    return sum(_could_retry(services, person, document_id) for document_id in failed)
+    return sum(_could_retry(services, user, document_id) for document_id in failed)
 
 
-def _could_retry(services: Services, person: Person, document_id: UUID) -> bool:
+def _could_retry(services: Services, user: User, document_id: UUID) -> bool:
     try:
-        retry(services, person, document_id)
+        retry(services, user, document_id)
     except (Conflict, NotFound):
         return False
     return True
 
 
-def _retry(session: Session, person: Person, document_id: UUID) -> None:
-    document = editable(session, person, document_id, deleted=False)
+def _retry(session: Session, user: User, document_id: UUID) -> None:
+    document = editable(session, user, document_id, deleted=False)
     job = job_store.find_newest(session, document_id)
     if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
         raise Conflict(reason="only a failed document can be retried")

@@ -14,10 +14,10 @@ from portal.domain.documents import (
     DocumentStatus,
     DocumentSummary,
     MediaType,
-    StoredPassage,
+    StoredChunk,
     Visibility,
 )
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import AlreadyElsewhere, Forbidden, NotFound, UploadedAgain
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
@@ -47,7 +47,7 @@ class StoredFile:
 
 def list_documents(
     services: Services,
-    person: Person,
+    user: User,
     *,
     filters: DocumentFilter | None = None,
     cursor: str | None = None,
@@ -56,19 +56,19 @@ def list_documents(
     """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         return document_store.list_documents(
-            session, person, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
+            session, user, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
         )
 
 
-def list_domains(services: Services, person: Person) -> list[str]:
+def list_domains(services: Services, user: User) -> list[str]:
     """The domains of all documents that a person may see, in order."""
     with services.database.begin() as session:
-        return document_store.list_domains(session, person)
+        return document_store.list_domains(session, user)
 
 
 def list_trash(
     services: Services,
-    person: Person,
+    user: User,
     *,
     filters: DocumentFilter | None = None,
     cursor: str | None = None,
@@ -78,41 +78,41 @@ def list_trash(
     cursor."""
     with services.database.begin() as session:
         return document_store.list_trash(
-            session, person, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
+            session, user, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
         )
 
 
-def get_trashed(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
+def get_trashed(services: Services, user: User, document_id: UUID) -> DocumentSummary:
     """A document that a person may restore. Raises NotFound."""
     with services.database.begin() as session:
-        return seen(session, person, document_id, deleted=True)
+        return seen(session, user, document_id, deleted=True)
 
 
-def get_summary(services: Services, person: Person, document_id: UUID) -> DocumentSummary:
+def get_summary(services: Services, user: User, document_id: UUID) -> DocumentSummary:
     """Raises NotFound, also for what the person may not see."""
     with services.database.begin() as session:
-        return seen(session, person, document_id)
+        return seen(session, user, document_id)
 
 
 def list_summaries(
-    services: Services, person: Person, document_ids: Sequence[UUID]
+    services: Services, user: User, document_ids: Sequence[UUID]
 ) -> list[DocumentSummary]:
     """Those of these documents that a person may see and that are not in the trash."""
     with services.database.begin() as session:
-        return document_store.list_summaries(session, person, document_ids)
+        return document_store.list_summaries(session, user, document_ids)
 
 
-def get_document(services: Services, person: Person, document_id: UUID) -> DocumentDetail:
+def get_document(services: Services, user: User, document_id: UUID) -> DocumentDetail:
     """Raises NotFound, also for what the person may not see."""
     with services.database.begin() as session:
-        return _there(document_store.find_detail(session, person, document_id))
+        return _there(document_store.find_detail(session, user, document_id))
 
 
 def seen(
-    session: Session, person: Person, document_id: UUID, *, deleted: bool = False
+    session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary:
     """Raises NotFound, also for what the person may not see."""
-    return _there(document_store.find_summary(session, person, document_id, deleted=deleted))
+    return _there(document_store.find_summary(session, user, document_id, deleted=deleted))
 
 
 def _there(found: Found | None) -> Found:
@@ -121,56 +121,52 @@ def _there(found: Found | None) -> Found:
     return found
 
 
-def list_passages(
-    services: Services, person: Person, document_id: UUID, *, limit: int = 50, offset: int = 0
-) -> tuple[tuple[StoredPassage, ...], int]:
+def list_chunks(
+    services: Services, user: User, document_id: UUID, *, limit: int = 50, offset: int = 0
+) -> tuple[tuple[StoredChunk, ...], int]:
     """Passages in reading order, and how many there are. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, person, document_id)
-        return chunk_store.list_passages(session, document_id, limit=limit, offset=offset)
+        seen(session, user, document_id)
+        return chunk_store.list_chunks(session, document_id, limit=limit, offset=offset)
 
 
-def find_passage(
-    services: Services, person: Person, document_id: UUID, chunk_id: UUID
-) -> StoredPassage:
+def find_chunk(services: Services, user: User, document_id: UUID, chunk_id: UUID) -> StoredChunk:
     """Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, person, document_id)
-        return _there(chunk_store.find_passage(session, document_id, chunk_id))
+        seen(session, user, document_id)
+        return _there(chunk_store.find_chunk(session, document_id, chunk_id))
 
 
-def count_passages_before(
-    services: Services, person: Person, document_id: UUID, passage: StoredPassage
+def count_chunks_before(
+    services: Services, user: User, document_id: UUID, chunk: StoredChunk
 ) -> int:
     """How many passages come before one of them: their indexes may have gaps. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, person, document_id)
-        return chunk_store.count_before(session, document_id, passage.passage.index)
+        seen(session, user, document_id)
+        return chunk_store.count_before(session, document_id, chunk.chunk.index)
 
 
-def find_passage_at(
-    services: Services, person: Person, document_id: UUID, position: int
-) -> StoredPassage:
+def find_chunk_at(services: Services, user: User, document_id: UUID, position: int) -> StoredChunk:
     """The passage at a character of the text. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, person, document_id)
-        return _there(chunk_store.find_passage_at(session, document_id, position))
+        seen(session, user, document_id)
+        return _there(chunk_store.find_chunk_at(session, document_id, position))
 
 
 def read_text(
-    services: Services, person: Person, document_id: UUID, *, start: int = 0, end: int | None = None
+    services: Services, user: User, document_id: UUID, *, start: int = 0, end: int | None = None
 ) -> tuple[UUID, str]:
     """The text as indexed, or characters `start` to `end`, with its revision. Raises NotFound."""
     with services.database.begin() as session:
-        seen(session, person, document_id)
+        seen(session, user, document_id)
         return _there(chunk_store.read_text(session, document_id, start=start, end=end))
 
 
-def open_file(services: Services, person: Person, document_id: UUID) -> StoredFile:
+def open_file(services: Services, user: User, document_id: UUID) -> StoredFile:
     """The original of the text that is searched, else the last that was uploaded. Raises
     NotFound."""
     with services.database.begin() as session:
-        seen(session, person, document_id)
+        seen(session, user, document_id)
         original = _there(file_store.find_original(session, document_id))
     return as_file(services, original)
 
@@ -196,10 +192,10 @@ def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
         part_index += 1
 
 
-def editable(session: Session, person: Person, document_id: UUID, *, deleted: bool) -> DocumentRow:
+def editable(session: Session, user: User, document_id: UUID, *, deleted: bool) -> DocumentRow:
     """The locked row, if this person may change it. Raises NotFound, Forbidden."""
     row = document_store.lock_document(session, document_id)
-    summary = seen(session, person, document_id, deleted=deleted)
+    summary = seen(session, user, document_id, deleted=deleted)
     if not summary.can_edit:
         raise Forbidden
     if row is None:
@@ -209,7 +205,7 @@ def editable(session: Session, person: Person, document_id: UUID, *, deleted: bo
 
 def change_document(
     services: Services,
-    person: Person,
+    user: User,
     document_id: UUID,
     *,
     title: str | None = None,
@@ -218,7 +214,7 @@ def change_document(
 ) -> None:
     """Change what is given; an empty domain takes it away. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
-        row = editable(session, person, document_id, deleted=False)
+        row = editable(session, user, document_id, deleted=False)
         if title is not None:
             row.title = check_title(title)
             # Passages are found by their document's title too.
@@ -229,26 +225,26 @@ def change_document(
             audit.record(
                 session,
                 AuditEvent.VISIBILITY_CHANGED,
-                actor=person,
+                actor=user,
                 subject=Subject(SubjectKind.DOCUMENT, row.id, row.title),
                 details={"before": row.visibility, "after": visibility.value},
             )
             row.visibility = visibility.value
 
 
-def delete_document(services: Services, person: Person, document_id: UUID) -> None:
+def delete_document(services: Services, user: User, document_id: UUID) -> None:
     """Move to the trash: gone from lists and search when this returns. Raises NotFound."""
     with services.database.begin() as session:
-        editable(session, person, document_id, deleted=False)
+        editable(session, user, document_id, deleted=False)
         document_store.set_deleted(session, document_id, deleted=True)
 
 
-def restore_document(services: Services, person: Person, document_id: UUID) -> None:
+def restore_document(services: Services, user: User, document_id: UUID) -> None:
     """Take out of the trash, as it was. Raises NotFound, and UploadedAgain where its owner has
     sent the same file anew since, or that of a version which still waits: they would have it
     twice."""
     with services.database.begin() as session:
-        document = editable(session, person, document_id, deleted=True)
+        document = editable(session, user, document_id, deleted=True)
         _refuse_twice(session, document)
         document_store.set_deleted(session, document_id, deleted=False)
 
@@ -294,19 +290,19 @@ def _find_elsewhere(
     return None
 
 
-def purge_document(services: Services, person: Person, document_id: UUID) -> None:
+def purge_document(services: Services, user: User, document_id: UUID) -> None:
     """Erase text, vectors and file for good, from the trash or directly. Raises NotFound."""
     with services.database.begin() as session:
-        in_trash = document_store.find_summary(session, person, document_id, deleted=True)
+        in_trash = document_store.find_summary(session, user, document_id, deleted=True)
         document_store.lock_for_purge(session, document_id)
-        editable(session, person, document_id, deleted=in_trash is not None)
+        editable(session, user, document_id, deleted=in_trash is not None)
         if in_trash is None:
             # What is there already keeps the day on which it was deleted.
             document_store.set_deleted(session, document_id, deleted=True)
-        erase(session, document_id, actor=person)
+        erase(session, document_id, actor=user)
 
 
-def erase(session: Session, document_id: UUID, *, actor: Person | None = None) -> None:
+def erase(session: Session, document_id: UUID, *, actor: User | None = None) -> None:
     """Erase a locked document that is in the trash, and its words wherever they were quoted.
     Without an actor its time in the trash is over."""
     row = document_store.get_document(session, document_id)

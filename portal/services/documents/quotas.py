@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from portal.domain.people import Person, require_admin
+from portal.domain.people import User, require_admin
 from portal.errors import QuotaExceeded
 from portal.services import Services
 from portal.store.documents import files as file_store
@@ -30,14 +30,14 @@ class Use:
         return min(1.0, self.used_bytes / self.limit_bytes) if self.limit_bytes else 0.0
 
 
-def use_of(services: Services, person: Person) -> Use:
+def use_of(services: Services, user: User) -> Use:
     """What a person keeps at this moment."""
     with services.database.begin() as session:
-        used_bytes = file_store.used_bytes(session, person.id)
+        used_bytes = file_store.used_bytes(session, user.id)
     return Use(used_bytes, services.settings.quota_bytes or None)
 
 
-def use_by_owner(services: Services, administrator: Person) -> dict[UUID, int]:
+def use_by_owner(services: Services, administrator: User) -> dict[UUID, int]:
     """Bytes that everybody keeps who keeps any. Administrators only."""
     require_admin(administrator)
     with services.database.begin() as session:

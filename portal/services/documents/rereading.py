@@ -8,7 +8,7 @@ from itertools import chain
 from uuid import UUID
 
 from portal.domain.documents import DocumentStatus
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.services import Services
@@ -21,7 +21,7 @@ __all__ = ["ENCODINGS", "reread"]
 
 
 def reread(
-    services: Services, person: Person, document_id: UUID, *, encoding: str | None = None
+    services: Services, user: User, document_id: UUID, *, encoding: str | None = None
 ) -> None:
     """Queue a document's last file to be read again; until that is done, its present text is
     searched.
@@ -31,9 +31,9 @@ def reread(
     that encoding or much of what comes out is NUL, Conflict while the document is being prepared,
     and AlreadyElsewhere where its file is another document by now.
     """
-    name = None if encoding is None else _checked(services, person, document_id, encoding)
+    name = None if encoding is None else _checked(services, user, document_id, encoding)
     with services.database.begin() as session:
-        document = editable(session, person, document_id, deleted=False)
+        document = editable(session, user, document_id, deleted=False)
         original = file_store.find_newest_original(session, document_id)
         if job_store.find_unfinished(session, document_id) is not None:
             raise Conflict(reason="the document is already being processed")
@@ -50,14 +50,14 @@ def reread(
             document_store.set_status(session, document_id, DocumentStatus.QUEUED)
 
 
-def _checked(services: Services, person: Person, document_id: UUID, encoding: str) -> str:
+def _checked(services: Services, user: User, document_id: UUID, encoding: str) -> str:
     """The encoding's own name, if all of the file can be read in it: so no text is lost for a
     choice that cannot be right."""
     name = known_encoding(encoding)
     if name is None:
         raise InvalidInput(reason="unknown encoding; see the documentation for the list")
     with services.database.begin() as session:
-        seen(session, person, document_id)
+        seen(session, user, document_id)
         original = file_store.find_newest_original(session, document_id)
     if original is None:
         raise NotFound

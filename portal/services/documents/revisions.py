@@ -12,7 +12,7 @@ from uuid import UUID
 
 from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.jobs import ENDED_WITHOUT_TEXT
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.revisions import Revision, RevisionPage, UnreadVersion
 from portal.errors import Conflict, NotFound, Superseded
 from portal.services import Services
@@ -49,7 +49,7 @@ class VersionReceipt(UploadReceipt):
 
 
 def add_version(
-    services: Services, person: Person, document_id: UUID, upload: Upload
+    services: Services, user: User, document_id: UUID, upload: Upload
 ) -> VersionReceipt:
     """Store another file of a document and queue its ingestion. Until it is done the present text
     is searched; the bytes that are there, or are being read already, are said to be so.
@@ -58,18 +58,18 @@ def add_version(
     `uploads.store_upload` raises, and AlreadyElsewhere for the file of another document.
     """
     with services.database.begin() as session:
-        editable(session, person, document_id, deleted=False)
-    file = uploads.check(services, person, upload)
+        editable(session, user, document_id, deleted=False)
+    file = uploads.check(services, user, upload)
     room = disk_space.room_for(services, file.size_bytes)
     with room, services.database.begin() as session:
-        document = editable(session, person, document_id, deleted=False)
-        taken = _take(services, session, person, document, file)
-        summary = library.seen(session, person, document_id)
+        document = editable(session, user, document_id, deleted=False)
+        taken = _take(services, session, user, document, file)
+        summary = library.seen(session, user, document_id)
         return VersionReceipt(summary, is_duplicate=taken is not Taken.QUEUED, taken=taken)
 
 
 def _take(
-    services: Services, session: Session, person: Person, document: DocumentRow, file: CheckedFile
+    services: Services, session: Session, user: User, document: DocumentRow, file: CheckedFile
 ) -> Taken:
     """Store and queue a file of a locked document, unless it has these bytes already."""
     pending = library.find_pending(session, document.id)
@@ -83,7 +83,7 @@ def _take(
         return Taken.TAKEN_BACK
     refuse_elsewhere(session, document, file.sha256)
     attempts.cancel(session, document, Failure(Superseded.code))
-    job_id = _store(services, session, person, document, file)
+    job_id = _store(services, session, user, document, file)
     if document.current_job_id is None:
         adopt(session, document.id, job_id, analysed_as=document.title)
         document_store.set_status(session, document.id, DocumentStatus.QUEUED)
@@ -91,40 +91,40 @@ def _take(
 
 
 def _store(
-    services: Services, session: Session, person: Person, document: DocumentRow, file: CheckedFile
+    services: Services, session: Session, user: User, document: DocumentRow, file: CheckedFile
 ) -> UUID:
     """The id of the job that is to read it. The owner's quota is what counts."""
-    owner_id = document.owner_id or person.id
+    owner_id = document.owner_id or user.id
     size_bytes = file.size_bytes
     with quotas.room_for(services, session, owner_id, name=file.file_name, size_bytes=size_bytes):
         return job_store.add_job(
             session,
             document_id=document.id,
-            file_id=uploads.keep_original(session, person, file),
+            file_id=uploads.keep_original(session, user, file),
         )
 
 
-def discard_unread(services: Services, person: Person, document_id: UUID) -> None:
+def discard_unread(services: Services, user: User, document_id: UUID) -> None:
     """Erase a version that failed or was cancelled, with its file: the document is what it was
     before. Raises NotFound, Forbidden, Conflict where there is none."""
     with services.database.begin() as session:
-        document = editable(session, person, document_id, deleted=False)
+        document = editable(session, user, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
         if unread is None or unread.status not in ENDED_WITHOUT_TEXT:
             raise Conflict(reason="this document has no failed or cancelled version")
         revision_store.delete_unread(session, document)
 
 
-def find_unread(services: Services, person: Person, document_id: UUID) -> UnreadVersion | None:
+def find_unread(services: Services, user: User, document_id: UUID) -> UnreadVersion | None:
     """What was begun after the text that is searched, if anything. Raises NotFound."""
     with services.database.begin() as session:
-        library.seen(session, person, document_id)
+        library.seen(session, user, document_id)
         return revision_store.find_unread(session, document_id)
 
 
 def list_revisions(
     services: Services,
-    person: Person,
+    user: User,
     document_id: UUID,
     *,
     cursor: str | None = None,
@@ -133,28 +133,26 @@ def list_revisions(
     """A document's revisions, the latest first. Raises NotFound, MalformedRequest on a bad
     cursor."""
     with services.database.begin() as session:
-        library.seen(session, person, document_id)
+        library.seen(session, user, document_id)
         return revision_store.list_revisions(session, document_id, cursor=cursor, limit=limit)
 
 
-def get_revision(services: Services, person: Person, document_id: UUID, number: int) -> Revision:
+def get_revision(services: Services, user: User, document_id: UUID, number: int) -> Revision:
     """Raises NotFound."""
     with services.database.begin() as session:
-        return _revision(session, person, document_id, number)
+        return _revision(session, user, document_id, number)
 
 
-def find_number(
-    services: Services, person: Person, document_id: UUID, revision_id: UUID
-) -> int | None:
+def find_number(services: Services, user: User, document_id: UUID, revision_id: UUID) -> int | None:
     """Which of a document's revisions this is. Raises NotFound for the document."""
     with services.database.begin() as session:
-        library.seen(session, person, document_id)
+        library.seen(session, user, document_id)
         return revision_store.find_number(session, document_id, revision_id)
 
 
 def read_text(
     services: Services,
-    person: Person,
+    user: User,
     document_id: UUID,
     number: int,
     *,
@@ -163,14 +161,14 @@ def read_text(
 ) -> tuple[Revision, str]:
     """A revision and its text, or characters `start` to `end` of it. Raises NotFound."""
     with services.database.begin() as session:
-        revision = _revision(session, person, document_id, number)
+        revision = _revision(session, user, document_id, number)
         return revision, _body(session, revision, start=start, end=end)
 
 
-def open_file(services: Services, person: Person, document_id: UUID, number: int) -> StoredFile:
+def open_file(services: Services, user: User, document_id: UUID, number: int) -> StoredFile:
     """The file that a revision was read from. Raises NotFound."""
     with services.database.begin() as session:
-        revision = _revision(session, person, document_id, number)
+        revision = _revision(session, user, document_id, number)
         original = revision_store.find_original(session, document_id, revision.id)
     if original is None:
         raise NotFound
@@ -187,17 +185,17 @@ class Comparison:
 
 
 def compare(
-    services: Services, person: Person, document_id: UUID, number: int, *, against: int | None
+    services: Services, user: User, document_id: UUID, number: int, *, against: int | None
 ) -> Comparison:
     """What tells a revision from another one, by default the one before. Raises NotFound,
     TextsTooLong, TooManyLines, and Overloaded while others are compared."""
     with services.database.begin() as session:
-        new = _revision(session, person, document_id, number)
+        new = _revision(session, user, document_id, number)
         if against is None:
             against = new.previous
         if against is None:
             raise NotFound
-        old = _revision(session, person, document_id, against)
+        old = _revision(session, user, document_id, against)
     expect_short(old.character_count + new.character_count)
     # Outside of the transaction: it may take seconds.
     pieces = services.comparisons.find(old.id, new.id, lambda: _texts(services, old, new))
@@ -217,8 +215,8 @@ def _body(session: Session, revision: Revision, *, start: int = 0, end: int | No
     return body
 
 
-def _revision(session: Session, person: Person, document_id: UUID, number: int) -> Revision:
-    library.seen(session, person, document_id)
+def _revision(session: Session, user: User, document_id: UUID, number: int) -> Revision:
+    library.seen(session, user, document_id)
     found = revision_store.find_revision(session, document_id, number)
     if found is None:
         raise NotFound

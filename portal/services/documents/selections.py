@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.selection import DocumentSwitch, SelectionPage
 from portal.errors import NotFound
 from portal.services import Services
@@ -15,83 +15,83 @@ from portal.store.session import Session
 
 
 def list_defaults(
-    services: Services, person: Person, *, contains: str = "", cursor: str | None = None,
+    services: Services, user: User, *, contains: str = "", cursor: str | None = None,
     limit: int = 50,
 ) -> SelectionPage:  # fmt: skip
     """A person's own switches, by title. Raises MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         return selection_store.list_switches(
-            session, person, None, contains=contains, cursor=cursor, limit=limit
+            session, user, None, contains=contains, cursor=cursor, limit=limit
         )
 
 
 def switches(
-    services: Services, person: Person, document_ids: Sequence[UUID]
+    services: Services, user: User, document_ids: Sequence[UUID]
 ) -> dict[UUID, DocumentSwitch]:
     """A person's own switches of these documents, without those that the person may not see."""
     with services.database.begin() as session:
-        return selection_store.find_switches(session, person, document_ids)
+        return selection_store.find_switches(session, user, document_ids)
 
 
 def set_default(
-    services: Services, person: Person, document_id: UUID, enabled: bool | None
+    services: Services, user: User, document_id: UUID, enabled: bool | None
 ) -> DocumentSwitch:  # fmt: skip
     """Switch a document on or off in all conversations that do not say otherwise; None inherits
     the system's default again. Raises NotFound."""
     with services.database.begin() as session:
-        _seen(session, person, None, document_id)
-        selection_store.set_default(session, person.id, document_id, enabled=enabled)
-        return _seen(session, person, None, document_id)
+        _seen(session, user, None, document_id)
+        selection_store.set_default(session, user.id, document_id, enabled=enabled)
+        return _seen(session, user, None, document_id)
 
 
 def list_switches(
-    services: Services, person: Person, conversation_id: UUID, *, contains: str = "",
+    services: Services, user: User, conversation_id: UUID, *, contains: str = "",
     cursor: str | None = None, limit: int = 50,
 ) -> SelectionPage:  # fmt: skip
     """What is switched on in a conversation, and which tier decides, by title. Raises NotFound,
     MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
-        conversation_store.require_own(session, conversation_id, person.id)
+        conversation_store.require_own(session, conversation_id, user.id)
         return selection_store.list_switches(
-            session, person, conversation_id, contains=contains, cursor=cursor, limit=limit
+            session, user, conversation_id, contains=contains, cursor=cursor, limit=limit
         )
 
 
 def set_override(
-    services: Services, person: Person, conversation_id: UUID, document_id: UUID,
+    services: Services, user: User, conversation_id: UUID, document_id: UUID,
     enabled: bool | None,
 ) -> DocumentSwitch:  # fmt: skip
     """Switch a document on or off in one conversation; None inherits the person's default again.
     Counts from the next message on, in every process. Raises NotFound."""
     with services.database.begin() as session:
-        conversation_store.lock_own(session, conversation_id, person.id)
-        _seen(session, person, conversation_id, document_id)
+        conversation_store.lock_own(session, conversation_id, user.id)
+        _seen(session, user, conversation_id, document_id)
         selection_store.set_override(session, conversation_id, document_id, enabled=enabled)
-        return _seen(session, person, conversation_id, document_id)
+        return _seen(session, user, conversation_id, document_id)
 
 
 def set_all_overrides(
-    services: Services, person: Person, conversation_id: UUID, enabled: bool | None
+    services: Services, user: User, conversation_id: UUID, enabled: bool | None
 ) -> None:  # fmt: skip
     """Switch every document there is on or off in one conversation; None goes back to the
     person's defaults. Documents that come later inherit. Raises NotFound."""
     with services.database.begin() as session:
-        conversation_store.lock_own(session, conversation_id, person.id)
-        selection_store.set_all_overrides(session, person, conversation_id, enabled=enabled)
+        conversation_store.lock_own(session, conversation_id, user.id)
+        selection_store.set_all_overrides(session, user, conversation_id, enabled=enabled)
 
 
-def count(services: Services, person: Person, conversation_id: UUID | None) -> tuple[int, int]:
+def count(services: Services, user: User, conversation_id: UUID | None) -> tuple[int, int]:
     """How many documents are on, and of how many. Raises NotFound."""
     with services.database.begin() as session:
         if conversation_id is not None:
-            conversation_store.require_own(session, conversation_id, person.id)
-        return selection_store.count(session, person, conversation_id)
+            conversation_store.require_own(session, conversation_id, user.id)
+        return selection_store.count(session, user, conversation_id)
 
 
 def _seen(
-    session: Session, person: Person, conversation_id: UUID | None, document_id: UUID
+    session: Session, user: User, conversation_id: UUID | None, document_id: UUID
 ) -> DocumentSwitch:
-    switch = selection_store.find_switch(session, person, conversation_id, document_id)
+    switch = selection_store.find_switch(session, user, conversation_id, document_id)
     if switch is None:
         raise NotFound
     return switch

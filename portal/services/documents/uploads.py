@@ -13,7 +13,7 @@ from typing import IO
 from uuid import UUID, uuid4
 
 from portal.domain.documents import DocumentSummary, MediaType, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import EmptyFile, EncryptedPdf, TooLarge
 from portal.ingest.formats.pdf import is_encrypted_pdf, mentions_encryption
 from portal.ingest.media_types import sniff_file
@@ -28,7 +28,7 @@ from portal.text.scripts import has_visible_text, is_invisible
 from portal.text.titles import MAX_TITLE_CHARACTERS, check_domain, check_title
 
 _COPY_BYTES = 1024 * 1024
-_MOST_NAME_CHARACTERS = 255
+_MAX_NAME_CHARACTERS = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ def clean_file_name(file_name: str) -> str:
     name = unicodedata.normalize("NFC", file_name.replace("\\", "/"))
     name = PurePosixPath(name).name
     name = "".join(c for c in name if not is_invisible(c)).strip()
-    if len(name) > _MOST_NAME_CHARACTERS:
+    if len(name) > _MAX_NAME_CHARACTERS:
         suffix = PurePosixPath(name).suffix[:20]
-        name = name[: _MOST_NAME_CHARACTERS - len(suffix)] + suffix
+        name = name[: _MAX_NAME_CHARACTERS - len(suffix)] + suffix
     return name if has_visible_text(name.strip(".")) else "unnamed"
 
 
@@ -61,7 +61,7 @@ class Upload:
 
 def store_upload(
     services: Services,
-    person: Person,
+    user: User,
     *,
     stream: IO[bytes],
     file_name: str,
@@ -76,14 +76,14 @@ def store_upload(
     """
     upload = Upload(stream, file_name)
     receipts = store_uploads(
-        services, person, [upload], title=title, domain=domain, visibility=visibility
+        services, user, [upload], title=title, domain=domain, visibility=visibility
     )
     return receipts[0]
 
 
 def store_uploads(
     services: Services,
-    person: Person,
+    user: User,
     files: Sequence[Upload],
     *,
     title: str | None = None,
@@ -92,15 +92,15 @@ def store_uploads(
 ) -> list[UploadReceipt]:
     """Store several files together: all of them, or with the first error none."""
     domain = check_domain(domain)
-    checked = [check(services, person, file, title) for file in files]
+    checked = [check(services, user, file, title) for file in files]
     size_bytes = sum(file.size_bytes for file in checked)
     with disk_space.room_for(services, size_bytes), services.database.begin() as session:
         # In one order whoever asks: of two requests with the same files in different orders each
         # would wait for the other.
         for sha256 in sorted({file.sha256 for file in checked}):
-            document_store.lock_content(session, owner_id=person.id, sha256=sha256)
+            document_store.lock_content(session, owner_id=user.id, sha256=sha256)
         return [
-            _store(services, session, person, file, domain=domain, visibility=visibility)
+            _store(services, session, user, file, domain=domain, visibility=visibility)
             for file in checked
         ]
 
@@ -117,14 +117,12 @@ class CheckedFile:
     sha256: str
 
 
-def check(
-    services: Services, person: Person, file: Upload, title: str | None = None
-) -> CheckedFile:
+def check(services: Services, user: User, file: Upload, title: str | None = None) -> CheckedFile:
     """What a file is. Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InfectedFile,
     ScannerUnavailable, InvalidInput for the title; without one it is called after its file."""
     file_name = clean_file_name(file.file_name)
     media_type = _check_file(services, file.stream, file_name)
-    malware.refuse_infected(services, person, file.stream, file_name=file_name)
+    malware.refuse_infected(services, user, file.stream, file_name=file_name)
     return CheckedFile(
         stream=file.stream,
         file_name=file_name,
@@ -138,25 +136,25 @@ def check(
 def _store(
     services: Services,
     session: Session,
-    person: Person,
+    user: User,
     file: CheckedFile,
     *,
     domain: str | None,
     visibility: Visibility,
 ) -> UploadReceipt:
-    present = document_store.find_duplicate(session, owner_id=person.id, sha256=file.sha256)
+    present = document_store.find_duplicate(session, owner_id=user.id, sha256=file.sha256)
     if present is not None:
-        return UploadReceipt(seen(session, person, present), is_duplicate=True)
+        return UploadReceipt(seen(session, user, present), is_duplicate=True)
     document_id = uuid4()
     room = quotas.room_for(
-        services, session, person.id, name=file.file_name, size_bytes=file.size_bytes
+        services, session, user.id, name=file.file_name, size_bytes=file.size_bytes
     )
     with room:
-        file_id = keep_original(session, person, file)
+        file_id = keep_original(session, user, file)
         document_store.add_document(
             session,
             document_id=document_id,
-            owner_id=person.id,
+            owner_id=user.id,
             title=file.title,
             file_name=file.file_name,
             media_type=file.media_type,
@@ -166,17 +164,17 @@ def _store(
             visibility=visibility,
         )
         job_store.add_job(session, document_id=document_id, file_id=file_id)
-    return UploadReceipt(seen(session, person, document_id), is_duplicate=False)
+    return UploadReceipt(seen(session, user, document_id), is_duplicate=False)
 
 
-def keep_original(session: Session, person: Person, file: CheckedFile) -> UUID:
+def keep_original(session: Session, user: User, file: CheckedFile) -> UUID:
     """Store a file that can be taken; gives its id."""
     file_id, _, _ = file_store.add_file(
         session,
         file.stream,
         file_name=file.file_name,
         media_type=file.media_type,
-        uploaded_by=person.id,
+        uploaded_by=user.id,
     )
     return file_id
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import (
     Conflict,
     EmbedderUnavailable,
@@ -41,14 +41,14 @@ class Backfilled:
     remaining: int
 
 
-def embed_batch(services: Services, person: Person, *, batch_size: int) -> Backfilled:
+def embed_batch(services: Services, user: User, *, batch_size: int) -> Backfilled:
     """Embed up to `batch_size` passages that have no vector by the model that serves, and store
     all of these vectors or none.
 
     Raises Forbidden, VectorStoreDisabled, Conflict when others build the model for long, and
     EmbedderUnavailable when it gives no vectors, or none that can be used.
     """
-    if not person.is_admin:
+    if not user.is_admin:
         raise Forbidden
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled

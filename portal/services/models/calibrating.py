@@ -16,7 +16,7 @@ from portal.store.embedding_models.registry import RegisteredModel
 
 log = structlog.get_logger(__name__)
 
-SAMPLED_PASSAGES = 2000
+SAMPLED_CHUNKS = 2000
 # Constants are made anew when the passages are this many times those they were made of.
 _GROWTH = 4
 
@@ -44,16 +44,16 @@ def fit_model(services: Services, registered: RegisteredModel) -> bool:
     if calibration.fitted or not calibration.ready:
         return False
     with services.database.begin() as session:
-        stored = samples.count_passages(session, registered)
+        stored = samples.count_chunks(session, registered)
         kept = samples.read_constants(session, registered) or {}
-        if stored < max(corpus_fit.LEAST_PASSAGES, _GROWTH * int(kept.get("stored", 0))):
+        if stored < max(corpus_fit.MIN_CHUNKS, _GROWTH * int(kept.get("stored", 0))):
             return False
-        sampled = samples.sample_vectors(session, registered, limit=SAMPLED_PASSAGES)
+        sampled = samples.sample_vectors(session, registered, limit=SAMPLED_CHUNKS)
     constants = corpus_fit.fit(calibration, sampled.vectors, sampled.languages)
     if constants is None:
         return False
     with services.database.begin() as session:
         samples.keep_constants(session, registered, constants | {"stored": stored})
     calibration.adopt(constants)
-    log.info("model_fitted", model=registered.name, passages=constants["passages"])
+    log.info("model_fitted", model=registered.name, chunks=constants["passages"])
     return True

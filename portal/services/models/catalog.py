@@ -310,7 +310,7 @@ def _embed(
         )
     new = [one for one in different if one not in found]
     if new:
-        embedded = loaded(services, model).embedder.embed_passages(new)
+        embedded = loaded(services, model).embedder.embed_chunks(new)
         if len(new) == len(texts):
             return embedded
         found |= dict(zip(new, embedded, strict=True))

@@ -29,8 +29,8 @@ from portal.text.sentences import sentence_spans
 SAMPLED_QUESTIONS = 40
 DEPTH = 10
 
-_SHORTEST_SENTENCE = 12
-_LONGEST_SENTENCE = 160
+_MIN_SENTENCE_LENGTH = 12
+_MAX_SENTENCE_LENGTH = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def compare(
     for model in pair:
         # A command or a worker has the time that a question has not: a model that is still being
         # loaded is waited for, and no question's time has its loading in it.
-        catalog.loaded(services, model).embedder.embed_passages([asked[0].text])
+        catalog.loaded(services, model).embedder.embed_chunks([asked[0].text])
     found = [[_nearest(services, model, question) for question in asked] for model in pair]
     scores = tuple(_score(model, asked, own) for model, own in zip(pair, found, strict=True))
     overlaps = [_overlap(*pair) for pair in zip(*found, strict=True)]
@@ -161,8 +161,8 @@ def _sampled(services: Services) -> list[Question]:
 def _sentence(chunk: SampledChunk) -> str:
     """A whole sentence from the middle of a passage, or its beginning where there is none."""
     sentences = [chunk.content[start:end].strip() for start, end in sentence_spans(chunk.content)]
-    whole = [s for s in sentences if _SHORTEST_SENTENCE <= len(s) <= _LONGEST_SENTENCE]
-    return whole[len(whole) // 2] if whole else chunk.content[:_LONGEST_SENTENCE]
+    whole = [s for s in sentences if _MIN_SENTENCE_LENGTH <= len(s) <= _MAX_SENTENCE_LENGTH]
+    return whole[len(whole) // 2] if whole else chunk.content[:_MAX_SENTENCE_LENGTH]
 
 
 def _answerable(services: Services, questions: Sequence[Question]) -> list[Question]:

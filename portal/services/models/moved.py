@@ -21,8 +21,8 @@ from portal.store.embedding_models.registry import RegisteredModel
 log = structlog.get_logger(__name__)
 
 # The same weights on another machine, or in another batch, differ by rounding.
-LEAST_LIKENESS = 0.99
-_SAMPLED_PASSAGES = 5
+MIN_LIKENESS = 0.99
+_SAMPLED_CHUNKS = 5
 _IN_DIRECTORIES = "sentence-transformers"
 # Among a registration's options: the directory that was found to hold another model.
 _REFUSED = "refused"
@@ -36,12 +36,12 @@ def require_same(
     if not _has_moved(registered, source) or source.dimensions != registered.dimensions:
         return
     with services.database.begin() as session:
-        texts, kept = samples.sample_passages(session, registered, limit=_SAMPLED_PASSAGES)
+        texts, kept = samples.sample_chunks(session, registered, limit=_SAMPLED_CHUNKS)
     if not texts:
         return
-    given = embedder.embed_passages(texts)
+    given = embedder.embed_chunks(texts)
     # Programs may have brought single vectors of their own along.
-    if float(np.median((given * kept).sum(axis=1))) >= LEAST_LIKENESS:
+    if float(np.median((given * kept).sum(axis=1))) >= MIN_LIKENESS:
         return
     before, now = registered.options.get("model"), source.options.get("model")
     raise Conflict(

@@ -34,7 +34,7 @@ def _load(services: Services) -> None:
         if serving is None or serving.provider in _ELSEWHERE:
             return
         embedder = catalog.loaded(services, serving).embedder
-        embedder.embed_passages(["?"])  # Waits for the model, which a question does not.
+        embedder.embed_chunks(["?"])  # Waits for the model, which a question does not.
         embedder.embed_query("?")
     except Exception as error:  # noqa: BLE001 - searches go on without, and say what is wrong
         log.warning("model_not_loaded_ahead", error_type=type(error).__name__)

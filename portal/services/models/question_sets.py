@@ -12,7 +12,7 @@ from typing import Any
 from portal.errors import InvalidInput
 
 _QUESTIONS = ".queries.jsonl"
-_PASSAGES = ".docs.jsonl"
+_CHUNKS = ".docs.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def read(directory: Path) -> Iterator[Question]:
     """Questions of all sets in a folder. What answers one goes by the passage's id, and by its
     title where the set has its passages. Raises InvalidInput, with file and line."""
     for path in sorted(directory.glob(f"*{_QUESTIONS}")):
-        titles = _titles(path.with_name(path.name.removesuffix(_QUESTIONS) + _PASSAGES))
+        titles = _titles(path.with_name(path.name.removesuffix(_QUESTIONS) + _CHUNKS))
         for row, place in _rows(path):
             try:
                 judged = row.get("qrels") or {}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import Conflict, InvalidInput
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
@@ -28,7 +28,7 @@ from portal.store.session import Session
 log = structlog.get_logger(__name__)
 
 # Longer than the names that hubs and endpoints give their models.
-_LONGEST_NAME = 200
+_MAX_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def request_build(services: Services, spec: str) -> RegisteredModel:
     name = spec.partition(":")[2] or spec
     with services.database.begin() as session:
         known = registry.find_model(session, spec) is not None
-    if not known and (len(name) > _LONGEST_NAME or _is_path(name)):
+    if not known and (len(name) > _MAX_NAME_LENGTH or _is_path(name)):
         raise InvalidInput(reason=f"“{spec}” cannot be built from this page")
     model = catalog.register(services, spec)
     with services.database.begin() as session:
@@ -87,7 +87,7 @@ def _is_path(name: str) -> bool:
 
 
 def switch(
-    services: Services, name: str, *, force: bool = False, actor: Person | None = None
+    services: Services, name: str, *, force: bool = False, actor: User | None = None
 ) -> Switched:
     """Let searches use another model from the next one on, in one transaction.
 
@@ -101,7 +101,7 @@ def switch(
     return _switch(services, name, force=force, actor=actor)
 
 
-def rollback(services: Services, *, force: bool = False, actor: Person | None = None) -> Switched:
+def rollback(services: Services, *, force: bool = False, actor: User | None = None) -> Switched:
     """Go back to the model that served before this one, at once. Raises Conflict as `switch`, and
     when there is none to go back to."""
     with services.database.begin() as session:
@@ -111,7 +111,7 @@ def rollback(services: Services, *, force: bool = False, actor: Person | None = 
     return _switch(services, previous.name, force=force, actor=actor)
 
 
-def _switch(services: Services, name: str, *, force: bool, actor: Person | None) -> Switched:
+def _switch(services: Services, name: str, *, force: bool, actor: User | None) -> Switched:
     started = time.monotonic()
     with services.database.begin() as session:
         registry.lock_registry(session)
@@ -144,7 +144,7 @@ def _require_vectors(session: Session, model: RegisteredModel) -> None:
         raise Conflict(reason=reason)
 
 
-def drop(services: Services, name: str, *, actor: Person | None = None) -> None:
+def drop(services: Services, name: str, *, actor: User | None = None) -> None:
     """Erase a model with all its vectors. Raises NoSuchModel; Conflict when it serves or is being
     built."""
     model = catalog.find(services, name)

@@ -10,14 +10,14 @@ from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
 
 # Some tens of milliseconds: searches must not notice a round. Where all is lost the first tells.
-PASSAGES_A_ROUND = 20_000
+CHUNKS_PER_ROUND = 20_000
 
 
 class VectorRounds:
     """Where this process is in its way through the passages. Safe between threads."""
 
-    def __init__(self, *, passages: int = PASSAGES_A_ROUND) -> None:
-        self._passages = passages
+    def __init__(self, *, chunks: int = CHUNKS_PER_ROUND) -> None:
+        self._chunks = chunks
         self._lock = Lock()
         self._after: UUID | None = None
 
@@ -26,7 +26,7 @@ class VectorRounds:
         begins anew, the next time."""
         with self._lock:
             found = build_store.look_for_missing(
-                session, model, after=self._after, limit=self._passages
+                session, model, after=self._after, limit=self._chunks
             )
             self._after = found.last
             return found.is_some

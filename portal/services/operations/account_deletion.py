@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.documents import Visibility
-from portal.domain.people import DocumentFate, Person, require_admin
+from portal.domain.people import DocumentFate, User, require_admin
 from portal.errors import InvalidInput, NoSuchAccount, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
@@ -20,7 +20,7 @@ from portal.store.session import Session
 
 def delete_account(
     services: Services,
-    actor: Person,
+    actor: User,
     user_id: UUID,
     *,
     documents: DocumentFate,
@@ -57,7 +57,7 @@ def delete_account_by_name(
 def _delete(
     session: Session,
     row: UserRow | None,
-    actor: Person | None,
+    actor: User | None,
     documents: DocumentFate,
     heir_name: str,
 ) -> None:
@@ -98,7 +98,7 @@ def _delete(
 def _find_heir(
     session: Session,
     row: UserRow,
-    actor: Person | None,
+    actor: User | None,
     documents: DocumentFate,
     heir_name: str,
 ) -> UserRow | None:

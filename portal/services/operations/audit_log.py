@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from portal.domain.audit import AuditEntry, AuditFilter, AuditPage
-from portal.domain.people import Person, require_admin
+from portal.domain.people import User, require_admin
 from portal.services import Services, audit
 from portal.store.operations import audit_log as audit_store
 
@@ -28,7 +28,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 def list_entries(
     services: Services,
-    person: Person,
+    user: User,
     chosen: AuditFilter = EVERYTHING,
     *,
     cursor: str | None = None,
@@ -36,15 +36,13 @@ def list_entries(
 ) -> AuditPage:
     """Return a page of the audit log, latest first. Administrators only. Raises MalformedRequest
     on a bad cursor."""
-    require_admin(person)
+    require_admin(user)
     return _page(services, chosen, cursor, limit)
 
 
-def export_csv(
-    services: Services, person: Person, chosen: AuditFilter = EVERYTHING
-) -> Iterator[str]:
+def export_csv(services: Services, user: User, chosen: AuditFilter = EVERYTHING) -> Iterator[str]:
     """Return the lines of a CSV file of all entries that match. Administrators only."""
-    require_admin(person)
+    require_admin(user)
     return csv_lines(read_all(services, chosen))
 
 

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 FAILED_FOR_S = 10.0
 WELL_FOR_S = 60.0
 # Models come and go; their names are few.
-_MOST_NAMES = 32
+_MAX_NAMES = 32
 
 
 class Watch:
@@ -68,6 +68,6 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - whatever it is, the model cannot be used
             log.warning("model_looked_at_in_vain", model=name, error_type=type(error).__name__)
         with self._lock:
-            if len(self._own) >= _MOST_NAMES:
+            if len(self._own) >= _MAX_NAMES:
                 self._own.clear()
             self._own[name] = Seen(is_well, self._clock())

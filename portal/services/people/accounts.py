@@ -13,7 +13,7 @@ import structlog
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from portal.domain.people import AccountSummary, Person, VerifiedUser, require_admin
+from portal.domain.people import AccountSummary, User, VerifiedUser, require_admin
 from portal.errors import (
     Conflict,
     InvalidInput,
@@ -34,7 +34,7 @@ from portal.store.session import Session
 from portal.text.look_alikes import is_invisible
 from portal.text.titles import check_domain
 
-MOST_NAME_CHARACTERS = 100
+MAX_NAME_CHARACTERS = 100
 FIRST_ADMINISTRATOR = "admin"
 _LANGUAGES = {"zh-CN", "en"}
 
@@ -61,8 +61,8 @@ def fold_name(name: str) -> str:
 def check_name(name: str) -> str:
     """A name fit for an account. Raises InvalidInput."""
     name = normalise_name(name)
-    if not 1 <= len(name) <= MOST_NAME_CHARACTERS:
-        raise InvalidInput(reason=f"a name must have 1 to {MOST_NAME_CHARACTERS} characters")
+    if not 1 <= len(name) <= MAX_NAME_CHARACTERS:
+        raise InvalidInput(reason=f"a name must have 1 to {MAX_NAME_CHARACTERS} characters")
     if any(unicodedata.category(character).startswith("C") for character in name):
         raise InvalidInput(reason="a name must not contain invisible characters")
     if all(map(is_invisible, name)):
@@ -105,12 +105,12 @@ def _warn_of_weak_password(services: Services, password: str) -> None:
         log.warning("weak_admin_password", reason=str(error), setting="PORTAL_ADMIN_PASSWORD")
 
 
-def create_user(services: Services, *, name: str, password: str, is_admin: bool = False) -> Person:
+def create_user(services: Services, *, name: str, password: str, is_admin: bool = False) -> User:
     """Raises NameTaken, WeakPassword, InvalidInput."""
     return _create(services, name=name, password=password, is_admin=is_admin, by="operator")
 
 
-def _create(services: Services, *, name: str, password: str, is_admin: bool, by: str) -> Person:
+def _create(services: Services, *, name: str, password: str, is_admin: bool, by: str) -> User:
     name = check_name(name)
     password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:
@@ -118,7 +118,7 @@ def _create(services: Services, *, name: str, password: str, is_admin: bool, by:
             session, name=name, password_hash=password_hash, is_admin=is_admin
         )
         _record_created(session, row, by=by)
-        return account_store.to_person(row)
+        return account_store.to_user(row)
 
 
 def _record_created(session: Session, row: UserRow, *, by: str) -> None:
@@ -127,13 +127,13 @@ def _record_created(session: Session, row: UserRow, *, by: str) -> None:
     audit.record(session, AuditEvent.USER_CREATED, subject=audit.user(row), details=details)
 
 
-def find_person(services: Services, name: str) -> Person:
+def find_user(services: Services, name: str) -> User:
     """An enabled account by name, for the command line. Raises NoSuchAccount."""
     with services.database.begin() as session:
         row = account_store.find_user_by_name(session, name)
         if row is None or row.disabled_at is not None:
             raise NoSuchAccount(name=name)
-        return account_store.to_person(row)
+        return account_store.to_user(row)
 
 
 def verify_password(
@@ -202,12 +202,12 @@ def may_use_password(settings: OidcSettings, name: str) -> bool:
     return not settings.only or fold_name(name) == fold_name(settings.break_glass)
 
 
-def has_password(services: Services, person: Person) -> bool:
+def has_password(services: Services, user: User) -> bool:
     """Return whether a user can prove who they are by a password."""
     with services.database.read() as session:
-        row = account_store.get_user(session, person.id)
+        row = account_store.get_user(session, user.id)
         is_set = row is not None and bool(row.password_hash)
-    return is_set and may_use_password(services.settings.oidc, person.name)
+    return is_set and may_use_password(services.settings.oidc, user.name)
 
 
 def _matches(password_hash: str, password: str) -> bool:
@@ -219,60 +219,60 @@ def _matches(password_hash: str, password: str) -> bool:
         return False
 
 
-def change_password(services: Services, person: Person, *, current: str, new: str) -> VerifiedUser:
+def change_password(services: Services, user: User, *, current: str, new: str) -> VerifiedUser:
     """Set a new password and end all sessions and tokens. Return the user, who may start a new
     session. Raises WrongCredentials."""
-    user = verify_password(services, person.name, current, purpose="password_change")
-    password_hash = hash_new_password(services, new, name=person.name)
+    checked = verify_password(services, user.name, current, purpose="password_change")
+    password_hash = hash_new_password(services, new, name=user.name)
     with services.database.begin() as session:
-        row = account_store.lock_user(session, user.id)
+        row = account_store.lock_user(session, checked.id)
         if row is None:
             raise NotFound
         row.password_hash = password_hash
         session.flush()
-        token_store.revoke_all(session, user.id)
-        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=person, subject=audit.user(row))
+        token_store.revoke_all(session, checked.id)
+        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=user, subject=audit.user(row))
         return verified(row)
 
 
-def set_language(services: Services, person: Person, language: str | None) -> None:
+def set_language(services: Services, user: User, language: str | None) -> None:
     """Keep the interface's language with the account; None asks the browser again."""
     if language is not None and language not in _LANGUAGES:
         raise InvalidInput(reason="the language must be zh-CN or en")
     with services.database.begin() as session:
-        row = account_store.get_user(session, person.id)
+        row = account_store.get_user(session, user.id)
         if row is not None:
             row.language = language
 
 
-def set_preferred_domain(services: Services, person: Person, domain: str | None) -> None:
+def set_preferred_domain(services: Services, user: User, domain: str | None) -> None:
     """Keep the domain whose documents this person's searches prefer; none prefers none. Raises
     InvalidInput."""
     domain = check_domain(domain)
     with services.database.begin() as session:
-        row = account_store.get_user(session, person.id)
+        row = account_store.get_user(session, user.id)
         if row is not None:
             row.preferred_domain = domain
 
 
-def register(services: Services, *, name: str, password: str) -> Person:
+def register(services: Services, *, name: str, password: str) -> User:
     """Make an account without an invitation, where registration is open. Raises NotFound."""
     if services.settings.registration != "open":
         raise NotFound
     return _create(services, name=name, password=password, is_admin=False, by="registration")
 
 
-def list_accounts(services: Services, person: Person) -> tuple[AccountSummary, ...]:
+def list_accounts(services: Services, user: User) -> tuple[AccountSummary, ...]:
     """All accounts by name. Administrators only."""
-    require_admin(person)
+    require_admin(user)
     with services.database.begin() as session:
         return tuple(_summary(row) for row in account_store.list_users(session))
 
 
-def get_summary(services: Services, person: Person, user_id: UUID) -> AccountSummary:
+def get_summary(services: Services, user: User, user_id: UUID) -> AccountSummary:
     """Return one account. Users read their own, administrators all. Raises NotFound."""
-    if user_id != person.id:
-        require_admin(person)
+    if user_id != user.id:
+        require_admin(user)
     with services.database.begin() as session:
         row = account_store.get_user(session, user_id)
         if row is None:
@@ -291,18 +291,18 @@ def _summary(row: UserRow) -> AccountSummary:
     )
 
 
-def set_disabled(services: Services, person: Person, user_id: UUID, *, disabled: bool) -> None:
+def set_disabled(services: Services, user: User, user_id: UUID, *, disabled: bool) -> None:
     """Disable or enable an account. Administrators only. Raises NotFound, and Conflict for the last
     administrator."""
-    require_admin(person)
+    require_admin(user)
     with services.database.begin() as session:
         row = account_store.get_user(session, user_id)
         if row is None:
             raise NotFound
-        disable(session, row, person, disabled=disabled)
+        disable(session, row, user, disabled=disabled)
 
 
-def disable(session: Session, row: UserRow, actor: Person, *, disabled: bool) -> None:
+def disable(session: Session, row: UserRow, actor: User, *, disabled: bool) -> None:
     """Disable an account, which ends its tokens, or enable it. Raises Conflict."""
     if disabled:
         refuse_last_admin(session, row)

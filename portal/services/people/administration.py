@@ -7,7 +7,7 @@ import secrets
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from portal.domain.people import PasswordReset, Person, require_admin
+from portal.domain.people import PasswordReset, User, require_admin
 from portal.errors import Conflict, NoSuchAccount, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
@@ -26,33 +26,33 @@ from portal.store.session import Session
 _RESET_LIFE = timedelta(hours=24)
 
 
-def set_role(services: Services, person: Person, user_id: UUID, *, is_admin: bool) -> None:
+def set_role(services: Services, user: User, user_id: UUID, *, is_admin: bool) -> None:
     """Make a user an administrator, or an ordinary user. Administrators only. Raises NotFound, and
     Conflict for the last administrator."""
-    require_admin(person)
+    require_admin(user)
     with services.database.begin() as session:
-        _set_role(session, account_store.get_user(session, user_id), person, is_admin=is_admin)
+        _set_role(session, account_store.get_user(session, user_id), user, is_admin=is_admin)
 
 
 def change_account(
     services: Services,
-    person: Person,
+    user: User,
     user_id: UUID,
     *,
     is_admin: bool | None,
     disabled: bool | None,
 ) -> None:
     """Change what is not None, all or nothing. Administrators only. Raises NotFound, Conflict."""
-    require_admin(person)
+    require_admin(user)
     with services.database.begin() as session:
         row = account_store.get_user(session, user_id)
         if row is None:
             raise NotFound
         if is_admin is not None:
-            _set_role(session, row, person, is_admin=is_admin)
+            _set_role(session, row, user, is_admin=is_admin)
             session.flush()
         if disabled is not None and disabled != (row.disabled_at is not None):
-            disable(session, row, person, disabled=disabled)
+            disable(session, row, user, disabled=disabled)
 
 
 def set_role_by_name(services: Services, name: str, *, is_admin: bool) -> None:
@@ -64,9 +64,7 @@ def set_role_by_name(services: Services, name: str, *, is_admin: bool) -> None:
         _set_role(session, row, None, is_admin=is_admin)
 
 
-def _set_role(
-    session: Session, row: UserRow | None, actor: Person | None, *, is_admin: bool
-) -> None:
+def _set_role(session: Session, row: UserRow | None, actor: User | None, *, is_admin: bool) -> None:
     if row is None:
         raise NotFound
     if not is_admin:
@@ -79,12 +77,12 @@ def _set_role(
         )
 
 
-def begin_password_reset(services: Services, person: Person, user_id: UUID) -> PasswordReset:
+def begin_password_reset(services: Services, user: User, user_id: UUID) -> PasswordReset:
     """Take a user's password and sign-ins away, and return the secret of a link that sets another,
     once and within a day. Administrators only. Raises NotFound, and Conflict for one's own account.
     """
-    require_admin(person)
-    if user_id == person.id:
+    require_admin(user)
+    if user_id == user.id:
         raise Conflict(reason="this is your own account; change its password on the account page")
     secret, expires_at = secrets.token_urlsafe(24), datetime.now(UTC) + _RESET_LIFE
     with services.database.begin() as session:
@@ -101,7 +99,7 @@ def begin_password_reset(services: Services, person: Person, user_id: UUID) -> P
         audit.record(
             session,
             AuditEvent.PASSWORD_RESET,
-            actor=person,
+            actor=user,
             subject=audit.user(row),
             details={"expires_at": expires_at.isoformat()},
         )

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from datetime import UTC, datetime, timedelta
 
-from portal.domain.people import Invitation, Person, require_admin
+from portal.domain.people import Invitation, User, require_admin
 from portal.errors import NotFound, PasswordSignInOff
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
@@ -17,25 +17,25 @@ from portal.store.people import accounts as account_store
 _INVITATION_LIFE = timedelta(days=7)
 
 
-def invite(services: Services, person: Person) -> Invitation:
+def invite(services: Services, user: User) -> Invitation:
     """A link secret that makes one account within a week. Administrators only."""
-    require_admin(person)
+    require_admin(user)
     secret = secrets.token_urlsafe(24)
     with services.database.begin() as session:
         row = account_store.add_invitation(
             session,
             secret_sha256=_digest(secret),
-            created_by=person.id,
+            created_by=user.id,
             expires_at=datetime.now(UTC) + _INVITATION_LIFE,
         )
         audit.record(
             session,
             AuditEvent.INVITATION_CREATED,
-            actor=person,
+            actor=user,
             subject=Subject(SubjectKind.INVITATION, row.id),
             details={"expires_at": row.expires_at.isoformat()},
         )
-        return _to_invitation(row, person.name, secret)
+        return _to_invitation(row, user.name, secret)
 
 
 def _digest(secret: str) -> bytes:
@@ -49,9 +49,9 @@ def _to_invitation(row: InvitationRow, invited_by: str, secret: str | None = Non
     )  # fmt: skip
 
 
-def list_invitations(services: Services, person: Person) -> tuple[Invitation, ...]:
+def list_invitations(services: Services, user: User) -> tuple[Invitation, ...]:
     """Invitations that are still open. Administrators only."""
-    require_admin(person)
+    require_admin(user)
     with services.database.begin() as session:
         rows = account_store.list_open_invitations(session)
         return tuple(_to_invitation(row, name) for row, name in rows)
@@ -70,7 +70,7 @@ def find_invitation(services: Services, secret: str) -> Invitation:
         return _to_invitation(row, inviter.name if inviter else "")
 
 
-def accept_invitation(services: Services, secret: str, *, name: str, password: str) -> Person:
+def accept_invitation(services: Services, secret: str, *, name: str, password: str) -> User:
     """Make the one account that an invitation allows. Raises NotFound, NameTaken, WeakPassword."""
     name = check_name(name)
     password_hash = hash_new_password(services, password, name=name)
@@ -94,4 +94,4 @@ def accept_invitation(services: Services, secret: str, *, name: str, password: s
             subject=audit.user(row),
             details={"by": "invitation", "is_admin": row.is_admin},
         )
-        return account_store.to_person(row)
+        return account_store.to_user(row)

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from portal.domain.people import (
     OutsideIdentity,
-    Person,
     SignedIn,
     SignInMethod,
+    User,
     VerifiedUser,
 )
 from portal.errors import (
@@ -61,21 +61,21 @@ def admit(services: Services, claims: OidcClaims) -> VerifiedUser:
     return user
 
 
-def link(services: Services, person: Person, claims: OidcClaims) -> None:
+def link(services: Services, user: User, claims: OidcClaims) -> None:
     """Let a sign-in open the account of a user who is signed in. Raises NotInAllowedGroup,
     LinkedElsewhere."""
     if not _is_allowed(services.settings.oidc, claims):
         raise NotInAllowedGroup
     with services.database.begin() as session:
         if not identity_store.link_if_free(
-            session, issuer=claims.issuer, subject=claims.subject, user_id=person.id
+            session, issuer=claims.issuer, subject=claims.subject, user_id=user.id
         ):
             raise LinkedElsewhere
         audit.record(
             session,
             audit.AuditEvent.OIDC_LINKED,
-            actor=person,
-            subject=audit.user(person),
+            actor=user,
+            subject=audit.user(user),
             details={"issuer": claims.issuer, "subject": claims.subject},
         )
 
@@ -86,28 +86,28 @@ def confirm(
     """Note that the user of a session has proved again who they are. Raises LinkedElsewhere."""
     with services.database.read() as session:
         row = identity_store.find_user(session, issuer=claims.issuer, subject=claims.subject)
-        is_same = row is not None and row.id == signed_in.person.id
+        is_same = row is not None and row.id == signed_in.user.id
     if not is_same:
         raise LinkedElsewhere
     sessions.renew_authentication(services, signed_in, method=method)
 
 
-def is_linked(services: Services, person: Person) -> bool:
+def is_linked(services: Services, user: User) -> bool:
     """Return whether a user can sign in through the provider."""
     issuer = services.settings.oidc.issuer
-    return any(identity.issuer == issuer for identity in list_identities(services, person))
+    return any(identity.issuer == issuer for identity in list_identities(services, user))
 
 
 def unlink(
-    services: Services, person: Person, *, issuer: str, subject: str, keep: UUID | None = None
+    services: Services, user: User, *, issuer: str, subject: str, keep: UUID | None = None
 ) -> None:
     """Take a link away and end the sessions that began with it, but `keep`. Raises NotFound,
     OnlyWayIn."""
     with services.database.begin() as session:
-        row = account_store.lock_user(session, person.id)
+        row = account_store.lock_user(session, user.id)
         linked = [
             (identity.issuer, identity.subject)
-            for identity in identity_store.list_identities(session, person.id)
+            for identity in identity_store.list_identities(session, user.id)
         ]
         if row is None or (issuer, subject) not in linked:
             raise NotFound
@@ -119,8 +119,8 @@ def unlink(
         audit.record(
             session,
             audit.AuditEvent.OIDC_UNLINKED,
-            actor=person,
-            subject=audit.user(person),
+            actor=user,
+            subject=audit.user(user),
             details={"issuer": issuer, "subject": subject},
         )
 
@@ -133,10 +133,10 @@ def has_other_way_in(services: Services, row: UserRow, *, issuers: list[str]) ->
     return bool(row.password_hash) and may_use_password(settings, row.name)
 
 
-def list_identities(services: Services, person: Person) -> tuple[OutsideIdentity, ...]:
+def list_identities(services: Services, user: User) -> tuple[OutsideIdentity, ...]:
     """A user's own linked identities, oldest first."""
     with services.database.begin() as session:
-        rows = identity_store.list_identities(session, person.id)
+        rows = identity_store.list_identities(session, user.id)
         return tuple(OutsideIdentity(row.issuer, row.subject, row.created_at) for row in rows)
 
 

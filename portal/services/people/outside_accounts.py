@@ -22,7 +22,7 @@ from portal.errors import (
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people import oidc_sign_ins
-from portal.services.people.accounts import MOST_NAME_CHARACTERS, check_name
+from portal.services.people.accounts import MAX_NAME_CHARACTERS, check_name
 from portal.services.people.outside_tokens import OutsideClaims
 from portal.store.models import TokenRow, UserRow
 from portal.store.people import accounts as account_store
@@ -30,8 +30,8 @@ from portal.store.people import outside_identities as identity_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
 
-_MOST_NAMESAKES = 9
-_MOST_LABEL_CHARACTERS = 40
+_MAX_NAMESAKES = 9
+_MAX_LABEL_CHARACTERS = 40
 
 
 def admit(
@@ -87,14 +87,14 @@ def _create_account(session: Session, claims: OutsideClaims) -> UserRow:
 def _names(claims: OutsideClaims) -> Iterator[str]:
     """What the account may be called: as the issuer says, and where that is taken, with where
     they come from, so that nobody takes them for whoever has the name here."""
-    label = (urlsplit(claims.issuer).hostname or claims.issuer)[:_MOST_LABEL_CHARACTERS]
+    label = (urlsplit(claims.issuer).hostname or claims.issuer)[:_MAX_LABEL_CHARACTERS]
     for wanted in (claims.name, claims.subject):
         with suppress(InvalidInput):
             name = check_name(wanted)
             yield name
-            short = name[: MOST_NAME_CHARACTERS - _MOST_LABEL_CHARACTERS - 6]
+            short = name[: MAX_NAME_CHARACTERS - _MAX_LABEL_CHARACTERS - 6]
             yield check_name(f"{short} ({label})")
-            for number in range(2, _MOST_NAMESAKES + 1):
+            for number in range(2, _MAX_NAMESAKES + 1):
                 yield check_name(f"{short} ({label} {number})")
 
 

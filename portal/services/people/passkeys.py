@@ -33,7 +33,7 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from portal.domain.people import Person, VerifiedUser
+from portal.domain.people import User, VerifiedUser
 from portal.domain.second_factors import (
     MAX_PASSKEYS,
     Challenge,
@@ -53,18 +53,16 @@ _CHALLENGE_LIFE = timedelta(minutes=5)
 Result = TypeVar("Result")
 
 
-def begin_registration(
-    services: Services, person: Person, site: RelyingParty
-) -> tuple[str, Challenge]:
+def begin_registration(services: Services, user: User, site: RelyingParty) -> tuple[str, Challenge]:
     """Return the options for `navigator.credentials.create()` as JSON, and their challenge."""
-    challenge = _challenge(person.id)
+    challenge = _challenge(user.id)
     with services.database.read() as session:
-        known = factor_store.list_passkeys(session, person.id)
+        known = factor_store.list_passkeys(session, user.id)
     options = generate_registration_options(
         rp_id=site.id,
         rp_name=SITE_NAME,
-        user_id=person.id.bytes,
-        user_name=person.name,
+        user_id=user.id.bytes,
+        user_name=user.name,
         challenge=challenge.value,
         authenticator_selection=AuthenticatorSelectionCriteria(
             # Preferred, not required: a plain security key is still a good second factor.
@@ -78,7 +76,7 @@ def begin_registration(
 
 def finish_registration(
     services: Services,
-    person: Person,
+    user: User,
     site: RelyingParty,
     *,
     challenge: Challenge,
@@ -88,7 +86,7 @@ def finish_registration(
     """Store a new passkey. Return new recovery codes, or none where the user has some. Raises
     PasskeyRefused, InvalidInput, Conflict."""
     name = accounts.check_name(name)
-    _spend(services, challenge, person.id)
+    _spend(services, challenge, user.id)
     parsed = _checked(lambda: parse_registration_credential_json(credential))
     verified = _checked(
         lambda: verify_registration_response(
@@ -99,12 +97,12 @@ def finish_registration(
         )
     )
     with services.database.begin() as session:
-        account_store.lock_user(session, person.id)
-        if len(factor_store.list_passkeys(session, person.id)) >= MAX_PASSKEYS:
+        account_store.lock_user(session, user.id)
+        if len(factor_store.list_passkeys(session, user.id)) >= MAX_PASSKEYS:
             raise Conflict(reason=f"an account has at most {MAX_PASSKEYS} passkeys")
         added = factor_store.add_passkey(
             session,
-            user_id=person.id,
+            user_id=user.id,
             name=name,
             rp_id=site.id,
             credential_id=verified.credential_id,
@@ -117,11 +115,11 @@ def finish_registration(
         audit.record(
             session,
             audit.AuditEvent.SECOND_FACTOR_ADDED,
-            actor=person,
-            subject=audit.user(person),
+            actor=user,
+            subject=audit.user(user),
             details={"method": "passkey", "name": name},
         )
-        return recovery_codes.ensure(session, person.id)
+        return recovery_codes.ensure(session, user.id)
 
 
 def begin_sign_in(
@@ -208,21 +206,21 @@ def _verify(
     row.sign_count, row.last_used_at = verified.new_sign_count, datetime.now(UTC)
 
 
-def remove(services: Services, person: Person, passkey_id: UUID) -> None:
+def remove(services: Services, user: User, passkey_id: UUID) -> None:
     """Remove one of the user's passkeys. Raises NotFound, also for another user's."""
     with services.database.begin() as session:
-        account_store.lock_user(session, person.id)
-        name = factor_store.delete_passkey(session, user_id=person.id, passkey_id=passkey_id)
+        account_store.lock_user(session, user.id)
+        name = factor_store.delete_passkey(session, user_id=user.id, passkey_id=passkey_id)
         if name is None:
             raise NotFound
         audit.record(
             session,
             audit.AuditEvent.SECOND_FACTOR_REMOVED,
-            actor=person,
-            subject=audit.user(person),
+            actor=user,
+            subject=audit.user(user),
             details={"method": "passkey", "name": name},
         )
-        recovery_codes.drop_if_useless(session, person.id)
+        recovery_codes.drop_if_useless(session, user.id)
 
 
 def _challenge(user_id: UUID | None) -> Challenge:

@@ -7,7 +7,7 @@ import hashlib
 import secrets
 from uuid import UUID
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import Conflict
 from portal.services import Services, audit
 from portal.store.people import accounts as account_store
@@ -43,20 +43,20 @@ def drop_if_useless(session: Session, user_id: UUID) -> None:
         factor_store.delete_recovery_codes(session, user_id)
 
 
-def replace(services: Services, person: Person) -> tuple[str, ...]:
+def replace(services: Services, user: User) -> tuple[str, ...]:
     """Make ten new codes; the old ones stop working. Raises Conflict without a second factor."""
     with services.database.begin() as session:
-        account_store.lock_user(session, person.id)
-        if not factor_store.has_second_factor(session, person.id):
+        account_store.lock_user(session, user.id)
+        if not factor_store.has_second_factor(session, user.id):
             raise Conflict(reason="recovery codes need an authenticator app or a passkey first")
         audit.record(
             session,
             audit.AuditEvent.SECOND_FACTOR_ADDED,
-            actor=person,
-            subject=audit.user(person),
+            actor=user,
+            subject=audit.user(user),
             details={"method": "recovery_code"},
         )
-        return make(session, person.id)
+        return make(session, user.id)
 
 
 def normalise(code: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from portal.domain.people import Person, SignedIn, SignInMethod, TokenKind, require_admin
+from portal.domain.people import SignedIn, SignInMethod, TokenKind, User, require_admin
 from portal.domain.second_factors import FactorMethod, Passkey, SecondFactors, Totp
 from portal.errors import (
     NotFound,
@@ -33,7 +33,7 @@ MAX_FAILURES_OF_SIGN_IN = 5
 # Of a million codes three are right at any moment: in a year of guessing without pause, an
 # attacker who has the password passes with a chance of about 3 %.
 _FAILURE_LIMITS = ((10, timedelta(hours=1)), (30, timedelta(days=1)))
-_LONGEST_WINDOW = timedelta(days=1)
+_MAX_WINDOW_LENGTH = timedelta(days=1)
 # Proof that does not come from the password: second steps are the provider's, or the operator's.
 _EXEMPT = {SignInMethod.OIDC_MFA, SignInMethod.OPERATOR}
 # Of a provider that did not say that it asked for two factors, one is assumed.
@@ -60,9 +60,9 @@ def has_any(services: Services, user_id: UUID) -> bool:
         return factor_store.has_second_factor(session, user_id)
 
 
-def users_with_any(services: Services, person: Person) -> frozenset[UUID]:
+def users_with_any(services: Services, user: User) -> frozenset[UUID]:
     """Return the ids of all users that have a second factor. Administrators only."""
-    require_admin(person)
+    require_admin(user)
     with services.database.read() as session:
         return factor_store.users_with_second_factor(session)
 
@@ -175,7 +175,7 @@ def _method_of(code: str) -> FactorMethod:
     return FactorMethod.TOTP if is_number else FactorMethod.RECOVERY_CODE
 
 
-def remove_all(services: Services, actor: Person | None, user_id: UUID) -> None:
+def remove_all(services: Services, actor: User | None, user_id: UUID) -> None:
     """Remove all second factors of a user who lost them; the operator has no `actor`. Raises
     Forbidden, NotFound."""
     if actor is not None:
@@ -198,15 +198,15 @@ def must_enrol(settings: Settings, session: Session, signed_in: SignedIn) -> boo
     """Return whether this session has to set up a second factor before anything else."""
     if signed_in.token_kind is not TokenKind.ACCESS:
         return False
-    if not is_required(settings, is_admin=signed_in.person.is_admin):
+    if not is_required(settings, is_admin=signed_in.user.is_admin):
         return False
     methods = signed_in.session.methods if signed_in.session else ()
     if not _EXEMPT.isdisjoint(methods):
         return False
-    return not factor_store.has_second_factor(session, signed_in.person.id)
+    return not factor_store.has_second_factor(session, signed_in.user.id)
 
 
 def forget_old(services: Services) -> None:
     """Delete failures that no longer count, and challenges that have expired."""
     with services.database.begin() as session:
-        factor_store.delete_old(session, failures_before=datetime.now(UTC) - _LONGEST_WINDOW)
+        factor_store.delete_old(session, failures_before=datetime.now(UTC) - _MAX_WINDOW_LENGTH)

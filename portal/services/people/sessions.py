@@ -11,7 +11,6 @@ from uuid import UUID, uuid4
 from portal.domain.devices import parse_device
 from portal.domain.people import (
     Client,
-    Person,
     PersonalToken,
     Scope,
     SessionKind,
@@ -21,6 +20,7 @@ from portal.domain.people import (
     StartedSession,
     TokenKind,
     TokenPair,
+    User,
     VerifiedUser,
     require_admin,
     with_lesser,
@@ -157,7 +157,7 @@ def sign_in(
 def confirm_password(services: Services, signed_in: SignedIn, password: str) -> None:
     """Check the password of a session's user and renew its authentication. Raises
     WrongCredentials."""
-    verify_password(services, signed_in.person.name, password, purpose="confirmation")
+    verify_password(services, signed_in.user.name, password, purpose="confirmation")
     renew_authentication(services, signed_in, method=SignInMethod.PASSWORD)
 
 
@@ -174,15 +174,13 @@ def list_sessions(services: Services, signed_in: SignedIn) -> tuple[SessionSumma
     """List the live sessions of the user who asks, last used first."""
     current = signed_in.session.id if signed_in.session else None
     with services.database.read() as session:
-        rows = session_store.list_sessions(session, signed_in.person.id)
+        rows = session_store.list_sessions(session, signed_in.user.id)
         return tuple(_summary(row, current) for row in rows)
 
 
-def list_sessions_of(
-    services: Services, person: Person, user_id: UUID
-) -> tuple[SessionSummary, ...]:
+def list_sessions_of(services: Services, user: User, user_id: UUID) -> tuple[SessionSummary, ...]:
     """List the live sessions of another user. Administrators only."""
-    require_admin(person)
+    require_admin(user)
     with services.database.read() as session:
         return tuple(_summary(row, None) for row in session_store.list_sessions(session, user_id))
 
@@ -201,39 +199,39 @@ def _summary(row: SessionRow, current: UUID | None) -> SessionSummary:
     )
 
 
-def end_session(services: Services, person: Person, session_id: UUID) -> None:
+def end_session(services: Services, user: User, session_id: UUID) -> None:
     """End one of a user's own sessions. Raises NotFound."""
     with services.database.begin() as session:
-        if not session_store.end_sessions(session, person.id, only=session_id):
+        if not session_store.end_sessions(session, user.id, only=session_id):
             raise NotFound
         subject = Subject(SubjectKind.SESSION, session_id)
-        audit.record(session, AuditEvent.SESSION_ENDED, actor=person, subject=subject)
+        audit.record(session, AuditEvent.SESSION_ENDED, actor=user, subject=subject)
 
 
 def end_other_sessions(services: Services, signed_in: SignedIn) -> int:
     """End all sessions of a user but the one that asks. Return how many."""
     current = signed_in.session.id if signed_in.session else None
-    person = signed_in.person
+    user = signed_in.user
     with services.database.begin() as session:
-        ended = session_store.end_sessions(session, person.id, all_but=current)
-        _record_ended(session, person, audit.user(person), ended)
+        ended = session_store.end_sessions(session, user.id, all_but=current)
+        _record_ended(session, user, audit.user(user), ended)
         return ended
 
 
-def end_sessions_of(services: Services, person: Person, user_id: UUID) -> int:
+def end_sessions_of(services: Services, user: User, user_id: UUID) -> int:
     """End all sessions of another user; their personal tokens stay. Administrators only. Return how
     many. Raises NotFound."""
-    require_admin(person)
+    require_admin(user)
     with services.database.begin() as session:
-        user = account_store.get_user(session, user_id)
-        if user is None:
+        row = account_store.get_user(session, user_id)
+        if row is None:
             raise NotFound
         ended = session_store.end_sessions(session, user_id)
-        _record_ended(session, person, audit.user(user), ended)
+        _record_ended(session, user, audit.user(row), ended)
         return ended
 
 
-def _record_ended(session: Session, actor: Person, subject: Subject, ended: int) -> None:
+def _record_ended(session: Session, actor: User, subject: Subject, ended: int) -> None:
     if ended:
         details = {"sessions": ended}
         audit.record(
@@ -246,16 +244,16 @@ def sign_out(services: Services, signed_in: SignedIn) -> None:
     tokens.end_family(services, signed_in.token_id, AuditEvent.SIGN_OUT)
 
 
-def token_for(services: Services, person: Person, *, ttl_s: int) -> str:
+def token_for(services: Services, user: User, *, ttl_s: int) -> str:
     """Issue an access token for the operator on the command line. Raises WrongCredentials."""
     with services.database.begin() as session:
-        row = account_store.get_user(session, person.id)
+        row = account_store.get_user(session, user.id)
         if row is None:
             raise NotFound
-        user = verified(row)
+        signed_in = verified(row)
     return start_session(
         services,
-        user,
+        signed_in,
         kind=SessionKind.COMMAND_LINE,
         methods=[SignInMethod.OPERATOR],
         client=_OPERATOR,
@@ -265,7 +263,7 @@ def token_for(services: Services, person: Person, *, ttl_s: int) -> str:
 
 def create_personal_token(
     services: Services,
-    person: Person,
+    user: User,
     *,
     name: str,
     ttl_s: int,
@@ -274,17 +272,17 @@ def create_personal_token(
     """A token for scripts, and its secret, which is never stored. `scopes` bring the lesser ones
     with them. Raises InvalidInput, Forbidden, TooManyTokens."""
     name, scopes, token_id = check_name(name), with_lesser(scopes), uuid4()
-    if Scope.ADMIN in scopes and not person.is_admin:
+    if Scope.ADMIN in scopes and not user.is_admin:
         raise Forbidden
     with services.database.begin() as session:
         # Locked, so that of two tokens made at once both are counted.
-        account_store.lock_user(session, person.id)
-        if len(token_store.list_personal_tokens(session, person.id)) >= MAX_PERSONAL_TOKENS:
+        account_store.lock_user(session, user.id)
+        if len(token_store.list_personal_tokens(session, user.id)) >= MAX_PERSONAL_TOKENS:
             raise TooManyTokens(limit=MAX_PERSONAL_TOKENS)
         secret = tokens.issue(
             services,
             session,
-            user_id=person.id,
+            user_id=user.id,
             kind=TokenKind.PERSONAL,
             ttl_s=ttl_s,
             family_id=uuid4(),
@@ -299,17 +297,17 @@ def create_personal_token(
         audit.record(
             session,
             AuditEvent.TOKEN_CREATED,
-            actor=person,
+            actor=user,
             subject=Subject(SubjectKind.TOKEN, token_id, name),
             details={"kind": row.kind, "scope": made.level.value, "ttl_s": ttl_s},
         )
         return made, secret
 
 
-def list_personal_tokens(services: Services, person: Person) -> tuple[PersonalToken, ...]:
+def list_personal_tokens(services: Services, user: User) -> tuple[PersonalToken, ...]:
     """A person's own live tokens, newest first."""
     with services.database.begin() as session:
-        rows = token_store.list_personal_tokens(session, person.id)
+        rows = token_store.list_personal_tokens(session, user.id)
         return tuple(_personal_token(row) for row in rows)
 
 
@@ -324,15 +322,15 @@ def _personal_token(row: TokenRow) -> PersonalToken:
     )
 
 
-def revoke_personal_token(services: Services, person: Person, token_id: UUID) -> None:
+def revoke_personal_token(services: Services, user: User, token_id: UUID) -> None:
     """Raises NotFound when the person has no such live token."""
     with services.database.begin() as session:
-        if not token_store.revoke_personal_token(session, user_id=person.id, token_id=token_id):
+        if not token_store.revoke_personal_token(session, user_id=user.id, token_id=token_id):
             raise NotFound
         row = token_store.find_token(session, token_id)
         audit.record(
             session,
             AuditEvent.TOKEN_REVOKED,
-            actor=person,
+            actor=user,
             subject=Subject(SubjectKind.TOKEN, token_id, row.name if row else None),
         )

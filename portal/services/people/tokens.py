@@ -155,7 +155,7 @@ def _authenticate_outside(services: Services, token: str, *, create_accounts: bo
 def _signed_in(
     session: Session,
     row: TokenRow,
-    user: UserRow,
+    user_row: UserRow,
     started: SessionRow | None = None,
     device_known_since: datetime | None = None,
     *,
@@ -164,16 +164,16 @@ def _signed_in(
 ) -> SignedIn:
     """`is_admin` overrides what the account says, unless it is None."""
     if _used_long_ago(row.last_used_at):
-        token_store.note_use(session, row.id, user.id)
+        token_store.note_use(session, row.id, user_row.id)
         if started is not None:
             session_store.note_use(session, started.id, address=address)
     scopes = frozenset(map(Scope, row.scopes))
-    person = account_store.to_person(user)
-    may_administer = person.is_admin if is_admin is None else is_admin
+    user = account_store.to_user(user_row)
+    may_administer = user.is_admin if is_admin is None else is_admin
     return SignedIn(
         # A token that may not administer does not see what administrators see either.
-        person=replace(
-            person,
+        user=replace(
+            user,
             is_admin=may_administer and Scope.ADMIN in scopes,
             device_known_since=device_known_since,
         ),

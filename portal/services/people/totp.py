@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pyotp
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import Conflict, NotFound, TotpUnreadable, WrongSecondFactor
 from portal.services import Services, audit
 from portal.services.people import recovery_codes, sealing
@@ -33,39 +33,39 @@ class Enrolment:
     uri: str
 
 
-def begin(services: Services, person: Person) -> Enrolment:
+def begin(services: Services, user: User) -> Enrolment:
     """Make a new secret, in place of one that was never confirmed. Raises Conflict."""
     secret = pyotp.random_base32()
     with services.database.begin() as session:
         sealed = sealing.seal(services, secret.encode())
-        if not factor_store.put_unconfirmed_totp(session, person.id, sealed):
+        if not factor_store.put_unconfirmed_totp(session, user.id, sealed):
             raise Conflict(reason="an authenticator app is set up already; remove it first")
-    return _enrolment(person, secret)
+    return _enrolment(user, secret)
 
 
-def find_enrolment(services: Services, person: Person) -> Enrolment:
+def find_enrolment(services: Services, user: User) -> Enrolment:
     """Return the secret that waits for its first code. Raises NotFound."""
     with services.database.read() as session:
-        row = factor_store.find_totp(session, person.id)
+        row = factor_store.find_totp(session, user.id)
     if row is None or row.confirmed_at is not None:
         raise NotFound
     try:
-        return _enrolment(person, sealing.unseal(services, row.sealed_secret).decode())
+        return _enrolment(user, sealing.unseal(services, row.sealed_secret).decode())
     except sealing.Unreadable as error:
         raise NotFound from error
 
 
-def _enrolment(person: Person, secret: str) -> Enrolment:
-    uri = pyotp.TOTP(secret).provisioning_uri(name=person.name, issuer_name=ISSUER)
+def _enrolment(user: User, secret: str) -> Enrolment:
+    uri = pyotp.TOTP(secret).provisioning_uri(name=user.name, issuer_name=ISSUER)
     return Enrolment(secret, uri)
 
 
-def confirm(services: Services, person: Person, code: str) -> tuple[str, ...]:
+def confirm(services: Services, user: User, code: str) -> tuple[str, ...]:
     """Turn the enrolment into a second factor by its first code. Return new recovery codes, or
     none where the user has some. Raises WrongSecondFactor, NotFound."""
     with services.database.begin() as session:
-        account_store.lock_user(session, person.id)
-        row = factor_store.find_totp(session, person.id)
+        account_store.lock_user(session, user.id)
+        row = factor_store.find_totp(session, user.id)
         if row is None or row.confirmed_at is not None:
             raise NotFound
         if not accept_code(services, row, code):
@@ -74,11 +74,11 @@ def confirm(services: Services, person: Person, code: str) -> tuple[str, ...]:
         audit.record(
             session,
             audit.AuditEvent.SECOND_FACTOR_ADDED,
-            actor=person,
-            subject=audit.user(person),
+            actor=user,
+            subject=audit.user(user),
             details={"method": "totp"},
         )
-        return recovery_codes.ensure(session, person.id)
+        return recovery_codes.ensure(session, user.id)
 
 
 def accept_code(services: Services, row: TotpRow, code: str) -> bool:
@@ -99,21 +99,21 @@ def accept_code(services: Services, row: TotpRow, code: str) -> bool:
     return False
 
 
-def remove(services: Services, person: Person) -> None:
+def remove(services: Services, user: User) -> None:
     """Remove the user's authenticator app. Raises NotFound."""
     with services.database.begin() as session:
-        account_store.lock_user(session, person.id)
-        if not factor_store.delete_totp(session, person.id, confirmed=True):
+        account_store.lock_user(session, user.id)
+        if not factor_store.delete_totp(session, user.id, confirmed=True):
             raise NotFound
         audit.record(
             session,
             audit.AuditEvent.SECOND_FACTOR_REMOVED,
-            actor=person,
-            subject=audit.user(person),
+            actor=user,
+            subject=audit.user(user),
             details={"method": "totp"},
         )
-        recovery_codes.drop_if_useless(session, person.id)
+        recovery_codes.drop_if_useless(session, user.id)
 
 
-def discard_enrolment(session: Session, person: Person) -> None:
-    factor_store.delete_totp(session, person.id, confirmed=False)
+def discard_enrolment(session: Session, user: User) -> None:
+    factor_store.delete_totp(session, user.id, confirmed=False)

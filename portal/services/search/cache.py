@@ -29,7 +29,7 @@ from portal.observability import metrics
 from portal.settings import SearchSettings
 
 _MEBIBYTE = 1024 * 1024
-_MOST_BYTES = 256 * 1024
+_MAX_BYTES = 256 * 1024
 """A longer result is not worth its place."""
 _ENTRY_BYTES = 300
 """What an entry takes beside its result."""
@@ -76,7 +76,7 @@ class SearchCache:
         if outcome.degraded:
             return
         value = _outcomes.dump_json(outcome)
-        if len(value) > _MOST_BYTES:
+        if len(value) > _MAX_BYTES:
             return
         with self._lock:
             self._kept[key] = value

@@ -22,7 +22,7 @@ from portal.domain.chunk_search import (
     Within,
 )
 from portal.domain.deadlines import Deadline
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import (
     Fusion,
     SearchHit,
@@ -47,20 +47,20 @@ from portal.text.highlight import highlight_spans
 
 
 def by_meaning(
-    services: Services, person: Person, query: SemanticQuery, *, deadline: Deadline | None = None
+    services: Services, user: User, query: SemanticQuery, *, deadline: Deadline | None = None
 ) -> FoundChunks:
     """The passages nearest to a question, or to a vector. Raises what `searching.search` does."""
     request = replace(
         _request(query.text, query.top_k, SearchMode.VECTOR, query.within),
         query_vector=query.vector,
-        least_similarity=query.threshold or None,
+        min_similarity=query.threshold or None,
     )
-    outcome = engine.search(services, person, request, deadline=deadline)
-    return _found(services, person, request, outcome)
+    outcome = engine.search(services, user, request, deadline=deadline)
+    return _found(services, user, request, outcome)
 
 
 def each_by_meaning(
-    services: Services, person: Person, queries: Iterable[SemanticQuery]
+    services: Services, user: User, queries: Iterable[SemanticQuery]
 ) -> Iterator[FoundChunks | None]:
     """What each of several queries finds, in their order, within the time of one search: None for
     those that had no turn, or too short a one. Raises what `searching.search` does, Unavailable
@@ -74,7 +74,7 @@ def each_by_meaning(
         try:
             # The first also waits for the question's vector and, just started, for the model:
             # that is not part of what it has for looking.
-            yield by_meaning(services, person, query, deadline=None if is_first else deadline)
+            yield by_meaning(services, user, query, deadline=None if is_first else deadline)
         except Unavailable:
             if is_first or not deadline.is_over:
                 raise
@@ -84,7 +84,7 @@ def each_by_meaning(
 
 def by_words(
     services: Services,
-    person: Person,
+    user: User,
     text: str,
     *,
     top_k: int,
@@ -94,8 +94,8 @@ def by_words(
 ) -> FoundChunks:
     """The passages that say best what is asked, by BM25. Raises what `searching.search` does."""
     request = replace(_request(text, top_k, SearchMode.KEYWORD, within), fuzzy=fuzzy)
-    outcome = engine.search(services, person, request)
-    found = _found(services, person, request, outcome)
+    outcome = engine.search(services, user, request)
+    found = _found(services, user, request, outcome)
     if not highlight:
         return found
     applied = outcome.correction if outcome.correction and outcome.correction.is_applied else None
@@ -104,17 +104,17 @@ def by_words(
     return replace(found, items=tuple(items))
 
 
-def by_both(services: Services, person: Person, query: HybridQuery) -> FoundChunks:
+def by_both(services: Services, user: User, query: HybridQuery) -> FoundChunks:
     """The best passages by the fusion of both. Raises what `searching.search` does."""
     request = replace(
         _request(query.text, query.top_k, SearchMode.HYBRID, query.within),
         fusion=query.fusion,
         weights=query.weights,
         rrf_k=query.rrf_k,
-        least_similarity=query.threshold or None,
+        min_similarity=query.threshold or None,
     )
-    outcome = engine.search(services, person, request)
-    found = _found(services, person, request, outcome)
+    outcome = engine.search(services, user, request)
+    found = _found(services, user, request, outcome)
     combined = (replace(one, combined=_combined(one, query)) for one in found.items)
     items = sorted(combined, key=lambda one: -one.combined)
     return replace(found, items=tuple(items), method=_method(query.fusion, outcome))
@@ -122,7 +122,7 @@ def by_both(services: Services, person: Person, query: HybridQuery) -> FoundChun
 
 def similar(
     services: Services,
-    person: Person,
+    user: User,
     chunk_id: UUID,
     *,
     top_k: int,
@@ -136,7 +136,7 @@ def similar(
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
     with services.database.begin() as session:
-        chunk = job_chunks.find_searched(session, person, chunk_id)
+        chunk = job_chunks.find_searched(session, user, chunk_id)
         if chunk is None:
             raise NotFound
         vector = job_chunks.read_embedding(session, chunk_id)
@@ -149,7 +149,7 @@ def similar(
         without_job_id=chunk.job_id if exclude_same_job else None,
     )
     try:
-        found = _found(services, person, request, engine.search(services, person, request))
+        found = _found(services, user, request, engine.search(services, user, request))
     except InvalidQueryVector as error:  # Another model began to serve in between.
         raise Unavailable from error
     others = [one for one in found.items if one.chunk.id != chunk_id]
@@ -171,12 +171,12 @@ def _request(text: str, top_k: int, mode: SearchMode, within: Within) -> SearchR
 
 
 def _found(
-    services: Services, person: Person, request: SearchRequest, outcome: SearchOutcome
+    services: Services, user: User, request: SearchRequest, outcome: SearchOutcome
 ) -> FoundChunks:
     """The hits with their passages, as far as these still count."""
     ids = [hit.chunk_id for hit in outcome.hits]
     with services.database.begin() as session:
-        chunks = job_chunks.read_found(session, person, request.conversation_id, ids)
+        chunks = job_chunks.read_found(session, user, request.conversation_id, ids)
     return FoundChunks(
         items=tuple(
             FoundChunk(

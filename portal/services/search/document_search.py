@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchHit, SearchRequest, Unit, Weights
 from portal.errors import InvalidInput
 from portal.services import Services
@@ -19,10 +19,10 @@ from portal.text.scripts import has_visible_text
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
     """A document found. `text_score` is BM25 as a share of the best passage's, in [0, 1],
-    `vec_score` the cosine to the question; either is 0 where there is none. `passage` is the
+    `vec_score` the cosine to the question; either is 0 where there is none. `chunk` is the
     document's best."""
 
-    passage: SearchHit
+    chunk: SearchHit
     text_score: float
     vec_score: float
     final_score: float
@@ -38,7 +38,7 @@ class DocumentsFound:
 
 
 def search(
-    services: Services, person: Person, query: str, *, limit: int, weights: Weights
+    services: Services, user: User, query: str, *, limit: int, weights: Weights
 ) -> DocumentsFound:
     """The best `limit` documents of those that count for a person, fewer where no more have a word
     of the question in them or a meaning on its side.
@@ -53,7 +53,7 @@ def search(
         raise InvalidInput(reason="weights")
     outcome = engine.search(
         services,
-        person,
+        user,
         SearchRequest(
             query,
             top_n=limit,
@@ -63,7 +63,7 @@ def search(
             as_shown=True,
         ),
     )
-    hits = [_scored(passage, weights) for passage in outcome.hits]
+    hits = [_scored(chunk, weights) for chunk in outcome.hits]
     return DocumentsFound(query, tuple(sorted(hits, key=_best_first)), outcome.degraded)
 
 
@@ -73,12 +73,12 @@ def default_weights(services: Services) -> Weights:
     return Weights(vector=weights.vector, text=weights.text)
 
 
-def _scored(passage: SearchHit, weights: Weights) -> DocumentHit:
-    text, vector = passage.text_score, passage.vector_score or 0.0
-    return DocumentHit(passage, text, vector, weights.text * text + weights.vector * vector)
+def _scored(chunk: SearchHit, weights: Weights) -> DocumentHit:
+    text, vector = chunk.text_score, chunk.vector_score or 0.0
+    return DocumentHit(chunk, text, vector, weights.text * text + weights.vector * vector)
 
 
 def _best_first(hit: DocumentHit) -> tuple[float, float, bytes]:
     # The statement adds up in another order: sums that differ in their last digit would stand the
     # wrong way round. Among equals the order is the statement's.
-    return -hit.final_score, -hit.vec_score, hit.passage.chunk_id.bytes
+    return -hit.final_score, -hit.vec_score, hit.chunk.chunk_id.bytes

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation
 from portal.errors import Forbidden, InvalidInput
 from portal.services import Services, audit
@@ -45,17 +45,17 @@ def from_stored(stored: dict[str, Any]) -> DynamicConfig:
         return DynamicConfig(**{key: value for key, value in stored.items() if key not in wrong})
 
 
-def show(services: Services, person: Person) -> DynamicConfig:
+def show(services: Services, user: User) -> DynamicConfig:
     """The values in force. Administrators only."""
-    if not person.is_admin:
+    if not user.is_admin:
         raise Forbidden
     with services.database.begin() as session:
         return read(session)
 
 
-def change(services: Services, person: Person, values: dict[str, Any]) -> DynamicConfig:
+def change(services: Services, user: User, values: dict[str, Any]) -> DynamicConfig:
     """Change some values. Administrators only. Raises InvalidInput, then nothing changes."""
-    if not person.is_admin:
+    if not user.is_admin:
         raise Forbidden
     unknown = sorted(set(values) - set(DynamicConfig.model_fields))
     if unknown:
@@ -73,13 +73,13 @@ def change(services: Services, person: Person, values: dict[str, Any]) -> Dynami
             raise InvalidInput(reason="semantic_weight, bm25_weight")
         after = config.model_dump(mode="json")
         for key in values:
-            config_store.write(session, key=key, value=after[key], updated_by=person.id)
+            config_store.write(session, key=key, value=after[key], updated_by=user.id)
         changed = [key for key in values if before[key] != after[key]]
         for key in changed:
             audit.record(
                 session,
                 AuditEvent.SETTINGS_CHANGED,
-                actor=person,
+                actor=user,
                 subject=Subject(SubjectKind.SETTING, key, key),
                 details={"before": before[key], "after": after[key]},
             )

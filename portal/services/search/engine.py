@@ -9,7 +9,7 @@ stops no one.
 from __future__ import annotations
 
 from portal.domain.deadlines import Deadline
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import NotFound, VectorStoreDisabled
 from portal.observability import metrics
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def search(
-    services: Services, person: Person, request: SearchRequest, *, deadline: Deadline | None = None
+    services: Services, user: User, request: SearchRequest, *, deadline: Deadline | None = None
 ) -> SearchOutcome:
     """Find passages among what the person may see and has switched on, best first.
 
@@ -48,64 +48,64 @@ def search(
     answer, InvalidQueryVector, VectorStoreDisabled, Unavailable when no leg is in time.
     """
     with metrics.searching(request.mode.value):
-        outcome = _search(services, person, request, deadline)
+        outcome = _search(services, user, request, deadline)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
     return outcome
 
 
 def _search(
-    services: Services, person: Person, request: SearchRequest, deadline: Deadline | None
+    services: Services, user: User, request: SearchRequest, deadline: Deadline | None
 ) -> SearchOutcome:
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
     parsed = preparation.parsed_as(request, request.query)
     if request.query_vector is None and not has_visible_text(parsed.text):
-        return _ask_nothing(services, person, request, parsed)
+        return _ask_nothing(services, user, request, parsed)
     try:
-        return _find_or_remember(services, person, request, parsed, deadline)
+        return _find_or_remember(services, user, request, parsed, deadline)
     except ModelGone:
         # Dropped by an administrator in this very moment; the next one serves.
-        return _find_or_remember(services, person, request, parsed, deadline)
+        return _find_or_remember(services, user, request, parsed, deadline)
 
 
 def _find_or_remember(
     services: Services,
-    person: Person,
+    user: User,
     request: SearchRequest,
     parsed: ParsedQuery,
     deadline: Deadline | None,
 ) -> SearchOutcome:
     milliseconds: dict[str, float] = {}
     with timed(milliseconds, "configuration"):
-        context = _read_context(services, person, request)
+        context = _read_context(services, user, request)
 
     def find() -> SearchOutcome:
         prepared = preparation.prepare(
-            services, person, request, parsed, context=context, milliseconds=milliseconds
+            services, user, request, parsed, context=context, milliseconds=milliseconds
         )
         # The question's vector has a patience of its own.
         own = Deadline.within(services.settings.search.statement_timeout_s)
         return legs.run(services, prepared, min(own, deadline or own))
 
-    return reuse.remembered(services, person, request, context, find)
+    return reuse.remembered(services, user, request, context, find)
 
 
 def _ask_nothing(
-    services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
+    services: Services, user: User, request: SearchRequest, parsed: ParsedQuery
 ) -> SearchOutcome:
     """A question without a visible character, or of nothing but conditions, which says so."""
     if request.conversation_id is not None:
         with services.database.begin() as session:
-            if not conversation_store.belongs_to(session, request.conversation_id, person.id):
+            if not conversation_store.belongs_to(session, request.conversation_id, user.id):
                 raise NotFound
     return results.nothing(request, (NO_WORDS,) if parsed.has_filters else ())
 
 
-def _read_context(services: Services, person: Person, request: SearchRequest) -> SearchContext:
+def _read_context(services: Services, user: User, request: SearchRequest) -> SearchContext:
     with services.database.read() as session:
         context = read_context(
             session,
-            person.id,
+            user.id,
             request.conversation_id,
             keyword_backend=services.settings.search.keyword_backend,
         )

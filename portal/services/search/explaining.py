@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from portal.domain.explaining import Absence, FailedFilter, OtherDocument, WhyNot
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import (
     MAX_RESULTS,
     SearchHit,
@@ -30,7 +30,7 @@ from portal.text.query_syntax import ParsedQuery
 # How far the real rank of a document is counted; beyond, no one asks for the place any more.
 FARTHEST_RANK = 1000
 # Of a long document, so many passages are compared with the results that stand for copies.
-_MOST_COMPARED = 200
+_MAX_COMPARED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,16 @@ class _Place:
     hit: SearchHit
 
 
-def why_not(
-    services: Services, person: Person, request: SearchRequest, document_id: UUID
-) -> WhyNot:
+def why_not(services: Services, user: User, request: SearchRequest, document_id: UUID) -> WhyNot:
     """Why a document is not among the results of `request`, or that it is.
 
     Raises NotFound for what the person may not see, as for what does not exist, and what
     `searching.search` raises.
     """
-    state = _state(services, person, request, document_id)
+    state = _state(services, user, request, document_id)
     if (answer := _kept_out(state)) is not None:
         return answer
-    shown = engine.search(services, person, replace(request, explain=False))
+    shown = engine.search(services, user, replace(request, explain=False))
     if (place := _place_of(document_id, shown)) is not None:
         return _ranked(state, place, shown, reason=Absence.IN_RESULTS)
     if (unasked := _unasked(shown)) is not None:
@@ -61,20 +59,20 @@ def why_not(
         return replace(_because(state, Absence.EXCLUDED_BY_FILTER), failed_filter=failed)
     if not _is_embedded(services, state, request):
         return _because(state, Absence.NO_EMBEDDING_YET)
-    return _outranked(services, person, request, state, shown)
+    return _outranked(services, user, request, state, shown)
 
 
 def _state(
-    services: Services, person: Person, request: SearchRequest, document_id: UUID
+    services: Services, user: User, request: SearchRequest, document_id: UUID
 ) -> DocumentState:
     with services.database.begin() as session:
         conversation_id = request.conversation_id
         if conversation_id is not None and not conversation_store.belongs_to(
-            session, conversation_id, person.id
+            session, conversation_id, user.id
         ):
             raise NotFound
         state = explaining_store.document_state(
-            session, person, document_id, conversation_id=conversation_id
+            session, user, document_id, conversation_id=conversation_id
         )
     if state is None:
         raise NotFound
@@ -153,21 +151,21 @@ def _is_embedded(services: Services, state: DocumentState, request: SearchReques
 
 def _outranked(
     services: Services,
-    person: Person,
+    user: User,
     request: SearchRequest,
     state: DocumentState,
     shown: SearchOutcome,
 ) -> WhyNot:
     """The reason of a document that was searched and did not come far enough."""
     wide = replace(request, top_n=MAX_RESULTS, threshold=0.0, explain=False)
-    found = engine.search(services, person, wide)
+    found = engine.search(services, user, wide)
     twin = _duplicate_of(services, state, found)
     if twin is not None and _place_of(twin.hit.document_id, shown) is not None:
         other = OtherDocument(twin.hit.document_id, twin.hit.title, twin.rank)
         return replace(_ranked(state, twin, shown, reason=Absence.DUPLICATE_OF), duplicate_of=other)
     place = twin or _place_of(state.summary.id, found)
     if place is None and len(found.hits) >= MAX_RESULTS:
-        found = engine.search(services, person, replace(wide, top_n=FARTHEST_RANK))
+        found = engine.search(services, user, replace(wide, top_n=FARTHEST_RANK))
         place = _place_of(state.summary.id, found)
     if place is None:
         return _not_found_at_all(state, found, shown)
@@ -196,7 +194,7 @@ def _duplicate_of(services: Services, state: DocumentState, found: SearchOutcome
         return None
     with services.database.begin() as session:
         texts = explaining_store.contents(session, [place.hit.chunk_id for place in places])
-        own = explaining_store.contents_of(session, state.summary.id, limit=_MOST_COMPARED)
+        own = explaining_store.contents_of(session, state.summary.id, limit=_MAX_COMPARED)
     return _first_copied(places, [texts.get(place.hit.chunk_id, "") for place in places], own)
 
 

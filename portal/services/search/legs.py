@@ -21,8 +21,8 @@ from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.legs import (
     Candidate,
+    ChunkSearch,
     KeywordQuery,
-    PassageSearch,
     StatementFailed,
     Trace,
     VectorQuery,
@@ -33,12 +33,12 @@ log = structlog.get_logger(__name__)
 
 # Where copies fill the results nevertheless, so many more are asked for, up to the last number.
 _MORE = 8
-_MOST_SPARE = 1000
+_MAX_SPARE = 1000
 # Of the time that is left, what an attempt may take that has another one behind it.
 _SHARE_OF_TIME = 0.5
 # Of a question with words that were found so many may be misspelt, and it has so many at most: in a
 # longer one the others find what is meant, and a word that is nowhere is mostly right.
-_MOST_SLIPS = 1
+_MAX_SLIPS = 1
 _SHORT = 4
 
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
@@ -127,7 +127,7 @@ def _vector_query(prepared: Prepared) -> VectorQuery | None:
         is_corrected=is_hybrid,
         likeness_low=statistics.v_lo,
         likeness_width=statistics.v_width,
-        least_similarity=prepared.request.least_similarity,
+        min_similarity=prepared.request.min_similarity,
     )
 
 
@@ -172,7 +172,7 @@ def _outcome(
         correction=prepared.correction,
         degraded=degraded,
         trace=trace,
-        sees_everything=prepared.person.is_admin,
+        sees_everything=prepared.user.is_admin,
     )
     outcome = results.outcome(services, ran, found)
     return _with_suggestion(services, prepared, outcome, found.candidates)
@@ -184,15 +184,15 @@ def _find(
     """Candidates enough to show as many different passages as are wanted, if there are."""
     spare = SPARE_RESULTS
     while True:
-        passages, candidates = _find_once(
+        chunks, candidates = _find_once(
             services, prepared, attempt, deadline, phrases=phrases, spare=spare
         )
         found = Found.of(candidates, prepared.request.one_hit_per)
-        is_enough = found.different >= prepared.limit or passages.has_all(candidates)
+        is_enough = found.different >= prepared.limit or chunks.has_all(candidates)
         # One document may fill any number of passages; copies of one passage are few.
-        is_far = spare > _MOST_SPARE and not passages.limits.by_document
+        is_far = spare > _MAX_SPARE and not chunks.limits.by_document
         if is_enough or is_far:
-            return found, passages.trace
+            return found, chunks.trace
         spare *= _MORE
 
 
@@ -204,11 +204,11 @@ def _find_once(
     *,
     phrases: bool,
     spare: int,
-) -> tuple[PassageSearch, list[Candidate]]:
+) -> tuple[ChunkSearch, list[Candidate]]:
     settings = services.settings
     least = settings.rerank.candidates if services.reranker is not None else 0
     with services.database.read() as session:
-        passages = PassageSearch(
+        chunks = ChunkSearch(
             session,
             prepared.scope(phrases=phrases),
             vector=attempt.vector,
@@ -222,7 +222,7 @@ def _find_once(
             corpus_version=prepared.corpus_version,
             deadline=deadline,
         )
-        return passages, passages.run(explain=prepared.request.explain)
+        return chunks, chunks.run(explain=prepared.request.explain)
 
 
 def _with_suggestion(
@@ -243,10 +243,10 @@ def _with_suggestion(
     # where one is not, a slip is likely, where several are not, another subject.
     has_titles = bool(outcome.hits or not parsed.titles)
     doubtful = 0 if parsed.is_of_titles else spelling.count_doubtful(parsed.text, seen)
-    is_long = doubtful > _MOST_SLIPS or len(prepared.terms) > _SHORT
+    is_long = doubtful > _MAX_SLIPS or len(prepared.terms) > _SHORT
     has_matches = bool(candidates and candidates[0].text_count)
     if has_titles and (not doubtful or (has_matches and is_long)):
         return outcome
     with services.database.read() as session:
-        suggestion = respelt(session, prepared.person, request, parsed, seen)
+        suggestion = respelt(session, prepared.user, request, parsed, seen)
     return replace(outcome, correction=suggestion)

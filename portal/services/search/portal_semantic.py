@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from portal.domain.embedding import Vector
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import (
     KeywordBackend,
     SearchHit,
@@ -15,7 +15,7 @@ from portal.domain.search import (
     SearchRequest,
     Unit,
 )
-from portal.domain.semantic import FoundPassage, HybridStatus, SemanticOutcome
+from portal.domain.semantic import HybridStatus, SemanticHit, SemanticOutcome
 from portal.errors import EmbedderUnavailable, Unavailable, VectorStoreDisabled
 from portal.services import Services
 from portal.services.models import catalog
@@ -23,7 +23,7 @@ from portal.services.search import engine
 from portal.services.search.semantic import SemanticSearch
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.search import found_passages, keyword_index
+from portal.store.search import found_chunks, keyword_index
 
 BACKEND = "postgresql"
 NO_KEYWORD_INDEX = "keyword_unavailable"
@@ -31,7 +31,7 @@ NO_KEYWORD_INDEX = "keyword_unavailable"
 
 def semantic_search(
     services: Services,
-    person: Person,
+    user: User,
     query: str,
     *,
     limit: int,
@@ -42,12 +42,12 @@ def semantic_search(
     query is text and nothing else. Raises VectorStoreDisabled, EmbedderUnavailable, Unavailable."""
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
-    return _search_for(services, person).search(query, limit, threshold, content_type)
+    return _search_for(services, user).search(query, limit, threshold, content_type)
 
 
-def status(services: Services, person: Person) -> HybridStatus:
+def status(services: Services, user: User) -> HybridStatus:
     """Whether searches are hybrid right now, and why not when they were to be."""
-    return _search_for(services, person).status
+    return _search_for(services, user).status
 
 
 def configured_status(services: Services) -> HybridStatus:
@@ -59,14 +59,14 @@ def configured_status(services: Services) -> HybridStatus:
     return HybridStatus(BACKEND, is_requested, is_requested and not is_off, reason)
 
 
-def _search_for(services: Services, person: Person) -> SemanticSearch:
+def _search_for(services: Services, user: User) -> SemanticSearch:
     with services.database.read() as session:
         keywords = keyword_index.read_state(
             session, wanted=services.settings.search.keyword_backend
         )
         model = registry.find_active(session)
     return SemanticSearch(
-        PortalBackend(services, person, model, keywords.backend),
+        PortalBackend(services, user, model, keywords.backend),
         _ServingModel(services, model),
         hybrid=services.settings.hybrid_semantic_search,
     )
@@ -94,12 +94,12 @@ class PortalBackend:
     def __init__(
         self,
         services: Services,
-        person: Person,
+        user: User,
         model: RegisteredModel | None,
         keywords: KeywordBackend,
     ) -> None:
         self._services = services
-        self._person = person
+        self._user = user
         self._model = model
         self._keywords = keywords
 
@@ -108,7 +108,7 @@ class PortalBackend:
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None
-    ) -> list[FoundPassage]:
+    ) -> list[SemanticHit]:
         vector = tuple(query_vector.tolist())
         return self._find(
             SearchRequest(
@@ -117,7 +117,7 @@ class PortalBackend:
             )
         )  # fmt: skip
 
-    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[FoundPassage]:
+    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[SemanticHit]:
         return self._find(
             SearchRequest(
                 query_text, mode=SearchMode.KEYWORD, top_n=limit, operators=False,
@@ -129,27 +129,25 @@ class PortalBackend:
         if self._model is None:
             return {}
         with self._services.database.read() as session:
-            found = found_passages.similarities(
+            found = found_chunks.similarities(
                 session, self._model, query_vector, [UUID(one) for one in ids]
             )
         return {str(chunk_id): cosine for chunk_id, cosine in found.items()}
 
-    def _find(self, request: SearchRequest) -> list[FoundPassage]:
+    def _find(self, request: SearchRequest) -> list[SemanticHit]:
         """Raises Unavailable where the engine did without the one leg that was asked for."""
-        outcome = engine.search(self._services, self._person, request)
+        outcome = engine.search(self._services, self._user, request)
         if outcome.degraded:
             raise Unavailable
         with self._services.database.read() as session:
-            stored = found_passages.read_passages(
-                session, self._person, [hit.chunk_id for hit in outcome.hits]
+            stored = found_chunks.read_chunks(
+                session, self._user, [hit.chunk_id for hit in outcome.hits]
             )
-        return [
-            _passage(hit, stored[hit.chunk_id]) for hit in outcome.hits if hit.chunk_id in stored
-        ]
+        return [_chunk(hit, stored[hit.chunk_id]) for hit in outcome.hits if hit.chunk_id in stored]
 
 
-def _passage(hit: SearchHit, stored: found_passages.WholePassage) -> FoundPassage:
-    return FoundPassage(
+def _chunk(hit: SearchHit, stored: found_chunks.WholeChunk) -> SemanticHit:
+    return SemanticHit(
         id=str(stored.id),
         document_id=str(stored.document_id),
         content=stored.content,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Correction, Fusion, SearchMode, SearchRequest, Unit, Weights
 from portal.embeddings.calibration import QueryStatistics, uncorrected
 from portal.embeddings.loaded import LoadedModel
@@ -45,7 +45,7 @@ class Prepared:
     """A request with everything filled in that it left to the configuration."""
 
     request: SearchRequest
-    person: Person
+    user: User
     parsed: ParsedQuery
     config: DynamicConfig
     keywords: KeywordState
@@ -73,7 +73,7 @@ class Prepared:
         request, config = self.request, self.config
         # Within one domain there is none to prefer.
         is_plain = request.as_shown or request.domain is not None
-        domain = None if is_plain else self.person.preferred_domain
+        domain = None if is_plain else self.user.preferred_domain
         return Ranking(
             fusion=request.fusion or (Fusion.WEIGHTED if request.as_shown else config.fusion),
             normalisation=request.normalisation or config.normalisation,
@@ -106,12 +106,12 @@ class Prepared:
             without_job_id=request.without_job_id,
             metadata=request.metadata,
         )
-        return Scope(self.person, request.conversation_id, conditions)
+        return Scope(self.user, request.conversation_id, conditions)
 
 
 def prepare(
     services: Services,
-    person: Person,
+    user: User,
     request: SearchRequest,
     parsed: ParsedQuery,
     *,
@@ -120,12 +120,12 @@ def prepare(
 ) -> Prepared:
     """Fill in what is in force; `milliseconds` are kept with it, and added to. Raises
     InvalidQueryVector, when meaning alone was asked for EmbedderUnavailable, InvalidEmbedding."""
-    correction = _correct(services, person, request, parsed)
+    correction = _correct(services, user, request, parsed)
     if correction is not None:
         parsed = parsed_as(request, correction.query)
     prepared = Prepared(
         request=request,
-        person=person,
+        user=user,
         parsed=parsed,
         config=dynamic_config.from_stored(context.config),
         keywords=context.keywords,
@@ -135,33 +135,33 @@ def prepare(
         correction=correction,
         terms=query_terms(parsed.text),
         milliseconds=milliseconds,
-        visible_chunks=_count_visible(services, person, context),
+        visible_chunks=_count_visible(services, user, context),
     )
     with timed(milliseconds, "embedding"):
         return _embed(services, prepared)
 
 
-def _count_visible(services: Services, person: Person, context: SearchContext) -> int:
+def _count_visible(services: Services, user: User, context: SearchContext) -> int:
     """About how many chunks the user may see: what scores are judged by."""
     with services.database.read() as session:
-        corpus = visible_corpus(session, person, context.versions, services.enabled_sets)
+        corpus = visible_corpus(session, user, context.versions, services.enabled_sets)
     return context.keywords.chunk_count if corpus is None else corpus.chunk_count
 
 
 def _correct(
-    services: Services, person: Person, request: SearchRequest, parsed: ParsedQuery
+    services: Services, user: User, request: SearchRequest, parsed: ParsedQuery
 ) -> Correction | None:
     """The spelling to search for, when asked to look for the nearest words."""
     if not request.fuzzy or request.mode is SearchMode.VECTOR:
         return None
     with services.database.read() as session:
-        found = respelt(session, person, request, parsed)
+        found = respelt(session, user, request, parsed)
     return replace(found, is_applied=True) if found else None
 
 
 def respelt(
     session: Session,
-    person: Person,
+    user: User,
     request: SearchRequest,
     parsed: ParsedQuery,
     seen: Seen = Seen(),  # noqa: B008 - it never changes
@@ -171,8 +171,8 @@ def respelt(
     conversation_id = request.conversation_id
     # Words of titles are looked up in titles.
     plain = "" if parsed.is_of_titles else parsed.text
-    text = spelling.correct(session, person, conversation_id, plain, seen)
-    titles = spelling.correct_titles(session, person, conversation_id, parsed.titles)
+    text = spelling.correct(session, user, conversation_id, plain, seen)
+    titles = spelling.correct_titles(session, user, conversation_id, parsed.titles)
     in_text, in_titles = (found.replaced if found else () for found in (text, titles))
     if request.operators:
         query = respell(request.query, in_text, in_titles)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from portal.domain.semantic import FoundPassage
+from portal.domain.semantic import SemanticHit
 
 RRF_K = 60  # Cormack, Clarke and Büttcher, SIGIR 2009.
 
@@ -20,7 +20,7 @@ def rrf_score(ranks: Iterable[int | None], k: int = RRF_K) -> float:
 class Fused:
     """A passage with its rank in each list, from 1, None where it is not in that list."""
 
-    passage: FoundPassage
+    chunk: SemanticHit
     dense_rank: int | None
     sparse_rank: int | None
 
@@ -30,16 +30,16 @@ class Fused:
         return rrf_score((self.dense_rank, self.sparse_rank))
 
 
-def fuse(dense: Iterable[FoundPassage], sparse: Iterable[FoundPassage]) -> list[Fused]:
+def fuse(dense: Iterable[SemanticHit], sparse: Iterable[SemanticHit]) -> list[Fused]:
     """Both lists as one, each passage once, highest RRF score first."""
     legs = [list(_each_once(dense)), list(_each_once(sparse))]
     dense_ranks, sparse_ranks = (
-        {passage.id: rank for rank, passage in enumerate(leg, 1)} for leg in legs
+        {chunk.id: rank for rank, chunk in enumerate(leg, 1)} for leg in legs
     )
     # What both found is kept as the dense list has it, which knows the similarity.
     return reranked(
-        Fused(passage, dense_ranks.get(passage.id), sparse_ranks.get(passage.id))
-        for passage in _each_once(chain(*legs))
+        Fused(chunk, dense_ranks.get(chunk.id), sparse_ranks.get(chunk.id))
+        for chunk in _each_once(chain(*legs))
     )
 
 
@@ -48,8 +48,8 @@ def reranked(fused: Iterable[Fused]) -> list[Fused]:
     same each time."""
 
     def best_first(one: Fused) -> tuple[float, float, str]:
-        similarity = one.passage.similarity
-        return -one.rrf_score, 1.0 if similarity is None else -similarity, one.passage.id
+        similarity = one.chunk.similarity
+        return -one.rrf_score, 1.0 if similarity is None else -similarity, one.chunk.id
 
     return sorted(fused, key=best_first)
 
@@ -58,14 +58,14 @@ def with_similarities(fused: Iterable[Fused], known: Mapping[str, float]) -> lis
     """The same passages, with similarities where they had none."""
     return [
         one
-        if one.passage.similarity is not None
-        else replace(one, passage=replace(one.passage, similarity=known.get(one.passage.id)))
+        if one.chunk.similarity is not None
+        else replace(one, chunk=replace(one.chunk, similarity=known.get(one.chunk.id)))
         for one in fused
     ]
 
 
-def _each_once(passages: Iterable[FoundPassage]) -> Sequence[FoundPassage]:
-    seen: dict[str, FoundPassage] = {}
-    for passage in passages:
-        seen.setdefault(passage.id, passage)
+def _each_once(chunks: Iterable[SemanticHit]) -> Sequence[SemanticHit]:
+    seen: dict[str, SemanticHit] = {}
+    for chunk in chunks:
+        seen.setdefault(chunk.id, chunk)
     return tuple(seen.values())

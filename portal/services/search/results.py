@@ -200,13 +200,11 @@ def _outlines(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID, O
 def _hit(ran: Ran, result: _Result, around: Neighbours | None, touched: Outline) -> SearchHit:
     candidate = result.candidate
     # What a program added stands nowhere in the text, and has no neighbours.
-    passage = Fragment(candidate.content, candidate.char_start or 0, candidate.char_end or 0)
+    chunk = Fragment(candidate.content, candidate.char_start or 0, candidate.char_end or 0)
     if around is not None:
-        passage = join_neighbours(
-            passage, around.before, around.after, wanted_chars=EXCERPT_CHARACTERS
-        )
-    excerpt = best_excerpt(passage.text, ran.terms, EXCERPT_CHARACTERS)
-    begins = passage.start + excerpt.start
+        chunk = join_neighbours(chunk, around.before, around.after, wanted_chars=EXCERPT_CHARACTERS)
+    excerpt = best_excerpt(chunk.text, ran.terms, EXCERPT_CHARACTERS)
+    begins = chunk.start + excerpt.start
     place = touched.best_place(
         [(begins + start, begins + end) for start, end in excerpt.spans],
         begins,

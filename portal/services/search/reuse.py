@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import structlog
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 def remembered(
     services: Services,
-    person: Person,
+    user: User,
     request: SearchRequest,
     context: SearchContext,
     find: Callable[[], SearchOutcome],
@@ -31,7 +31,7 @@ def remembered(
     if not cache.is_on or request.explain:
         return find()
     try:
-        key = key_of(request, person, context, *_of_process(services))
+        key = key_of(request, user, context, *_of_process(services))
     except TypeError as error:
         log.error("a search cannot be kept", reason=str(error))
         return find()

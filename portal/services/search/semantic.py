@@ -15,10 +15,10 @@ import structlog
 
 from portal.domain.embedding import Vector
 from portal.domain.semantic import (
-    FoundPassage,
     HybridStatus,
     QueryEmbedder,
     SemanticBackend,
+    SemanticHit,
     SemanticOutcome,
     SemanticResult,
 )
@@ -37,7 +37,7 @@ DENSE_FAILED = "vector_unavailable"
 SPARSE_FAILED = "keyword_unavailable"
 THRESHOLD_NOT_APPLIED = "threshold_not_applied"
 
-_Found = Sequence[FoundPassage]
+_Found = Sequence[SemanticHit]
 _Given = TypeVar("_Given")
 
 
@@ -111,7 +111,7 @@ class SemanticSearch:
             self._log_failure("dense", error)
             raise
         log.info("semantic_search_legs", backend=self._backend.name, dense=len(found))
-        results = [_result(passage) for passage in found]
+        results = [_result(chunk) for chunk in found]
         best = _best(results, asked.threshold, asked.limit)
         return SemanticOutcome(best, "dense", is_hybrid_enabled=False)
 
@@ -151,7 +151,7 @@ class SemanticSearch:
     def _merged(self, vector: Vector | None, dense: _Found, sparse: _Found) -> list[Fused]:
         """Both lists as one, each passage with its similarity where the question has a vector."""
         fused = fuse(dense, sparse)
-        unknown = [one.passage.id for one in fused if one.passage.similarity is None]
+        unknown = [one.chunk.id for one in fused if one.chunk.similarity is None]
         if vector is not None and unknown:
             known = self._attempt("similarity", lambda: self._backend.similarities(vector, unknown))
             fused = reranked(with_similarities(fused, known or {}))
@@ -212,19 +212,19 @@ def _best(
     return tuple(results[:limit])
 
 
-def _result(passage: FoundPassage, **hybrid: Any) -> SemanticResult:
+def _result(chunk: SemanticHit, **hybrid: Any) -> SemanticResult:
     return SemanticResult(
-        id=passage.id,
-        document_id=passage.document_id,
-        content=passage.content,
-        similarity=passage.similarity,
-        metadata={**passage.metadata, "similarity": passage.similarity, **hybrid},
+        id=chunk.id,
+        document_id=chunk.document_id,
+        content=chunk.content,
+        similarity=chunk.similarity,
+        metadata={**chunk.metadata, "similarity": chunk.similarity, **hybrid},
     )
 
 
 def _fused_result(one: Fused) -> SemanticResult:
     return _result(
-        one.passage,
+        one.chunk,
         rrf_score=one.rrf_score,
         dense_rank=one.dense_rank,
         sparse_rank=one.sparse_rank,

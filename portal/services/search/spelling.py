@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Correction
 from portal.store.documents import vocabulary
 from portal.store.search.query_filters import pattern, title_pattern
@@ -28,19 +28,19 @@ from portal.text.spelling import (
     edits,
     in_the_manner_of,
     lookup_keys,
-    most_edits,
+    max_edits,
     not_seen,
     suspects_of,
 )
 
 # A longer question is no typing: it was pasted, and says enough without its odd words.
-_MOST_SUSPECTS = 24
+_MAX_SUSPECTS = 24
 # How many replacements are looked up in the passages at once, for each doubtful word.
-_MOST_LOOKED_UP = 24
+_MAX_LOOKED_UP = 24
 # A short Chinese word without neighbours that is near more words than these may mean any of them.
-_MOST_TRIED = 8
-_MOST_COUNTED = 30
-_MOST_IN_CONTEXT = 80
+_MAX_TRIED = 8
+_MAX_COUNTED = 30
+_MAX_IN_CONTEXT = 80
 
 # A doubtful word, and words that one look into the passages is to find in its place.
 _Tried = tuple[Suspect, tuple[Word, ...]]
@@ -78,7 +78,7 @@ def _doubtful(parsed_text: str, seen: Seen) -> list[Suspect]:
 
 def correct(
     session: Session,
-    person: Person,
+    user: User,
     conversation_id: UUID | None,
     parsed_text: str,
     seen: Seen = Seen(),
@@ -86,29 +86,29 @@ def correct(
     """The question with unknown words replaced by the nearest known ones; None where there is
     nothing to replace. The keyword index is not needed. Words that were `seen` are known."""
     suspects = _doubtful(parsed_text, seen)
-    return _corrected(session, person, conversation_id, parsed_text, suspects)
+    return _corrected(session, user, conversation_id, parsed_text, suspects)
 
 
 def correct_titles(
-    session: Session, person: Person, conversation_id: UUID | None, titles: Iterable[str]
+    session: Session, user: User, conversation_id: UUID | None, titles: Iterable[str]
 ) -> Correction | None:
     """Titles that a question names, a line each, with words that no title holds replaced by the
     nearest that one does hold; None where there is nothing to replace."""
     lines = "\n".join(titles)
     suspects = [suspect._replace(in_title=True) for suspect in suspects_of(lines)]
-    return _corrected(session, person, conversation_id, lines, suspects)
+    return _corrected(session, user, conversation_id, lines, suspects)
 
 
 def _corrected(
     session: Session,
-    person: Person,
+    user: User,
     conversation_id: UUID | None,
     parsed_text: str,
     suspects: Sequence[Suspect],
 ) -> Correction | None:
-    suspects = _unknown(session, person, conversation_id, suspects[:_MOST_SUSPECTS])
+    suspects = _unknown(session, user, conversation_id, suspects[:_MAX_SUSPECTS])
     candidates = _candidates(session, suspects)
-    chosen = _chosen(session, person, conversation_id, candidates)
+    chosen = _chosen(session, user, conversation_id, candidates)
     if not chosen:
         return None
     replaced: list[tuple[str, str]] = []
@@ -125,13 +125,13 @@ def _corrected(
 
 
 def _unknown(
-    session: Session, person: Person, conversation_id: UUID | None, suspects: Sequence[Suspect]
+    session: Session, user: User, conversation_id: UUID | None, suspects: Sequence[Suspect]
 ) -> list[Suspect]:
     """Those that no passage, or no title, of this person's holds."""
     wanted = {suspect: _standing(suspect) for suspect in suspects if not suspect.in_title}
     titles = {suspect: title_pattern(suspect.word) for suspect in suspects if suspect.in_title}
-    seen = set(visible_matches(session, person, conversation_id, wanted))
-    seen.update(visible_titles(session, person, conversation_id, titles))
+    seen = set(visible_matches(session, user, conversation_id, wanted))
+    seen.update(visible_titles(session, user, conversation_id, titles))
     return [suspect for suspect in suspects if suspect not in seen]
 
 
@@ -153,7 +153,7 @@ def _candidates(session: Session, suspects: Sequence[Suspect]) -> dict[Suspect, 
     for key, word in vocabulary.find_by_keys(session, sought):
         for suspect in sought[key]:
             found[suspect].add(word)
-    far = [suspect.word for suspect in suspects if most_edits(suspect.word) > 1]
+    far = [suspect.word for suspect in suspects if max_edits(suspect.word) > 1]
     similar = vocabulary.find_similar(session, far)
     for suspect in suspects:
         found[suspect].update(similar.get(suspect.word, ()))
@@ -161,7 +161,7 @@ def _candidates(session: Session, suspects: Sequence[Suspect]) -> dict[Suspect, 
 
 
 def _nearest(suspect: Suspect, words: Iterable[Word]) -> list[Word]:
-    most = most_edits(suspect.word)
+    most = max_edits(suspect.word)
     ranked = sorted(
         (distance, word.word[0] != suspect.word[0], word)
         for word in words
@@ -173,7 +173,7 @@ def _nearest(suspect: Suspect, words: Iterable[Word]) -> list[Word]:
 
 def _chosen(
     session: Session,
-    person: Person,
+    user: User,
     conversation_id: UUID | None,
     candidates: dict[Suspect, list[Word]],
 ) -> dict[Suspect, Word]:
@@ -181,13 +181,13 @@ def _chosen(
     those the one that most passages have."""
 
     def find(wanted: Mapping[_Tried, Evidence]) -> dict[_Tried, list[str]]:
-        return _borne_out(session, person, conversation_id, wanted)
+        return _borne_out(session, user, conversation_id, wanted)
 
     chosen: dict[Suspect, Word] = {}
     open_: dict[Suspect, list[Word]] = {}
     for suspect, words in candidates.items():
         if suspect.is_han and words:
-            known = _visible(session, person, conversation_id, suspect, words)
+            known = _visible(session, user, conversation_id, suspect, words)
             if known and not _is_guesswork(suspect, known):
                 tried = suspect, tuple(known)
                 evidence = {tried: _evidence_in_context(suspect, known)}
@@ -204,7 +204,7 @@ def _chosen(
             # The very word, not another with its stem: that may stand in hidden documents only.
             (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
             for suspect, words in open_.items()
-            for word in words[:_MOST_LOOKED_UP]
+            for word in words[:_MAX_LOOKED_UP]
         }
         found_strings = find(wanted)
         for suspect in list(open_):
@@ -212,7 +212,7 @@ def _chosen(
             options = [one for one in (best.get(suspect), _best(suspect, of_suspect)) if one]
             if options:
                 best[suspect] = min(options)
-            rest = open_[suspect][_MOST_LOOKED_UP:]
+            rest = open_[suspect][_MAX_LOOKED_UP:]
             if not rest or (suspect in best and _closeness(suspect, rest[0]) > best[suspect][:2]):
                 del open_[suspect]
             else:
@@ -222,7 +222,7 @@ def _chosen(
 
 def _closeness(suspect: Suspect, word: Word) -> tuple[int, bool]:
     """How far a word is from what was typed, and whether it begins with another letter."""
-    distance = edits(suspect.word, word.word, most_edits(suspect.word))
+    distance = edits(suspect.word, word.word, max_edits(suspect.word))
     return distance, word.word[0] != suspect.word[0]
 
 
@@ -247,7 +247,7 @@ def _best(suspect: Suspect, found: Mapping[_Tried, list[str]]) -> _Choice | None
 
 def _visible(
     session: Session,
-    person: Person,
+    user: User,
     conversation_id: UUID | None,
     suspect: Suspect,
     words: Sequence[Word],
@@ -255,13 +255,13 @@ def _visible(
     """Those of the words that passages, or titles, of this person's hold, up to the number from
     which any guess is too bold."""
     known: list[Word] = []
-    for start in range(0, len(words), _MOST_IN_CONTEXT):
-        batch = words[start : start + _MOST_IN_CONTEXT]
+    for start in range(0, len(words), _MAX_IN_CONTEXT):
+        batch = words[start : start + _MAX_IN_CONTEXT]
         wanted: dict[_Tried, Evidence] = {
             (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
             for word in batch
         }
-        found = _borne_out(session, person, conversation_id, wanted, most=1)
+        found = _borne_out(session, user, conversation_id, wanted, most=1)
         known += [word for word in batch if (suspect, (word,)) in found]
         if _is_guesswork(suspect, known):
             break
@@ -270,27 +270,27 @@ def _visible(
 
 def _borne_out(
     session: Session,
-    person: Person,
+    user: User,
     conversation_id: UUID | None,
     wanted: Mapping[_Tried, Evidence],
     *,
-    most: int = _MOST_COUNTED,
+    most: int = _MAX_COUNTED,
 ) -> dict[_Tried, list[str]]:
     """What stands in passages for each, or in titles where a title is to hold it."""
-    passages = {tried: evidence for tried, evidence in wanted.items() if not tried[0].in_title}
+    chunks = {tried: evidence for tried, evidence in wanted.items() if not tried[0].in_title}
     titles = {
         tried: evidence.pattern
         for tried, evidence in wanted.items()
         if tried[0].in_title and evidence.pattern
     }
-    found = visible_matches(session, person, conversation_id, passages, most=most)
-    return found | visible_titles(session, person, conversation_id, titles, most=most)
+    found = visible_matches(session, user, conversation_id, chunks, most=most)
+    return found | visible_titles(session, user, conversation_id, titles, most=most)
 
 
 def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:
     """Whether too many words are near a short Chinese one that nothing stands beside."""
     has_context = suspect.before or suspect.after or len(suspect.word) >= LONG_HAN_WORD
-    return len(words) > (_MOST_IN_CONTEXT if has_context else _MOST_TRIED)
+    return len(words) > (_MAX_IN_CONTEXT if has_context else _MAX_TRIED)
 
 
 def _evidence_in_context(suspect: Suspect, words: Iterable[Word]) -> Evidence:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, aliased
 
 from portal.domain.answering import Source
 from portal.domain.conversations import Citation, SourceState
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchMode
 from portal.store.documents.outlines import outlines
 from portal.store.documents.page_labels import page_label
@@ -131,14 +131,14 @@ _PAGE_LABEL: ColumnElement[str | None] = literal_column(
 ).label("page_label")
 
 
-def _with_state(person: Person) -> Select[Any]:
+def _with_state(user: User) -> Select[Any]:
     """Citations with all that tells what became of their documents, for this reader."""
     statement: Any = (
         select(
             CitationRow,
             DocumentRow.purged_at,
             DocumentRow.deleted_at,
-            func.coalesce(visible_to(person), False).label("is_visible"),
+            func.coalesce(visible_to(user), False).label("is_visible"),
             _Cited.sha256.label("cited_sha256"),
             _Current.sha256.label("current_sha256"),
             _CHUNK_STANDS,
@@ -153,11 +153,11 @@ def _with_state(person: Person) -> Select[Any]:
 
 
 def of_messages(
-    session: Session, person: Person, message_ids: Sequence[UUID]
+    session: Session, user: User, message_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[Citation, ...]]:
     """Citations of these messages in the order of their markers: cited first, then consulted."""
     rows = session.execute(
-        _with_state(person)
+        _with_state(user)
         .where(CitationRow.message_id.in_(message_ids))
         .order_by(CitationRow.message_id, CitationRow.marker)
     )
@@ -167,13 +167,13 @@ def of_messages(
     return {message_id: tuple(citations) for message_id, citations in found.items()}
 
 
-def find_citation(session: Session, person: Person, citation_id: UUID) -> Citation | None:
+def find_citation(session: Session, user: User, citation_id: UUID) -> Citation | None:
     """A citation in one of a person's own conversations."""
     row = session.execute(
-        _with_state(person)
+        _with_state(user)
         .join(MessageRow, MessageRow.id == CitationRow.message_id)
         .join(ConversationRow, ConversationRow.id == MessageRow.conversation_id)
-        .where(CitationRow.id == citation_id, ConversationRow.user_id == person.id)
+        .where(CitationRow.id == citation_id, ConversationRow.user_id == user.id)
     ).one_or_none()
     return _to_citation(row) if row else None
 

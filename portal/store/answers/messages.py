@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.answering import SentenceSupport
 from portal.domain.conversations import Feedback, Message, MessageStatus, Replay, Role
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import NotFound
 from portal.store.answers import citations
 from portal.store.answers.sentence_support import from_support, to_support
@@ -29,39 +29,37 @@ def _status(stale_after_s: float) -> Any:
     return case((is_stale, MessageStatus.STOPPED.value), else_=MessageRow.status)
 
 
-def _own(person: Person, stale_after_s: float) -> Select[Any]:
+def _own(user: User, stale_after_s: float) -> Select[Any]:
     return (
         select(MessageRow, _status(stale_after_s))
         .join(ConversationRow, ConversationRow.id == MessageRow.conversation_id)
-        .where(ConversationRow.user_id == person.id)
+        .where(ConversationRow.user_id == user.id)
     )
 
 
 def list_messages(
-    session: Session, person: Person, conversation_id: UUID, *, stale_after_s: float
+    session: Session, user: User, conversation_id: UUID, *, stale_after_s: float
 ) -> tuple[Message, ...]:
     """A conversation as it reads now, in order."""
-    statement = _own(person, stale_after_s).where(
+    statement = _own(user, stale_after_s).where(
         MessageRow.conversation_id == conversation_id, MessageRow.superseded_at.is_(None)
     )
     rows = session.execute(statement.order_by(MessageRow.position)).all()
-    return _to_messages(session, person, rows)
+    return _to_messages(session, user, rows)
 
 
-def get_message(
-    session: Session, person: Person, message_id: UUID, *, stale_after_s: float
-) -> Message:
+def get_message(session: Session, user: User, message_id: UUID, *, stale_after_s: float) -> Message:
     """One message of a person's own, also one that was asked or answered anew since. Raises
     NotFound."""
-    statement = _own(person, stale_after_s).where(MessageRow.id == message_id)
+    statement = _own(user, stale_after_s).where(MessageRow.id == message_id)
     rows = session.execute(statement).all()
     if not rows:
         raise NotFound
-    return _to_messages(session, person, rows)[0]
+    return _to_messages(session, user, rows)[0]
 
 
-def _to_messages(session: Session, person: Person, rows: Sequence[Any]) -> tuple[Message, ...]:
-    cited = citations.of_messages(session, person, [row.id for row, _ in rows])
+def _to_messages(session: Session, user: User, rows: Sequence[Any]) -> tuple[Message, ...]:
+    cited = citations.of_messages(session, user, [row.id for row, _ in rows])
     return tuple(
         Message(
             id=row.id,

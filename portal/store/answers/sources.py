@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.store.documents.page_labels import label_of_chunk
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 
@@ -109,10 +109,10 @@ def see_one_moment(session: Session) -> None:
 
 
 def read_sources(
-    session: Session, person: Person, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
+    session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, StoredSource]:
     """Those of these passages that count for a person in a conversation, or in none, by chunk."""
-    binds: dict[str, Any] = selection_binds(person, conversation_id)
+    binds: dict[str, Any] = selection_binds(user, conversation_id)
     rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
     return {row.chunk_id: _stored(row) for row in rows}
 
@@ -123,10 +123,10 @@ def _stored(row: Any) -> StoredSource:
 
 
 def read_past(
-    session: Session, person: Person, conversation_id: UUID, *, before: int | None, limit: int
+    session: Session, user: User, conversation_id: UUID, *, before: int | None, limit: int
 ) -> tuple[PastMessage, ...]:
     """The last messages before a position, in order; without a position up to the end."""
-    binds = selection_binds(person, conversation_id) | {"before": before, "limit": limit}
+    binds = selection_binds(user, conversation_id) | {"before": before, "limit": limit}
     rows = session.execute(_PAST, binds).all()
     return tuple(
         PastMessage(row.role, row.content, row.is_withheld, frozenset(row.rests_on))

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 from sqlalchemy import ColumnElement, Select, func, insert, literal_column, select
 from sqlalchemy.orm import Session
 
-from portal.domain.documents import ExtractedText, Passage, StoredPassage
+from portal.domain.documents import Chunk, ExtractedText, StoredChunk
 from portal.domain.embedding import Vector
-from portal.domain.revisions import MOST_NUMBER
+from portal.domain.revisions import MAX_NUMBER
 from portal.store.documents.outlines import outlines
 from portal.store.documents.page_labels import label_of_chunk
 from portal.store.models import (
@@ -101,10 +101,10 @@ def add_embeddings(
 
 def _to_stored(
     row: DocumentChunkRow, label: str | None, touched: Outline | None = None
-) -> StoredPassage:
-    return StoredPassage(
+) -> StoredChunk:
+    return StoredChunk(
         id=row.id,
-        passage=Passage(
+        chunk=Chunk(
             index=row.chunk_index,
             content=row.content,
             char_start=row.char_start,
@@ -117,9 +117,9 @@ def _to_stored(
     )
 
 
-def _count(passages: Select[DocumentChunkRow, str | None]) -> Select[int]:
+def _count(chunks: Select[DocumentChunkRow, str | None]) -> Select[int]:
     return select(func.count()).select_from(
-        passages.with_only_columns(DocumentChunkRow.id).subquery()
+        chunks.with_only_columns(DocumentChunkRow.id).subquery()
     )
 
 
@@ -134,9 +134,9 @@ def _searchable(document_id: UUID) -> Select[DocumentChunkRow, str | None]:
     )
 
 
-def list_passages(
+def list_chunks(
     session: Session, document_id: UUID, *, limit: int, offset: int
-) -> tuple[tuple[StoredPassage, ...], int]:
+) -> tuple[tuple[StoredChunk, ...], int]:
     """Passages of a document's searchable text in reading order, with the pages on which they end,
     and how many there are."""
     of_document = _searchable(document_id)
@@ -148,7 +148,7 @@ def list_passages(
     return tuple(_to_stored(*row, touched.get(row[0].id)) for row in rows), total
 
 
-def find_passage(session: Session, document_id: UUID, chunk_id: UUID) -> StoredPassage | None:
+def find_chunk(session: Session, document_id: UUID, chunk_id: UUID) -> StoredChunk | None:
     """One passage of a document's searchable text."""
     return _one(session, _searchable(document_id).where(DocumentChunkRow.id == chunk_id))
 
@@ -159,7 +159,7 @@ def count_before(session: Session, document_id: UUID, index: int) -> int:
     return session.scalar(_count(before)) or 0
 
 
-def find_passage_at(session: Session, document_id: UUID, position: int) -> StoredPassage | None:
+def find_chunk_at(session: Session, document_id: UUID, position: int) -> StoredChunk | None:
     """The passage of a document's searchable text that holds character `position`, or the first
     one after it."""
     return _one(
@@ -171,7 +171,7 @@ def find_passage_at(session: Session, document_id: UUID, position: int) -> Store
     )
 
 
-def _one(session: Session, statement: Select[DocumentChunkRow, str | None]) -> StoredPassage | None:
+def _one(session: Session, statement: Select[DocumentChunkRow, str | None]) -> StoredChunk | None:
     row = session.execute(statement).one_or_none()
     return _to_stored(*row) if row else None
 
@@ -182,7 +182,7 @@ def stretch_of_body(start: int = 0, end: int | None = None) -> ColumnElement[str
     if not start and end is None:
         return body
     # substr counts from 1, and in characters, as our ranges do.
-    length = MOST_NUMBER - start if end is None else max(0, end - start)
+    length = MAX_NUMBER - start if end is None else max(0, end - start)
     return func.substr(body, start + 1, length)
 
 

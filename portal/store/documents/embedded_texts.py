@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.embedding import Vector
 
-_MOST_PLACES = 100
+_MAX_PLACES = 100
 
 
 def find_vectors(
@@ -49,7 +49,7 @@ def find_vectors(
             "texts": list(texts),
             "document_id": document_id,
             "model_id": model_id,
-            "most_places": _MOST_PLACES,
+            "most_places": _MAX_PLACES,
         },
     )
     return {texts[place - 1]: vector for place, vector in rows}

@@ -18,12 +18,12 @@ from portal.store.models import DocumentRow, JobRow
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a document is; `passages` are those that are searchable or will be."""
+    """How far a document is; `chunks` are those that are searchable or will be."""
 
     document_id: UUID
     status: DocumentStatus
     failure: Failure | None
-    passages: int
+    chunks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def read_progress(
             document_id=id_,
             status=DocumentStatus(status),
             failure=Failure.stored(error),
-            passages=done if stage == JobStage.EMBEDDING else 0,
+            chunks=done if stage == JobStage.EMBEDDING else 0,
         )
         for id_, status, error, stage, done in rows
     ]

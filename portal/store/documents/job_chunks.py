@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Executable, delete, func, select, text, update
 from sqlalchemy.orm import Session
 
-from portal.domain.chunks import Chunk, ChunkOrder
-from portal.domain.people import Person
+from portal.domain.chunks import ChunkOrder, JobChunk
+from portal.domain.people import User
 from portal.store.documents import vocabulary
 from portal.store.documents.rows import PORTAL_COLLECTION
 from portal.store.documents.selection import (
@@ -48,7 +48,7 @@ _CHUNKS = (
 )
 
 
-def find_document_of(session: Session, person: Person, job_id: UUID) -> UUID | None:
+def find_document_of(session: Session, user: User, job_id: UUID) -> UUID | None:
     """The document of a job that a person may see; None also for one in the trash."""
     return session.scalar(
         select(DocumentRow.id)
@@ -59,14 +59,14 @@ def find_document_of(session: Session, person: Person, job_id: UUID) -> UUID | N
             CollectionRow.name == PORTAL_COLLECTION,
             DocumentRow.deleted_at.is_(None),
             DocumentRow.purged_at.is_(None),
-            visible_to(person),
+            visible_to(user),
         )
     )
 
 
 def list_chunks(
     session: Session, job_id: UUID, *, order: ChunkOrder, descending: bool, limit: int, offset: int
-) -> tuple[tuple[Chunk, ...], int]:
+) -> tuple[tuple[JobChunk, ...], int]:
     """Passages of a job in this order, and how many it has."""
     of_job = DocumentChunkRow.job_id == job_id
     total = session.scalar(select(func.count()).select_from(DocumentChunkRow).where(of_job)) or 0
@@ -78,7 +78,7 @@ def list_chunks(
     return _fetched(session, rows), total
 
 
-def find_chunk(session: Session, job_id: UUID, chunk_id: UUID) -> Chunk | None:
+def find_chunk(session: Session, job_id: UUID, chunk_id: UUID) -> JobChunk | None:
     """One passage of a job."""
     found = _fetched(
         session,
@@ -87,7 +87,7 @@ def find_chunk(session: Session, job_id: UUID, chunk_id: UUID) -> Chunk | None:
     return found[0] if found else None
 
 
-def find_searched(session: Session, person: Person, chunk_id: UUID) -> Chunk | None:
+def find_searched(session: Session, user: User, chunk_id: UUID) -> JobChunk | None:
     """A passage of what is searched, of a document that a person may see."""
     found = _fetched(
         session,
@@ -96,15 +96,15 @@ def find_searched(session: Session, person: Person, chunk_id: UUID) -> Chunk | N
             DocumentChunkRow.job_id == DocumentRow.current_job_id,
             CollectionRow.name == PORTAL_COLLECTION,
             DocumentRow.deleted_at.is_(None),
-            visible_to(person),
+            visible_to(user),
         ),
     )
     return found[0] if found else None
 
 
 def read_found(
-    session: Session, person: Person, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
-) -> dict[UUID, Chunk]:
+    session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
+) -> dict[UUID, JobChunk]:
     """Those of these passages that count for a person at this moment, by their id."""
     counting = text(
         f"""
@@ -113,7 +113,7 @@ def read_found(
         WHERE c.id = ANY(:chunk_ids) AND {SELECTION_WHERE}
         """
     )
-    binds = selection_binds(person, conversation_id) | {"chunk_ids": list(chunk_ids)}
+    binds = selection_binds(user, conversation_id) | {"chunk_ids": list(chunk_ids)}
     ids = session.scalars(counting, binds).all()
     found = _fetched(session, _CHUNKS.where(DocumentChunkRow.id.in_(ids)))
     return {chunk.id: chunk for chunk in found}
@@ -129,9 +129,9 @@ def read_embedding(session: Session, chunk_id: UUID) -> tuple[float, ...] | None
     return None if vector is None else tuple(vector)
 
 
-def _fetched(session: Session, statement: Executable) -> tuple[Chunk, ...]:
+def _fetched(session: Session, statement: Executable) -> tuple[JobChunk, ...]:
     return tuple(
-        Chunk(
+        JobChunk(
             id=row.id,
             job_id=row.job_id,
             document_id=row.document_id,
@@ -151,7 +151,7 @@ def _fetched(session: Session, statement: Executable) -> tuple[Chunk, ...]:
 # --- adding and deleting --------------------------------------------------------------------------
 
 
-def highest_index(session: Session, job_id: UUID) -> int:
+def max_index(session: Session, job_id: UUID) -> int:
     """The last index of a job's passages, -1 of none."""
     highest = session.scalar(
         select(func.max(DocumentChunkRow.chunk_index)).where(DocumentChunkRow.job_id == job_id)

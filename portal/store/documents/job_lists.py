@@ -20,14 +20,14 @@ from portal.domain.jobs import (
     ListedJob,
     QueueState,
 )
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.store.cursors import latest_first
 from portal.store.documents.rows import NEWEST_JOB, PORTAL_COLLECTION
 from portal.store.documents.selection import visible_to
 from portal.store.models import CollectionRow, DocumentRow, JobRow, UserRow
 
 
-def _shown(person: Person, *columns: Any) -> Select[Any]:
+def _shown(user: User, *columns: Any) -> Select[Any]:
     return (
         select(*columns)
         .select_from(JobRow)
@@ -36,27 +36,27 @@ def _shown(person: Person, *columns: Any) -> Select[Any]:
         .where(
             CollectionRow.name == PORTAL_COLLECTION,
             DocumentRow.deleted_at.is_(None),
-            visible_to(person),
+            visible_to(user),
         )
     )
 
 
-def _listed(person: Person) -> Select[Any]:
+def _listed(user: User) -> Select[Any]:
     can_retry = and_(
         JobRow.status.in_([status.value for status in ENDED_WITHOUT_TEXT]),
         JobRow.file_id.is_not(None),
         JobRow.id == NEWEST_JOB,
     )
     columns = (JobRow, DocumentRow.title, DocumentRow.owner_id, UserRow.name, can_retry)
-    return _shown(person, *columns).outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
+    return _shown(user, *columns).outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
 
 
 def list_jobs(
-    session: Session, person: Person, *, status: JobStatus | None, cursor: str | None, limit: int
+    session: Session, user: User, *, status: JobStatus | None, cursor: str | None, limit: int
 ) -> JobPage:
     """Jobs of documents that a person may see, newest first. Raises MalformedRequest on a bad
     cursor."""
-    statement = _listed(person)
+    statement = _listed(user)
     if status is not None:
         statement = statement.where(JobRow.status == status.value)
     items, next_cursor = latest_first(
@@ -66,15 +66,15 @@ def list_jobs(
         JobRow.id,
         cursor=cursor,
         limit=limit,
-        to_item=lambda row: _to_listed(row, person),
+        to_item=lambda row: _to_listed(row, user),
         place=lambda one: (one.job.queued_at, one.job.id),
     )
     return JobPage(items=items, next_cursor=next_cursor)
 
 
-def find_job(session: Session, person: Person, job_id: UUID) -> ListedJob | None:
-    row = session.execute(_listed(person).where(JobRow.id == job_id)).one_or_none()
-    return _to_listed(row, person) if row else None
+def find_job(session: Session, user: User, job_id: UUID) -> ListedJob | None:
+    row = session.execute(_listed(user).where(JobRow.id == job_id)).one_or_none()
+    return _to_listed(row, user) if row else None
 
 
 def by_document(session: Session, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
@@ -83,10 +83,10 @@ def by_document(session: Session, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
     return {row.document_id: _to_job(row) for row in rows}
 
 
-def queue_state(session: Session, person: Person) -> QueueState:
+def queue_state(session: Session, user: User) -> QueueState:
     """How much there is to do for the documents that a person may see."""
     unfinished = _shown(
-        person,
+        user,
         func.count().filter(JobRow.status == JobStatus.QUEUED.value),
         func.count().filter(JobRow.status == JobStatus.PROCESSING.value),
         func.min(JobRow.created_at).filter(JobRow.status == JobStatus.QUEUED.value),
@@ -95,23 +95,23 @@ def queue_state(session: Session, person: Person) -> QueueState:
     return QueueState(
         queued=queued,
         processing=processing,
-        failed=count_failed(session, person, own=False),
+        failed=count_failed(session, user, own=False),
         waiting_since=since,
     )
 
 
-def count_failed(session: Session, person: Person, *, own: bool) -> int:
+def count_failed(session: Session, user: User, *, own: bool) -> int:
     """How many documents a person may try again whose last job failed."""
-    return session.scalar(_failed(person, own=own, columns=[func.count()])) or 0
+    return session.scalar(_failed(user, own=own, columns=[func.count()])) or 0
 
 
-def failed_documents(session: Session, person: Person, *, own: bool) -> list[UUID]:
+def failed_documents(session: Session, user: User, *, own: bool) -> list[UUID]:
     """Documents that a person may change whose last job failed, in the order of their upload."""
-    statement = _failed(person, own=own, columns=[DocumentRow.id])
+    statement = _failed(user, own=own, columns=[DocumentRow.id])
     return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 
 
-def _failed(person: Person, *, own: bool, columns: list[Any]) -> Select[Any]:
+def _failed(user: User, *, own: bool, columns: list[Any]) -> Select[Any]:
     """By the job rather than the document, which stays ready when a job fails beside its text, and
     is "failed" when somebody cancelled what was to be its first: that was their wish."""
     statement = (
@@ -127,14 +127,14 @@ def _failed(person: Person, *, own: bool, columns: list[Any]) -> Select[Any]:
             JobRow.id == NEWEST_JOB,
         )
     )
-    if own or not person.is_admin:
-        statement = statement.where(DocumentRow.owner_id == person.id)
+    if own or not user.is_admin:
+        statement = statement.where(DocumentRow.owner_id == user.id)
     return statement
 
 
-def _to_listed(row: Any, person: Person) -> ListedJob:
+def _to_listed(row: Any, user: User) -> ListedJob:
     job, title, owner_id, owner_name, can_retry = row
-    can_edit = person.is_admin or owner_id == person.id
+    can_edit = user.is_admin or owner_id == user.id
     return ListedJob(
         job=_to_job(job),
         title=title,

@@ -31,7 +31,7 @@ from portal.domain.documents import Failure
 from portal.domain.jobs import UNFINISHED
 from portal.domain.notifications import (
     MANY_IN_WORK,
-    MOST_UNREAD_COUNTED,
+    MAX_UNREAD_COUNTED,
     OF_ACCOUNT,
     Beside,
     Notification,
@@ -39,7 +39,7 @@ from portal.domain.notifications import (
     NotificationPage,
     NotificationState,
 )
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.store.cursors import latest_first
 from portal.store.documents.rows import PORTAL_COLLECTION
 from portal.store.documents.selection import visible_to
@@ -118,10 +118,10 @@ def add_recovery_code(session: Session, user_id: UUID, *, left: int) -> None:
     )
 
 
-def state(session: Session, person: Person) -> NotificationState:
+def state(session: Session, user: User) -> NotificationState:
     """What there is to show, in one statement that reads a few rows."""
-    unread = _of(person, literal(1)).where(NotificationRow.read_at.is_(None))
-    untold = _of(person, NotificationRow.created_at).where(NotificationRow.delivered_at.is_(None))
+    unread = _of(user, literal(1)).where(NotificationRow.read_at.is_(None))
+    untold = _of(user, NotificationRow.created_at).where(NotificationRow.delivered_at.is_(None))
     # What lies in the trash waits there with the turn that it had, before all who come later.
     nearest = (
         select(DocumentRow.owner_id)
@@ -134,11 +134,11 @@ def state(session: Session, person: Person) -> NotificationState:
         .limit(_JOBS_LOOKED_AT)
         .subquery()
     )
-    in_work = select(literal(1)).select_from(nearest).where(nearest.c.owner_id == person.id)
+    in_work = select(literal(1)).select_from(nearest).where(nearest.c.owner_id == user.id)
     oldest = untold.order_by(NotificationRow.created_at).limit(1).scalar_subquery()
     row = session.execute(
         select(
-            _count(unread, MOST_UNREAD_COUNTED),
+            _count(unread, MAX_UNREAD_COUNTED),
             _count(in_work, MANY_IN_WORK),
             func.extract("epoch", func.clock_timestamp() - oldest),
         )
@@ -153,10 +153,10 @@ def _count(statement: Select[Any], most: int) -> Any:
 
 
 def list_notifications(
-    session: Session, person: Person, *, unread_only: bool, cursor: str | None, limit: int
+    session: Session, user: User, *, unread_only: bool, cursor: str | None, limit: int
 ) -> NotificationPage:
     """A person's, newest first. Raises MalformedRequest on a bad cursor."""
-    statement = _of(person, *_COLUMNS)
+    statement = _of(user, *_COLUMNS)
     if unread_only:
         statement = statement.where(NotificationRow.read_at.is_(None))
     items, next_cursor = latest_first(
@@ -172,18 +172,18 @@ def list_notifications(
     return NotificationPage(items=items, next_cursor=next_cursor)
 
 
-def find(session: Session, person: Person, notification_id: UUID) -> Notification | None:
-    statement = _of(person, *_COLUMNS)
+def find(session: Session, user: User, notification_id: UUID) -> Notification | None:
+    statement = _of(user, *_COLUMNS)
     row = session.execute(statement.where(NotificationRow.id == notification_id)).one_or_none()
     return _to_notification(row) if row else None
 
 
-def take(session: Session, person: Person) -> tuple[Notification, ...]:
+def take(session: Session, user: User) -> tuple[Notification, ...]:
     """What a person was not told of yet, oldest first; whoever takes it is the one to tell them.
     Of two who ask at the same moment one waits for the other, and then gets nothing."""
     taken = session.execute(
         update(NotificationRow)
-        .where(_is_shown(person), NotificationRow.delivered_at.is_(None))
+        .where(_is_shown(user), NotificationRow.delivered_at.is_(None))
         .values(delivered_at=func.now())
         .returning(*_COLUMNS)
         .execution_options(synchronize_session=False)
@@ -194,7 +194,7 @@ def take(session: Session, person: Person) -> tuple[Notification, ...]:
 
 def mark_read(
     session: Session,
-    person: Person,
+    user: User,
     ids: Sequence[UUID] | None = None,
     *,
     until: datetime | None = None,
@@ -202,9 +202,9 @@ def mark_read(
     """Note that a person knows of these, or of all, or of all `until` a moment; those of others
     stay as they are."""
     statement = update(NotificationRow).where(
-        NotificationRow.user_id == person.id,
+        NotificationRow.user_id == user.id,
         NotificationRow.read_at.is_(None),
-        _is_for_device(person),
+        _is_for_device(user),
     )
     if ids is not None:
         statement = statement.where(NotificationRow.id.in_(ids))
@@ -215,13 +215,13 @@ def mark_read(
     session.execute(statement.values(read_at=func.now(), delivered_at=told))
 
 
-def delete_old(session: Session, *, before: datetime, most_a_person: int) -> None:
+def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None:
     """Forget those of before a moment, and of each person all but the latest so many."""
     first_beyond = (
         select(NotificationRow.created_at)
         .where(NotificationRow.user_id == UserRow.id)
         .order_by(NotificationRow.created_at.desc())
-        .offset(most_a_person)
+        .offset(max_per_user)
         .limit(1)
         .correlate(UserRow)
         .scalar_subquery()
@@ -235,36 +235,36 @@ def delete_old(session: Session, *, before: datetime, most_a_person: int) -> Non
     )
 
 
-def _of(person: Person, *columns: Any) -> Select[Any]:
-    return select(*columns).where(_is_shown(person))
+def _of(user: User, *columns: Any) -> Select[Any]:
+    return select(*columns).where(_is_shown(user))
 
 
-def _is_shown(person: Person) -> ColumnElement[bool]:
+def _is_shown(user: User) -> ColumnElement[bool]:
     shown_document = (
         select(literal(1))
         .where(
             DocumentRow.id == NotificationRow.document_id,
             DocumentRow.deleted_at.is_(None),
-            visible_to(person),
+            visible_to(user),
         )
         .correlate(NotificationRow)
         .exists()
     )
     is_of_account = NotificationRow.kind.in_([kind.value for kind in OF_ACCOUNT])
     return and_(
-        NotificationRow.user_id == person.id,
+        NotificationRow.user_id == user.id,
         or_(is_of_account, shown_document),
-        _is_for_device(person),
+        _is_for_device(user),
     )
 
 
-def _is_for_device(person: Person) -> ColumnElement[bool]:
+def _is_for_device(user: User) -> ColumnElement[bool]:
     """Keep notices of new devices from devices that were not known before."""
-    if person.device_known_since is None:
+    if user.device_known_since is None:
         return true()
     return or_(
         NotificationRow.kind != NotificationKind.NEW_DEVICE.value,
-        NotificationRow.created_at > person.device_known_since,
+        NotificationRow.created_at > user.device_known_since,
     )
 
 

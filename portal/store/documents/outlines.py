@@ -17,16 +17,16 @@ from portal.domain.documents import Heading, Page
 from portal.text.outlines import Outline
 
 # More pages than any passage touches whose text can be read.
-_MOST_PAGES = 400
+_MAX_PAGES = 400
 # Of a text with more headings than these each passage keeps the one that it begins under.
-_MOST_HEADINGS = 2_000
+_MAX_HEADINGS = 2_000
 
 # Strict paths: lax ones would look into each heading, which is an array itself.
 _OUTLINES = text(
     f"""
     SELECT c.id,
            COALESCE(jsonb_path_query_array(r.pages, '$[$first to $last]', bounds), '[]') AS pages,
-           CASE WHEN jsonb_array_length(r.headings) <= {_MOST_HEADINGS} AND jsonb_path_exists(
+           CASE WHEN jsonb_array_length(r.headings) <= {_MAX_HEADINGS} AND jsonb_path_exists(
                     r.headings, 'strict $[*] ? (@[2] > $start && @[2] < $end)', bounds)
                 THEN jsonb_path_query_array(r.headings, 'strict $[*] ? (@[2] < $end)', bounds)
                 ELSE '[]' END AS headings
@@ -35,7 +35,7 @@ _OUTLINES = text(
     JOIN document_revisions r ON r.id = j.revision_id
     CROSS JOIN LATERAL jsonb_build_object(
         'first', COALESCE(c.page - 1, 0),
-        'last', CASE WHEN c.page IS NULL THEN 0 ELSE c.page - 1 + {_MOST_PAGES} END,
+        'last', CASE WHEN c.page IS NULL THEN 0 ELSE c.page - 1 + {_MAX_PAGES} END,
         'start', c.char_start, 'end', c.char_end
     ) AS bounds
     WHERE c.id = ANY(CAST(:chunk_ids AS uuid[])) AND c.char_start IS NOT NULL

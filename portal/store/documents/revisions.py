@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
 from portal.domain.jobs import ENDED_WITHOUT_TEXT, JobStatus
-from portal.domain.revisions import MOST_NUMBER, Revision, RevisionPage, UnreadVersion
+from portal.domain.revisions import MAX_NUMBER, Revision, RevisionPage, UnreadVersion
 from portal.errors import MalformedRequest
 from portal.store.documents import files, vocabulary
 from portal.store.documents.chunks import stretch_of_body
@@ -25,7 +25,7 @@ from portal.store.models import (
     UserRow,
 )
 
-_MOST_DIGITS = 10
+_MAX_DIGITS = 10
 
 
 def _published(document_id: UUID) -> Select[Any]:
@@ -96,15 +96,15 @@ def list_revisions(
 
 
 def _number(cursor: str) -> int:
-    is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MOST_DIGITS
-    if not is_number or int(cursor) > MOST_NUMBER:
+    is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MAX_DIGITS
+    if not is_number or int(cursor) > MAX_NUMBER:
         raise MalformedRequest(reason="invalid cursor")
     return int(cursor)
 
 
 def find_revision(session: Session, document_id: UUID, number: int) -> Revision | None:
     published = _published(document_id).subquery()
-    if number > MOST_NUMBER:
+    if number > MAX_NUMBER:
         return None
     one = select(published).where(published.c.number == number)
     row = session.execute(one).mappings().one_or_none()

@@ -21,7 +21,7 @@ from portal.domain.documents import (
     Visibility,
 )
 from portal.domain.jobs import UNFINISHED
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.store.cursors import latest_first
 from portal.store.documents import files, vocabulary
 from portal.store.documents.selection import visible_to
@@ -100,7 +100,7 @@ _WARNINGS = (
 )
 
 
-def _summaries(person: Person) -> Select[Any]:
+def _summaries(user: User) -> Select[Any]:
     return (
         select(DocumentRow, UserRow.name, NEWEST_JOB, _CHUNK_COUNT, _WARNINGS)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
@@ -108,12 +108,12 @@ def _summaries(person: Person) -> Select[Any]:
         .where(
             CollectionRow.name == PORTAL_COLLECTION,
             DocumentRow.purged_at.is_(None),
-            visible_to(person),
+            visible_to(user),
         )
     )
 
 
-def _to_summary(row: Any, person: Person) -> DocumentSummary:
+def _to_summary(row: Any, user: User) -> DocumentSummary:
     document, owner_name, job_id, chunk_count, warnings = row
     error = document.error
     return DocumentSummary(
@@ -132,27 +132,27 @@ def _to_summary(row: Any, person: Person) -> DocumentSummary:
         job_id=job_id,
         chunk_count=chunk_count,
         deleted_at=document.deleted_at,
-        can_edit=person.is_admin or document.owner_id == person.id,
+        can_edit=user.is_admin or document.owner_id == user.id,
         warnings=tuple(warnings or ()),
     )
 
 
 def list_documents(
     session: Session,
-    person: Person,
+    user: User,
     *,
     filters: DocumentFilter,
     cursor: str | None,
     limit: int,
 ) -> DocumentPage:
     """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
-    statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_(None))
-    return _page(session, person, statement, DocumentRow.created_at, cursor=cursor, limit=limit)
+    statement = _filtered(_summaries(user), filters).where(DocumentRow.deleted_at.is_(None))
+    return _page(session, user, statement, DocumentRow.created_at, cursor=cursor, limit=limit)
 
 
 def _page(
     session: Session,
-    person: Person,
+    user: User,
     statement: Select[Any],
     at: InstrumentedAttribute[datetime] | InstrumentedAttribute[datetime | None],
     *,
@@ -168,7 +168,7 @@ def _page(
         DocumentRow.id,
         cursor=cursor,
         limit=limit,
-        to_item=lambda row: _to_summary(row, person),
+        to_item=lambda row: _to_summary(row, user),
         place=lambda one: (getattr(one, at.key), one.id),
     )
     return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
@@ -188,7 +188,7 @@ def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
     return statement
 
 
-def list_domains(session: Session, person: Person) -> list[str]:
+def list_domains(session: Session, user: User) -> list[str]:
     """Domains of documents that a person may see, in order."""
     return list(
         session.scalars(
@@ -198,7 +198,7 @@ def list_domains(session: Session, person: Person) -> list[str]:
                 CollectionRow.name == PORTAL_COLLECTION,
                 DocumentRow.deleted_at.is_(None),
                 DocumentRow.domain.is_not(None),
-                visible_to(person),
+                visible_to(user),
             )
             .distinct()
             .order_by(DocumentRow.domain)
@@ -208,7 +208,7 @@ def list_domains(session: Session, person: Person) -> list[str]:
 
 def list_trash(
     session: Session,
-    person: Person,
+    user: User,
     *,
     filters: DocumentFilter,
     cursor: str | None,
@@ -216,38 +216,38 @@ def list_trash(
 ) -> DocumentPage:
     """Deleted documents that a person may restore, the last deleted first. Raises
     MalformedRequest on a bad cursor."""
-    statement = _filtered(_summaries(person), filters).where(DocumentRow.deleted_at.is_not(None))
-    if not person.is_admin:
-        statement = statement.where(DocumentRow.owner_id == person.id)
-    return _page(session, person, statement, DocumentRow.deleted_at, cursor=cursor, limit=limit)
+    statement = _filtered(_summaries(user), filters).where(DocumentRow.deleted_at.is_not(None))
+    if not user.is_admin:
+        statement = statement.where(DocumentRow.owner_id == user.id)
+    return _page(session, user, statement, DocumentRow.deleted_at, cursor=cursor, limit=limit)
 
 
 def find_summary(
-    session: Session, person: Person, document_id: UUID, *, deleted: bool = False
+    session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary | None:
     """A document that a person may see, or with `deleted` one in the trash."""
-    statement = _summaries(person).where(DocumentRow.id == document_id)
+    statement = _summaries(user).where(DocumentRow.id == document_id)
     in_trash = DocumentRow.deleted_at.is_not(None)
-    if deleted and not person.is_admin:
+    if deleted and not user.is_admin:
         # A trash is its owner's: to everyone else what lies in it is gone.
-        statement = statement.where(DocumentRow.owner_id == person.id)
+        statement = statement.where(DocumentRow.owner_id == user.id)
     row = session.execute(statement.where(in_trash if deleted else ~in_trash)).one_or_none()
-    return _to_summary(row, person) if row else None
+    return _to_summary(row, user) if row else None
 
 
 def list_summaries(
-    session: Session, person: Person, document_ids: Sequence[UUID]
+    session: Session, user: User, document_ids: Sequence[UUID]
 ) -> list[DocumentSummary]:
     """Those of these documents that a person may see and that are not in the trash."""
-    statement = _summaries(person).where(
+    statement = _summaries(user).where(
         DocumentRow.id.in_(document_ids), DocumentRow.deleted_at.is_(None)
     )
-    return [_to_summary(row, person) for row in session.execute(statement)]
+    return [_to_summary(row, user) for row in session.execute(statement)]
 
 
-def find_detail(session: Session, person: Person, document_id: UUID) -> DocumentDetail | None:
+def find_detail(session: Session, user: User, document_id: UUID) -> DocumentDetail | None:
     """A document with what is known of its searchable text, without the text itself."""
-    summary = find_summary(session, person, document_id)
+    summary = find_summary(session, user, document_id)
     if summary is None:
         return None
     row = session.execute(

@@ -11,13 +11,13 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, or_, true
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.store.models import DocumentRow
 
 # For statements written as text: documents stand under the alias d.
 _DEFAULTS = """
     LEFT JOIN user_document_defaults user_default
-        ON user_default.document_id = d.id AND user_default.user_id = :person_id
+        ON user_default.document_id = d.id AND user_default.user_id = :user_id
 """
 SELECTION_JOINS = f"""
     {_DEFAULTS}
@@ -27,7 +27,7 @@ SELECTION_JOINS = f"""
 
 VISIBLE_WHERE = """
     d.deleted_at IS NULL
-    AND (d.visibility = 'shared' OR d.owner_id = :person_id OR :person_is_admin)
+    AND (d.visibility = 'shared' OR d.owner_id = :user_id OR :user_is_admin)
 """
 ENABLED = "COALESCE(override.enabled, user_default.enabled, TRUE)"
 SELECTION_WHERE = f"{VISIBLE_WHERE} AND {ENABLED}"
@@ -41,17 +41,17 @@ def selection_sql(*, in_conversation: bool) -> tuple[str, str]:
     return _DEFAULTS, f"{VISIBLE_WHERE} AND COALESCE(user_default.enabled, TRUE)"
 
 
-def selection_binds(person: Person, conversation_id: UUID | None) -> dict[str, Any]:
+def selection_binds(user: User, conversation_id: UUID | None) -> dict[str, Any]:
     """Values for the binds of SELECTION_JOINS and SELECTION_WHERE."""
     return {
-        "person_id": person.id,
-        "person_is_admin": person.is_admin,
+        "user_id": user.id,
+        "user_is_admin": user.is_admin,
         "conversation_id": conversation_id,
     }
 
 
-def visible_to(person: Person) -> ColumnElement[bool]:
+def visible_to(user: User) -> ColumnElement[bool]:
     """Whether a person may know that a document exists."""
-    if person.is_admin:
+    if user.is_admin:
         return true()
-    return or_(DocumentRow.visibility == "shared", DocumentRow.owner_id == person.id)
+    return or_(DocumentRow.visibility == "shared", DocumentRow.owner_id == user.id)

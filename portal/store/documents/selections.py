@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import MediaType
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.selection import DocumentSwitch, SelectionPage
 from portal.store.cursors import make_text_cursor, read_text_cursor
 from portal.store.documents.selection import (
@@ -49,7 +49,7 @@ _SNAPSHOT = text(
 
 def list_switches(
     session: Session,
-    person: Person,
+    user: User,
     conversation_id: UUID | None,
     *,
     contains: str,
@@ -58,8 +58,8 @@ def list_switches(
 ) -> SelectionPage:
     """Documents that a person may see with their switches, by title; outside a conversation with
     the person's own alone. Raises MalformedRequest on a bad cursor."""
-    binds = selection_binds(person, conversation_id) | {"limit": limit + 1}
-    enabled_count, total_count = count(session, person, conversation_id)
+    binds = selection_binds(user, conversation_id) | {"limit": limit + 1}
+    enabled_count, total_count = count(session, user, conversation_id)
     if contains:
         binds["pattern"] = f"%{_literal(contains)}%"
     if cursor:
@@ -98,25 +98,25 @@ def _to_switch(row: Any) -> DocumentSwitch:
 
 
 def find_switch(
-    session: Session, person: Person, conversation_id: UUID | None, document_id: UUID
+    session: Session, user: User, conversation_id: UUID | None, document_id: UUID
 ) -> DocumentSwitch | None:
     """One document's switches, None for what the person may not see."""
-    binds = selection_binds(person, conversation_id) | {"document_id": document_id}
+    binds = selection_binds(user, conversation_id) | {"document_id": document_id}
     row = session.execute(_ONE, binds).one_or_none()
     return _to_switch(row) if row else None
 
 
 def find_switches(
-    session: Session, person: Person, document_ids: Sequence[UUID]
+    session: Session, user: User, document_ids: Sequence[UUID]
 ) -> dict[UUID, DocumentSwitch]:
     """A person's own switches of those of these documents that they may see."""
-    binds = selection_binds(person, None) | {"ids": list(document_ids)}
+    binds = selection_binds(user, None) | {"ids": list(document_ids)}
     return {row.id: _to_switch(row) for row in session.execute(_SOME, binds)}
 
 
-def count(session: Session, person: Person, conversation_id: UUID | None) -> tuple[int, int]:
+def count(session: Session, user: User, conversation_id: UUID | None) -> tuple[int, int]:
     """How many documents are on, and of how many that the person may see."""
-    row = session.execute(_COUNTS, selection_binds(person, conversation_id)).one()
+    row = session.execute(_COUNTS, selection_binds(user, conversation_id)).one()
     return row[0], row[1]
 
 
@@ -130,9 +130,9 @@ class Snapshot:
     selection_hash: str
 
 
-def snapshot(session: Session, person: Person, conversation_id: UUID | None) -> Snapshot:
+def snapshot(session: Session, user: User, conversation_id: UUID | None) -> Snapshot:
     """What counts for a person in a conversation, right now."""
-    row = session.execute(_SNAPSHOT, selection_binds(person, conversation_id)).one()
+    row = session.execute(_SNAPSHOT, selection_binds(user, conversation_id)).one()
     return Snapshot(*row)
 
 
@@ -151,10 +151,10 @@ _SET_ALL = text(
 
 
 def set_default(
-    session: Session, person_id: UUID, document_id: UUID, *, enabled: bool | None
+    session: Session, user_id: UUID, document_id: UUID, *, enabled: bool | None
 ) -> None:
     """Switch a document for a person; None takes the switch away."""
-    key = {"user_id": person_id, "document_id": document_id}
+    key = {"user_id": user_id, "document_id": document_id}
     _set(session, UserDocumentDefaultRow, key, enabled=enabled)
 
 
@@ -178,7 +178,7 @@ def _set(
 
 
 def set_all_overrides(
-    session: Session, person: Person, conversation_id: UUID, *, enabled: bool | None
+    session: Session, user: User, conversation_id: UUID, *, enabled: bool | None
 ) -> None:
     """Switch every document that the person may see in a conversation; None takes all of its
     switches away."""
@@ -187,5 +187,5 @@ def set_all_overrides(
             delete(ConversationDocumentOverrideRow).filter_by(conversation_id=conversation_id)
         )
     else:
-        binds = selection_binds(person, conversation_id) | {"enabled": enabled}
+        binds = selection_binds(user, conversation_id) | {"enabled": enabled}
         session.execute(_SET_ALL, binds)

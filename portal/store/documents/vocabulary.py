@@ -16,7 +16,7 @@ from portal.store.models import VocabularyRow
 from portal.text.spelling import Word, stored_keys, words_of
 
 TRIGRAM_INDEX = "ix_vocabulary_word_trgm"
-_LEAST_SIMILARITY = 0.3
+_MIN_SIMILARITY = 0.3
 # Words that differ more in length have more slips than are corrected.
 _MAX_LENGTH_DIFFERENCE = 2
 
@@ -38,8 +38,8 @@ def ensure_trigram_index(connection: Connection) -> bool:
 def add_words(session: Session, texts: Iterable[str]) -> None:
     """Remember the words of passages that are stored in the same transaction."""
     found: dict[str, Word] = {}
-    for passage in texts:
-        found |= words_of(passage)
+    for chunk in texts:
+        found |= words_of(chunk)
     # One array, not a parameter for each of hundreds of words.
     known = set(
         session.scalars(
@@ -136,5 +136,5 @@ def _prepare_trigrams(session: Session) -> bool:
         SELECT to_regclass(:name) IS NOT NULL,
                set_config('pg_trgm.similarity_threshold', :least, true)
     """
-    binds = {"name": TRIGRAM_INDEX, "least": str(_LEAST_SIMILARITY)}
+    binds = {"name": TRIGRAM_INDEX, "least": str(_MIN_SIMILARITY)}
     return bool(session.execute(text(query), binds).one()[0])

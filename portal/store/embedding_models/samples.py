@@ -42,7 +42,7 @@ def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> S
     return SampledVectors(vectors, tuple(row.language for row in rows))
 
 
-def sample_passages(
+def sample_chunks(
     session: Session, model: RegisteredModel, *, limit: int
 ) -> tuple[list[str], Vector]:
     """Some passages, the same ones each time, and their vectors (n, dim) by the model."""
@@ -56,7 +56,7 @@ def sample_passages(
     return [row.content for row in rows], vectors
 
 
-def count_passages(session: Session, model: RegisteredModel) -> int:
+def count_chunks(session: Session, model: RegisteredModel) -> int:
     """Count shared chunks with vectors by the model."""
     statement = f"""
         SELECT count(*) FROM {model.partition} e WHERE EXISTS (SELECT 1 FROM {_SHARED})

@@ -35,7 +35,7 @@ _BIT_CANDIDATE_FACTOR = 8
 _LISTS_TOLERANCE = 4
 # pgvector's advice: a list for each thousand rows up to a million.
 _ROWS_A_LIST = 1000
-_MOST_LISTS = 32768
+_MAX_LISTS = 32768
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def options(shape: IndexShape, search: SearchSettings, rows: int = 0) -> dict[st
         # pgvector refuses a graph whose nodes have more links than candidates to choose from.
         candidates = max(search.hnsw.ef_construction, 2 * search.hnsw.m)
         return {"m": search.hnsw.m, "ef_construction": candidates}
-    lists = search.ivfflat.lists or min(_MOST_LISTS, max(1, round(rows / _ROWS_A_LIST)))
+    lists = search.ivfflat.lists or min(_MAX_LISTS, max(1, round(rows / _ROWS_A_LIST)))
     return {"lists": lists}
 
 

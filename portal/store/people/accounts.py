@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import NameLooksTaken, NameTaken
 from portal.store.models import InvitationRow, UserRow
 from portal.text.look_alikes import skeleton
@@ -99,8 +99,8 @@ def lock_other_admins(session: Session, user_id: UUID) -> list[UserRow]:
     return [row for row in rows if row.id != user_id]
 
 
-def to_person(row: UserRow) -> Person:
-    return Person(
+def to_user(row: UserRow) -> User:
+    return User(
         id=row.id,
         name=row.name,
         is_admin=row.is_admin,

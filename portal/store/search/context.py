@@ -28,9 +28,9 @@ _CONTEXT = text(
            (SELECT jsonb_object_agg(key, value) FROM dynamic_config) AS config
     FROM collections
     LEFT JOIN embedding_models m ON m.id = collections.embedding_model_id
-    LEFT JOIN users ON users.id = :person_id
+    LEFT JOIN users ON users.id = :user_id
     LEFT JOIN conversations ON conversations.id = :conversation_id
-                           AND conversations.user_id = :person_id
+                           AND conversations.user_id = :user_id
     WHERE collections.name = 'portal'
     """
 )
@@ -55,10 +55,10 @@ class SearchContext:
 
 
 def read_context(
-    session: Session, person_id: UUID, conversation_id: UUID | None, *, keyword_backend: str
+    session: Session, user_id: UUID, conversation_id: UUID | None, *, keyword_backend: str
 ) -> SearchContext:
     """What is in force right now; nothing of it may be kept for the next search."""
-    binds = {"person_id": person_id, "conversation_id": conversation_id}
+    binds = {"user_id": user_id, "conversation_id": conversation_id}
     row: Any
     (row,) = fetch(session, _CONTEXT, binds, namedtuple_row)
     return SearchContext(

@@ -23,7 +23,7 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from portal.domain.deadlines import Deadline
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 from portal.store.search.query_filters import Narrowing
@@ -39,18 +39,18 @@ _ENTRY_BYTES = 500
 class Scope:
     """Who asks, in which conversation, and what they narrow the search to."""
 
-    person: Person
+    user: User
     conversation_id: UUID | None = None
     narrowing: Narrowing = field(default_factory=Narrowing)
 
     def key(self) -> Hashable:
         """What tells apart two scopes whose documents may differ; short, however long conditions
         are: what is kept under it is counted without it."""
-        narrowing, person = self.narrowing, self.person
+        narrowing, user = self.narrowing, self.user
         binds = sorted((name, repr(value)) for name, value in narrowing.binds.items())
         conditions = repr((narrowing.documents, narrowing.chunks, binds))
         digest = hashlib.sha256(conditions.encode("utf-8", "surrogatepass")).digest()
-        return person.id, person.is_admin, self.conversation_id, digest
+        return user.id, user.is_admin, self.conversation_id, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,5 +182,5 @@ def _listing(conditions: str) -> TextClause:
 
 
 def _binds(scope: Scope, versions: Versions, most: int) -> dict[str, object]:
-    binds = selection_binds(scope.person, scope.conversation_id) | scope.narrowing.binds
+    binds = selection_binds(scope.user, scope.conversation_id) | scope.narrowing.binds
     return binds | {"collection_id": versions.collection_id, "most": most}

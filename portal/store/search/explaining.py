@@ -10,7 +10,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import DocumentSummary
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.store.documents import rows
 from portal.store.models import (
     ChunkEmbeddingRow,
@@ -33,18 +33,18 @@ class DocumentState:
 
 
 def document_state(
-    session: Session, person: Person, document_id: UUID, *, conversation_id: UUID | None
+    session: Session, user: User, document_id: UUID, *, conversation_id: UUID | None
 ) -> DocumentState | None:
     """None for what the person may not see, as for what does not exist. What lies in the trash is
     seen by those who may restore it."""
-    summary = rows.find_summary(session, person, document_id)
-    summary = summary or rows.find_summary(session, person, document_id, deleted=True)
+    summary = rows.find_summary(session, user, document_id)
+    summary = summary or rows.find_summary(session, user, document_id, deleted=True)
     if summary is None:
         return None
     has_text = session.scalar(
         select(DocumentRow.current_job_id.is_not(None)).where(DocumentRow.id == document_id)
     )
-    by_default = session.get(UserDocumentDefaultRow, (person.id, document_id))
+    by_default = session.get(UserDocumentDefaultRow, (user.id, document_id))
     in_conversation = (
         session.get(ConversationDocumentOverrideRow, (conversation_id, document_id))
         if conversation_id

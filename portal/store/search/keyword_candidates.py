@@ -284,7 +284,7 @@ def _mean_length(ratio: float, shape: Bm25Shape) -> float:
 # --- a user's own private chunks ------------------------------------------------------------------
 
 # Of more, those that match are fetched for each search, the likeliest by a rank without statistics.
-_MOST_KEPT = 2_000
+_MAX_KEPT = 2_000
 _OFFERED = 5
 
 _MATCHING = {
@@ -316,7 +316,7 @@ def best_of_private(
     """The best of a user's own private chunks by BM25, with the weights of `corpus`."""
     if not words or not enabled.chunk_count:
         return []
-    if enabled.chunk_count <= _MOST_KEPT:
+    if enabled.chunk_count <= _MAX_KEPT:
         return _score_all(
             session,
             words,

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.deadlines import Deadline
 from portal.domain.embedding import Vector
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Fusion, KeywordBackend, Normalisation, SearchMode, Weights
 from portal.settings import SearchSettings
 from portal.store.documents.selection import selection_binds
@@ -56,9 +56,9 @@ from portal.store.vector_parameters import VectorParameter
 # front. Recall@10 of 100 rows at 50,000 passages: .979 with a front of 100, .994 with 150.
 _FRONT_OF_A_SCAN = 1.5
 # So often a search looks again where documents change while it runs.
-_MOST_LOOKS = 3
+_MAX_RETRIES = 3
 # Of fewer passages than these all are compared, where that is not forbidden.
-_LEAST_SHARE = 0.1
+_MIN_SHARE = 0.1
 # Of a user's own private chunks so many are named; only hits among more are lost.
 _MAX_PRIVATE_CHUNKS = 100_000
 _IS_PRIVATE = "AND d.visibility = 'private'"
@@ -74,7 +74,7 @@ class VectorQuery:
     cosine that is shown, `corrected_vector` the likeness that fusion and confidence use; low and
     width put likeness on the scale of this question. With `is_corrected` likeness orders even
     without a keyword leg, as in hybrid search that had to do without one. Below a cosine of
-    `least_similarity` nothing counts as found by the leg."""
+    `min_similarity` nothing counts as found by the leg."""
 
     model: RegisteredModel
     search_vector: Vector
@@ -83,7 +83,7 @@ class VectorQuery:
     is_corrected: bool
     likeness_low: float
     likeness_width: float
-    least_similarity: float | None = None
+    min_similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +202,13 @@ class Trace:
 
 
 def visible_corpus(
-    session: Session, person: Person, versions: Versions, enabled_sets: EnabledSets
+    session: Session, user: User, versions: Versions, enabled_sets: EnabledSets
 ) -> VisibleCorpus | None:
     """What the statistics of a user's searches are over; None for administrators, who see all."""
-    return None if person.is_admin else enabled_sets.visible.get(session, person.id, versions)
+    return None if user.is_admin else enabled_sets.visible.get(session, user.id, versions)
 
 
-class PassageSearch:
+class ChunkSearch:
     """One search in one transaction. Made anew for each; `trace` tells how it went.
 
     At least one of `vector` and `keywords` is given; with one, its own score orders the results.
@@ -243,7 +243,7 @@ class PassageSearch:
         self._enabled_sets = enabled_sets
         self._corpus_version = corpus_version
         self._deadline = deadline or Deadline.within(settings.statement_timeout_s)
-        self._corpus = visible_corpus(session, scope.person, versions, enabled_sets)
+        self._corpus = visible_corpus(session, scope.user, versions, enabled_sets)
         visible_chunks = total_chunks if self._corpus is None else self._corpus.chunk_count
         self.trace = Trace(
             total_chunks=max(total_chunks, visible_chunks), visible_chunks=visible_chunks
@@ -267,7 +267,7 @@ class PassageSearch:
         with self.trace.timed("selection"):
             enabled = self._enabled()
         look = self._look(enabled)
-        for _ in range(_MOST_LOOKS - 1):
+        for _ in range(_MAX_RETRIES - 1):
             # Where documents changed while it was found out what counts, a new version of one has
             # other passages now: it would be found neither by the old ones nor by these. With no
             # time left what was found is better than nothing.
@@ -504,8 +504,7 @@ class PassageSearch:
             chunks=narrowing.chunks,
             has_boost=self._ranking.boost > 0 and self._ranking.preferred_domain is not None,
             by_document=self.limits.by_document,
-            has_least_similarity=self._vector is not None
-            and self._vector.least_similarity is not None,
+            has_min_similarity=self._vector is not None and self._vector.min_similarity is not None,
             in_conversation=self._scope.conversation_id is not None,
         )
 
@@ -524,7 +523,7 @@ class PassageSearch:
         limits, ranking = self.limits, self._ranking
         # Only their ratio counts; the least and the greatest of numbers have sums and shares too.
         heavier = max(ranking.weights.vector, ranking.weights.text) or 1.0
-        binds: dict[str, Any] = selection_binds(self._scope.person, self._scope.conversation_id)
+        binds: dict[str, Any] = selection_binds(self._scope.user, self._scope.conversation_id)
         binds |= self._scope.narrowing.binds
         binds |= {
             "collection_id": self._versions.collection_id,
@@ -557,7 +556,7 @@ class PassageSearch:
         front = math.ceil(wanted * factor * (_FRONT_OF_A_SCAN if is_broad else 1))
         share = enabled.chunk_count / max(1, self.trace.total_chunks) if enabled else 1.0
         spread = math.sqrt(wanted * max(0.0, 1.0 - share))
-        return max(front, math.ceil((wanted + 2 * spread) / max(share, _LEAST_SHARE)))
+        return max(front, math.ceil((wanted + 2 * spread) / max(share, _MIN_SHARE)))
 
     def _range(self) -> float:
         """How far apart scores can lie, on the scale of whatever orders."""
@@ -593,7 +592,7 @@ def _vector_binds(vector: VectorQuery) -> dict[str, Any]:
         "corrected_vector": VectorParameter(vector.corrected_vector),
         "likeness_low": vector.likeness_low,
         "likeness_width": vector.likeness_width,
-        "least_similarity": vector.least_similarity,
+        "min_similarity": vector.min_similarity,
     }
 
 

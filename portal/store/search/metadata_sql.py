@@ -27,7 +27,7 @@ from portal.domain.metadata_filter import (
 
 # Of more values than these the index is no use, and a statement that names each takes long to
 # plan.
-_MOST_ALTERNATIVES = 100
+_MAX_ALTERNATIVES = 100
 _SIGNS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 
 
@@ -56,7 +56,7 @@ def _any(conditions: Iterable[str]) -> str:
 
 def _is_one_of(wanted: Membership, binds: dict[str, Any]) -> str:
     """That the field is one of the values: of few asked by the index, of many by one hash table."""
-    if len(wanted.values) <= _MOST_ALTERNATIVES:
+    if len(wanted.values) <= _MAX_ALTERNATIVES:
         return _any(_holds(wanted.path, value, binds) for value in wanted.values)
     values = _bound(json.dumps(wanted.values, ensure_ascii=False), binds)
     members = f"SELECT jsonb_array_elements(CAST({values} AS jsonb))"

@@ -92,7 +92,7 @@ class KeywordLeg:
 class Shape:
     """All that decides the statement's text. `documents` and `chunks` are further conditions on d
     and c, `fused` is the expression that orders, `has_boost` lifts a preferred domain,
-    `by_document` keeps the best passage of each document alone, `has_least_similarity` takes
+    `by_document` keeps the best passage of each document alone, `has_min_similarity` takes
     away from the vector leg what is too far. The planner must know how much a leg offers, or it
     leaves the index: numbers that stand in the text, where all else is bound."""
 
@@ -103,7 +103,7 @@ class Shape:
     chunks: str = ""
     has_boost: bool = False
     by_document: bool = False
-    has_least_similarity: bool = False
+    has_min_similarity: bool = False
     in_conversation: bool = False
 
     @property
@@ -211,8 +211,8 @@ def _measured(shape: Shape, legs: str) -> str:
         cosine = "1 - (e.embedding <=> CAST(:plain_vector AS vector))"
         likeness = "1 - (e.embedding <=> CAST(:corrected_vector AS vector))"
     vector_rank, near_enough = "found.vector_rank", ""
-    if shape.has_least_similarity:
-        is_near = f"{cosine} >= CAST(:least_similarity AS float8)"
+    if shape.has_min_similarity:
+        is_near = f"{cosine} >= CAST(:min_similarity AS float8)"
         vector_rank = f"CASE WHEN {is_near} THEN found.vector_rank END AS vector_rank"
         near_enough = f"WHERE found.text_rank IS NOT NULL OR {is_near}"
     boost, preferred = "CAST(0 AS float8)", ""
@@ -240,11 +240,11 @@ def _measured(shape: Shape, legs: str) -> str:
 def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
     """Joins and conditions that keep only what counts for the person. The join is by the job
     alone: with a second column the planner thinks so few rows pass that it leaves the index."""
-    passages = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
+    join = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
     joins, counts = selection_sql(in_conversation=shape.in_conversation)
     return f"""
         JOIN documents d ON d.current_job_id = {leg}.job_id
-        {passages} {joins}
+        {join} {joins}
         WHERE d.collection_id = :collection_id AND {counts}
           {shape.documents} {shape.chunks}
     """

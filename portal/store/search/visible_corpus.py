@@ -37,7 +37,7 @@ _PRIVATE = text(
            CAST(COALESCE(array_agg(d.current_job_id), '{}') AS text)
     FROM documents d
     WHERE d.collection_id = :collection_id AND d.current_job_id IS NOT NULL
-      AND d.deleted_at IS NULL AND d.visibility = 'private' AND d.owner_id = :person_id
+      AND d.deleted_at IS NULL AND d.visibility = 'private' AND d.owner_id = :user_id
     """
 )
 
@@ -74,7 +74,7 @@ class VisibleCorpora:
             kept = self._kept.get(user_id)
         if kept is not None and kept[0] == version:
             return kept[1]
-        binds = {"collection_id": versions.collection_id, "person_id": user_id}
+        binds = {"collection_id": versions.collection_id, "user_id": user_id}
         shared = self._count_shared(
             version, lambda: int(fetch(session, _SHARED, binds, tuple_row)[0][0])
         )

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.store.documents.rows import PORTAL_COLLECTION
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 
@@ -69,7 +69,7 @@ _TITLES = f"""
 
 def visible_matches(
     session: Session,
-    person: Person,
+    user: User,
     conversation_id: UUID | None,
     wanted: Mapping[Key, Evidence],
     *,
@@ -80,7 +80,7 @@ def visible_matches(
     if not wanted:
         return {}
     keys, evidence = list(wanted), list(wanted.values())
-    binds = selection_binds(person, conversation_id) | {
+    binds = selection_binds(user, conversation_id) | {
         "collection": PORTAL_COLLECTION,
         "queries": [each.query for each in evidence],
         "patterns": [each.pattern for each in evidence],
@@ -91,7 +91,7 @@ def visible_matches(
 
 def visible_titles(
     session: Session,
-    person: Person,
+    user: User,
     conversation_id: UUID | None,
     wanted: Mapping[Key, str],
     *,
@@ -101,7 +101,7 @@ def visible_titles(
     one string a document, of `most` documents at most; nothing for what no title holds."""
     if not wanted:
         return {}
-    binds = selection_binds(person, conversation_id) | {
+    binds = selection_binds(user, conversation_id) | {
         "collection": PORTAL_COLLECTION,
         "patterns": list(wanted.values()),
         "most": most,

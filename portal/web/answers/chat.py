@@ -44,20 +44,20 @@ def index() -> Answer:
 def create() -> Answer:
     """A new conversation; with a question its first answer as well. Scripts ask for an empty one
     and put the question there, so that they can show the answer while it is written."""
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     question = request.form.get("content", "").strip()
-    conversation = conversations.create(services, person)
+    conversation = conversations.create(services, user)
     address = url_for("chat.show", conversation_id=conversation.id)
     if wants_fragment():
         return Response("", headers={"HX-Redirect": address})
     if not question:
         return redirect(address, code=303)
     try:
-        answer_id = run(answering.ask(services, person, conversation.id, question))
+        answer_id = run(answering.ask(services, user, conversation.id, question))
     except NotSignedIn:
         raise
     except PortalError as error:
-        conversations.delete(services, person, conversation.id)
+        conversations.delete(services, user, conversation.id)
         values = _list_values() | {"error": error_message(error), "draft": question}
         return render_template("pages/chat.html", **values), error.status
     return redirect(f"{address}#message-{answer_id}", code=303)
@@ -75,10 +75,10 @@ def show_rename(conversation_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:conversation_id>/rename")
 def rename(conversation_id: UUID) -> Answer:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     title = request.form.get("title", "")
     try:
-        conversations.rename(services, person, conversation_id, title)
+        conversations.rename(services, user, conversation_id, title)
     except InvalidInput as error:
         values = {"error": error_message(error), "title": title}
         return _dialog("rename", conversation_id, **values), error.status
@@ -94,7 +94,7 @@ def confirm_delete(conversation_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:conversation_id>/delete")
 def delete(conversation_id: UUID) -> Answer:
-    conversations.delete(context.services(), context.person(), conversation_id)
+    conversations.delete(context.services(), context.user(), conversation_id)
     remember(gettext("Conversation deleted."), kind="success")
     return redirect(url_for("chat.index"), code=303)
 
@@ -116,10 +116,10 @@ def run(stream: AnswerStream) -> UUID | None:
 
 def page_values(conversation_id: UUID) -> dict[str, Any]:
     """What the page of a conversation needs."""
-    services, person = context.services(), context.person()
-    conversation = conversations.get(services, person, conversation_id)
-    messages = conversations.messages(services, person, conversation_id)
-    enabled_count, total_count = selections.count(services, person, conversation_id)
+    services, user = context.services(), context.user()
+    conversation = conversations.get(services, user, conversation_id)
+    messages = conversations.messages(services, user, conversation_id)
+    enabled_count, total_count = selections.count(services, user, conversation_id)
     return {
         "conversation": conversation,
         "conversation_id": conversation_id,
@@ -135,11 +135,11 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
 
 
 def _list_values() -> dict[str, Any]:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     text = request.args.get("q", "").strip()
     page = conversations.list_conversations(
         services,
-        person,
+        user,
         contains=text,
         cursor=request.args.get("cursor") or None,
         limit=CONVERSATIONS_A_STEP,
@@ -155,8 +155,8 @@ def _list_values() -> dict[str, Any]:
 
 def _dialog(kind: str, conversation_id: UUID, **more: Any) -> str:
     """What asks before something is done: in the dialog, or as a page."""
-    services, person = context.services(), context.person()
-    conversation = conversations.get(services, person, conversation_id)
+    services, user = context.services(), context.user()
+    conversation = conversations.get(services, user, conversation_id)
     values = {
         "conversation": conversation,
         "title": conversation.title,

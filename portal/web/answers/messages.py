@@ -29,11 +29,11 @@ Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 @blueprint.post("")
 def ask(conversation_id: UUID) -> Answer:
     """Ask. With `replace_from` an earlier question and all after it give way."""
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     question = request.form.get("content", "")
     replaced = _replaced()
     try:
-        stream = answering.ask(services, person, conversation_id, question, replace_from=replaced)
+        stream = answering.ask(services, user, conversation_id, question, replace_from=replaced)
     except (NotSignedIn, NotFound):
         raise
     except PortalError as error:
@@ -49,14 +49,14 @@ def ask(conversation_id: UUID) -> Answer:
 @blueprint.post("/<uuid:message_id>/retry")
 def retry(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
-    stream = answering.retry(context.services(), context.person(), message.id)
+    stream = answering.retry(context.services(), context.user(), message.id)
     return _answered(conversation_id, stream)
 
 
 @blueprint.post("/<uuid:message_id>/stop")
 def stop(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
-    stopped = answering.stop(context.services(), context.person(), message.id)
+    stopped = answering.stop(context.services(), context.user(), message.id)
     return _shown(conversation_id, stopped)
 
 
@@ -84,8 +84,8 @@ def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
     if name not in set(Feedback):
         raise MalformedRequest(reason="feedback")
     wanted = None if message.feedback == name else Feedback(name)
-    services, person = context.services(), context.person()
-    changed = conversations.set_feedback(services, person, message.id, wanted)
+    services, user = context.services(), context.user()
+    changed = conversations.set_feedback(services, user, message.id, wanted)
     if wants_fragment():
         return render_template("fragments/chat/_feedback.html", message=changed)
     return _to_message(conversation_id, message_id)
@@ -97,11 +97,11 @@ def replay(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
     if message.replay is None:
         raise NotFound
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     values: dict[str, Any] = {
-        "conversation": conversations.get(services, person, conversation_id),
+        "conversation": conversations.get(services, user, conversation_id),
         "message": message,
-        "question_text": conversations.question_of(services, person, message),
+        "question_text": conversations.question_of(services, user, message),
         "verified": {source.id: _verified(source.id) for source in message.citations},
     }
     return render_template("pages/replay.html", **values)
@@ -109,7 +109,7 @@ def replay(conversation_id: UUID, message_id: UUID) -> Answer:
 
 def _verified(citation_id: UUID) -> Verification | None:
     try:
-        return citing.verify(context.services(), context.person(), citation_id)
+        return citing.verify(context.services(), context.user(), citation_id)
     except NotFound:
         return None
 
@@ -124,14 +124,14 @@ def _answered(conversation_id: UUID, stream: AnswerStream) -> Answer:
 def _shown(conversation_id: UUID, message: Message) -> Answer:
     if not wants_fragment():
         return _to_message(conversation_id, message.id)
-    question = conversations.question_of(context.services(), context.person(), message)
+    question = conversations.question_of(context.services(), context.user(), message)
     values = {"message": message, "question_text": question, "is_fragment": True}
     return render_template("fragments/chat/_message.html", **values)
 
 
 def _message(conversation_id: UUID, message_id: UUID) -> Message:
     """A message of just this conversation. Raises NotFound."""
-    message = conversations.get_message(context.services(), context.person(), message_id)
+    message = conversations.get_message(context.services(), context.user(), message_id)
     if message.conversation_id != conversation_id:
         raise NotFound
     return message

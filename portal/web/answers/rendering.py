@@ -35,7 +35,7 @@ STATE_ICONS = {
     SourceState.GONE: "file-x",
 }
 # An answer that found nothing, or that nobody wrote, shows what was found beneath itself.
-SHOWS_PASSAGES = frozenset({MessageStatus.ABSTAINED, MessageStatus.UNAVAILABLE})
+SHOWS_CHUNKS = frozenset({MessageStatus.ABSTAINED, MessageStatus.UNAVAILABLE})
 
 
 def answer_html(message: Message) -> Markup:
@@ -135,7 +135,7 @@ def _globals() -> dict[str, Any]:
         "changed_count": changed_count,
         "unsupported_count": unsupported_count,
         "searched_for": searched_for,
-        "shows_passages": lambda message: message.status in SHOWS_PASSAGES,
+        "shows_passages": lambda message: message.status in SHOWS_CHUNKS,
         "state_word": lambda state: gettext(STATE_WORDS[state]),
         "state_icon": STATE_ICONS.__getitem__,
         "degraded_notices": degraded_notices,

@@ -98,8 +98,8 @@ class _Writer:
 
 def _title(message: Message) -> str:
     """The conversation's title, which its first question gives it."""
-    services, person = context.services(), context.person()
-    return conversations.get(services, person, message.conversation_id).title
+    services, user = context.services(), context.user()
+    return conversations.get(services, user, message.conversation_id).title
 
 
 def _pending_marker(number: int) -> Markup:

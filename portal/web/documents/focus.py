@@ -9,7 +9,7 @@ from uuid import UUID
 from flask import request
 
 from portal.domain.conversations import Citation, QuotedText, SourceState
-from portal.domain.documents import DocumentDetail, StoredPassage
+from portal.domain.documents import DocumentDetail, StoredChunk
 from portal.domain.search import Span
 from portal.errors import NotFound
 from portal.http import context
@@ -22,12 +22,12 @@ from portal.web.identifiers import as_uuid
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What a link points to in a document. `passage` holds or begins it. A citation of the present
+    """What a link points to in a document. `chunk` holds or begins it. A citation of the present
     text is marked where it stands; one of an earlier text brings that text along as `quoted`, and
     which revision that is.
     `is_gone` when the link's passage is no longer there."""
 
-    passage: StoredPassage | None = None
+    chunk: StoredChunk | None = None
     citation: Citation | None = None
     quoted: QuotedText | None = None
     quoted_number: int | None = None
@@ -35,20 +35,20 @@ class Focus:
     conversation_id: UUID | None = None
     is_gone: bool = False
 
-    def spans(self, passages: Iterable[StoredPassage]) -> dict[UUID, tuple[Span, ...]]:
+    def spans(self, chunks: Iterable[StoredChunk]) -> dict[UUID, tuple[Span, ...]]:
         """What to mark in each of these passages."""
-        if self.passage is None or self.quoted is not None:
+        if self.chunk is None or self.quoted is not None:
             return {}
         if self.citation is None:
-            return {self.passage.id: _words(self.passage.passage.content, self.query)}
-        if self.passage.passage.char_start is None:
+            return {self.chunk.id: _words(self.chunk.chunk.content, self.query)}
+        if self.chunk.chunk.char_start is None:
             # Cited from what a program added: the range is one of that passage's own.
-            return {self.passage.id: (Span(self.citation.char_start, self.citation.char_end),)}
+            return {self.chunk.id: (Span(self.citation.char_start, self.citation.char_end),)}
         found = {
             stored.id: _overlap(stored, self.citation.char_start, self.citation.char_end)
-            for stored in passages
+            for stored in chunks
         }
-        return {passage_id: (span,) for passage_id, span in found.items() if span}
+        return {chunk_id: (span,) for chunk_id, span in found.items() if span}
 
 
 def find_focus(detail: DocumentDetail) -> Focus:
@@ -60,12 +60,12 @@ def find_focus(detail: DocumentDetail) -> Focus:
     if chunk_id is None:
         return Focus(query=query)
     try:
-        services, person = context.services(), context.person()
-        passage = library.find_passage(services, person, detail.summary.id, chunk_id)
+        services, user = context.services(), context.user()
+        chunk = library.find_chunk(services, user, detail.summary.id, chunk_id)
     except NotFound:
         # The text was prepared anew since that link was made: show the document all the same.
         return Focus(query=query, is_gone=True)
-    return Focus(passage, query=query)
+    return Focus(chunk, query=query)
 
 
 def came_from() -> UUID | None:
@@ -74,17 +74,17 @@ def came_from() -> UUID | None:
 
 
 def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     try:
-        citation = citing.get_citation(services, person, citation_id)
+        citation = citing.get_citation(services, user, citation_id)
         if citation.document_id != detail.summary.id:
             return Focus(is_gone=True)
         if citation.state is SourceState.REPLACED:
-            quoted = citing.quoted_text(services, person, citation_id)
+            quoted = citing.quoted_text(services, user, citation_id)
             number = None
             if citation.revision_id is not None:
                 number = revisions.find_number(
-                    services, person, detail.summary.id, citation.revision_id
+                    services, user, detail.summary.id, citation.revision_id
                 )
             return Focus(
                 citation=citation,
@@ -92,29 +92,29 @@ def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
                 quoted_number=number,
                 conversation_id=came_from(),
             )
-        passage = _passage_of(detail.summary.id, citation)
+        chunk = _chunk_of(detail.summary.id, citation)
     except NotFound:
         return Focus(is_gone=True)
-    return Focus(passage, citation, conversation_id=came_from())
+    return Focus(chunk, citation, conversation_id=came_from())
 
 
-def _passage_of(document_id: UUID, citation: Citation) -> StoredPassage:
+def _chunk_of(document_id: UUID, citation: Citation) -> StoredChunk:
     """The passage that a citation of the present text begins in. Raises NotFound."""
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     if citation.revision_id is None and citation.chunk_id is not None:
-        return library.find_passage(services, person, document_id, citation.chunk_id)
-    return library.find_passage_at(services, person, document_id, citation.char_start)
+        return library.find_chunk(services, user, document_id, citation.chunk_id)
+    return library.find_chunk_at(services, user, document_id, citation.char_start)
 
 
-def _overlap(stored: StoredPassage, start: int, end: int) -> Span | None:
+def _overlap(stored: StoredChunk, start: int, end: int) -> Span | None:
     """The characters of a passage that lie between `start` and `end` of the text."""
-    passage = stored.passage
-    if passage.char_start is None or passage.char_end is None:
+    chunk = stored.chunk
+    if chunk.char_start is None or chunk.char_end is None:
         return None
-    first, last = max(start, passage.char_start), min(end, passage.char_end)
+    first, last = max(start, chunk.char_start), min(end, chunk.char_end)
     if first >= last:
         return None
-    return Span(first - passage.char_start, last - passage.char_start)
+    return Span(first - chunk.char_start, last - chunk.char_start)
 
 
 def _words(text: str, query: str) -> tuple[Span, ...]:

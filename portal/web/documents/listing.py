@@ -83,7 +83,7 @@ def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
     query = query or list_query()
     page: DocumentPage = library.list_documents(
         context.services(),
-        context.person(),
+        context.user(),
         filters=query.filters,
         cursor=request.args.get("cursor") or None,
         limit=PAGE_SIZE,
@@ -92,7 +92,7 @@ def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
         "page": page,
         "switches": rows_switches([item.id for item in page.items]),
         "jobs": _jobs_of(page.items),
-        "failed_count": jobs.count_failed(context.services(), context.person()),
+        "failed_count": jobs.count_failed(context.services(), context.user()),
         "query": query,
         "types": TYPES,
         "statuses": tuple(DocumentStatus),
@@ -140,7 +140,7 @@ def progress() -> Answer:
     active: list[DocumentSummary] = []
     for document_id, known_status in _watched():
         try:
-            document = library.get_summary(context.services(), context.person(), document_id)
+            document = library.get_summary(context.services(), context.user(), document_id)
         except NotFound:
             changed.append(gone(f"document-{document_id}"))
             continue
@@ -160,7 +160,7 @@ def _stages(active: list[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]
 
 @blueprint.get("/documents/<uuid:document_id>/delete")
 def confirm_delete(document_id: UUID) -> Answer:
-    document = library.get_summary(context.services(), context.person(), document_id)
+    document = library.get_summary(context.services(), context.user(), document_id)
     if not document.can_edit:
         raise Forbidden
     values = {"document": document, "in_list": wants_fragment() and "in_list" in request.args}
@@ -171,9 +171,9 @@ def confirm_delete(document_id: UUID) -> Answer:
 
 @blueprint.post("/documents/<uuid:document_id>/delete")
 def delete(document_id: UUID) -> Answer:
-    services, person = context.services(), context.person()
-    document = library.get_summary(services, person, document_id)
-    library.delete_document(services, person, document_id)
+    services, user = context.services(), context.user()
+    document = library.get_summary(services, user, document_id)
+    library.delete_document(services, user, document_id)
     message = gettext("“%(title)s” is in the trash.", title=document.title)
     undo = url_for("trash.restore", document_id=document_id)
     if wants_fragment() and "in_list" in request.form:
@@ -198,7 +198,7 @@ def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:
 
 def total() -> tuple[str, dict[str, Any]]:
     """The count above the list, for responses that change it."""
-    page = library.list_documents(context.services(), context.person(), limit=1)
+    page = library.list_documents(context.services(), context.user(), limit=1)
     values = {"total_count": page.total_count, "is_filtered": False, "out_of_band": True}
     return "fragments/documents/_count.html", values
 
@@ -209,7 +209,7 @@ def progress_line() -> tuple[str, dict[str, Any]]:
 
 def retry_failed_button() -> tuple[str, dict[str, Any]]:
     """For responses that change how many documents have failed."""
-    failed_count = jobs.count_failed(context.services(), context.person())
+    failed_count = jobs.count_failed(context.services(), context.user())
     values = {"failed_count": failed_count, "out_of_band": True}
     return "fragments/documents/_retry_failed.html", values
 

@@ -25,7 +25,7 @@ from portal.web.documents.listing import ACTIVE
 from portal.web.layout import fragments, remember, wants_fragment
 from portal.web.people.notifications import new_bell
 
-PASSAGES_A_PAGE = 50
+CHUNKS_PER_PAGE = 50
 _REVISIONS_SHOWN = 3
 # A viewer for PDF is a plugin to the policy, so this one response allows it; scripts stay out.
 FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
@@ -38,8 +38,8 @@ Answer = Response | str | tuple[str, int]
 
 @blueprint.get("/<uuid:document_id>")
 def show(document_id: UUID) -> Answer:
-    services, person = context.services(), context.person()
-    detail = library.get_document(services, person, document_id)
+    services, user = context.services(), context.user()
+    detail = library.get_document(services, user, document_id)
     if wants_fragment("document-state"):
         state = _state(detail)
         ending = [] if state["is_active"] else new_bell()
@@ -50,9 +50,9 @@ def show(document_id: UUID) -> Answer:
 @blueprint.get("/<uuid:document_id>/file")
 def original_file(document_id: UUID) -> Answer:
     """The file as it was uploaded, shown by the browser where it safely can."""
-    services, person = context.services(), context.person()
-    detail = library.get_document(services, person, document_id)
-    stored = library.open_file(services, person, document_id)
+    services, user = context.services(), context.user()
+    detail = library.get_document(services, user, document_id)
+    stored = library.open_file(services, user, document_id)
     return file_answer(stored, encoding=detail.encoding)
 
 
@@ -73,7 +73,7 @@ def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
 
 @blueprint.post("/<uuid:document_id>/edit")
 def edit(document_id: UUID) -> Answer:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     visibility = request.form.get("visibility", "")
     try:
         title = request.form.get("title", "").strip()
@@ -81,14 +81,14 @@ def edit(document_id: UUID) -> Answer:
             raise InvalidInput(reason=gettext("the title is empty"))
         library.change_document(
             services,
-            person,
+            user,
             document_id,
             title=title,
             domain=request.form.get("domain", "").strip(),
             visibility=Visibility(visibility) if visibility in set(Visibility) else None,
         )
     except InvalidInput as error:
-        detail = library.get_document(services, person, document_id)
+        detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"edit_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
     remember(gettext("Saved."), kind="success")
@@ -98,12 +98,12 @@ def edit(document_id: UUID) -> Answer:
 @blueprint.post("/<uuid:document_id>/reindex")
 def reindex(document_id: UUID) -> Answer:
     """Read the file again, in the encoding that was chosen."""
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     encoding = request.form.get("encoding", "") or None
     try:
-        rereading.reread(services, person, document_id, encoding=encoding)
+        rereading.reread(services, user, document_id, encoding=encoding)
     except (InvalidInput, Conflict) as error:
-        detail = library.get_document(services, person, document_id)
+        detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"reindex_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
     remember(gettext("The document is being read again."), kind="success")
@@ -120,40 +120,40 @@ def _state(detail: DocumentDetail) -> dict[str, Any]:
         "detail": detail,
         "document": document,
         "job": job,
-        "unread": revisions.find_unread(context.services(), context.person(), document.id),
+        "unread": revisions.find_unread(context.services(), context.user(), document.id),
         "has_ended": wants_fragment(),
         "is_active": document.status in ACTIVE or is_read_again,
     }
 
 
 def page_values(detail: DocumentDetail) -> dict[str, Any]:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     document_id = detail.summary.id
     focus, part = find_focus(detail), positive(request.args.get("part"))
-    if focus.passage is not None:
-        before = library.count_passages_before(services, person, document_id, focus.passage)
-        part = before // PASSAGES_A_PAGE + 1
-    passages, total_count = library.list_passages(
+    if focus.chunk is not None:
+        before = library.count_chunks_before(services, user, document_id, focus.chunk)
+        part = before // CHUNKS_PER_PAGE + 1
+    chunks, total_count = library.list_chunks(
         services,
-        person,
+        user,
         document_id,
-        limit=PASSAGES_A_PAGE,
-        offset=(part - 1) * PASSAGES_A_PAGE,
+        limit=CHUNKS_PER_PAGE,
+        offset=(part - 1) * CHUNKS_PER_PAGE,
     )
     return {
         **_state(detail),
-        "passages": passages,
-        "passage_count": total_count,
+        "chunks": chunks,
+        "chunk_count": total_count,
         "part": part,
-        "part_count": max(1, ceil(total_count / PASSAGES_A_PAGE)),
+        "part_count": max(1, ceil(total_count / CHUNKS_PER_PAGE)),
         "focus": focus,
-        "focus_id": focus.passage.id if focus.passage else None,
-        "focus_spans": focus.spans(passages),
+        "focus_id": focus.chunk.id if focus.chunk else None,
+        "focus_spans": focus.spans(chunks),
         "query": focus.query,
         "visibilities": tuple(Visibility),
         "encodings": rereading.ENCODINGS,
         "revision_page": revisions.list_revisions(
-            services, person, document_id, limit=_REVISIONS_SHOWN
+            services, user, document_id, limit=_REVISIONS_SHOWN
         ),
     }
 

@@ -42,10 +42,10 @@ Answer = Response | str | tuple[str, int]
 
 @blueprint.get("")
 def show_all(document_id: UUID) -> Answer:
-    services, person = context.services(), context.person()
-    document = library.get_summary(services, person, document_id)
+    services, user = context.services(), context.user()
+    document = library.get_summary(services, user, document_id)
     page = revisions.list_revisions(
-        services, person, document_id, cursor=request.args.get("cursor") or None, limit=_LISTED
+        services, user, document_id, cursor=request.args.get("cursor") or None, limit=_LISTED
     )
     return render_template("pages/revisions.html", document=document, revision_page=page)
 
@@ -53,18 +53,18 @@ def show_all(document_id: UUID) -> Answer:
 @blueprint.post("")
 @accepts_files
 def upload(document_id: UUID) -> Answer:
-    services, person = context.services(), context.person()
-    library.get_summary(services, person, document_id)
+    services, user = context.services(), context.user()
+    library.get_summary(services, user, document_id)
     file = request.files.get("file")
     try:
         if file is None or not file.filename:
             raise NoFileChosen
         sent = Upload(file.stream, file.filename)
-        receipt = revisions.add_version(services, person, document_id, sent)
+        receipt = revisions.add_version(services, user, document_id, sent)
     except PortalError as error:
         if error.status >= 500 or error.status in {403, 404}:  # noqa: PLR2004 - not of the file
             raise
-        detail = library.get_document(services, person, document_id)
+        detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"version_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
     remember(gettext(_SAID[receipt.taken]), kind="info" if receipt.is_duplicate else "success")
@@ -74,7 +74,7 @@ def upload(document_id: UUID) -> Answer:
 @blueprint.post("/discard")
 def discard(document_id: UUID) -> Answer:
     """Forget a version that failed or was cancelled."""
-    revisions.discard_unread(context.services(), context.person(), document_id)
+    revisions.discard_unread(context.services(), context.user(), document_id)
     remember(gettext("The pending version was discarded."), kind="success")
     return redirect(url_for("reading.show", document_id=document_id), code=303)
 
@@ -89,20 +89,20 @@ def show(document_id: UUID, number: int) -> Answer:
 @blueprint.get("/<int:number>/file")
 def original_file(document_id: UUID, number: int) -> Answer:
     """The file that a version was read from, shown by the browser where it safely can."""
-    services, person = context.services(), context.person()
-    revision = revisions.get_revision(services, person, document_id, number)
-    stored = revisions.open_file(services, person, document_id, number)
+    services, user = context.services(), context.user()
+    revision = revisions.get_revision(services, user, document_id, number)
+    stored = revisions.open_file(services, user, document_id, number)
     return file_answer(stored, encoding=revision.encoding)
 
 
 def _text(document_id: UUID, number: int) -> str:
-    services, person = context.services(), context.person()
-    revision = revisions.get_revision(services, person, document_id, number)
+    services, user = context.services(), context.user()
+    revision = revisions.get_revision(services, user, document_id, number)
     part_count = max(1, ceil(revision.character_count / PART_CHARACTERS))
     part = min(positive(request.args.get("part")), part_count)
     _, text = revisions.read_text(
         services,
-        person,
+        user,
         document_id,
         number,
         start=(part - 1) * PART_CHARACTERS,
@@ -113,12 +113,12 @@ def _text(document_id: UUID, number: int) -> str:
 
 
 def _differences(document_id: UUID, number: int, against: int) -> Answer:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     try:
-        compared = revisions.compare(services, person, document_id, number, against=against)
+        compared = revisions.compare(services, user, document_id, number, against=against)
     except TextsTooLong as error:
         pair = [
-            revisions.get_revision(services, person, document_id, one) for one in (number, against)
+            revisions.get_revision(services, user, document_id, one) for one in (number, against)
         ]
         values: dict[str, Any] = {"revision": pair[0], "against": pair[1], "shown": None}
         values["too_long"] = error_message(error)
@@ -136,8 +136,8 @@ def _differences(document_id: UUID, number: int, against: int) -> Answer:
 
 def _head(document_id: UUID) -> dict[str, Any]:
     """The document, and its versions to choose from."""
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     return {
-        "document": library.get_summary(services, person, document_id),
-        "choices": revisions.list_revisions(services, person, document_id, limit=_LISTED).items,
+        "document": library.get_summary(services, user, document_id),
+        "choices": revisions.list_revisions(services, user, document_id, limit=_LISTED).items,
     }

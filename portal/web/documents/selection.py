@@ -50,8 +50,8 @@ def state_name(override: bool | None) -> str:
 @blueprint.post("/documents/<uuid:document_id>/selection")
 def set_default(document_id: UUID) -> Answer:
     """Switch a document on or off for oneself, wherever no conversation says otherwise."""
-    services, person = context.services(), context.person()
-    switch = selections.set_default(services, person, document_id, _wanted_state())
+    services, user = context.services(), context.user()
+    switch = selections.set_default(services, user, document_id, _wanted_state())
     if wants_fragment():
         return render_template("fragments/selection/_toggle.html", switch=switch)
     return _back(url_for("documents.index", _anchor=f"document-{document_id}"))
@@ -72,8 +72,8 @@ def show(conversation_id: UUID) -> Answer:
 @blueprint.post("/chat/<uuid:conversation_id>/documents")
 def set_all(conversation_id: UUID) -> Answer:
     """Switch all documents on or off in a conversation, or give them back to the defaults."""
-    services, person = context.services(), context.person()
-    selections.set_all_overrides(services, person, conversation_id, _wanted_state())
+    services, user = context.services(), context.user()
+    selections.set_all_overrides(services, user, conversation_id, _wanted_state())
     if wants_fragment():
         values = _values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
@@ -83,14 +83,12 @@ def set_all(conversation_id: UUID) -> Answer:
 @blueprint.post("/chat/<uuid:conversation_id>/documents/<uuid:document_id>")
 def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
     """Switch one document in a conversation."""
-    services, person = context.services(), context.person()
-    switch = selections.set_override(
-        services, person, conversation_id, document_id, _wanted_state()
-    )
+    services, user = context.services(), context.user()
+    switch = selections.set_override(services, user, conversation_id, document_id, _wanted_state())
     if not wants_fragment():
         address = url_for("selection.show", conversation_id=conversation_id)
         return _back(f"{address}#switch-{document_id}")
-    enabled_count, total_count = selections.count(services, person, conversation_id)
+    enabled_count, total_count = selections.count(services, user, conversation_id)
     values = {
         "conversation_id": conversation_id,
         "enabled_count": enabled_count,
@@ -102,7 +100,7 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
 
 def rows_switches(document_ids: Sequence[UUID]) -> dict[UUID, DocumentSwitch]:
     """The person's own switches of the documents in a list."""
-    return selections.switches(context.services(), context.person(), document_ids)
+    return selections.switches(context.services(), context.user(), document_ids)
 
 
 def init_app(app: Flask) -> None:
@@ -112,18 +110,18 @@ def init_app(app: Flask) -> None:
 
 
 def _values(conversation_id: UUID) -> dict[str, Any]:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     text = request.values.get("q", "").strip()
     page = selections.list_switches(
         services,
-        person,
+        user,
         conversation_id,
         contains=text,
         cursor=request.args.get("cursor") or None,
         limit=SWITCHES_A_STEP,
     )
     return {
-        "conversation": conversations.get(services, person, conversation_id),
+        "conversation": conversations.get(services, user, conversation_id),
         "conversation_id": conversation_id,
         "page": page,
         "text": text,

@@ -32,10 +32,10 @@ from portal.web.documents.listing import ListQuery, list_values, progress_line, 
 from portal.web.layout import fragments, remember, wants_fragment
 
 # More than that is told on the page: notes travel in a cookie, which browsers drop over 4 kB.
-MOST_NOTES = 5
-_MOST_NOTED_CHARACTERS = 60
+MAX_NOTES = 5
+_MAX_NOTED_CHARACTERS = 60
 # So many documents are asked after at a time.
-MOST_STATES = 50
+MAX_STATES = 50
 # What one file met, those after it would meet as well.
 _FOR_ALL = (Unavailable, StorageFull)
 
@@ -79,7 +79,7 @@ def upload() -> Answer:
         error = NoFileChosen()
         return _page(upload_error=error_message(error)), error.status
     outcomes = _outcomes(files)
-    if len(outcomes) <= MOST_NOTES and all(outcome.is_new for outcome in outcomes):
+    if len(outcomes) <= MAX_NOTES and all(outcome.is_new for outcome in outcomes):
         _remember(outcomes)
         return redirect(url_for("documents.index"), code=303)
     errors = [outcome.error for outcome in outcomes if outcome.error]
@@ -98,7 +98,7 @@ def _page(**values: Any) -> str:
 def states() -> Answer:
     """How far documents are that were uploaded on this page, each as `_state.html`."""
     asked = dict.fromkeys(_identifiers())
-    found = library.list_summaries(context.services(), context.person(), list(asked))
+    found = library.list_summaries(context.services(), context.user(), list(asked))
     newest = jobs.newest_jobs(context.services(), [one.job_id for one in found if one.job_id])
     parts = [_state(one, job=newest.get(one.id)) for one in found]
     gone = [_gone(document_id) for document_id in asked.keys() - {one.id for one in found}]
@@ -107,7 +107,7 @@ def states() -> Answer:
 
 def _identifiers() -> list[UUID]:
     found = []
-    for value in request.args.getlist("id")[:MOST_STATES]:
+    for value in request.args.getlist("id")[:MAX_STATES]:
         try:
             found.append(UUID(value))
         except ValueError:
@@ -137,7 +137,7 @@ def _rows(files: list[FileStorage]) -> str:
 
     answer = idempotency.once(
         context.services(),
-        context.person(),
+        context.user(),
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
             [file.stream for file in files],
@@ -154,7 +154,7 @@ def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
     again."""
     document_id, is_known = UUID(stored["id"]), bool(stored["is_duplicate"])
     try:
-        document = library.get_summary(context.services(), context.person(), document_id)
+        document = library.get_summary(context.services(), context.user(), document_id)
     except NotFound:
         return [_gone(document_id)]
     listed = [] if is_known else [row(document), progress_line()]
@@ -183,7 +183,7 @@ def _outcome(
     try:
         receipt = uploads.store_upload(
             context.services(),
-            context.person(),
+            context.user(),
             stream=file.stream,
             file_name=file_name,
             domain=domain,
@@ -223,6 +223,6 @@ def _remember(outcomes: list[Outcome]) -> None:
 
 
 def _noted(title: str) -> str:
-    if len(title) <= _MOST_NOTED_CHARACTERS:
+    if len(title) <= _MAX_NOTED_CHARACTERS:
         return title
-    return title[: _MOST_NOTED_CHARACTERS - 1] + "…"
+    return title[: _MAX_NOTED_CHARACTERS - 1] + "…"

@@ -32,7 +32,7 @@ def show() -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def invite() -> Answer:
-    invitation = invitations.invite(context.services(), context.person())
+    invitation = invitations.invite(context.services(), context.user())
     # The link is shown in this one response and never again, hence no redirect.
     link = hosts.external_url(url_for("sign_in.show_invitation", token=invitation.secret))
     return _page(invitation=invitation, invitation_link=link)
@@ -43,7 +43,7 @@ def invite() -> Answer:
 @require_recent_sign_in
 def set_disabled(user_id: UUID) -> Answer:
     disabled = request.form.get("disabled") == "true"
-    accounts.set_disabled(context.services(), context.person(), user_id, disabled=disabled)
+    accounts.set_disabled(context.services(), context.user(), user_id, disabled=disabled)
     words = gettext("Account disabled.") if disabled else gettext("Account enabled.")
     remember(words, kind="success")
     return redirect(url_for("admin.show"), code=303)
@@ -53,23 +53,23 @@ def set_disabled(user_id: UUID) -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def remove_second_factors(user_id: UUID) -> Answer:
-    second_factors.remove_all(context.services(), context.session_person(), user_id)
+    second_factors.remove_all(context.services(), context.session_user(), user_id)
     remember(gettext("Two-step verification removed."), kind="success")
     return redirect(url_for("admin.show"), code=303)
 
 
 def _page(**more: Any) -> str:
-    person = context.person()
+    user = context.user()
     vector_store = health.check_vector_store(context.services())
     values = {
-        "accounts": accounts.list_accounts(context.services(), person),
-        "verified_in_two_steps": second_factors.users_with_any(context.services(), person),
-        "used_bytes": quotas.use_by_owner(context.services(), person),
-        "person": person,
+        "accounts": accounts.list_accounts(context.services(), user),
+        "verified_in_two_steps": second_factors.users_with_any(context.services(), user),
+        "used_bytes": quotas.use_by_owner(context.services(), user),
+        "user": user,
         "health": health.check(context.services()),
         "vector_store": vector_store,
         "finds_by_meaning": health.finds_by_meaning(vector_store),
-        "open_invitations": invitations.list_invitations(context.services(), person),
+        "open_invitations": invitations.list_invitations(context.services(), user),
         "invitation": None,
         "invitation_link": None,
     }

@@ -26,11 +26,11 @@ Answer = Response | str
 @blueprint.get("")
 @context.for_administrators
 def show() -> Answer:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     status, cursor = _status(), request.args.get("cursor") or None
-    state = jobs.queue_state(services, person)
+    state = jobs.queue_state(services, user)
     values = {
-        "page": jobs.list_jobs(services, person, status=status, cursor=cursor, limit=PAGE_SIZE),
+        "page": jobs.list_jobs(services, user, status=status, cursor=cursor, limit=PAGE_SIZE),
         "state": state,
         "status": status,
         "statuses": tuple(JobStatus),
@@ -46,7 +46,7 @@ def show() -> Answer:
 @context.for_administrators
 def cancel(document_id: UUID) -> Answer:
     try:
-        jobs.cancel(context.services(), context.person(), document_id)
+        jobs.cancel(context.services(), context.user(), document_id)
     except PortalError as error:
         return _done(error_message(error), kind="error")
     return _done(gettext("Job cancelled."))
@@ -56,7 +56,7 @@ def cancel(document_id: UUID) -> Answer:
 @context.for_administrators
 def retry(document_id: UUID) -> Answer:
     try:
-        jobs.retry(context.services(), context.person(), document_id)
+        jobs.retry(context.services(), context.user(), document_id)
     except PortalError as error:
         return _done(error_message(error), kind="error")
     return _done(gettext("Job queued again."))
@@ -65,7 +65,7 @@ def retry(document_id: UUID) -> Answer:
 @blueprint.post("/retry-failed")
 @context.for_administrators
 def retry_failed() -> Answer:
-    count = jobs.retry_failed(context.services(), context.person())
+    count = jobs.retry_failed(context.services(), context.user())
     words = ngettext(
         "%(num)s document is queued again.", "%(num)s documents are queued again.", count
     )

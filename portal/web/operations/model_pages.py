@@ -62,7 +62,7 @@ def build() -> Answer:
 @context.for_administrators
 def switch() -> Answer:
     try:
-        done = switching.switch(context.services(), _named(), actor=context.person())
+        done = switching.switch(context.services(), _named(), actor=context.user())
     except PortalError as error:
         return _refused(error)
     return _done(gettext("Searches now use “%(name)s”.", name=done.model.name))
@@ -72,7 +72,7 @@ def switch() -> Answer:
 @context.for_administrators
 def rollback() -> Answer:
     try:
-        done = switching.rollback(context.services(), actor=context.person())
+        done = switching.rollback(context.services(), actor=context.user())
     except PortalError as error:
         return _refused(error)
     return _done(gettext("Searches use “%(name)s” again.", name=done.model.name))
@@ -93,7 +93,7 @@ def confirm_drop() -> Answer:
 def drop() -> Answer:
     name = _named()
     try:
-        switching.drop(context.services(), name, actor=context.person())
+        switching.drop(context.services(), name, actor=context.user())
     except PortalError as error:
         return _refused(error)
     return _done(gettext("“%(name)s” and its vectors were deleted.", name=name))

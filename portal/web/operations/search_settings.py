@@ -107,17 +107,17 @@ class FormField:
 @blueprint.get("")
 @context.for_administrators
 def show() -> Answer:
-    config = dynamic_config.show(context.services(), context.person())
+    config = dynamic_config.show(context.services(), context.user())
     return _page({name: _plain(getattr(config, name)) for name in DynamicConfig.model_fields})
 
 
 @blueprint.post("")
 @context.for_administrators
 def save() -> Answer:
-    services, person = context.services(), context.person()
-    current = dynamic_config.show(services, person)
+    services, user = context.services(), context.user()
+    current = dynamic_config.show(services, user)
     if request.form.get("action") == "defaults":
-        dynamic_config.change(services, person, DynamicConfig().model_dump(mode="json"))
+        dynamic_config.change(services, user, DynamicConfig().model_dump(mode="json"))
         remember(gettext("Search settings restored to defaults."), kind="success")
         return redirect(url_for("admin_search.show"), code=303)
     given = {
@@ -131,7 +131,7 @@ def save() -> Answer:
         name: value for name, value in given.items() if value != _plain(getattr(current, name))
     }
     try:
-        dynamic_config.change(services, person, changed)
+        dynamic_config.change(services, user, changed)
     except InvalidInput as error:
         return _page(given, message=error_message(error)), error.status
     remember(gettext("Search settings saved. They apply from now on."), kind="success")

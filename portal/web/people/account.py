@@ -65,14 +65,14 @@ def show() -> Answer:
 @blueprint.post("/password")
 @confirms_password
 def change_password() -> Answer:
-    services, person = context.services(), context.session_person()
+    services, user = context.services(), context.session_user()
     new = request.form.get("new", "")
     try:
         if new != request.form.get("new_again", ""):
             raise PasswordsDiffer
         with counting_failure():
-            user = accounts.change_password(
-                services, person, current=request.form.get("current", ""), new=new
+            verified = accounts.change_password(
+                services, user, current=request.form.get("current", ""), new=new
             )
     except (InvalidInput, WrongCredentials) as error:
         return _page(password_error=error_message(error)), _form_status(error)
@@ -80,14 +80,14 @@ def change_password() -> Answer:
     # A changed password ends every token, this browser's too: it gets a fresh one.
     signed_in = context.signed_in()
     known = signed_in.session.methods if signed_in and signed_in.session else ()
-    return go_on(user, methods=known or [SignInMethod.PASSWORD], after=url_for("account.show"))
+    return go_on(verified, methods=known or [SignInMethod.PASSWORD], after=url_for("account.show"))
 
 
 @blueprint.post("/domain")
 def set_preferred_domain() -> Answer:
     domain = request.form.get("domain", "")
     try:
-        accounts.set_preferred_domain(context.services(), context.person(), domain)
+        accounts.set_preferred_domain(context.services(), context.user(), domain)
     except InvalidInput as error:
         return _page(domain_error=error_message(error), domain=domain), error.status
     remember(gettext("Preferred domain saved."), kind="success")
@@ -101,12 +101,12 @@ def create_token() -> Answer:
     ttl_s = (int(days) if days in {str(day) for day in TOKEN_DAYS} else TOKEN_DAYS[0]) * DAY_S
     given = request.form.get("scope", Scope.READ.value)
     scope = Scope(given) if given in set(Scope) else Scope.READ
-    name, person = request.form.get("name", "").strip(), context.session_person()
+    name, user = request.form.get("name", "").strip(), context.session_user()
     try:
         if not name:
             raise InvalidInput(reason=gettext("the token has no name"))
         _, secret = sessions.create_personal_token(
-            context.services(), person, name=name, ttl_s=ttl_s, scopes=[scope]
+            context.services(), user, name=name, ttl_s=ttl_s, scopes=[scope]
         )
     except (InvalidInput, TooManyTokens) as error:
         values = {"token_error": error_message(error), "token_name": name, "token_scope": scope}
@@ -118,7 +118,7 @@ def create_token() -> Answer:
 @blueprint.post("/tokens/<uuid:token_id>/revoke")
 @require_recent_sign_in
 def revoke_token(token_id: UUID) -> Answer:
-    sessions.revoke_personal_token(context.services(), context.session_person(), token_id)
+    sessions.revoke_personal_token(context.services(), context.session_user(), token_id)
     remember(gettext("Token revoked."), kind="success")
     return redirect(url_for("account.show") + "#tokens", code=303)
 
@@ -131,14 +131,14 @@ def confirm_delete() -> Answer:
 @blueprint.post("/delete")
 @confirms_password
 def delete() -> Answer:
-    services, person = context.services(), context.session_person()
+    services, user = context.services(), context.session_user()
     try:
         # Asked for however recent the sign-in is: this cannot be undone.
-        if accounts.has_password(services, person):
+        if accounts.has_password(services, user):
             recent_sign_in.confirm_password(request.form.get(PASSWORD_FIELD, ""))
         else:
             recent_sign_in.require_recent()
-        account_deletion.delete_account(services, person, person.id, documents=read_fate())
+        account_deletion.delete_account(services, user, user.id, documents=read_fate())
     except (Conflict, InvalidInput, WrongCredentials) as error:
         return _deletion_page(error=error_message(error)), _form_status(error)
     session.clear()
@@ -149,10 +149,10 @@ def delete() -> Answer:
 
 
 def _deletion_page(*, error: str | None = None) -> str:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     return render_template(
         "pages/delete_account.html",
-        account=accounts.get_summary(services, person, person.id),
+        account=accounts.get_summary(services, user, user.id),
         action=url_for("account.delete"),
         back=url_for("account.show"),
         fates={
@@ -161,29 +161,29 @@ def _deletion_page(*, error: str | None = None) -> str:
         chosen=request.form.get("documents"),
         heirs=[],
         heir="",
-        asks_password=accounts.has_password(services, person),
+        asks_password=accounts.has_password(services, user),
         error=error,
     )
 
 
 def _page(**more: Any) -> str:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     values = {
-        "identities": oidc_accounts.list_identities(services, person),
+        "identities": oidc_accounts.list_identities(services, user),
         "issuer": services.settings.oidc.issuer,
         "label": provider_label(),
-        "has_password": accounts.has_password(services, person),
-        "tokens": sessions.list_personal_tokens(services, person),
+        "has_password": accounts.has_password(services, user),
+        "tokens": sessions.list_personal_tokens(services, user),
         "token_days": TOKEN_DAYS,
         "token_name": "",
         "token_scope": Scope.READ,
-        "scopes": [scope for scope in SCOPES if person.is_admin or scope is not Scope.ADMIN],
+        "scopes": [scope for scope in SCOPES if user.is_admin or scope is not Scope.ADMIN],
         "scope_words": SCOPE_WORDS,
-        "person": person,
-        "factors": second_factors.load(services, person.id),
-        "use": quotas.use_of(services, person),
-        "domain": person.preferred_domain or "",
-        "domains": library.list_domains(services, person),
+        "user": user,
+        "factors": second_factors.load(services, user.id),
+        "use": quotas.use_of(services, user),
+        "domain": user.preferred_domain or "",
+        "domains": library.list_domains(services, user),
         "domain_error": None,
         "password_error": None,
         "token_error": None,

@@ -103,12 +103,12 @@ def _page(
 ) -> str:
     return render_template(
         "pages/confirm.html",
-        person=context.person(),
+        user=context.user(),
         action=action,
         path=path,
         fields=fields,
         error=translated(_WRONG_PASSWORD) if is_wrong else None,
-        has_password=accounts.has_password(context.services(), context.person()),
+        has_password=accounts.has_password(context.services(), context.user()),
         methods=[method for offer in methods if (method := offer()) is not None],
         back=referring_path() or url_for("account.show"),
     )

@@ -31,7 +31,7 @@ from portal.web.presenters import device_words
 PAGE_SIZE = 50
 _IN_MENU = 5
 # Of each kind, so that notes never cover the page.
-_MOST_NOTES_AT_ONCE = 2
+_MAX_NOTES_AT_ONCE = 2
 # A page asks often while something of its reader's is being prepared.
 _SOON_S, _LATER_S = 3, 30
 _BELL, _COUNT = "fragments/notifications/_bell.html", "fragments/notifications/_count.html"
@@ -66,7 +66,7 @@ def index() -> Answer:
     in_menu = wants_fragment("notification-menu")
     page = notifications.list_notifications(
         context.services(),
-        context.person(),
+        context.user(),
         cursor=request.args.get("cursor") or None,
         limit=_IN_MENU if in_menu else PAGE_SIZE,
     )
@@ -91,7 +91,7 @@ def tell() -> Answer:
     """Notes of what the person was not told of yet. Another page that asks gets none of them."""
     if not wants_fragment():
         return redirect(url_for("notifications.index"), code=303)
-    taken = notifications.take(context.services(), context.person())
+    taken = notifications.take(context.services(), context.user())
     notes = [note for kind in NotificationKind for note in _notes(kind, taken)]
     return fragments(*notes) if notes else Response(status=204)
 
@@ -99,7 +99,7 @@ def tell() -> Answer:
 @blueprint.post("/<uuid:notification_id>/open")
 def open_one(notification_id: UUID) -> Answer:
     """Go to the document, or to the list of sessions, and mark the notification as read."""
-    found = notifications.open_notification(context.services(), context.person(), notification_id)
+    found = notifications.open_notification(context.services(), context.user(), notification_id)
     if found.kind is NotificationKind.NEW_DEVICE:
         return redirect(url_for("sessions.show"), code=303)
     if found.kind is NotificationKind.RECOVERY_CODE:
@@ -109,7 +109,7 @@ def open_one(notification_id: UUID) -> Answer:
 
 @blueprint.post("/read")
 def mark_read() -> Answer:
-    notifications.mark_read(context.services(), context.person(), until=_until())
+    notifications.mark_read(context.services(), context.user(), until=_until())
     remember(gettext("All notifications marked as read."), kind="success")
     return redirect(url_for("notifications.index"), code=303)
 
@@ -130,7 +130,7 @@ def new_bell() -> list[tuple[str, dict[str, Any]]]:
 
 
 def _bell() -> Bell:
-    return Bell.of(notifications.state(context.services(), context.person()))
+    return Bell.of(notifications.state(context.services(), context.user()))
 
 
 def _notes(
@@ -138,7 +138,7 @@ def _notes(
 ) -> list[tuple[str, dict[str, Any]]]:
     """A note for each document that ended so, or one for all when they are many."""
     ended = [item for item in taken if item.kind is kind]
-    if len(ended) <= _MOST_NOTES_AT_ONCE:
+    if len(ended) <= _MAX_NOTES_AT_ONCE:
         return [_note(item) for item in ended]
     count = len(ended)
     where = {"link": url_for("notifications.index"), "link_words": gettext("All notifications")}

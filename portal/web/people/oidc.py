@@ -74,7 +74,7 @@ def unlink() -> Answer:
     try:
         oidc_accounts.unlink(
             context.services(),
-            signed_in.person,
+            signed_in.user,
             issuer=request.form.get("issuer", ""),
             subject=request.form.get("subject", ""),
             keep=signed_in.session.id if signed_in.session else None,
@@ -128,7 +128,7 @@ def _end_sign_in(flow: Flow, claims: OidcClaims) -> Response:
 
 
 def _end_link(flow: Flow, claims: OidcClaims) -> Response:
-    oidc_accounts.link(context.services(), context.session_person(), claims)
+    oidc_accounts.link(context.services(), context.session_user(), claims)
     remember(gettext("The sign-in is linked to your account."), kind="success")
     return redirect(flow.after or _account(), code=303)
 
@@ -158,7 +158,7 @@ def _method(claims: OidcClaims) -> SignInMethod:
 
 def _offer_confirming() -> confirming.Method | None:
     services = context.services()
-    if services.oidc is None or not oidc_accounts.is_linked(services, context.person()):
+    if services.oidc is None or not oidc_accounts.is_linked(services, context.user()):
         return None
     label = gettext("Confirm with %(label)s", label=sign_in.provider_label())
     return confirming.Method(label=label, url=url_for("oidc.begin_confirm"))
@@ -206,7 +206,7 @@ def _provider() -> OidcProvider:
 
 def _signed_in() -> SignedIn:
     """Return the session of the request. Raises NotSignedIn, NeedsSession."""
-    context.session_person()
+    context.session_user()
     signed_in = context.signed_in()
     if signed_in is None or signed_in.session is None:
         raise NeedsSession

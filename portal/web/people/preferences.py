@@ -24,9 +24,9 @@ def set_language() -> AnyResponse:
     chosen = request.form.get("language", "")
     if chosen not in LANGUAGES:
         raise InvalidInput(reason="language")
-    person = viewer()
-    if person is not None:
-        accounts.set_language(context.services(), person, chosen)
+    user = viewer()
+    if user is not None:
+        accounts.set_language(context.services(), user, chosen)
     response = _back()
     cookies.set_cookie(response, cookies.LANGUAGE, chosen, max_age=COOKIE_LIFE_S)
     return response

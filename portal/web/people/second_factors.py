@@ -38,7 +38,7 @@ def show() -> Answer:
 @context.while_enrolling
 @require_recent_sign_in
 def begin_totp() -> Answer:
-    totp.begin(context.services(), context.session_person())
+    totp.begin(context.services(), context.session_user())
     return redirect(url_for("second_factors.show_totp"), code=303)
 
 
@@ -58,7 +58,7 @@ def show_totp() -> Answer:
 def confirm_totp() -> Answer:
     try:
         code = request.form.get("code", "")
-        codes = totp.confirm(context.services(), context.session_person(), code)
+        codes = totp.confirm(context.services(), context.session_user(), code)
     except WrongSecondFactor as error:
         return _totp_page(error=error_message(error)), 422
     _note_method(SignInMethod.TOTP)
@@ -68,7 +68,7 @@ def confirm_totp() -> Answer:
 @blueprint.post("/totp/remove")
 @require_recent_sign_in
 def remove_totp() -> Answer:
-    totp.remove(context.services(), context.session_person())
+    totp.remove(context.services(), context.session_user())
     remember(gettext("Authenticator app removed."), kind="success")
     return _back()
 
@@ -78,7 +78,7 @@ def remove_totp() -> Answer:
 @require_recent_sign_in
 def send_options() -> Answer:
     site = passkey_forms.current_site()
-    options = passkeys.begin_registration(context.services(), context.session_person(), site)
+    options = passkeys.begin_registration(context.services(), context.session_user(), site)
     return passkey_forms.send_options(*options)
 
 
@@ -86,7 +86,7 @@ def send_options() -> Answer:
 @context.while_enrolling
 @require_recent_sign_in
 def add_passkey() -> Answer:
-    owner, name = context.session_person(), request.form.get("name", "")
+    owner, name = context.session_user(), request.form.get("name", "")
     credential = request.form.get("credential", "")
     if not credential:
         # The password had to be confirmed first. Only a click may open the browser's dialog.
@@ -110,7 +110,7 @@ def add_passkey() -> Answer:
 @blueprint.post("/passkeys/<uuid:passkey_id>/remove")
 @require_recent_sign_in
 def remove_passkey(passkey_id: UUID) -> Answer:
-    passkeys.remove(context.services(), context.session_person(), passkey_id)
+    passkeys.remove(context.services(), context.session_user(), passkey_id)
     remember(gettext("Passkey removed."), kind="success")
     return _back()
 
@@ -118,7 +118,7 @@ def remove_passkey(passkey_id: UUID) -> Answer:
 @blueprint.post("/recovery-codes")
 @require_recent_sign_in
 def replace_recovery_codes() -> Answer:
-    codes = recovery_codes.replace(context.services(), context.session_person())
+    codes = recovery_codes.replace(context.services(), context.session_user())
     return _page(codes=codes)
 
 
@@ -142,7 +142,7 @@ def _back() -> Response:
 
 
 def _totp_page(*, error: str | None = None) -> str:
-    enrolment = totp.find_enrolment(context.services(), context.session_person())
+    enrolment = totp.find_enrolment(context.services(), context.session_user())
     drawing = segno.make_qr(enrolment.uri).svg_inline(light="#fff", omitsize=True, border=4)
     return render_template(
         "pages/totp.html",
@@ -153,11 +153,11 @@ def _totp_page(*, error: str | None = None) -> str:
 
 
 def _page(**more: Any) -> str:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     site, why_no_passkeys = passkey_forms.find_site()
     signed_in = context.signed_in()
     values = {
-        "factors": second_factors.load(services, person.id),
+        "factors": second_factors.load(services, user.id),
         "must_enrol": signed_in is not None and signed_in.must_enrol,
         "site": site,
         "why_no_passkeys": why_no_passkeys,

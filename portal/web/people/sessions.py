@@ -43,14 +43,14 @@ def show() -> Answer:
 
 @blueprint.post("/<uuid:session_id>/end")
 def end(session_id: UUID) -> Answer:
-    sessions.end_session(context.services(), context.session_person(), session_id)
+    sessions.end_session(context.services(), context.session_user(), session_id)
     remember(gettext("The session has ended."), kind="success")
     return redirect(url_for("sessions.show"), code=303)
 
 
 @blueprint.post("/end-others")
 def end_others() -> Answer:
-    context.session_person()
+    context.session_user()
     signed_in = context.signed_in()
     if signed_in is None:
         raise NotSignedIn

@@ -47,11 +47,11 @@ def show(user_id: UUID) -> Answer:
 def set_role(user_id: UUID) -> Answer:
     is_admin = request.form.get("role") == "admin"
     try:
-        administration.set_role(context.services(), context.person(), user_id, is_admin=is_admin)
+        administration.set_role(context.services(), context.user(), user_id, is_admin=is_admin)
     except Conflict as error:
         return _page(user_id, error=error_message(error)), error.status
     remember(gettext("The role is changed."), kind="success")
-    if user_id == context.person().id and not is_admin:
+    if user_id == context.user().id and not is_admin:
         return redirect(url_for("account.show"), code=303)
     return _back(user_id)
 
@@ -61,7 +61,7 @@ def set_role(user_id: UUID) -> Answer:
 @require_recent_sign_in
 def reset_password(user_id: UUID) -> Answer:
     try:
-        reset = administration.begin_password_reset(context.services(), context.person(), user_id)
+        reset = administration.begin_password_reset(context.services(), context.user(), user_id)
     except Conflict as error:
         return _page(user_id, error=error_message(error)), error.status
     # The link is shown in this one response and never again, hence no redirect.
@@ -73,7 +73,7 @@ def reset_password(user_id: UUID) -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def end_sessions(user_id: UUID) -> Answer:
-    ended = sessions.end_sessions_of(context.services(), context.person(), user_id)
+    ended = sessions.end_sessions_of(context.services(), context.user(), user_id)
     words = ngettext("%(num)s session ended.", "%(num)s sessions ended.", ended)
     remember(words, kind="success")
     return _back(user_id)
@@ -89,11 +89,11 @@ def confirm_delete(user_id: UUID) -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def delete(user_id: UUID) -> Answer:
-    person = context.person()
+    user = context.user()
     heir_name = request.form.get("heir", "").strip()
     try:
         account_deletion.delete_account(
-            context.services(), person, user_id, documents=read_fate(), heir_name=heir_name
+            context.services(), user, user_id, documents=read_fate(), heir_name=heir_name
         )
     except (Conflict, InvalidInput, NoSuchAccount) as error:
         page = _deletion_page(user_id, error=error_message(error), heir=heir_name)
@@ -115,12 +115,12 @@ def _back(user_id: UUID) -> Response:
 
 
 def _page(user_id: UUID, **more: Any) -> str:
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     values = {
-        "account": accounts.get_summary(services, person, user_id),
-        "person": person,
-        "sessions": sessions.list_sessions_of(services, person, user_id),
-        "used_bytes": quotas.use_by_owner(services, person).get(user_id, 0),
+        "account": accounts.get_summary(services, user, user_id),
+        "user": user,
+        "sessions": sessions.list_sessions_of(services, user, user_id),
+        "used_bytes": quotas.use_by_owner(services, user).get(user_id, 0),
         "error": None,
         "reset": None,
         "reset_link": None,
@@ -129,11 +129,11 @@ def _page(user_id: UUID, **more: Any) -> str:
 
 
 def _deletion_page(user_id: UUID, *, error: str | None = None, heir: str = "") -> str:
-    services, person = context.services(), context.person()
-    listed = accounts.list_accounts(services, person)
+    services, user = context.services(), context.user()
+    listed = accounts.list_accounts(services, user)
     return render_template(
         "pages/delete_account.html",
-        account=accounts.get_summary(services, person, user_id),
+        account=accounts.get_summary(services, user, user_id),
         action=url_for("admin_users.delete", user_id=user_id),
         back=url_for("admin_users.show", user_id=user_id),
         fates=FATE_WORDS,

@@ -27,7 +27,7 @@ from portal.web.layout import wants_fragment
 from portal.web.search import explanations
 
 RESULTS_A_STEP = 10
-MOST_TITLES = 8
+MAX_TITLES = 8
 
 MODE_WORDS = {
     SearchMode.HYBRID: N_("Words and meaning"),
@@ -37,7 +37,7 @@ MODE_WORDS = {
 
 # A question travels in the address, where a Chinese character takes nine bytes and servers stop
 # reading at 8 kB. The API takes longer ones.
-MOST_QUESTION_CHARACTERS = 800
+MAX_QUESTION_CHARACTERS = 800
 
 blueprint = APIBlueprint("search", __name__, enable_openapi=False)
 
@@ -92,7 +92,7 @@ def show() -> Answer:
     error: str | None = None
     if question.text:
         try:
-            outcome = engine.search(context.services(), context.person(), question.request)
+            outcome = engine.search(context.services(), context.user(), question.request)
         except NotSignedIn:
             raise
         except PortalError as problem:
@@ -126,7 +126,7 @@ def _values(question: Question) -> dict[str, Any]:
         "modes": MODE_WORDS,
         "more_count": min(question.count + RESULTS_A_STEP, MAX_RESULTS),
         "most_results": MAX_RESULTS,
-        "max_query_characters": MOST_QUESTION_CHARACTERS,
+        "max_query_characters": MAX_QUESTION_CHARACTERS,
         "absentee": None,
     }
 
@@ -141,8 +141,8 @@ def _absentee(question: Question) -> Absentee:
     if chosen is None or not question.text:
         return Absentee(title, matches)
     try:
-        services, person = context.services(), context.person()
-        why = explaining.why_not(services, person, question.request, chosen)
+        services, user = context.services(), context.user()
+        why = explaining.why_not(services, user, question.request, chosen)
     except NotSignedIn:
         raise
     except PortalError as problem:
@@ -153,15 +153,15 @@ def _absentee(question: Question) -> Absentee:
 def _titled(title: str) -> tuple[DocumentSummary, ...]:
     """Documents with these words in their title, those with just this title alone first; what
     lies in the trash is among them where the person may restore it."""
-    services, person = context.services(), context.person()
+    services, user = context.services(), context.user()
     filters, wanted = DocumentFilter(title_contains=title), title.casefold()
     found = tuple(
         document
         for listed in (library.list_documents, library.list_trash)
-        for document in listed(services, person, filters=filters, limit=MOST_TITLES).items
+        for document in listed(services, user, filters=filters, limit=MAX_TITLES).items
     )
     exact = tuple(document for document in found if document.title.casefold() == wanted)
-    return exact if len(exact) == 1 else found[:MOST_TITLES]
+    return exact if len(exact) == 1 else found[:MAX_TITLES]
 
 
 def _question() -> Question:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from portal.answering import prompt
 from portal.domain.answering import ChatEvent, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Message
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers.retrieving import ask_in, retrieve
 from portal.store.session import Session
@@ -66,18 +66,18 @@ class AskingWorld(World):
     def check(self, step: Step) -> None:
         if step.moves:
             self._seat = Seat(step.asks, in_conversation=True, process=step.seed % 2)
-        person, services = self.people[self._seat.person], self.processes[self._seat.process]
-        conversation = self._conversation(self._seat.person)
+        user, services = self.people[self._seat.user], self.processes[self._seat.process]
+        conversation = self._conversation(self._seat.user)
         question = _question(random.Random(step.seed + 1), is_narrow=step.is_narrow).text
         asked(services).clear()
         if step.seed % WHOLE_ANSWER_EVERY or step.change == HELD:
-            self._check_prompt(services, person, conversation, question)
+            self._check_prompt(services, user, conversation, question)
         else:
-            answer = ask(services, person, conversation, question)
-            self._check_answer(person, conversation, answer)
+            answer = ask(services, user, conversation, question)
+            self._check_answer(user, conversation, answer)
         for request in asked(services):
-            self._check_prompt_text(person, conversation, request.system)
-            self._check_history(person, conversation, request.turns)
+            self._check_prompt_text(user, conversation, request.system)
+            self._check_history(user, conversation, request.turns)
             assert not request.tool_turns
 
     def _conversation(self, place: int) -> UUID:
@@ -90,50 +90,50 @@ class AskingWorld(World):
         return conversation
 
     def _check_prompt(
-        self, services: Services, person: Person, conversation: UUID, question: str
+        self, services: Services, user: User, conversation: UUID, question: str
     ) -> None:
-        retrieved = retrieve(services, ask_in(services, person, conversation, question, None))
+        retrieved = retrieve(services, ask_in(services, user, conversation, question, None))
         built = prompt.build(retrieved.sources, language="en")
-        self._check_prompt_text(person, conversation, built.system)
-        self._check_history(person, conversation, retrieved.turns)
-        self._check_snapshot(person, conversation, retrieved.snapshot.selection_hash)
+        self._check_prompt_text(user, conversation, built.system)
+        self._check_history(user, conversation, retrieved.turns)
+        self._check_snapshot(user, conversation, retrieved.snapshot.selection_hash)
 
-    def _check_answer(self, person: Person, conversation: UUID, answer: Message) -> None:
-        allowed = self._allowed(person, conversation)
+    def _check_answer(self, user: User, conversation: UUID, answer: Message) -> None:
+        allowed = self._allowed(user, conversation)
         assert {one.document_id for one in answer.citations} <= set(allowed)
         chunks = {chunk.id for one in allowed.values() for chunk in one.chunks}
         assert {one.chunk_id for one in answer.citations} <= chunks
-        self._check_prompt_text(person, conversation, answer.content)
+        self._check_prompt_text(user, conversation, answer.content)
         assert answer.replay
-        self._check_snapshot(person, conversation, answer.replay.selection_hash)
+        self._check_snapshot(user, conversation, answer.replay.selection_hash)
 
-    def _allowed(self, person: Person, conversation: UUID) -> dict[UUID, Document]:
-        asker = Asker(person.id, person.is_admin)
+    def _allowed(self, user: User, conversation: UUID) -> dict[UUID, Document]:
+        asker = Asker(user.id, user.is_admin)
         return {
             one.id: one
             for one in self.model.documents.values()
             if self.model.counts(asker, conversation, one)
         }
 
-    def _check_snapshot(self, person: Person, conversation: UUID, selection_hash: str) -> None:
-        ids = "\n".join(sorted(str(one) for one in self._allowed(person, conversation)))
+    def _check_snapshot(self, user: User, conversation: UUID, selection_hash: str) -> None:
+        ids = "\n".join(sorted(str(one) for one in self._allowed(user, conversation)))
         assert selection_hash == hashlib.sha256(ids.encode()).hexdigest()
 
-    def _check_prompt_text(self, person: Person, conversation: UUID, text: str) -> None:
+    def _check_prompt_text(self, user: User, conversation: UUID, text: str) -> None:
         """Of all passages and titles there ever were, only those that count right now."""
-        allowed = self._allowed(person, conversation)
+        allowed = self._allowed(user, conversation)
         may = {chunk.id for one in allowed.values() for chunk in one.chunks}
         for _, chunk in self.written:
-            assert chunk.id in may or not _holds(text, " ".join(chunk.words)), person.name
+            assert chunk.id in may or not _holds(text, " ".join(chunk.words)), user.name
         for document in self.model.documents.values():
-            assert document.id in allowed or not _holds(text, document.title), person.name
+            assert document.id in allowed or not _holds(text, document.title), user.name
 
-    def _check_history(self, person: Person, conversation: UUID, turns: Sequence[Turn]) -> None:
+    def _check_history(self, user: User, conversation: UUID, turns: Sequence[Turn]) -> None:
         """Only of documents that count; what they said before they were read again may stand."""
-        allowed = self._allowed(person, conversation)
+        allowed = self._allowed(user, conversation)
         text = "\n".join(turn.content for turn in turns)
         for document, chunk in self.written:
-            assert document in allowed or not _holds(text, " ".join(chunk.words)), person.name
+            assert document in allowed or not _holds(text, " ".join(chunk.words)), user.name
 
 
 def _holds(text: str, words: str) -> bool:

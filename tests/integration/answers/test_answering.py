@@ -443,7 +443,7 @@ def test_next_question_stops_an_answer_that_is_still_written(
 
 
 def test_foreign_conversation_is_not_there(portal: Portal, talk) -> None:
-    ada, services = portal.person("ada"), saying(portal.services, "Well.")
+    ada, services = portal.user("ada"), saying(portal.services, "Well.")
     answer = ask(services, portal.admin, talk, QUESTION)
     for act in (
         lambda: answering.ask(services, ada, talk, QUESTION),
@@ -506,7 +506,7 @@ def test_domain_of_the_person_comes_first(portal: Portal) -> None:
     portal.add("The maple grows in the valley of the south.", title="Law", domain="law")
     services = saying(portal.services, "Well.")
     for domain, title in (("law", "Law"), ("people", "Plain")):
-        person = replace(portal.admin, preferred_domain=domain)
-        conversation = conversations.create(services, person)
-        ask(services, person, conversation.id, "Where does the maple grow?")
+        user = replace(portal.admin, preferred_domain=domain)
+        conversation = conversations.create(services, user)
+        ask(services, user, conversation.id, "Where does the maple grow?")
         assert asked(services)[-1].sources[0].title == title

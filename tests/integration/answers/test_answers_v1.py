@@ -38,7 +38,7 @@ def answer(
     portal: Portal, services: Services, query: str = QUESTION, *, status: int = 200, **body: Any
 ) -> Any:
     client: FlaskClient = create_app(services).test_client()
-    headers = portal.headers(body.pop("person", None)) | body.pop("headers", {})
+    headers = portal.headers(body.pop("user", None)) | body.pop("headers", {})
     given = client.post("/v1/answer", headers=headers, json={"query": query} | body)
     assert given.status_code == status, given.json
     return given.json
@@ -187,18 +187,18 @@ def test_what_the_model_wrote_before_it_failed_is_not_an_answer(
 def test_answer_rests_on_nothing_that_the_person_may_not_see_or_switched_off(
     portal: Portal, ids: dict[str, str]
 ) -> None:
-    owner, reader = portal.person("owner"), portal.person("reader")
+    owner, reader = portal.user("owner"), portal.user("reader")
     secret = portal.add(
         f"Secret: {LEAVE}", name="secret.txt", owner=owner, visibility=Visibility.PRIVATE
     )
     selections.set_default(portal.services, reader, UUID(ids["sick"]), enabled=False)
     services = saying(portal.services, "All [1][2][3][4].")
-    given = answer(portal, services, person=reader)
+    given = answer(portal, services, user=reader)
     assert set(given["citations"]) == {ids["leave"], ids["report"]}
     (request,) = asked(services)
     assert "Secret" not in request.system
     assert "certificate" not in request.system
-    assert str(secret.id) in answer(portal, services, person=owner)["citations"]
+    assert str(secret.id) in answer(portal, services, user=owner)["citations"]
 
 
 def test_document_purged_between_search_and_reading_is_not_read(

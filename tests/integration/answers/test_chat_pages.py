@@ -17,7 +17,7 @@ from portal import create_app
 from portal.domain.answering import Abstained
 from portal.domain.conversations import Message, MessageStatus, Role
 from portal.domain.documents import DocumentSummary
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import ChatUnavailable
 from portal.services.answers import conversations
 from portal.services.documents import indexing, library, selections
@@ -48,10 +48,10 @@ def events_of(answer: TestResponse) -> list[tuple[str, dict[str, str]]]:
 class Chat:
     """A browser of one person, without scripts unless a test says so."""
 
-    def __init__(self, app: Flask, portal: Portal, person: Person) -> None:
+    def __init__(self, app: Flask, portal: Portal, user: User) -> None:
         self.client: FlaskClient = app.test_client()
-        self.portal, self.person = portal, person
-        self.headers = portal.headers(person) | {"Accept-Language": "en"}
+        self.portal, self.user = portal, user
+        self.headers = portal.headers(user) | {"Accept-Language": "en"}
 
     def get(self, path: str, **headers: str) -> TestResponse:
         return self.client.get(path, headers=self.headers | headers)
@@ -70,7 +70,7 @@ class Chat:
 
     def messages(self, address: str) -> tuple[Message, ...]:
         conversation_id = UUID(address.rsplit("/", 1)[1])
-        return conversations.messages(self.portal.services, self.person, conversation_id)
+        return conversations.messages(self.portal.services, self.user, conversation_id)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def office(portal: Portal) -> DocumentSummary:
 
 @pytest.fixture
 def chat(app: Flask, portal: Portal, office: DocumentSummary) -> Chat:
-    return Chat(app, portal, portal.person("ada"))
+    return Chat(app, portal, portal.user("ada"))
 
 
 # --- asking without scripts -----------------------------------------------------------------------
@@ -414,7 +414,7 @@ def test_all_switches_at_once(chat: Chat, portal: Portal) -> None:
     for state, count in (("off", 0), ("on", 2), ("inherit", 2)):
         answer = chat.post(f"{address}/documents", FRAGMENT, state=state)
         assert f"Using {count} of 2 documents" in text_of(answer)
-        counted = selections.count(portal.services, chat.person, conversation_id)
+        counted = selections.count(portal.services, chat.user, conversation_id)
         assert counted == (count, 2)
 
 
@@ -485,7 +485,7 @@ def test_what_belongs_to_others_is_as_if_it_were_not_there(
 
 def test_form_of_another_site_is_refused(chat: Chat, portal: Portal) -> None:
     address = chat.begin()
-    chat.client.set_cookie("portal_session", portal.token(chat.person))
+    chat.client.set_cookie("portal_session", portal.token(chat.user))
     for path in (f"{address}/messages", "/chat", f"{address}/documents"):
         answer = chat.client.post(path, data={"content": QUESTION, "state": "off"})
         assert answer.status_code == 403, path

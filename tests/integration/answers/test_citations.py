@@ -29,16 +29,16 @@ SENTENCE = "Employees may take fifteen days of annual leave."
 QUESTION = "How many days of annual leave may employees take?"
 
 
-def cite(portal: Portal, said: str = f"{SENTENCE} [1]", person: Any = None) -> Message:
+def cite(portal: Portal, said: str = f"{SENTENCE} [1]", user: Any = None) -> Message:
     """An answer to the question, in a conversation of its own."""
-    person = person or portal.admin
-    talk = conversations.create(portal.services, person)
-    return ask(saying(portal.services, said), person, talk.id, QUESTION)
+    user = user or portal.admin
+    talk = conversations.create(portal.services, user)
+    return ask(saying(portal.services, said), user, talk.id, QUESTION)
 
 
-def again(portal: Portal, answer: Message, person: Any = None) -> Citation:
+def again(portal: Portal, answer: Message, user: Any = None) -> Citation:
     """Its first citation as it reads now."""
-    stored = conversations.get_message(portal.services, person or portal.admin, answer.id)
+    stored = conversations.get_message(portal.services, user or portal.admin, answer.id)
     return stored.citations[0]
 
 
@@ -99,8 +99,8 @@ def test_document_read_again_to_the_same_text_is_the_same(portal: Portal) -> Non
 
 
 def test_trashed_document_still_shows_what_was_cited(portal: Portal) -> None:
-    document, ada = portal.add(LEAVE), portal.person("ada")
-    answer = cite(portal, person=ada)
+    document, ada = portal.add(LEAVE), portal.user("ada")
+    answer = cite(portal, user=ada)
     library.delete_document(portal.services, portal.admin, document.id)
     citation = again(portal, answer, ada)
     assert (citation.state, citation.can_open) == (SourceState.TRASHED, False)
@@ -249,8 +249,8 @@ def test_citation_outlives_even_the_row_of_its_document(portal: Portal) -> None:
 
 
 def test_document_made_private_is_gone_for_who_may_not_see_it(portal: Portal) -> None:
-    document, ada = portal.add(LEAVE), portal.person("ada")
-    answer = cite(portal, person=ada)
+    document, ada = portal.add(LEAVE), portal.user("ada")
+    answer = cite(portal, user=ada)
     mine = cite(portal)
     library.change_document(
         portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE
@@ -271,8 +271,8 @@ def test_document_made_private_is_gone_for_who_may_not_see_it(portal: Portal) ->
 
 
 def test_private_trash_is_gone_for_others_too(portal: Portal) -> None:
-    document, ada = portal.add(LEAVE), portal.person("ada")
-    answer = cite(portal, person=ada)
+    document, ada = portal.add(LEAVE), portal.user("ada")
+    answer = cite(portal, user=ada)
     library.change_document(
         portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE
     )
@@ -282,11 +282,11 @@ def test_private_trash_is_gone_for_others_too(portal: Portal) -> None:
 
 def test_citation_of_another_person_is_not_there(portal: Portal) -> None:
     portal.add(LEAVE)
-    citation, ada = cite(portal).citations[0], portal.person("ada")
+    citation, ada = cite(portal).citations[0], portal.user("ada")
     for read in (citing.get_citation, citing.verify, citing.quoted_text):
-        for person, citation_id in ((ada, citation.id), (portal.admin, uuid4())):
+        for user, citation_id in ((ada, citation.id), (portal.admin, uuid4())):
             with pytest.raises(NotFound):
-                read(portal.services, person, citation_id)
+                read(portal.services, user, citation_id)
 
 
 def test_citation_keeps_its_id_from_the_first_word_on(portal: Portal) -> None:
@@ -321,9 +321,9 @@ def test_quote_around_marks_the_words_in_a_long_text(portal: Portal) -> None:
     ],
 )
 def test_quotation_is_what_the_sentences_rest_on(content: str, quoted: str) -> None:
-    passage = "One is red. Two is blue. Three is green."
-    start, end = quoted_range(passage, content, 1)
-    assert passage[start:end] == quoted
+    chunk = "One is red. Two is blue. Three is green."
+    start, end = quoted_range(chunk, content, 1)
+    assert chunk[start:end] == quoted
 
 
 @pytest.mark.parametrize(
@@ -341,5 +341,5 @@ def test_quotation_is_what_the_sentences_rest_on(content: str, quoted: str) -> N
     ],
 )
 def test_only_the_documents_own_sentences_are_erased(content: str, left: str) -> None:
-    passage = "员工享有十五天年假。好的。结余*不*结转!。未用的在三月失效。见注[3]所述。"
-    assert without_quotations(content, (), [passage])[0] == left
+    chunk = "员工享有十五天年假。好的。结余*不*结转!。未用的在三月失效。见注[3]所述。"
+    assert without_quotations(content, (), [chunk])[0] == left

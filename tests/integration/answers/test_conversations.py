@@ -239,7 +239,7 @@ def test_nothing_of_a_conversation_is_seen_by_others(
     talk = begin(client, portal)
     answer = post(client, portal, f"{API}/{talk['id']}/messages", content=QUESTION).json
     citation = answer["citations"][0]["id"]
-    for other in (portal.person("ada"), portal.person("eve", is_admin=True)):
+    for other in (portal.user("ada"), portal.user("eve", is_admin=True)):
         headers = portal.headers(other)
         assert client.get(API, headers=headers).json["conversations"] == []
         assert client.get(API, headers=headers, query_string={"q": "Fifteen"}).json == {

@@ -108,7 +108,7 @@ def test_same_bytes_of_the_same_owner_are_stored_once(client: FlaskClient, porta
     second = post(client, headers, (b"same", "b.txt")).json["documents"][0]
     assert (first["id"], first["is_duplicate"]) == (second["id"], False)
     assert second["is_duplicate"] is True
-    other = post(client, portal.headers(portal.person("ada")), (b"same", "a.txt"))
+    other = post(client, portal.headers(portal.user("ada")), (b"same", "a.txt"))
     assert other.json["documents"][0]["id"] != first["id"]
 
 
@@ -152,7 +152,7 @@ def test_request_in_flight_is_told_and_one_that_died_with_its_process_is_not_wai
 
 
 def test_foreign_document_equals_a_missing_one(client: FlaskClient, portal: Portal) -> None:
-    owner, other = portal.person("owner"), portal.person("other")
+    owner, other = portal.user("owner"), portal.user("other")
     document = portal.add(TEXT, owner=owner, visibility=Visibility.PRIVATE)
     headers = portal.headers(other)
     for method, path in (
@@ -170,7 +170,7 @@ def test_shared_document_is_read_but_not_deleted_by_others(
     client: FlaskClient, portal: Portal
 ) -> None:
     document = portal.add(TEXT)
-    headers = portal.headers(portal.person("ada"))
+    headers = portal.headers(portal.user("ada"))
     assert client.get(f"{DOCUMENTS}/{document.id}", headers=headers).status_code == 200
     assert client.delete(f"{DOCUMENTS}/{document.id}", headers=headers).status_code == 403
 
@@ -178,7 +178,7 @@ def test_shared_document_is_read_but_not_deleted_by_others(
 def test_what_others_put_in_the_trash_is_gone(client: FlaskClient, portal: Portal) -> None:
     document = portal.add(TEXT)
     library.delete_document(portal.services, portal.admin, document.id)
-    headers, path = portal.headers(portal.person("ada")), f"{DOCUMENTS}/{document.id}"
+    headers, path = portal.headers(portal.user("ada")), f"{DOCUMENTS}/{document.id}"
     assert client.post(f"{path}/restore", headers=headers).status_code == 404
     assert client.delete(f"{path}?purge=true", headers=headers).status_code == 404
 

@@ -18,13 +18,13 @@ from sqlalchemy import text
 
 from portal.domain.documents import Visibility
 from portal.domain.embedding import Vector
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.embeddings.hashing import DEFAULT_DIMENSIONS
 from portal.errors import EmptyFile, NotFound
 from portal.services import Services
 from portal.services.documents import attempts, library
-from portal.services.documents.passages import passage_terms
+from portal.services.documents.chunk_storage import chunk_terms
 from portal.services.people import accounts
 from portal.services.search import engine
 from portal.store.documents import rows as document_store
@@ -33,7 +33,7 @@ from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
 from portal.text.analyser import ANALYSER_VERSION
 from tests.integration.documents.selection_model import Asker, Chunk, Document, Library, Question
-from tests.integration.search import passages
+from tests.integration.search import chunk_search
 
 PASSWORD = "correct horse battery"
 # Each is one word to the analyser, and no form of another.
@@ -42,19 +42,19 @@ TITLES = ("Ledger", "Atlas", "手册")
 TYPES = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown"}
 DOMAINS = ("law", "people", None)
 SLOTS = 10
-MOST_CHUNKS = 3
+MAX_CHUNKS = 3
 WHOLE_SEARCH_EVERY = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One random change and the search that follows it. `person` is whom the change concerns,
+    """One random change and the search that follows it. `user` is whom the change concerns,
     who asked last where nobody has that number; with `moves` somebody else asks from now on.
     `seed` decides all that is left open."""
 
     change: str
     process: int
-    person: int
+    user: int
     slot: int
     seed: int
     mode: SearchMode
@@ -69,7 +69,7 @@ class Seat:
     """Who searches, where, and by which process. It is kept for some steps, because a set that
     a process remembers can only be stale for whoever asks again."""
 
-    person: int = 0
+    user: int = 0
     in_conversation: bool = False
     process: int = 0
 
@@ -79,7 +79,7 @@ class World:
     """The oracle's library, and how to do to the database what is done to it."""
 
     processes: tuple[Services, ...]
-    people: list[Person]
+    people: list[User]
     model: Library = field(default_factory=Library)
     slots: list[UUID] = field(default_factory=list)
     conversations: list[UUID | None] = field(default_factory=list)
@@ -93,7 +93,7 @@ class World:
     def of(cls, *processes: Services) -> World:
         """An administrator and two others; no document yet."""
         accounts.ensure_first_administrator(processes[0])
-        people = [accounts.find_person(processes[0], "admin")]
+        people = [accounts.find_user(processes[0], "admin")]
         people += [
             accounts.create_user(processes[0], name=name, password=PASSWORD)
             for name in ("ann", "ben")
@@ -110,9 +110,7 @@ class World:
             for table in ("documents", "conversations", "user_document_defaults"):
                 session.execute(text(f"DELETE FROM {table}"))
             session.execute(text("UPDATE users SET is_admin = (name = 'admin')"))
-            self.people = [
-                replace(person, is_admin=person.name == "admin") for person in self.people
-            ]
+            self.people = [replace(user, is_admin=user.name == "admin") for user in self.people]
             self.model, self.staged = Library(), {}
             documents = [self._new_document(rng) for _ in range(SLOTS)]
             self.slots = [document.id for document in documents]
@@ -145,7 +143,7 @@ class World:
                 words=(*rng.sample(WORDS, rng.randint(2, 5)), str(number)),
                 has_vector=rng.random() < 0.9,
             )
-            for _ in range(rng.randint(1, MOST_CHUNKS))
+            for _ in range(rng.randint(1, MAX_CHUNKS))
         )
 
     def _next(self) -> int:
@@ -205,8 +203,8 @@ class World:
     def apply(self, step: Step) -> None:
         """Do one change, in the database and in the model."""
         self.let_go()
-        if step.person >= len(self.people):
-            step = replace(step, person=self._seat.person)
+        if step.user >= len(self.people):
+            step = replace(step, user=self._seat.user)
         CHANGES[step.change](self, step)
 
     def let_go(self) -> None:
@@ -219,9 +217,9 @@ class World:
     def _document(self, step: Step) -> Document:
         return self.model.documents[self.slots[step.slot]]
 
-    def _editor(self, document: Document) -> Person:
+    def _editor(self, document: Document) -> User:
         """Somebody who may change a document: its owner, or the administrator."""
-        owners = [person for person in self.people if person.id == document.owner]
+        owners = [user for user in self.people if user.id == document.owner]
         return owners[0] if owners else self.people[0]
 
     def switch_default(self, step: Step) -> None:
@@ -229,35 +227,35 @@ class World:
             self._write_default(session, step)
 
     def _write_default(self, session: Session, step: Step) -> None:
-        person, document = self.people[step.person].id, self._document(step).id
+        user, document = self.people[step.user].id, self._document(step).id
         enabled = _decides(step, 0.25)
-        session.execute(_DEFAULT, {"owner": person, "document": document, "enabled": enabled})
-        self.model.defaults[person, document] = enabled
+        session.execute(_DEFAULT, {"owner": user, "document": document, "enabled": enabled})
+        self.model.defaults[user, document] = enabled
 
     def forget_default(self, step: Step) -> None:
-        person, document = self.people[step.person].id, self._document(step).id
+        user, document = self.people[step.user].id, self._document(step).id
         with self._begin(step.process) as session:
             session.execute(
                 text("DELETE FROM user_document_defaults WHERE user_id = :p AND document_id = :d"),
-                {"p": person, "d": document},
+                {"p": user, "d": document},
             )
-        self.model.defaults.pop((person, document), None)
+        self.model.defaults.pop((user, document), None)
 
     def switch_all_defaults(self, step: Step) -> None:
         """All on or all off, in one statement."""
-        person, enabled = self.people[step.person].id, _decides(step, 0.3)
+        user, enabled = self.people[step.user].id, _decides(step, 0.3)
         with self._begin(step.process) as session:
-            session.execute(_ALL_DEFAULTS, {"owner": person, "enabled": enabled})
-        self.model.defaults |= {(person, document): enabled for document in self.model.documents}
+            session.execute(_ALL_DEFAULTS, {"owner": user, "enabled": enabled})
+        self.model.defaults |= {(user, document): enabled for document in self.model.documents}
 
     def forget_all_defaults(self, step: Step) -> None:
-        person = self.people[step.person].id
+        user = self.people[step.user].id
         with self._begin(step.process) as session:
             session.execute(
-                text("DELETE FROM user_document_defaults WHERE user_id = :p"), {"p": person}
+                text("DELETE FROM user_document_defaults WHERE user_id = :p"), {"p": user}
             )
         self.model.defaults = {
-            key: enabled for key, enabled in self.model.defaults.items() if key[0] != person
+            key: enabled for key, enabled in self.model.defaults.items() if key[0] != user
         }
 
     def switch_override(self, step: Step) -> None:
@@ -265,7 +263,7 @@ class World:
             self._write_override(session, step)
 
     def _write_override(self, session: Session, step: Step) -> None:
-        conversation, document = self.conversations[step.person], self._document(step).id
+        conversation, document = self.conversations[step.user], self._document(step).id
         if conversation is None:
             return
         enabled = _decides(step, 0.5)
@@ -275,7 +273,7 @@ class World:
         self.model.overrides[conversation, document] = enabled
 
     def forget_override(self, step: Step) -> None:
-        conversation, document = self.conversations[step.person], self._document(step).id
+        conversation, document = self.conversations[step.user], self._document(step).id
         with self._begin(step.process) as session:
             session.execute(
                 text(
@@ -288,7 +286,7 @@ class World:
             self.model.overrides.pop((conversation, document), None)
 
     def forget_all_overrides(self, step: Step) -> None:
-        conversation = self.conversations[step.person]
+        conversation = self.conversations[step.user]
         with self._begin(step.process) as session:
             session.execute(
                 text("DELETE FROM conversation_document_overrides WHERE conversation_id = :c"),
@@ -303,13 +301,13 @@ class World:
 
     def remake_conversation(self, step: Step) -> None:
         """Delete a person's conversation; where it was deleted before, begin another."""
-        conversation = self.conversations[step.person]
+        conversation = self.conversations[step.user]
         with self._begin(step.process) as session:
             if conversation is None:
-                self.conversations[step.person] = self._new_conversation(session, step.person)
+                self.conversations[step.user] = self._new_conversation(session, step.user)
                 return
             session.execute(text("DELETE FROM conversations WHERE id = :c"), {"c": conversation})
-        self.conversations[step.person] = None
+        self.conversations[step.user] = None
         self._drop_overrides(conversation)
 
     def trash(self, step: Step) -> None:
@@ -351,7 +349,7 @@ class World:
     def give_away(self, step: Step) -> None:
         """Another owner, or none at all."""
         document = self._document(step)
-        owner = random.Random(step.seed).choice([*(person.id for person in self.people), None])
+        owner = random.Random(step.seed).choice([*(user.id for user in self.people), None])
         with self._begin(step.process) as session:
             session.execute(
                 text("UPDATE documents SET owner_id = :owner WHERE id = :id"),
@@ -434,14 +432,14 @@ class World:
 
     def promote(self, step: Step) -> None:
         """Make somebody an administrator, or no longer."""
-        place = 1 + step.person % 2
-        person = replace(self.people[place], is_admin=not self.people[place].is_admin)
+        place = 1 + step.user % 2
+        user = replace(self.people[place], is_admin=not self.people[place].is_admin)
         with self._begin(step.process) as session:
             session.execute(
                 text("UPDATE users SET is_admin = :is_admin WHERE id = :id"),
-                {"is_admin": person.is_admin, "id": person.id},
+                {"is_admin": user.is_admin, "id": user.id},
             )
-        self.people[place] = person
+        self.people[place] = user
 
     def roll_back(self, step: Step) -> None:
         """Changes that never were."""
@@ -471,13 +469,13 @@ class World:
     def shuffle(self, step: Step) -> None:
         """Many switches and trash at random, in one transaction."""
         rng = random.Random(step.seed)
-        person = self.people[step.person].id
+        user = self.people[step.user].id
         with self._begin(step.process) as session:
             for document in self.model.documents.values():
                 enabled, is_deleted = rng.random() < 0.5, rng.random() < 0.2
-                binds = {"owner": person, "document": document.id, "enabled": enabled}
+                binds = {"owner": user, "document": document.id, "enabled": enabled}
                 session.execute(_DEFAULT, binds)
-                self.model.defaults[person, document.id] = enabled
+                self.model.defaults[user, document.id] = enabled
                 if not document.is_purged:
                     document_store.set_deleted(session, document.id, deleted=is_deleted)
                     document.is_deleted = is_deleted
@@ -490,26 +488,26 @@ class World:
         if step.moves:
             self._seat = Seat(step.asks, step.in_conversation, step.seed % len(self.processes))
         seat = self._seat
-        person, services = self.people[seat.person], self.processes[seat.process]
-        conversation = self.conversations[seat.person] if seat.in_conversation else None
+        user, services = self.people[seat.user], self.processes[seat.process]
+        conversation = self.conversations[seat.user] if seat.in_conversation else None
         question = _question(random.Random(step.seed + 1), is_narrow=step.is_narrow)
         is_whole = step.seed % WHOLE_SEARCH_EVERY == 0
-        search = self._search if is_whole else self._search_passages
-        found = search(services, person, conversation, question, step.mode)
+        search = self._search if is_whole else self._search_chunks
+        found = search(services, user, conversation, question, step.mode)
         expected = self.model.answer(
-            Asker(person.id, person.is_admin),
+            Asker(user.id, user.is_admin),
             conversation,
             question,
             step.mode.value,
             again_without_phrase=is_whole,
         )
-        assert set(found) == expected, (person.name, conversation, question)
+        assert set(found) == expected, (user.name, conversation, question)
         assert len(found) == len(expected), "a passage stands twice"
 
     def _search(
         self,
         services: Services,
-        person: Person,
+        user: User,
         conversation: UUID | None,
         question: Question,
         mode: SearchMode,
@@ -517,31 +515,31 @@ class World:
         """By the use case."""
         request = SearchRequest(
             question.text,
-            top_n=SLOTS * MOST_CHUNKS,
+            top_n=SLOTS * MAX_CHUNKS,
             mode=mode,
             domain=question.domain,
             conversation_id=conversation,
         )
-        return [hit.chunk_id for hit in engine.search(services, person, request).hits]
+        return [hit.chunk_id for hit in engine.search(services, user, request).hits]
 
-    def _search_passages(
+    def _search_chunks(
         self,
         services: Services,
-        person: Person,
+        user: User,
         conversation: UUID | None,
         question: Question,
         mode: SearchMode,
     ) -> list[UUID]:
         """By the store alone, in half the time."""
-        candidates, _ = passages.find(
+        candidates, _ = chunk_search.find(
             services,
-            person,
+            user,
             question.text,
             _direction(self.slots[0]),
             model=self._model(),
             total_chunks=sum(len(one.chunks) for one in self.model.documents.values()),
             mode=mode,
-            limit=SLOTS * MOST_CHUNKS,
+            limit=SLOTS * MAX_CHUNKS,
             domain=question.domain,
             conversation_id=conversation,
         )
@@ -650,7 +648,7 @@ def _chunk_row(
         "document": document,
         "place": place,
         "content": content,
-        "terms": passage_terms(title, None, content),
+        "terms": chunk_terms(title, None, content),
         "version": ANALYSER_VERSION,
         "end": len(content),
     }

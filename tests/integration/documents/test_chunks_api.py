@@ -15,7 +15,7 @@ from sqlalchemy import text
 from portal import create_app
 from portal.domain.conversations import Citation, SourceState
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchRequest
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
@@ -72,9 +72,9 @@ def api(client: FlaskClient, portal: Portal, document: DocumentSummary) -> Api:
     return Api(client, portal.headers(), document.job_id)
 
 
-def found(services: Services, person: Person, query: str) -> list[UUID]:
+def found(services: Services, user: User, query: str) -> list[UUID]:
     """The passages that a search finds by words."""
-    outcome = engine.search(services, person, SearchRequest(query, top_n=50))
+    outcome = engine.search(services, user, SearchRequest(query, top_n=50))
     return [hit.chunk_id for hit in outcome.hits if hit.text_rank]
 
 
@@ -146,7 +146,7 @@ def test_foreign_missing_and_trashed_are_all_the_same_404(
 ) -> None:
     private = portal.add("a secret zeppelin", name="p.txt", visibility=Visibility.PRIVATE)
     gone = portal.add("gone zeppelin", name="g.txt")
-    ben = portal.headers(portal.person("ben"))
+    ben = portal.headers(portal.user("ben"))
     gone_chunk = Api(client, ben, gone.job_id).get().json["data"]["chunks"][0]["id"]
     library.delete_document(portal.services, portal.admin, gone.id)
     own = Api(client, portal.headers(), private.job_id)
@@ -258,15 +258,15 @@ def test_hostile_content_is_stored_as_it_is(api: Api) -> None:
 def test_only_the_owner_and_administrators_add_and_delete(
     client: FlaskClient, portal: Portal
 ) -> None:
-    ann, ben = portal.person("ann"), portal.person("ben")
+    ann, ben = portal.user("ann"), portal.user("ben")
     document = portal.add("a shared page", name="ann.txt", owner=ann)
     reader = Api(client, portal.headers(ben), document.job_id)
     chunk = reader.get().json["data"]["chunks"][0]["id"]
     for answer in (reader.post({"content": "x"}), reader.delete(), reader.delete(f"/{chunk}")):
         assert_envelope(answer, 403, "forbidden")
-    for person in (ann, portal.admin):
-        writer = Api(client, portal.headers(person), document.job_id)
-        added = writer.add(f"by {person.name}")
+    for user in (ann, portal.admin):
+        writer = Api(client, portal.headers(user), document.job_id)
+        added = writer.add(f"by {user.name}")
         assert writer.delete(f"/{added['id']}").status_code == 200
 
 

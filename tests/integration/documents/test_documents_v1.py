@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.embeddings.hashing import HashingEmbedder
 from portal.services import Services
 from portal.services.documents import indexing, library, selections, uploads
@@ -75,7 +75,7 @@ def test_document_has_exactly_the_fields_that_are_stored(
 def test_document_that_is_missing_foreign_or_in_the_trash_is_not_found(
     client: FlaskClient, portal: Portal
 ) -> None:
-    owner, other = portal.person("owner"), portal.person("other")
+    owner, other = portal.user("owner"), portal.user("other")
     private = portal.add("secret words", owner=owner, visibility=Visibility.PRIVATE)
     trashed = portal.add("thrown away", name="b.txt", owner=other)
     library.delete_document(portal.services, other, trashed.id)
@@ -106,7 +106,7 @@ def test_document_that_was_not_read_yet_has_no_text_to_give(
 
 
 def recomputed(
-    services: Services, person: Person, query: str, *, w_text: float, w_vec: float
+    services: Services, user: User, query: str, *, w_text: float, w_vec: float
 ) -> list[tuple[float, float, float, UUID]]:
     """(final, text, vector, document) by PostgreSQL's own distance and BM25, best first, with
     nothing of the portal's search in between."""
@@ -124,7 +124,7 @@ def recomputed(
     binds = {"vector": str(vector.tolist()), "words": " ".join(query_terms(query))}
     with services.database.begin() as session:
         session.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
-        rows = session.execute(statement, binds | {"person": person.id}).all()
+        rows = session.execute(statement, binds | {"person": user.id}).all()
     most = max(row.bm25 for row in rows)
     best: dict[UUID, tuple[float, float, float, UUID]] = {}
     for row in rows:
@@ -185,7 +185,7 @@ def test_equal_documents_are_both_there_and_always_in_the_same_order(
     client: FlaskClient, portal: Portal
 ) -> None:
     for number in range(4):
-        portal.add(DOCUMENTS["leave"], name=f"copy-{number}.txt", owner=portal.person(f"p{number}"))
+        portal.add(DOCUMENTS["leave"], name=f"copy-{number}.txt", owner=portal.user(f"p{number}"))
     found = search(client, portal)
     # They differ in what says where they stand: nothing of that counts in a score.
     assert len(titles(found)) == 4
@@ -207,7 +207,7 @@ def test_configured_weights_count_where_the_request_says_none(
 
 def of(services: Services) -> Portal:
     accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_person(services, "admin"))
+    return Portal(services, accounts.find_user(services, "admin"))
 
 
 # --- one hit a document -------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_one_document_that_fills_all_candidates_hides_no_other(
 def test_only_what_counts_for_the_person_is_found(
     client: FlaskClient, portal: Portal, filled: dict[str, DocumentSummary]
 ) -> None:
-    owner, other = portal.person("owner"), portal.person("other")
+    owner, other = portal.user("owner"), portal.user("other")
     portal.add(QUESTION, name="private.txt", owner=owner, visibility=Visibility.PRIVATE)
     selections.set_default(portal.services, other, filled["leave"].id, enabled=False)
     library.delete_document(portal.services, portal.admin, filled["handbook"].id)
@@ -374,8 +374,8 @@ def test_second_look_of_another_model_changes_no_order(
 
         def load(self) -> None: ...
 
-        def scores(self, query: str, passages: list[str], *, deadline_s: float) -> list[float]:
-            return [float(place) for place, _ in enumerate(passages)]
+        def scores(self, query: str, chunks: list[str], *, deadline_s: float) -> list[float]:
+            return [float(place) for place, _ in enumerate(chunks)]
 
     plain = create_app(portal.services).test_client()
     reranked = create_app(replace(portal.services, reranker=Backwards())).test_client()

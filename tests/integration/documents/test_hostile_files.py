@@ -20,7 +20,7 @@ from tests.conftest import Portal
 from tests.factories.hostile import READY, Hostile, hostile_files
 from tests.factories.more_hostile import more_hostile_files
 
-MOST_MEMORY_KB = 1 << 20
+MAX_MEMORY_KB = 1 << 20
 BOUNDARY = "a-boundary-of-our-own"
 
 
@@ -68,7 +68,7 @@ def test_each_hostile_file_ends_as_it_must(
     assert not wrong, json.dumps(wrong, indent=1, ensure_ascii=False)
     assert len(hostile) >= 60
     _no_document_is_stuck(portal)
-    assert _peak_kb() - before < MOST_MEMORY_KB
+    assert _peak_kb() - before < MAX_MEMORY_KB
 
 
 def _peak_kb(*, forget: bool = False) -> int:

@@ -19,7 +19,7 @@ from portal.domain.documents import (
     Visibility,
 )
 from portal.domain.jobs import JobStage, JobStatus
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchRequest
 from portal.errors import Conflict, EmbedderUnavailable, EmptyFile, Forbidden, NotFound
 from portal.ingest import page_progress
@@ -38,9 +38,7 @@ from tests.factories.uploads import run_apart, upload
 LONG = "\n\n".join(f"Section {n}. " + "Budget words fill this paragraph. " * 40 for n in range(14))
 
 
-def store(
-    portal: Portal, content: str = LONG, owner: Person | None = None, **how
-) -> DocumentSummary:
+def store(portal: Portal, content: str = LONG, owner: User | None = None, **how) -> DocumentSummary:
     name = f"{content[:12].strip()}.txt"
     return uploads.store_upload(
         portal.services, owner or portal.admin, stream=upload(content), file_name=name, **how
@@ -84,7 +82,7 @@ def refuse_to_embed(patch: pytest.MonkeyPatch, portal: Portal) -> None:
 
 
 def test_people_take_turns_document_by_document(portal: Portal) -> None:
-    ada, eve, mia = (portal.person(name) for name in ("ada", "eve", "mia"))
+    ada, eve, mia = (portal.user(name) for name in ("ada", "eve", "mia"))
     many = [store(portal, f"{n} of ada's many", ada).id for n in range(6)]
     first = store(portal, "eve's first", eve).id
     second = store(portal, "eve's second", eve).id
@@ -101,7 +99,7 @@ def test_people_take_turns_document_by_document(portal: Portal) -> None:
 
 
 def test_what_lies_in_the_trash_puts_off_nothing_that_its_owner_sends(portal: Portal) -> None:
-    ada, eve = portal.person("ada"), portal.person("eve")
+    ada, eve = portal.user("ada"), portal.user("eve")
     for number in range(3):
         library.delete_document(portal.services, ada, store(portal, f"{number} of ada's", ada).id)
     first, second = store(portal, "eve's first", eve), store(portal, "eve's second", eve)
@@ -121,7 +119,7 @@ def _newest(portal: Portal, document_id: UUID) -> UUID:
 def test_long_document_makes_room_for_others_and_goes_on_before_ones_own_next(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, eve = portal.person("ada"), portal.person("eve")
+    ada, eve = portal.user("ada"), portal.user("eve")
     monkeypatch.setattr(worker, "_SLICE_S", 0.0)
     long = store(portal, LONG, ada)
     own_next = store(portal, "ada's next", ada)
@@ -150,7 +148,7 @@ def test_file_that_takes_long_to_read_waits_among_its_like_and_is_then_embedded_
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading has no slices: 300 pages would be read from the first one each time."""
-    ada, eve = portal.person("ada"), portal.person("eve")
+    ada, eve = portal.user("ada"), portal.user("eve")
     monkeypatch.setattr(worker, "_SLICE_S", 0.0)
     read: list[int] = []
 
@@ -455,7 +453,7 @@ def test_import_that_waits_goes_on_after_an_error_that_passes(
 ) -> None:
     document = store(portal)
     monkeypatch.setattr(attempts, "BACKOFF_S", (0.2, 0.2))
-    embed = type(portal.services.embedder).embed_passages
+    embed = type(portal.services.embedder).embed_chunks
     calls = iter(range(100))
 
     def fail_once(embedder, texts):
@@ -481,15 +479,15 @@ def test_import_that_waits_goes_on_after_an_error_that_passes(
 def test_jobs_are_listed_for_those_who_see_their_documents(
     portal: Portal, client: FlaskClient
 ) -> None:
-    ada, eve = portal.person("ada"), portal.person("eve")
+    ada, eve = portal.user("ada"), portal.user("eve")
     private = store(portal, "%PDF-1.7\nprivate", ada, visibility=Visibility.PRIVATE)
     shared = store(portal, "%PDF-1.7\nshared", ada)
     for document in (private, shared):
         indexing.index_document(portal.services, document.job_id)
 
-    def listed(person: Person, **query) -> dict:
+    def listed(user: User, **query) -> dict:
         return client.get(
-            "/api/knowledge/jobs", headers=portal.headers(person), query_string=query
+            "/api/knowledge/jobs", headers=portal.headers(user), query_string=query
         ).json
 
     assert [job["document_id"] for job in listed(ada)["jobs"]] == [str(shared.id), str(private.id)]

@@ -29,7 +29,7 @@ def test_labels_stand_for_numbers_wherever_a_page_is_named(
 ) -> None:
     services = make_services(ingest={"chunk_tokens": 50})
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     path = files.labelled_pdf(tmp_path / "book.pdf", [PREFACE, CONTENTS, BODY])
     book = portal.add(path.read_bytes(), name="book.pdf")
     portal.add("A telescope without pages was lent too.")

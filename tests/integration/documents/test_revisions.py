@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from portal.domain.conversations import SourceState
 from portal.domain.documents import DocumentStatus, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest, Weights
 from portal.errors import (
     AlreadyElsewhere,
@@ -43,7 +43,7 @@ from portal.services.operations import maintenance
 from portal.services.search import engine
 from portal.store.documents import rows as document_store
 from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.legs import PassageSearch
+from portal.store.search.legs import ChunkSearch
 from portal.store.session import Session
 from portal.web.documents import trash as trash_pages
 from tests.conftest import Portal
@@ -60,11 +60,11 @@ def send(
     document_id: UUID,
     content: str | bytes,
     name: str = "policy.txt",
-    person: Person | None = None,
+    user: User | None = None,
 ) -> UploadReceipt:
     """Upload a new version, and leave it waiting."""
     return revisions.add_version(
-        portal.services, person or portal.admin, document_id, Upload(upload(content), name)
+        portal.services, user or portal.admin, document_id, Upload(upload(content), name)
     )
 
 
@@ -165,12 +165,12 @@ def test_same_bytes_and_other_documents_are_said(portal: Portal) -> None:
     assert rows(portal, "stored_files") == 3
     assert body(portal, document.id) == SECOND
     assert other.status is DocumentStatus.READY
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     with pytest.raises(Forbidden):
-        send(portal, document.id, THIRD, person=ada)
+        send(portal, document.id, THIRD, user=ada)
     hidden = portal.add("Hidden.", visibility=Visibility.PRIVATE)
     with pytest.raises(NotFound):
-        send(portal, hidden.id, THIRD, person=ada)
+        send(portal, hidden.id, THIRD, user=ada)
 
 
 def test_newest_version_wins_over_one_that_is_being_read(
@@ -261,16 +261,16 @@ def test_search_in_the_very_moment_of_the_swap_finds_the_document(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = portal.add(FIRST)
-    choose, coming = PassageSearch._choose_plans, [SECOND]
+    choose, coming = ChunkSearch._choose_plans, [SECOND]
 
-    def late(search: PassageSearch, enabled: EnabledSet) -> None:
+    def late(search: ChunkSearch, enabled: EnabledSet) -> None:
         # What counts is known by now, and the passages are still to be looked for.
         if coming:
             send(portal, document.id, coming.pop())
             read(portal, document.id)
         choose(search, enabled)
 
-    monkeypatch.setattr(PassageSearch, "_choose_plans", late)
+    monkeypatch.setattr(ChunkSearch, "_choose_plans", late)
     for mode in SearchMode:
         coming[:] = [SECOND]
         request = SearchRequest("annual leave", mode=mode)
@@ -435,7 +435,7 @@ def test_texts_that_would_take_too_long_are_not_compared(
     headers = portal.headers() | {"Accept-Language": "en"}
     document = portal.add("a\rb\rc")
     with monkeypatch.context() as patch:
-        patch.setattr(comparisons, "MOST_UNITS", 5)
+        patch.setattr(comparisons, "MAX_UNITS", 5)
         send(portal, document.id, "a\rb\u2028d")
         read(portal, document.id)
         # Read and published, with no count.
@@ -447,7 +447,7 @@ def test_texts_that_would_take_too_long_are_not_compared(
         page = client.get(f"/documents/{document.id}/revisions/2?against=1", headers=headers)
         assert page.status_code == 200
         assert "more than 5 lines and sentences" in page.text
-        patch.setattr(comparisons, "MOST_CHARACTERS", 3)
+        patch.setattr(comparisons, "MAX_CHARACTERS", 3)
         assert client.get(address, headers=headers).json["error"]["code"] == "texts_too_long"
 
     # One at a time; what was compared is kept, and only for those who may see it.
@@ -463,7 +463,7 @@ def test_texts_that_would_take_too_long_are_not_compared(
         library.change_document(
             portal.services, portal.admin, document.id, visibility=Visibility.PRIVATE
         )
-        ada = portal.headers(portal.person("ada"))
+        ada = portal.headers(portal.user("ada"))
         assert client.get(address, headers=ada).status_code == 404
 
 
@@ -581,7 +581,7 @@ def test_document_that_cannot_be_purged_keeps_no_other_from_it(
 ) -> None:
     services, headers = portal.services, portal.headers()
     stuck, other = portal.add(FIRST, title="stuck"), portal.add(SECOND, title="other")
-    ada = portal.headers(portal.person("ada"))
+    ada = portal.headers(portal.user("ada"))
     assert client.get(f"/trash/{stuck.id}/purge", headers=headers).status_code == 404
     for document in (stuck, other):
         library.delete_document(services, portal.admin, document.id)

@@ -133,7 +133,7 @@ def test_every_process_obeys_the_next_moment(
 def test_what_one_may_not_see_cannot_be_switched_or_listed(
     client: FlaskClient, portal: Portal
 ) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     hidden = portal.add("maple", owner=portal.admin, visibility=Visibility.PRIVATE)
     trashed, purged = portal.add("maple in the trash"), portal.add("maple gone")
     library.delete_document(portal.services, portal.admin, trashed.id)
@@ -149,7 +149,7 @@ def test_what_one_may_not_see_cannot_be_switched_or_listed(
 
 
 def test_foreign_conversation_is_not_there(client: FlaskClient, portal: Portal) -> None:
-    document, ada = portal.add("maple"), portal.person("ada")
+    document, ada = portal.add("maple"), portal.user("ada")
     foreign = conversations.create(portal.services, ada).id
     headers = portal.headers()  # Not even for an administrator.
     for talk in (foreign, uuid4()):
@@ -212,7 +212,7 @@ def test_bad_cursor_is_malformed(client: FlaskClient, portal: Portal, cursor: st
 
 
 def test_switches_of_rows_leave_out_what_one_may_not_see(portal: Portal) -> None:
-    shown, ada = portal.add("maple"), portal.person("ada")
+    shown, ada = portal.add("maple"), portal.user("ada")
     hidden = portal.add("maple, hidden", visibility=Visibility.PRIVATE)
     selections.set_default(portal.services, ada, shown.id, enabled=False)
     switches = selections.switches(portal.services, ada, [shown.id, hidden.id])

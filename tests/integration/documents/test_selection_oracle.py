@@ -30,7 +30,7 @@ steps = st.builds(
     Step,
     change=st.sampled_from(sorted(CHANGES)),
     process=st.integers(0, 1),
-    person=st.integers(0, 5),
+    user=st.integers(0, 5),
     slot=st.integers(0, SLOTS - 1),
     seed=st.integers(0, 2**20),
     mode=st.sampled_from(SearchMode),

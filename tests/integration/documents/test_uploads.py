@@ -61,11 +61,11 @@ def bounded(make_services: Callable[..., Services]) -> Portal:
     """A portal in which a person may keep a megabyte."""
     services = make_services(quota_mb=1)
     accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_person(services, "admin"))
+    return Portal(services, accounts.find_user(services, "admin"))
 
 
 def test_quota_counts_what_is_kept_and_a_purge_frees_it(bounded: Portal) -> None:
-    client, ada = create_app(bounded.services).test_client(), bounded.person("ada")
+    client, ada = create_app(bounded.services).test_client(), bounded.user("ada")
     headers = bounded.headers(ada)
     first = post(client, headers, (b"a" * 600 * KB, "a.txt")).json["documents"][0]
     refused = post(client, headers, (b"b" * 600 * KB, "b.txt"))
@@ -332,7 +332,7 @@ def small(make_services: Callable[..., Services]) -> Portal:
     """A portal that takes files of a megabyte."""
     services = make_services(max_upload_mb=1)
     accounts.ensure_first_administrator(services)
-    return Portal(services, accounts.find_person(services, "admin"))
+    return Portal(services, accounts.find_user(services, "admin"))
 
 
 def test_what_is_too_large_is_refused_before_it_is_read_to_its_end(small: Portal) -> None:
@@ -362,7 +362,7 @@ def test_form_takes_the_good_files_and_says_of_each_what_came_of_it(
     small: Portal,
 ) -> None:
     portal, client = small, create_app(small.services).test_client()
-    headers, ada = portal.headers(), portal.person("ada")
+    headers, ada = portal.headers(), portal.user("ada")
     portal.add(b"known", name="known.txt")
     portal.add(b"foreign", name="foreign.txt", owner=ada, visibility=Visibility.PRIVATE)
     files = [
@@ -457,9 +457,9 @@ def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal:
     known = send(client, headers | {"Idempotency-Key": "key-2"}, (b"good", "good.txt"))
     assert "data-known" in known.text
     assert 'class="document-row"' not in known.text
-    ada = portal.person("ada")
-    for person, status in ((portal.admin, "queued"), (ada, "queued")):
-        answer = client.get(f"/documents/uploads?id={found[0]}", headers=portal.headers(person))
+    ada = portal.user("ada")
+    for user, status in ((portal.admin, "queued"), (ada, "queued")):
+        answer = client.get(f"/documents/uploads?id={found[0]}", headers=portal.headers(user))
         assert f'data-status="{status}"' in answer.text
     library.change_document(
         portal.services, portal.admin, UUID(found[0]), visibility=Visibility.PRIVATE
@@ -479,7 +479,7 @@ def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal:
 def test_idempotency_key_is_a_persons_own_and_lives_a_day(
     client: FlaskClient, portal: Portal
 ) -> None:
-    mine, theirs = portal.headers(), portal.headers(portal.person("ada"))
+    mine, theirs = portal.headers(), portal.headers(portal.user("ada"))
     key = {"Idempotency-Key": "key-1"}
     assert post(client, mine | key, (b"mine", "a.txt")).status_code == 202
     assert post(client, theirs | key, (b"theirs", "a.txt")).status_code == 202

@@ -11,8 +11,8 @@ from flask.testing import FlaskClient
 
 from portal import create_app
 from portal.domain.chunks import NewChunk
-from portal.domain.metadata_filter import MOST_MEMBERS, parse_filter
-from portal.domain.people import Person
+from portal.domain.metadata_filter import MAX_MEMBERS, parse_filter
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.documents import chunks
 from portal.store.search import enabled_sets
@@ -24,7 +24,7 @@ from tests.conftest import Portal
 DEEP = b"[" * 50_000
 LONG = b'{"username": "' + b"a" * 1_000_000 + b'", "password": "guess"}'
 # Nothing that a list of these could narrow: every passage is compared with every value.
-MANY = {"a": {"$nin": list(range(MOST_MEMBERS))}}
+MANY = {"a": {"$nin": list(range(MAX_MEMBERS))}}
 
 
 # --- bodies ---------------------------------------------------------------------------------------
@@ -88,8 +88,8 @@ def test_conditions_on_passages_take_no_longer_than_a_search_may(
     assert answer.status_code == 503
 
 
-def test_what_is_remembered_of_a_search_does_not_grow_with_its_conditions(admin: Person) -> None:
-    wanted = parse_filter({".".join(["k" * 200] * 8): {"$nin": ["v" * 100] * MOST_MEMBERS}})
+def test_what_is_remembered_of_a_search_does_not_grow_with_its_conditions(admin: User) -> None:
+    wanted = parse_filter({".".join(["k" * 200] * 8): {"$nin": ["v" * 100] * MAX_MEMBERS}})
     long = narrowing(parse_query(""), metadata=wanted)
     keys = {Scope(admin, None, one).key() for one in (long, narrowing(parse_query("")))}
     assert len(keys) == 2
@@ -97,7 +97,7 @@ def test_what_is_remembered_of_a_search_does_not_grow_with_its_conditions(admin:
 
 
 @pytest.fixture
-def admin(portal: Portal) -> Person:
+def admin(portal: Portal) -> User:
     return portal.admin
 
 

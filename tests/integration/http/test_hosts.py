@@ -36,7 +36,7 @@ def open_portal(make_services: Callable[..., Services]) -> Callable[..., tuple[P
     def open_(**settings: Any) -> tuple[Portal, Flask]:
         services = make_services(**settings)
         accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_person(services, "admin"))
+        portal = Portal(services, accounts.find_user(services, "admin"))
         return portal, create_app(services)
 
     return open_

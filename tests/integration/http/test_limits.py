@@ -42,7 +42,7 @@ def open_portal(
             return jsonify(ok=True)
 
         app.add_url_rule(PROBE, view_func=probe)
-        return Portal(services, accounts.find_person(services, "admin")), app.test_client()
+        return Portal(services, accounts.find_user(services, "admin")), app.test_client()
 
     return open_
 
@@ -112,7 +112,7 @@ def test_an_endpoint_allows_what_the_table_says_and_tells_how_much_is_left(open_
 
 def test_people_and_endpoints_are_counted_apart(open_portal) -> None:
     portal, client = open_portal(rate_limits=ON | {"search_semantic": "2 per minute"})
-    ann = portal.headers(portal.person("ann"))
+    ann = portal.headers(portal.user("ann"))
     assert [client.get(PROBE, headers=ann).status_code for _ in range(3)] == [200, 200, 429]
     assert client.get(PROBE, headers=portal.headers()).status_code == 200
     assert client.get(LIST, headers=ann).status_code == 200

@@ -75,7 +75,7 @@ def test_every_way_out_of_a_request_gives_its_place_back(
 ) -> None:
     services = make_services(web={"requests_at_once": 1, "requests_waiting": 0})
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     app = create_app(services)
     app.config["PROPAGATE_EXCEPTIONS"] = False
     entered, leave = threading.Event(), threading.Event()
@@ -124,7 +124,7 @@ class Watched:
 def test_who_sends_slowly_holds_no_place(make_services: Callable[..., Services]) -> None:
     services = make_services(web={"requests_at_once": 1, "requests_waiting": 0})
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     app, is_read = create_app(services), threading.Event()
     inner = app.wsgi_app
 
@@ -245,7 +245,7 @@ def test_an_endpoint_that_is_late_costs_two_seconds_and_is_named(
         }
         services = make_services(embedding=embedding, search={"keyword_backend": "tsvector"})
         accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_person(services, "admin"))
+        portal = Portal(services, accounts.find_user(services, "admin"))
         portal.add("Every employee has fifteen days of leave.")
         client, headers = create_app(services).test_client(), portal.headers()
         endpoint.delay_s = 30

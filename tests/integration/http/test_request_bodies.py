@@ -32,9 +32,9 @@ FILES = {
 @pytest.fixture
 def headers(portal: Portal) -> dict[str, str]:
     """Of a token that may only read."""
-    person = portal.person("reader")
+    user = portal.user("reader")
     _, secret = sessions.create_personal_token(
-        portal.services, person, name="search", ttl_s=3600, scopes=[Scope.READ]
+        portal.services, user, name="search", ttl_s=3600, scopes=[Scope.READ]
     )
     return {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
 

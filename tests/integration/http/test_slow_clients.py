@@ -67,7 +67,7 @@ def portal(
     with cloned_database(server_url, template) as url:
         services = build_services(make_settings(data_dir, url))
         accounts.ensure_first_administrator(services)
-        yield Portal(services, accounts.find_person(services, "admin"))
+        yield Portal(services, accounts.find_user(services, "admin"))
         services.database.dispose()
 
 
@@ -148,7 +148,7 @@ def test_a_user_has_so_many_long_bodies_under_way(patient: str, portal: Portal) 
         # Whichever comes last; the others wait for the rest of their bodies.
         answered, _, _ = select.select(connections, [], [], TIMEOUT_S)
         assert [read_status(one) for one in answered] == [429]
-        other = portal.person("ada")
+        other = portal.user("ada")
         theirs = portal.headers(other)["Authorization"]
         with connect(patient, OTHER_ADDRESS) as connection:
             body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'

@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.domain.people import Person, Scope, TokenKind
+from portal.domain.people import Scope, TokenKind, User
 from portal.errors import InvalidToken, NotFound, RateLimited, SecondFactorEnrolmentRequired
 from portal.services import Services
 from portal.services.documents import library, selections
@@ -80,9 +80,9 @@ def go(door: Door, token: str, visit: Visit, *, mode: str = "auto") -> None:
     run_apart(lambda: asyncio.run(enter()))
 
 
-def reading_token(portal: Portal, person: Person | None = None) -> str:
+def reading_token(portal: Portal, user: User | None = None) -> str:
     _, secret = sessions.create_personal_token(
-        portal.services, person or portal.admin, name="assistant", ttl_s=3600, scopes=[Scope.READ]
+        portal.services, user or portal.admin, name="assistant", ttl_s=3600, scopes=[Scope.READ]
     )
     return secret
 
@@ -176,7 +176,7 @@ def test_of_a_long_document_the_part_around_the_passage_is_read(
 
 
 def test_nothing_foreign_is_found_or_told_from_what_is_missing(portal: Portal, door: Door) -> None:
-    ada, bob = portal.person("ada"), portal.person("bob")
+    ada, bob = portal.user("ada"), portal.user("bob")
     private = portal.add(HANDBOOK, owner=bob, visibility=Visibility.PRIVATE, title="Bob's")
     off = portal.add(f"{HANDBOOK} Off.", title="Switched off")
     trashed = portal.add(f"{HANDBOOK} Trash.", title="Trashed")
@@ -185,7 +185,7 @@ def test_nothing_foreign_is_found_or_told_from_what_is_missing(portal: Portal, d
     library.delete_document(portal.services, portal.admin, trashed.id)
     with portal.services.database.engine.connect() as connection:
         rows = connection.execute(text("SELECT document_id, id FROM document_chunks")).all()
-    passages: dict[object, str] = {row[0]: str(row[1]) for row in rows}
+    chunks: dict[object, str] = {row[0]: str(row[1]) for row in rows}
 
     async def visit(client: Client) -> None:
         found = (await ask(client, "search", query="refunds fourteen days"))["results"]
@@ -193,9 +193,9 @@ def test_nothing_foreign_is_found_or_told_from_what_is_missing(portal: Portal, d
         missing = await refusal(client, "fetch", id=str(uuid4()))
         assert missing == NOT_FOUND
         for hidden in (private, off, trashed):
-            assert await refusal(client, "fetch", id=passages[hidden.id]) == missing
+            assert await refusal(client, "fetch", id=chunks[hidden.id]) == missing
             assert await refusal(client, "fetch", id=str(hidden.id)) == missing
-        assert (await ask(client, "fetch", id=passages[shown.id]))["title"] == "Shown"
+        assert (await ask(client, "fetch", id=chunks[shown.id]))["title"] == "Shown"
 
     go(door, reading_token(portal, ada), visit)
 
@@ -203,7 +203,7 @@ def test_nothing_foreign_is_found_or_told_from_what_is_missing(portal: Portal, d
 def test_an_administrators_reading_token_shows_no_foreign_document(
     portal: Portal, environment: dict[str, str]
 ) -> None:
-    private = portal.add(HANDBOOK, owner=portal.person("bob"), visibility=Visibility.PRIVATE)
+    private = portal.add(HANDBOOK, owner=portal.user("bob"), visibility=Visibility.PRIVATE)
 
     async def visit(client: Client) -> None:
         assert (await ask(client, "search", query="refunds"))["results"] == []
@@ -298,7 +298,7 @@ def test_each_person_may_call_each_tool_so_often(
         door = Door(environment, url)
         go(door, reading_token(portal), call_often)
         # Another person has calls of their own; another token of the same person has not.
-        go(door, reading_token(portal, portal.person("ada")), call_often)
+        go(door, reading_token(portal, portal.user("ada")), call_often)
 
         async def call_again(client: Client) -> None:
             assert str(RateLimited(seconds=0))[:17] == (await refusal(client, "search"))[:17]

@@ -29,7 +29,7 @@ DISTRACTORS = {
 def portal(make_services: Callable[..., Services], tmp_path: Path) -> Portal:
     services = make_services(embedding={"provider": "bundled"})
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     pdf = files.write_pdf(tmp_path / "reef.pdf", [REEF])
     portal.add(pdf.read_bytes(), name="reef.pdf")
     portal.add(LEAVE.encode("gb18030"), name="leave.txt")

@@ -19,12 +19,12 @@ def constants_said(portal: Portal) -> str:
 
 
 def test_constants_are_borrowed_until_there_is_enough_to_fit_them_to(portal: Portal) -> None:
-    passages = backgrounds.texts("en", "passages")
-    portal.add(passages[0], name="first.txt")
+    chunks = backgrounds.texts("en", "passages")
+    portal.add(chunks[0], name="first.txt")
     calibrating.fit_if_due(portal.services)
     assert constants_said(portal) == "borrowed"
-    for place, passage in enumerate(passages[1:51]):
-        portal.add(passage, name=f"{place}.txt")
+    for place, chunk in enumerate(chunks[1:51]):
+        portal.add(chunk, name=f"{place}.txt")
     calibrating.fit_if_due(portal.services)
     assert constants_said(portal) == "corpus"
     with portal.services.database.begin() as session:

@@ -29,7 +29,7 @@ class Counting(HashingEmbedder):
     """Notes which passages it was asked for; may fail, and waits for the test."""
 
     error: Exception | None = None
-    passages: list[str] = field(default_factory=list)
+    chunks: list[str] = field(default_factory=list)
     is_asked: threading.Event = field(default_factory=threading.Event)
     gate: threading.Event = field(default_factory=threading.Event)
 
@@ -37,13 +37,13 @@ class Counting(HashingEmbedder):
         super().__init__()
         self.gate.set()
 
-    def embed_passages(self, texts: Any) -> Vector:
-        self.passages += list(texts)
+    def embed_chunks(self, texts: Any) -> Vector:
+        self.chunks += list(texts)
         self.is_asked.set()
         assert self.gate.wait(30)
         if self.error is not None:
             raise self.error
-        return super().embed_passages(texts)
+        return super().embed_chunks(texts)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_two_at_once_do_no_work_twice(lacking: Portal) -> None:
         answers = [one.result(60) for one in both]
     assert sorted(one["embedded"] for one in answers) == [3, 4]
     assert min(one["remaining"] for one in answers) == 0
-    assert len(embedder.passages) == len(set(embedder.passages)) == 7
+    assert len(embedder.chunks) == len(set(embedder.chunks)) == 7
     assert vectors(lacking) == 7
 
 
@@ -143,7 +143,7 @@ def test_batch_while_the_whole_model_is_built_is_told_to_wait(
 
 def test_only_administrators_may_embed(lacking: Portal) -> None:
     client = create_app(lacking.services).test_client()
-    reader = lacking.headers(lacking.person("reader"))
+    reader = lacking.headers(lacking.user("reader"))
     assert client.post(PATH, headers=reader, json={}).status_code == 403
     assert client.post(PATH, json={}).status_code == 401
     assert vectors(lacking) == 0

@@ -62,7 +62,7 @@ def test_first_search_after_a_switch_is_answered_by_words_while_the_model_loads(
     assert found.degraded == (EmbedderUnavailable.code,)
     assert found.hits[0].title == "coral"
     gate.set()
-    catalog.loaded(serving, catalog.find(serving, bundled.USE)).embedder.embed_passages(["?"])
+    catalog.loaded(serving, catalog.find(serving, bundled.USE)).embedder.embed_chunks(["?"])
     found = engine.search(serving, portal.admin, SearchRequest("the coral"))
     assert found.degraded == ()
 

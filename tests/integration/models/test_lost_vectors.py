@@ -68,7 +68,7 @@ def test_vectors_that_were_deleted_are_made_anew_by_housekeeping(filled: Portal)
 
 
 def test_one_lost_vector_is_found_within_a_few_rounds(filled: Portal) -> None:
-    portal = Portal(replace(filled.services, vector_rounds=VectorRounds(passages=2)), filled.admin)
+    portal = Portal(replace(filled.services, vector_rounds=VectorRounds(chunks=2)), filled.admin)
     [last] = execute(portal, "SELECT id FROM document_chunks ORDER BY id DESC LIMIT 1")
     execute(portal, f"DELETE FROM chunk_embeddings WHERE chunk_id = '{last}'")
     with portal.services.database.begin() as session:

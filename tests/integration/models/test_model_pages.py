@@ -100,7 +100,7 @@ def test_page_speaks_chinese(pages: Pages, portal: Portal) -> None:
 
 
 def test_only_administrators_see_models(client: FlaskClient, portal: Portal) -> None:
-    headers = portal.headers(portal.person("ada"))
+    headers = portal.headers(portal.user("ada"))
     for path in ("/admin/models", f"/admin/models/drop?name={OLD}"):
         assert client.get(path, headers=headers).status_code == 403
     for path in ("build", "switch", "rollback", "drop"):

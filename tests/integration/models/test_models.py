@@ -99,7 +99,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(
     filled: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = catalog.register(filled.services, "hashing:hashing-64@64")
-    embed = HashingEmbedder.embed_passages
+    embed = HashingEmbedder.embed_chunks
     answers = iter([True, False])
 
     def fail_later(self: HashingEmbedder, texts: list[str]) -> Vector:
@@ -135,7 +135,7 @@ def test_model_that_lags_does_not_hold_up_documents(
     filled: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(filled)
-    embed = HashingEmbedder.embed_passages
+    embed = HashingEmbedder.embed_chunks
 
     def refuse(self: HashingEmbedder, texts: list[str]) -> Vector:
         if self.name == NEW:
@@ -158,7 +158,7 @@ def test_rollback_to_a_model_that_fell_behind_must_be_forced(
 ) -> None:
     build(filled)
     switching.switch(filled.services, NEW)
-    embed = HashingEmbedder.embed_passages
+    embed = HashingEmbedder.embed_chunks
 
     def refuse(self: HashingEmbedder, texts: list[str]) -> Vector:
         if self.name == OLD:
@@ -179,7 +179,7 @@ def test_rollback_to_a_model_that_fell_behind_must_be_forced(
 def test_model_registered_in_the_middle_of_an_ingestion_misses_nothing(
     filled: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embed = HashingEmbedder.embed_passages
+    embed = HashingEmbedder.embed_chunks
     registered: list[str] = []
 
     def register_meanwhile(self: HashingEmbedder, texts: list[str]) -> Vector:
@@ -304,13 +304,13 @@ def test_comparison_finds_what_a_set_calls_by_ids_of_its_own(
     filled: Portal, tmp_path: Path
 ) -> None:
     build(filled)
-    passages = [{"id": 1, "title": "coral", "text": "…"}, {"id": "3", "title": "tea", "text": "…"}]
+    chunks = [{"id": 1, "title": "coral", "text": "…"}, {"id": "3", "title": "tea", "text": "…"}]
     questions = [
         {"id": "1", "text": "coral fine", "qrels": {"1": 1}},
         {"id": "2", "text": "绿茶保存", "qrels": {"3": "1.0", "1": 0}},
         {"id": "3", "text": "who knows", "qrels": {"9": 1}},
     ]
-    for kind, rows_ in (("docs", passages), ("queries", questions)):
+    for kind, rows_ in (("docs", chunks), ("queries", questions)):
         lines = "\n".join(json.dumps(row) for row in rows_)
         (tmp_path / f"mine.{kind}.jsonl").write_text(lines, encoding="utf-8-sig")
     result = comparison.compare(filled.services, OLD, NEW, questions_dir=tmp_path)
@@ -429,7 +429,7 @@ class Encoder:
         return 64
 
     def encode(self, texts: list[str], **_: object) -> Vector:
-        return HashingEmbedder(dimensions=64).embed_passages(texts)
+        return HashingEmbedder(dimensions=64).embed_chunks(texts)
 
 
 def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_may(

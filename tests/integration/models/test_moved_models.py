@@ -31,7 +31,7 @@ class Encoder:
 
     def encode(self, texts: Sequence[str], **_: object) -> Vector:
         marked = [" ".join(f"{self.weights}{word}" for word in text.split()) for text in texts]
-        return HashingEmbedder(dimensions=DIMENSIONS).embed_passages(marked)
+        return HashingEmbedder(dimensions=DIMENSIONS).embed_chunks(marked)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ TEXTS = {"coral": "Divers must not touch the coral.", "tea": "绿茶应在阴凉
 
 def fill(services: Services) -> Portal:
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     for name, words in TEXTS.items():
         portal.add(words, name=f"{name}.txt")
     return portal

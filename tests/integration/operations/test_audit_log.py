@@ -26,7 +26,7 @@ def rows(services: Services) -> list[AuditRow]:
 
 
 def test_event_is_recorded_with_actor_subject_and_origin(portal: Portal) -> None:
-    bob = portal.person("bob")
+    bob = portal.user("bob")
     audit.set_origin(Origin(Source.WEB, "192.0.2.1", "Mozilla/5.0\0 (\u202ex)", "request-1"))
     try:
         with portal.services.database.begin() as session:

@@ -46,8 +46,8 @@ def add(services: Services, count: int, **values: object) -> None:
 
 
 def test_page_shows_who_did_what_from_where(admin: FlaskClient, portal: Portal) -> None:
-    portal.person("bob")
-    accounts.set_disabled(portal.services, portal.admin, portal.person("eve").id, disabled=True)
+    portal.user("bob")
+    accounts.set_disabled(portal.services, portal.admin, portal.user("eve").id, disabled=True)
     admin.post("/api/auth/token", json={"username": "admin", "password": PASSWORD})
     page = admin.get("/admin/audit").get_data(as_text=True)
     for words in ("User disabled", "eve", "Signed in", "127.0.0.1", "Command line"):
@@ -115,7 +115,7 @@ def test_api_takes_dates_with_time_and_zone_only(admin: FlaskClient, moment: str
 
 
 def test_only_administrators_read_it(client: FlaskClient, portal: Portal) -> None:
-    ada = portal.headers(portal.person("ada"))
+    ada = portal.headers(portal.user("ada"))
     for path in ("/api/admin/audit", "/admin/audit", "/admin/audit/export.csv"):
         assert client.get(path, headers=ada).status_code == 403
     assert client.get("/api/admin/audit").status_code == 401
@@ -159,7 +159,7 @@ def count(portal: Portal) -> int:
 def test_command_line_prints_it_on_safe_lines(
     portal: Portal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    portal.person("bob")
+    portal.user("bob")
     with portal.services.database.begin() as session:
         audit.set_origin(Origin(Source.WEB, "192.0.2.1"))
         title = "evil\x1b[2J\n2026-01-01 fake"

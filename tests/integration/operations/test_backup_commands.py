@@ -40,7 +40,7 @@ def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path:
     with DataDirLock(old) as lock:
         lock.announce("http://127.0.0.1:8000")
         services = build_services(make_settings(old, server.start(), secret_key=None))
-        token = sessions.token_for(services, accounts.find_person(services, "admin"), ttl_s=600)
+        token = sessions.token_for(services, accounts.find_user(services, "admin"), ttl_s=600)
         services.database.dispose()
         taken = portal("backup", file, "--data-dir", old)
         refused = portal("restore", file, "--replace", "--data-dir", old)
@@ -57,8 +57,8 @@ def test_a_serving_portal_is_backed_up_and_stands_in_another_directory(tmp_path:
         services = build_services(make_settings(new, url, secret_key=None))
         setup.heal_keyword_index(services)  # As each start does.
         assert sessions.sign_in(services, name="admin", password=PASSWORD)
-        admin = accounts.find_person(services, "admin")
-        assert tokens.authenticate(services, token).person == admin
+        admin = accounts.find_user(services, "admin")
+        assert tokens.authenticate(services, token).user == admin
         (letter,) = library.list_documents(services, admin).items
         assert b"".join(library.open_file(services, admin, letter.id).parts) == LETTER.encode()
         for mode in SearchMode:

@@ -81,8 +81,8 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def full(portal: Portal, tmp_path: Path) -> Portal:
     """A portal with something of everything; nothing of ours is connected to it."""
-    ada = portal.person("ada")
-    portal.person("bob")
+    ada = portal.user("ada")
+    portal.user("bob")
     office = portal.add(OFFICE, name="handbook.md")
     portal.add(LEAVE, name="年假规定.txt")
     portal.add(SECRET, name="secret.txt", owner=ada, visibility=Visibility.PRIVATE)
@@ -111,8 +111,8 @@ def services_on(url: str, data_dir: Path) -> Iterator[Services]:
 
 
 def titles(services: Services, name: str, query: str, mode: SearchMode) -> list[str]:
-    person = accounts.find_person(services, name)
-    hits = engine.search(services, person, SearchRequest(query=query, mode=mode)).hits
+    user = accounts.find_user(services, name)
+    hits = engine.search(services, user, SearchRequest(query=query, mode=mode)).hits
     return [hit.title for hit in hits]
 
 
@@ -122,18 +122,18 @@ def everything_seen(services: Services) -> list[Any]:
     setup.heal_keyword_index(services)
     found: list[Any] = []
     for name in ("admin", "ada"):
-        person = accounts.find_person(services, name)
+        user = accounts.find_user(services, name)
         for query in ("年假有几天", "When does the office close?", "Kingfisher"):
             for mode in SearchMode:
-                hits = engine.search(services, person, SearchRequest(query=query, mode=mode))
+                hits = engine.search(services, user, SearchRequest(query=query, mode=mode))
                 # Confidence comes when it is there, and the order of equals with it.
                 found += sorted(
                     (str(hit.chunk_id), hit.text_score, hit.vector_score) for hit in hits.hits
                 )
-        for document in library.list_documents(services, person).items:
-            original = library.open_file(services, person, document.id)
+        for document in library.list_documents(services, user).items:
+            original = library.open_file(services, user, document.id)
             found.append((document.id, document.status, b"".join(original.parts)))
-        found += [document.id for document in library.list_trash(services, person).items]
+        found += [document.id for document in library.list_trash(services, user).items]
     return found
 
 
@@ -152,7 +152,7 @@ def work_while_it_is_dumped(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> 
             library.delete_document(services, admin, gone)
             library.purge_document(services, admin, gone)
         portal.add("Came in while the backup was taken.", name="new.txt")
-        portal.person("eve")
+        portal.user("eve")
         return dumped(*args, **named)
 
     monkeypatch.setattr(client_programs, "dumped", meanwhile)
@@ -170,7 +170,7 @@ def test_the_same_portal_stands_on_another_server_as_of_one_moment(
     work_while_it_is_dumped(full, monkeypatch)
     with services_on(database_url, tmp_path) as here:
         before = everything_seen(here)
-        token = sessions.token_for(here, accounts.find_person(here, "ada"), ttl_s=600)
+        token = sessions.token_for(here, accounts.find_user(here, "ada"), ttl_s=600)
     taken = run("backup", file)
     assert taken.exit_code == 0, taken.stderr
     assert f"{file}: 6 documents, " in taken.stdout
@@ -190,7 +190,7 @@ def test_the_same_portal_stands_on_another_server_as_of_one_moment(
     with services_on(blank_url, elsewhere) as there:
         assert everything_seen(there) == before
         assert sessions.sign_in(there, name="ada", password=PASSWORD)
-        assert tokens.authenticate(there, token).person.name == "ada"
+        assert tokens.authenticate(there, token).user.name == "ada"
         assert titles(there, "ada", "Kingfisher", SearchMode.KEYWORD) == ["secret"]
         assert "secret" not in titles(there, "bob", SECRET, SearchMode.HYBRID)
         assert "handbook" not in titles(there, "ada", OFFICE, SearchMode.HYBRID)
@@ -242,7 +242,7 @@ def test_an_encrypted_portal_opens_with_its_identity_alone(
 
 
 def originals(services: Services) -> dict[str, bytes]:
-    admin = accounts.find_person(services, "admin")
+    admin = accounts.find_user(services, "admin")
     return {
         document.title: b"".join(library.open_file(services, admin, document.id).parts)
         for document in library.list_documents(services, admin).items
@@ -271,7 +271,7 @@ def test_a_portal_that_is_not_empty_is_replaced_only_when_told(
         before = everything_seen(here)
     assert run("backup", file).exit_code == 0
     full.add("Younger than the backup.", name="young.txt")
-    full.person("eve")
+    full.user("eve")
     with full.services.database.engine.begin() as connection:
         connection.execute(text("CREATE TABLE of_another_program AS SELECT 42 AS answer"))
     full.services.database.dispose()

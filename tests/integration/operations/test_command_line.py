@@ -67,7 +67,7 @@ def test_token_opens_the_portal(run, portal: Portal) -> None:
     printed = run("token", "admin", "--expires", "5m")
     assert printed.exit_code == 0
     token = printed.stdout.strip()
-    assert tokens.authenticate(portal.services, token).person == portal.admin
+    assert tokens.authenticate(portal.services, token).user == portal.admin
     assert run("token", "nobody").exit_code == 1
     for expires in ("", "1", "1w", "-1h", "0s", "99999999999d"):
         assert run("token", "admin", "--expires", expires).exit_code == 2, expires
@@ -166,9 +166,9 @@ def test_import_stores_anew_what_is_thrown_away_meanwhile(
     run("import", str(path), "--wait")
     retry = jobs.retry
 
-    def throw_away_first(services, person, document_id):
-        library.delete_document(services, person, document_id)
-        retry(services, person, document_id)
+    def throw_away_first(services, user, document_id):
+        library.delete_document(services, user, document_id)
+        retry(services, user, document_id)
 
     monkeypatch.setattr(jobs, "retry", throw_away_first)
     assert "1 stored, 0 already there" in run("import", str(path)).stderr

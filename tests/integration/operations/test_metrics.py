@@ -184,7 +184,7 @@ def test_addresses_and_methods_that_strangers_make_up_add_no_series(
 
 def test_metrics_are_for_administrators(services: Services, portal: Portal) -> None:
     client = create_app(services).test_client()
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=portal.headers(ada)).status_code == 403
     _, secret = sessions.create_personal_token(

@@ -199,7 +199,7 @@ def test_a_leg_of_the_search_that_fails(
     portal.add(DOCUMENT)
 
     error = psycopg.OperationalError(f"canceling statement: {QUESTION}")
-    monkeypatch.setattr(search_store.PassageSearch, "run", refuse(error))
+    monkeypatch.setattr(search_store.ChunkSearch, "run", refuse(error))
     answer = client.post(
         "/api/knowledge/search", json={"query": QUESTION}, headers=portal.headers()
     )

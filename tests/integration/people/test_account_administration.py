@@ -18,7 +18,7 @@ from sqlalchemy import text
 from portal import create_app
 from portal.container import build_services
 from portal.domain.documents import Visibility
-from portal.domain.people import DocumentFate, Person
+from portal.domain.people import DocumentFate, User
 from portal.errors import Conflict, InvalidInput, InvalidToken, NoSuchAccount, NotFound
 from portal.processes.cli import main
 from portal.services import Services
@@ -49,7 +49,7 @@ def admin(portal: Portal, client: FlaskClient) -> Browser:
 
 
 def test_role_counts_from_the_next_request_on(portal: Portal, admin: Browser) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     theirs = portal.headers(ada)
     assert admin.client.get("/admin", headers=theirs).status_code == 403
     assert admin.post(f"/admin/users/{ada.id}/role", {"role": "admin"}).status_code == 303
@@ -60,7 +60,7 @@ def test_role_counts_from_the_next_request_on(portal: Portal, admin: Browser) ->
 
 def test_last_administrator_keeps_the_role_and_the_account(portal: Portal, admin: Browser) -> None:
     user = f"/admin/users/{portal.admin.id}"
-    portal.person("ada")
+    portal.user("ada")
     answer = admin.post(f"{user}/role", {"role": "user"})
     assert answer.status_code == 409
     assert "last administrator" in answer.text
@@ -73,10 +73,10 @@ def test_last_administrator_keeps_the_role_and_the_account(portal: Portal, admin
 
 @pytest.mark.parametrize("way", ["demote", "delete", "disable"])
 def test_two_administrators_cannot_remove_each_other_at_once(portal: Portal, way: str) -> None:
-    other = portal.person("other", is_admin=True)
+    other = portal.user("other", is_admin=True)
     start = threading.Barrier(2)
 
-    def remove(actor: Person, target: Person) -> bool:
+    def remove(actor: User, target: User) -> bool:
         start.wait()
         try:
             if way == "demote":
@@ -101,7 +101,7 @@ def test_two_administrators_cannot_remove_each_other_at_once(portal: Portal, way
 # --- passwords ------------------------------------------------------------------------------------
 
 
-def reset_link(admin: Browser, user: Person) -> str:
+def reset_link(admin: Browser, user: User) -> str:
     page = admin.post(f"/admin/users/{user.id}/password").text
     found = re.search(r'value="http://[^/]+(/reset/[^"]+)"', page)
     assert found is not None
@@ -114,7 +114,7 @@ def set_password(app: Browser, link: str, password: str = NEW_PASSWORD) -> int:
 
 
 def test_link_sets_a_password_once_and_ends_every_session(portal: Portal, admin: Browser) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     theirs = Browser(admin.client.application)
     theirs.sign_in("ada", PASSWORD)
     _, personal = sessions.create_personal_token(portal.services, ada, name="ci", ttl_s=600)
@@ -139,8 +139,8 @@ def test_link_leads_to_the_public_address_whatever_the_request_names(
 ) -> None:
     services = make_services(public_url="https://portal.example.org")
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
-    ada = portal.person("ada")
+    portal = Portal(services, accounts.find_user(services, "admin"))
+    ada = portal.user("ada")
     answer = (
         create_app(services)
         .test_client()
@@ -150,7 +150,7 @@ def test_link_leads_to_the_public_address_whatever_the_request_names(
 
 
 def test_expired_replaced_and_disabled_links_are_not_there(portal: Portal, admin: Browser) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     first = reset_link(admin, ada)
     second = reset_link(admin, ada)
     stranger = Browser(admin.client.application)
@@ -163,7 +163,7 @@ def test_expired_replaced_and_disabled_links_are_not_there(portal: Portal, admin
 
 
 def test_link_used_twice_at_once_counts_once(portal: Portal) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     reset = administration.begin_password_reset(portal.services, portal.admin, ada.id)
 
     def use(number: int) -> bool:
@@ -182,7 +182,7 @@ def test_link_used_twice_at_once_counts_once(portal: Portal) -> None:
 def test_secret_of_a_link_is_not_in_the_log(
     portal: Portal, admin: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
-    link = reset_link(admin, portal.person("ada"))
+    link = reset_link(admin, portal.user("ada"))
     secret = link.rpartition("/")[2]
     assert set_password(Browser(admin.client.application), link, "short") == 422
     logged = " ".join(str(record.msg) for record in caplog.records)
@@ -191,7 +191,7 @@ def test_secret_of_a_link_is_not_in_the_log(
 
 
 def test_stale_session_resets_no_password(portal: Portal, admin: Browser) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     rows(portal, "UPDATE sessions SET authenticated_at = now() - interval '1 hour' RETURNING 1")
     for path in ("password", "role", "delete", "sessions/end"):
         answer = admin.post(f"/admin/users/{ada.id}/{path}", {"role": "admin"})
@@ -202,7 +202,7 @@ def test_stale_session_resets_no_password(portal: Portal, admin: Browser) -> Non
 
 
 def test_administrator_ends_the_sessions_of_a_user(portal: Portal, admin: Browser) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     theirs = Browser(admin.client.application)
     for end in ("page", "api"):
         theirs.sign_in("ada", PASSWORD)
@@ -231,7 +231,7 @@ def run(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
 
 
 def test_change_of_an_account_is_made_whole_or_not_at_all(portal: Portal, admin: Browser) -> None:
-    ada = portal.person("ada", is_admin=True)
+    ada = portal.user("ada", is_admin=True)
     answer = admin.call("PATCH", f"/api/users/{ada.id}", is_admin=False, disabled=True)
     assert (answer.get_json()["is_admin"], bool(answer.get_json()["disabled_at"])) == (False, True)
     # Nobody is left who could enable it again.
@@ -243,7 +243,7 @@ def test_change_of_an_account_is_made_whole_or_not_at_all(portal: Portal, admin:
 
 
 def test_operator_sets_a_password(portal: Portal, run: Callable[..., tuple[int, str]]) -> None:
-    token = portal.token(portal.person("ada"))
+    token = portal.token(portal.user("ada"))
     assert run("password", "ada", "--password-stdin", typed=f"{NEW_PASSWORD}\n")[0] == 0
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, token)
@@ -257,7 +257,7 @@ def test_operator_sets_a_password(portal: Portal, run: Callable[..., tuple[int, 
 def test_operator_deletes_and_changes_roles(
     portal: Portal, run: Callable[..., tuple[int, str]]
 ) -> None:
-    ada, eve = portal.person("ada"), portal.person("eve")
+    ada, eve = portal.user("ada"), portal.user("eve")
     document = portal.add("Annual leave is fifteen days.", owner=ada)
     assert run("delete", "ada", "--yes")[0] == 2
     assert run("delete", "ada", "--documents", "transfer", "--yes")[0] == 2
@@ -279,8 +279,8 @@ class Shelf:
 
     def __init__(self, portal: Portal) -> None:
         self.portal = portal
-        self.ada = portal.person("ada")
-        self.eve = portal.person("eve")
+        self.ada = portal.user("ada")
+        self.eve = portal.user("eve")
         private = Visibility.PRIVATE
         self.shared = portal.add("The canteen opens at noon.", owner=self.ada).id
         self.private = portal.add("My diary is secret.", owner=self.ada, visibility=private).id
@@ -352,7 +352,7 @@ def test_conversations_tokens_and_names_go_and_the_audit_log_keeps_the_name(
     signed_in = rows(shelf.portal, "SELECT 1 FROM audit_log WHERE actor_name = 'ada'")
     assert signed_in
     # The name is free again, and whoever takes it gets nothing of before.
-    again = shelf.portal.person("ada")
+    again = shelf.portal.user("ada")
     assert again.id != ada.id
 
 
@@ -438,7 +438,7 @@ def test_users_delete_no_account_of_others(shelf: Shelf, client: FlaskClient) ->
 # --- a deletion and uploads at the same time ------------------------------------------------------
 
 
-def _upload_until_refused(data_dir: str, url: str, user: Person) -> int:
+def _upload_until_refused(data_dir: str, url: str, user: User) -> int:
     """Upload as a process of its own does, until the account is gone; return how many were kept."""
     services = build_services(make_settings(Path(data_dir), url))
     try:
@@ -454,7 +454,7 @@ def _upload_until_refused(data_dir: str, url: str, user: Person) -> int:
     return -1
 
 
-def _delete_after_some(data_dir: str, url: str, admin: Person, user_id: UUID) -> None:
+def _delete_after_some(data_dir: str, url: str, admin: User, user_id: UUID) -> None:
     services = build_services(make_settings(Path(data_dir), url))
     try:
         while True:
@@ -471,7 +471,7 @@ def _delete_after_some(data_dir: str, url: str, admin: Person, user_id: UUID) ->
 def test_no_upload_is_lost_or_left_without_an_owner_while_its_account_is_deleted(
     portal: Portal, database_url: str, tmp_path: Path
 ) -> None:
-    ada, _ = portal.person("ada"), portal.person("eve")
+    ada, _ = portal.user("ada"), portal.user("eve")
     where = (str(tmp_path), database_url)
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         uploading = pool.submit(_upload_until_refused, *where, ada)
@@ -490,7 +490,7 @@ def test_no_upload_is_lost_or_left_without_an_owner_while_its_account_is_deleted
 def test_request_of_an_account_that_is_just_gone_is_refused_as_signed_out(
     portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     headers = portal.headers(ada)
     check = uploads.check
 

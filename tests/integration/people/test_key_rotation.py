@@ -104,7 +104,7 @@ def test_failed_sign_ins_of_both_keys_are_found_by_name(portals: list[Services])
     for services in (before, during):
         client = create_app(services).test_client()
         client.post(TOKEN, json={"username": "mallory", "password": "x"})
-    admin = Portal(during, accounts.find_person(during, "admin")).admin
+    admin = Portal(during, accounts.find_user(during, "admin")).admin
     found = audit_log.list_entries(during, admin, AuditFilter(user="mallory"))
     assert len(found.entries) == 2
 

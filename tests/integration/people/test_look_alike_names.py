@@ -50,24 +50,24 @@ def test_not_alike(name: str, other: str) -> None:
 
 def test_an_account_that_looks_like_another_is_refused(portal: Portal) -> None:
     with pytest.raises(NameLooksTaken) as refused:
-        portal.person("\u0430dmin")
+        portal.user("\u0430dmin")
     assert refused.value.status == 409
     with pytest.raises(NameTaken) as taken:
-        portal.person("Admin")
+        portal.user("Admin")
     assert type(taken.value) is NameTaken
-    portal.person("administrator")
+    portal.user("administrator")
 
 
 @pytest.mark.parametrize("name", ["\u3164\u3164", "\u2800", "a\u200bb", "\u2066ada", "\ufe0f"])
 def test_a_name_that_cannot_be_seen_is_refused(portal: Portal, name: str) -> None:
     with pytest.raises(InvalidInput):
-        portal.person(name)
+        portal.user(name)
 
 
 def test_of_two_that_come_at_once_one_wins(portal: Portal) -> None:
     def make(name: str) -> bool:
         try:
-            portal.person(name)
+            portal.user(name)
         except NameTaken:
             return False
         return True

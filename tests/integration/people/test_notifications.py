@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from portal.domain.documents import DocumentSummary
 from portal.domain.notifications import MANY_IN_WORK, Beside, Notification, NotificationKind
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.errors import EmbedderUnavailable, EmptyFile, NotFound, PortalError
 from portal.services.documents import (
     attempts,
@@ -40,7 +40,7 @@ class Killed(BaseException):
 
 
 def store(
-    portal: Portal, name: str, owner: Person | None = None, content: str | bytes | None = None
+    portal: Portal, name: str, owner: User | None = None, content: str | bytes | None = None
 ) -> DocumentSummary:
     return uploads.store_upload(
         portal.services,
@@ -55,14 +55,14 @@ def read(portal: Portal, document: DocumentSummary) -> None:
     indexing.index_document(portal.services, document.job_id)
 
 
-def listed(portal: Portal, person: Person | None = None, **which) -> list[Notification]:
-    page = notifications.list_notifications(portal.services, person or portal.admin, **which)
+def listed(portal: Portal, user: User | None = None, **which) -> list[Notification]:
+    page = notifications.list_notifications(portal.services, user or portal.admin, **which)
     return list(page.items)
 
 
-def kinds(portal: Portal, person: Person | None = None) -> list[tuple[str, NotificationKind]]:
+def kinds(portal: Portal, user: User | None = None) -> list[tuple[str, NotificationKind]]:
     """Titles and kinds, oldest first."""
-    return [(item.title, item.kind) for item in reversed(listed(portal, person))]
+    return [(item.title, item.kind) for item in reversed(listed(portal, user))]
 
 
 def change(portal: Portal, statement: str, **values) -> None:
@@ -178,7 +178,7 @@ def test_nobody_is_told_of_what_was_cancelled_or_deleted_or_is_a_programs(portal
 
 
 def test_owner_and_uploader_are_told_and_nobody_else(portal: Portal, client: FlaskClient) -> None:
-    ada, eve = portal.person("ada"), portal.person("eve")
+    ada, eve = portal.user("ada"), portal.user("eve")
     document = store(portal, "shared", ada)
     read(portal, document)
     newer = Upload(upload("Other words."), "shared.txt")
@@ -217,7 +217,7 @@ def test_owner_and_uploader_are_told_and_nobody_else(portal: Portal, client: Fla
 
 
 def test_two_pages_at_once_tell_each_thing_once(portal: Portal, client: FlaskClient) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     headers = portal.headers(ada)
     calm = client.get("/notifications/state?known=0.30", headers=headers | HTMX)
     assert (calm.status_code, calm.get_data()) == (204, b"")
@@ -259,7 +259,7 @@ def test_two_pages_at_once_tell_each_thing_once(portal: Portal, client: FlaskCli
 def test_list_is_paged_filtered_and_read(
     portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     headers = portal.headers(ada)
     # Queued they lie in the trash, before whatever comes later.
     for name in ("thrown away", "this one too"):
@@ -306,7 +306,7 @@ def test_list_is_paged_filtered_and_read(
 def test_old_ones_go_and_those_of_a_person_who_does(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, eve = portal.person("ada"), portal.person("eve")
+    ada, eve = portal.user("ada"), portal.user("eve")
     for number in range(3):
         read(portal, store(portal, f"note {number}", ada))
     read(portal, store(portal, "eve's", eve))
@@ -317,7 +317,7 @@ def test_old_ones_go_and_those_of_a_person_who_does(
     change(portal, age + which, days=days, s=-60, title="note 1")
     maintenance.run(portal.services)
     assert [title for title, _ in kinds(portal, ada)] == ["note 1", "note 2"]
-    monkeypatch.setattr(notifications, "_MOST_A_PERSON", 1)
+    monkeypatch.setattr(notifications, "_MAX_PER_USER", 1)
     maintenance.run(portal.services)
     assert [title for title, _ in kinds(portal, ada)] == ["note 2"]
     assert len(listed(portal, eve)) == 1

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal import create_app
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.second_factors import Challenge, RelyingParty
 from portal.errors import PasskeyRefused
 from portal.services.people import accounts, passkeys, second_factors
@@ -32,7 +32,7 @@ def app(client: FlaskClient) -> Flask:
 @pytest.fixture
 def owner(app: Flask, portal: Portal) -> Browser:
     """A browser in which ada is signed in."""
-    portal.person("ada")
+    portal.user("ada")
     browser = Browser(app)
     browser.sign_in("ada", PASSWORD)
     return browser
@@ -59,8 +59,8 @@ def is_signed_in(browser: Browser) -> bool:
     return browser.get("/documents").status_code == 200
 
 
-def ada(portal: Portal) -> Person:
-    return accounts.find_person(portal.services, "ada")
+def ada(portal: Portal) -> User:
+    return accounts.find_user(portal.services, "ada")
 
 
 def test_first_passkey_brings_recovery_codes_and_turns_the_second_step_on(
@@ -143,7 +143,7 @@ def test_authenticator_that_lies_is_refused(
 def test_passkey_of_another_user_does_not_pass_the_second_step(
     portal: Portal, app: Flask, key: Authenticator
 ) -> None:
-    portal.person("eve")
+    portal.user("eve")
     eves, eves_key = Browser(app), Authenticator()
     eves.sign_in("eve", PASSWORD)
     add_passkey(eves, eves_key)
@@ -255,7 +255,7 @@ def test_registration_is_bound_to_the_site_and_its_challenge(owner: Browser) -> 
 def test_passkey_that_another_user_has_cannot_be_taken_over(
     portal: Portal, app: Flask, key: Authenticator
 ) -> None:
-    portal.person("eve")
+    portal.user("eve")
     eves = Browser(app)
     eves.sign_in("eve", PASSWORD)
     given = options(eves, f"{PAGE}/passkeys/options", page=PAGE)
@@ -279,10 +279,10 @@ def test_only_the_owner_removes_a_passkey(
     portal: Portal, app: Flask, owner: Browser, key: Authenticator, client: FlaskClient
 ) -> None:
     (found,) = second_factors.load(portal.services, ada(portal).id).passkeys
-    eve = portal.person("eve")
-    for person in (eve, portal.admin):
+    eve = portal.user("eve")
+    for user in (eve, portal.admin):
         path = f"/api/account/second-factors/passkeys/{found.id}"
-        assert client.delete(path, headers=portal.headers(person)).status_code == 404
+        assert client.delete(path, headers=portal.headers(user)).status_code == 404
     assert owner.post(f"{PAGE}/passkeys/{found.id}/remove", page=PAGE).status_code == 303
     left = second_factors.load(portal.services, ada(portal).id)
     assert (left.is_on, left.recovery_codes_left) == (False, 0)
@@ -311,7 +311,7 @@ def test_ip_address_is_told_what_to_open_instead(portal: Portal) -> None:
 def test_public_url_names_the_site_of_passkeys(make_services) -> None:
     services = make_services(public_url="https://portal.example/knowledge")
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     # A proxy that ends TLS does not change where passkeys work.
     page = page_at(portal, "http://portal.example")
     assert 'data-origin="https://portal.example"' in page
@@ -321,5 +321,5 @@ def test_public_url_names_the_site_of_passkeys(make_services) -> None:
 def test_plain_http_elsewhere_is_told_so(make_services) -> None:
     services = make_services(public_url="http://portal.example")
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     assert "over HTTPS or on localhost only" in page_at(portal, "http://portal.example")

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from portal.domain.documents import Visibility
-from portal.domain.people import Person, Scope
+from portal.domain.people import Scope, User
 from portal.services.people import accounts, sessions
 from tests.conftest import PASSWORD, Portal
 
@@ -25,9 +25,9 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def personal(portal: Portal, scope: Scope, person: Person | None = None) -> dict[str, str]:
+def personal(portal: Portal, scope: Scope, user: User | None = None) -> dict[str, str]:
     _, secret = sessions.create_personal_token(
-        portal.services, person or portal.admin, name=scope.value, ttl_s=3600, scopes=[scope]
+        portal.services, user or portal.admin, name=scope.value, ttl_s=3600, scopes=[scope]
     )
     return bearer(secret)
 
@@ -41,7 +41,7 @@ def make(client: FlaskClient, headers: dict[str, str], **body: Any) -> TestRespo
 
 
 def test_token_is_made_listed_and_revoked_by_api(portal: Portal, client: FlaskClient) -> None:
-    headers = portal.headers(portal.person("ada"))
+    headers = portal.headers(portal.user("ada"))
     made = make(client, headers, name="nightly import", scopes=["write"], expires_in_days=90)
     assert made.status_code == 201
     (listed,) = client.get(TOKENS, headers=headers).get_json()["tokens"]
@@ -118,7 +118,7 @@ def test_refusal_for_the_scope_says_nothing_of_what_is_there(
     portal: Portal, client: FlaskClient
 ) -> None:
     theirs = portal.add("a secret", visibility=Visibility.PRIVATE)
-    headers = personal(portal, Scope.READ, portal.person("eve"))
+    headers = personal(portal, Scope.READ, portal.user("eve"))
     answers = [
         client.delete(f"{DOCUMENTS}/{which}", headers=headers)
         for which in (theirs.id, "00000000-0000-4000-8000-000000000000")
@@ -145,7 +145,7 @@ def test_administrator_without_the_scope_sees_as_an_ordinary_person_does(
     portal: Portal, client: FlaskClient, scope: Scope
 ) -> None:
     private = portal.add(
-        "The quince diary", owner=portal.person("ada"), visibility=Visibility.PRIVATE
+        "The quince diary", owner=portal.user("ada"), visibility=Visibility.PRIVATE
     )
     address, headers = f"{DOCUMENTS}/{private.id}", personal(portal, Scope.ADMIN)
     assert client.get(address, headers=headers).status_code == 200
@@ -161,14 +161,14 @@ def test_administrator_without_the_scope_sees_as_an_ordinary_person_does(
 def test_only_administrators_give_the_scope_of_administration(
     portal: Portal, client: FlaskClient
 ) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     assert make(client, portal.headers(ada), scopes=["admin"]).status_code == 403
     assert make(client, portal.headers(), scopes=["admin"]).status_code == 201
 
 
 def test_token_of_an_ordinary_person_never_administers(portal: Portal, client: FlaskClient) -> None:
     """The scope bounds what a person may do; it adds nothing to that."""
-    ada = portal.person("ada", is_admin=True)
+    ada = portal.user("ada", is_admin=True)
     headers = personal(portal, Scope.ADMIN, ada)
     assert client.get("/admin", headers=headers).status_code == 200
     with portal.services.database.begin() as session:
@@ -200,7 +200,7 @@ def test_every_token_may_end_itself(portal: Portal, client: FlaskClient, scope: 
 
 
 def test_nobody_sees_or_revokes_another_persons_tokens(portal: Portal, client: FlaskClient) -> None:
-    headers = personal(portal, Scope.READ, portal.person("ada"))
+    headers = personal(portal, Scope.READ, portal.user("ada"))
     (theirs,) = client.get(TOKENS, headers=headers).get_json()["tokens"]
     assert client.get(TOKENS, headers=portal.headers()).get_json()["tokens"] == []
     answer = client.delete(f"{TOKENS}/{theirs['id']}", headers=portal.headers())
@@ -235,7 +235,7 @@ def test_token_without_a_word_on_scopes_keeps_what_it_could_do(
 def test_new_password_and_closed_account_end_personal_tokens(
     portal: Portal, client: FlaskClient
 ) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     headers = personal(portal, Scope.WRITE, ada)
     accounts.change_password(portal.services, ada, current=PASSWORD, new="another long one")
     assert client.get(DOCUMENTS, headers=headers).status_code == 401
@@ -272,7 +272,7 @@ def test_page_makes_shows_once_and_revokes(portal: Portal, client: FlaskClient) 
 def test_page_offers_administration_to_administrators_alone(
     portal: Portal, client: FlaskClient
 ) -> None:
-    ada, offered = portal.headers(portal.person("ada")), 'value="admin"'
+    ada, offered = portal.headers(portal.user("ada")), 'value="admin"'
     assert offered not in client.get("/account", headers=ada).get_data(as_text=True)
     assert offered in client.get("/account", headers=portal.headers()).get_data(as_text=True)
     forced = client.post("/account/tokens", data={"name": "x", "scope": "admin"}, headers=ada)

@@ -94,7 +94,7 @@ def test_pending_sign_in_expires(portal: Portal, monkeypatch: pytest.MonkeyPatch
 
 def test_form_token_of_another_session_is_refused(portal: Portal, client: FlaskClient) -> None:
     """An attacker plants their own form cookie and token in a victim's browser."""
-    portal.person("eve")
+    portal.user("eve")
     attacker, victim = Browser(client.application), Browser(client.application)
     attacker.sign_in("eve", PASSWORD)
     victim.sign_in("admin", PASSWORD)
@@ -248,7 +248,7 @@ def test_confirmations_are_counted_a_session(
 ) -> None:
     services = make_services(rate_limits={"enabled": False, "sign_in_confirmation": "3 per minute"})
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     app = create_app(services)
     thief, owner = Browser(app), Browser(app)
     for browser in (thief, owner):
@@ -295,7 +295,7 @@ NEW_PASSWORD = "a quite different password"
 def test_guesses_at_the_password_lock_nobody_out(make_services: Callable[..., Services]) -> None:
     services = make_services(rate_limits={"enabled": False, "sign_in_confirmation": "3 per minute"})
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     client, thief, owner = create_app(services).test_client(), portal.headers(), portal.headers()
 
     def change(headers: dict[str, str], current: str) -> int:
@@ -409,7 +409,7 @@ def test_ending_all_others_keeps_this_one_and_personal_tokens(
 
 
 def test_sessions_of_others_are_not_there(portal: Portal, client: FlaskClient) -> None:
-    portal.person("eve")
+    portal.user("eve")
     mine, eve = Browser(client.application), Browser(client.application)
     mine.sign_in("admin", PASSWORD)
     eve.sign_in("eve", PASSWORD)

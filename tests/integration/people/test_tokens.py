@@ -146,23 +146,23 @@ def test_only_our_algorithm_and_key_count(portal: Portal) -> None:
 
 
 def test_new_password_ends_every_token(portal: Portal) -> None:
-    person = portal.person("ada")
-    token = portal.token(person)
-    accounts.change_password(portal.services, person, current=PASSWORD, new="another long one")
+    user = portal.user("ada")
+    token = portal.token(user)
+    accounts.change_password(portal.services, user, current=PASSWORD, new="another long one")
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, token)
     assert sessions.sign_in(portal.services, name="ada", password="another long one")
 
 
 def test_disabled_user_is_out_at_once(portal: Portal) -> None:
-    person = portal.person("ada")
-    token = portal.token(person)
-    accounts.set_disabled(portal.services, portal.admin, person.id, disabled=True)
+    user = portal.user("ada")
+    token = portal.token(user)
+    accounts.set_disabled(portal.services, portal.admin, user.id, disabled=True)
     with pytest.raises(InvalidToken):
         tokens.authenticate(portal.services, token)
     with pytest.raises(WrongCredentials):
         sessions.sign_in(portal.services, name="ada", password=PASSWORD)
-    accounts.set_disabled(portal.services, portal.admin, person.id, disabled=False)
+    accounts.set_disabled(portal.services, portal.admin, user.id, disabled=False)
     assert sessions.sign_in(portal.services, name="ada", password=PASSWORD)
 
 
@@ -195,9 +195,9 @@ def test_personal_token_opens_until_it_is_revoked(portal: Portal) -> None:
     _, token = sessions.create_personal_token(
         portal.services, portal.admin, name="script", ttl_s=3600, scopes=[Scope.ADMIN]
     )
-    assert tokens.authenticate(portal.services, token).person == portal.admin
+    assert tokens.authenticate(portal.services, token).user == portal.admin
     (listed,) = sessions.list_personal_tokens(portal.services, portal.admin)
-    stranger = portal.person("eve")
+    stranger = portal.user("eve")
     with pytest.raises(NotFound):
         sessions.revoke_personal_token(portal.services, stranger, listed.id)
     sessions.revoke_personal_token(portal.services, portal.admin, listed.id)

@@ -292,7 +292,7 @@ def test_second_step_without_the_first_leads_back_to_it(visitor: Browser) -> Non
 
 
 def test_code_of_another_user_does_not_pass(portal: Portal, app: Flask) -> None:
-    eve = portal.person("eve")
+    eve = portal.user("eve")
     eves_phone, eves_codes = set_up_totp(portal, eve)
     set_up_totp(portal, portal.admin)
     browser = Browser(app)
@@ -304,7 +304,7 @@ def test_code_of_another_user_does_not_pass(portal: Portal, app: Flask) -> None:
 def test_pending_sign_in_of_another_user_signs_that_user_in_only_with_their_code(
     portal: Portal, app: Flask
 ) -> None:
-    eve = portal.person("eve")
+    eve = portal.user("eve")
     eves_phone, _ = set_up_totp(portal, eve)
     set_up_totp(portal, portal.admin)
     victim, attacker = Browser(app), Browser(app)
@@ -406,7 +406,7 @@ def strict(make_services) -> tuple[Portal, Flask]:
     accounts.ensure_first_administrator(services)
     app = create_app(services)
     app.config["PROPAGATE_EXCEPTIONS"] = False
-    return Portal(services, accounts.find_person(services, "admin")), app
+    return Portal(services, accounts.find_user(services, "admin")), app
 
 
 def test_who_has_to_set_up_a_second_factor_reaches_nothing_else(
@@ -466,7 +466,7 @@ def test_token_of_a_password_opens_nothing_before_a_required_second_factor(
 
 def test_requirement_for_administrators_leaves_others_alone(strict: tuple[Portal, Flask]) -> None:
     portal, app = strict
-    portal.person("ada")
+    portal.user("ada")
     browser = Browser(app)
     browser.sign_in("ada", PASSWORD)
     assert is_signed_in(browser)
@@ -494,7 +494,7 @@ def test_off_in_yaml_is_no_boolean(make_services) -> None:
 
 
 def test_administrator_removes_the_second_factors_of_a_user(portal: Portal, app: Flask) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     set_up_totp(portal, ada)
     browser = Browser(app)
     browser.sign_in("admin", PASSWORD)
@@ -511,7 +511,7 @@ def test_administrator_removes_the_second_factors_of_a_user(portal: Portal, app:
 def test_stale_session_changes_no_second_factor_without_the_password(
     portal: Portal, app: Flask, visitor: Browser
 ) -> None:
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     set_up_totp(portal, ada)
     visitor.sign_in("admin", PASSWORD)
     with portal.services.database.begin() as session:

@@ -13,7 +13,7 @@ import psycopg
 from pgvector.psycopg import register_vector
 
 from portal.domain.embedding import Vector
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.people import accounts
 from portal.store.embedding_models import registry
@@ -31,7 +31,7 @@ class SyntheticCorpus:
     analysed words; chunk n belongs to document n // CHUNKS_A_DOCUMENT."""
 
     services: Services
-    admin: Person
+    admin: User
     model: RegisteredModel
     vectors: Vector
     terms: tuple[str, ...]
@@ -57,16 +57,16 @@ class SyntheticCorpus:
         targets = self.vectors[rng.integers(0, self.size, count)]
         return _unit(targets + _SPREAD * _unit(rng.normal(size=targets.shape)))
 
-    def person_with(self, name: str, enabled: npt.NDArray[np.bool_]) -> Person:
+    def user_with(self, name: str, enabled: npt.NDArray[np.bool_]) -> User:
         """Somebody who has switched off all but the `enabled` documents (documents,)."""
-        person = accounts.create_user(self.services, name=name, password="correct horse battery")
+        user = accounts.create_user(self.services, name=name, password="correct horse battery")
         off = [document_id(place) for place in np.flatnonzero(~enabled).tolist()]
         with psycopg.connect(self.services.database.conninfo) as connection:
             connection.execute(
                 "INSERT INTO user_document_defaults SELECT %s, unnest(%s::uuid[]), FALSE",
-                [person.id, off],
+                [user.id, off],
             )
-        return person
+        return user
 
     def exact(self, vector: Vector, enabled: npt.NDArray[np.bool_], k: int) -> list[UUID]:
         """The k nearest chunks of the enabled documents (documents,), by brute force."""
@@ -102,7 +102,7 @@ def load(services: Services, terms: Sequence[str], *, seed: int = 0) -> Syntheti
         _copy_all(connection, model, vectors, terms)
         connection.execute("ANALYZE documents, jobs, document_chunks, chunk_embeddings")
         connection.execute(f"ANALYZE {model.partition}".encode())
-    admin = accounts.find_person(services, "admin")
+    admin = accounts.find_user(services, "admin")
     return SyntheticCorpus(services, admin, model, vectors, tuple(terms))
 
 

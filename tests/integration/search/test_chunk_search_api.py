@@ -14,7 +14,7 @@ from sqlalchemy import text
 from portal import create_app
 from portal.domain.chunks import NewChunk
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.embeddings.hashing import HashingEmbedder
 from portal.errors import EmbedderUnavailable
 from portal.services import Services
@@ -48,8 +48,8 @@ def document(portal: Portal) -> DocumentSummary:
 
 @pytest.fixture
 def ask(client: FlaskClient, portal: Portal) -> Ask:
-    def ask(kind: str, *, person: Person | None = None, status: int = 200, **body: Any) -> Any:
-        answer = client.post(f"/api/v1/search/{kind}", json=body, headers=portal.headers(person))
+    def ask(kind: str, *, user: User | None = None, status: int = 200, **body: Any) -> Any:
+        answer = client.post(f"/api/v1/search/{kind}", json=body, headers=portal.headers(user))
         assert answer.status_code == status, answer.get_data(as_text=True)
         assert set(answer.json) == {"success", "data", "error"}
         assert answer.json["success"] is (status == 200)
@@ -64,7 +64,7 @@ def contents(data: Any) -> list[str]:
 
 def cosines(services: Services, query: str, texts: Iterable[str]) -> list[float]:
     embedder = services.embedder
-    return [float(x) for x in embedder.embed_passages(list(texts)) @ embedder.embed_query(query)]
+    return [float(x) for x in embedder.embed_chunks(list(texts)) @ embedder.embed_query(query)]
 
 
 # --- semantic -------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_similar_passages_are_the_nearest_others(
     assert data["total"] == len(TEXTS)
     assert reference["id"] not in {one["chunk_id"] for one in data["results"]}
     embedder = portal.services.embedder
-    vectors = embedder.embed_passages([reference["content"], *contents(data)])
+    vectors = embedder.embed_chunks([reference["content"], *contents(data)])
     shown = [one["similarity"] for one in data["results"]]
     assert shown == pytest.approx([float(x) for x in vectors[1:] @ vectors[0]], abs=1e-5)
     assert shown == sorted(shown, reverse=True)
@@ -319,7 +319,7 @@ def test_similar_passages_of_other_jobs_alone(
 def test_similar_to_what_one_may_not_see_is_404(client: FlaskClient, portal: Portal) -> None:
     secret = portal.add("a secret", visibility=Visibility.PRIVATE, name="s.txt")
     (own,) = chunks.list_chunks(portal.services, portal.admin, secret.job_id, limit=1).items
-    ben = portal.headers(portal.person("ben"))
+    ben = portal.headers(portal.user("ben"))
     for chunk_id in (own.id, uuid4()):
         answer = similar(client, ben, chunk_id)
         assert (answer.status_code, answer.json["error"]["code"]) == (404, "not_found")
@@ -386,9 +386,9 @@ def test_filter_of_a_job_keeps_its_passages_alone(
 
 def test_selection_of_a_foreign_conversation_is_404(portal: Portal, ask: Ask) -> None:
     talk = conversations.create(portal.services, portal.admin)
-    ben = portal.person("ben")
+    ben = portal.user("ben")
     for kind, name in (("semantic", "query_text"), ("text", "query"), ("hybrid", "query_text")):
-        error = ask(kind, **{name: "x"}, conversation_id=str(talk.id), person=ben, status=404)
+        error = ask(kind, **{name: "x"}, conversation_id=str(talk.id), user=ben, status=404)
         assert error["code"] == "not_found"
 
 
@@ -475,7 +475,7 @@ def test_hybrid_search_is_limited_a_person(
     make_services: Callable[..., Services], portal: Portal
 ) -> None:
     client = create_app(make_services(rate_limits={"enabled": True})).test_client()
-    ann = portal.headers(portal.person("ann"))
+    ann = portal.headers(portal.user("ann"))
     body = {"query_text": ""}  # Refused, and counted all the same.
     statuses = [
         client.post("/api/v1/search/hybrid", json=body, headers=ann).status_code for _ in range(21)

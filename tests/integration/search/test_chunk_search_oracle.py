@@ -15,13 +15,13 @@ from sqlalchemy import text
 from portal import create_app
 from portal.domain.chunks import NewChunk
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import conversations
 from portal.services.documents import chunks, library, selections
 from tests.conftest import Portal
 
-PASSAGES = 6
+CHUNKS = 6
 STEPS = 24
 # Every search by the index, whatever is switched off.
 NEVER = {"exact_always_chunks": 0, "exact_chunks": 0, "exact_share": 0.0}
@@ -49,39 +49,37 @@ class World:
     """Documents of six passages, and what one person switched."""
 
     portal: Portal
-    ann: Person
-    ben: Person
+    ann: User
+    ben: User
     conversation_id: UUID
     documents: list[DocumentSummary] = field(default_factory=list)
-    owners: list[Person] = field(default_factory=list)
+    owners: list[User] = field(default_factory=list)
     by_default: dict[int, bool] = field(default_factory=dict)
     in_conversation: dict[int, bool] = field(default_factory=dict)
     trashed: set[int] = field(default_factory=set)
 
-    def add(self, owner: Person, visibility: Visibility) -> None:
+    def add(self, owner: User, visibility: Visibility) -> None:
         number, services = len(self.documents), self.portal.services
         document = self.portal.add(
             f"maple {number}", name=f"{number}.txt", owner=owner, visibility=visibility
         )
-        new = [
-            NewChunk(f"maple copper {number} {n}", metadata=metadata(n)) for n in range(PASSAGES)
-        ]
+        new = [NewChunk(f"maple copper {number} {n}", metadata=metadata(n)) for n in range(CHUNKS)]
         chunks.delete_chunks(services, owner, document.job_id)
         chunks.add_chunks(services, owner, document.job_id, new)
         self.documents.append(document)
         self.owners.append(owner)
 
-    def sees(self, person: Person, place: int) -> bool:
+    def sees(self, user: User, place: int) -> bool:
         if place in self.trashed:
             return False
         is_shared = self.documents[place].visibility is Visibility.SHARED
-        return is_shared or person.is_admin or person == self.owners[place]
+        return is_shared or user.is_admin or user == self.owners[place]
 
-    def counts(self, person: Person, place: int, *, in_conversation: bool) -> bool:
+    def counts(self, user: User, place: int, *, in_conversation: bool) -> bool:
         """The rule, told once more."""
-        if not self.sees(person, place):
+        if not self.sees(user, place):
             return False
-        if person != self.ann:
+        if user != self.ann:
             return True
         if in_conversation and place in self.in_conversation:
             return self.in_conversation[place]
@@ -110,15 +108,15 @@ class World:
 
     def check(self, client: FlaskClient, rng: random.Random) -> None:
         """Everything that counts and fulfils the filter is found, and nothing else."""
-        person = rng.choice((self.ann, self.ann, self.ben, self.portal.admin))
-        in_conversation = person == self.ann and rng.random() < 0.5
+        user = rng.choice((self.ann, self.ann, self.ben, self.portal.admin))
+        in_conversation = user == self.ann and rng.random() < 0.5
         wanted, holds = rng.choice(FILTERS)
         only = rng.choice((None, None, rng.randrange(len(self.documents))))
         expected = {
             f"maple copper {place} {n}"
             for place in range(len(self.documents))
-            if self.counts(person, place, in_conversation=in_conversation) and only in {None, place}
-            for n in range(PASSAGES)
+            if self.counts(user, place, in_conversation=in_conversation) and only in {None, place}
+            for n in range(CHUNKS)
             if holds(metadata(n))
         }
         body = {
@@ -127,7 +125,7 @@ class World:
             "job_id": None if only is None else str(self.documents[only].job_id),
             "conversation_id": str(self.conversation_id) if in_conversation else None,
         }
-        headers = self.portal.headers(person)
+        headers = self.portal.headers(user)
         for kind, name in KINDS.items():
             answer = client.post(
                 f"/api/v1/search/{kind}", json={name: "maple copper", **body}, headers=headers
@@ -142,7 +140,7 @@ def test_filters_never_show_what_is_off_foreign_or_trashed(
     make_services: Callable[..., Services], portal: Portal, plan: dict[str, float]
 ) -> None:
     own = Portal(make_services(search={"plan": plan}), portal.admin)
-    ann, ben = own.person("ann"), own.person("ben")
+    ann, ben = own.user("ann"), own.user("ben")
     world = World(own, ann, ben, conversations.create(own.services, ann).id)
     for owner in (ann, ben):
         for visibility in (Visibility.SHARED, Visibility.SHARED, Visibility.PRIVATE):
@@ -159,7 +157,7 @@ def test_outdated_count_of_passages_lets_nothing_past_a_filter(
     plan = {"exact_always_chunks": 3, "exact_chunks": 3, "exact_share": 0.0}
     services = make_services(search={"plan": plan})
     document = portal.add("maple", name="one.txt")
-    new = [NewChunk(f"maple {n}", metadata=metadata(n)) for n in range(PASSAGES)]
+    new = [NewChunk(f"maple {n}", metadata=metadata(n)) for n in range(CHUNKS)]
     chunks.add_chunks(services, portal.admin, document.job_id, new)
     with services.database.begin() as session:
         session.execute(text("UPDATE documents SET chunk_count = 1"))
@@ -174,4 +172,4 @@ def test_outdated_count_of_passages_lets_nothing_past_a_filter(
             )
         )
         found = [one["chunk"]["content"] for one in answer.json["data"]["results"]]
-        assert sorted(found) == [f"maple {n}" for n in range(1, PASSAGES)], kind
+        assert sorted(found) == [f"maple {n}" for n in range(1, CHUNKS)], kind

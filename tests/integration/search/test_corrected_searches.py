@@ -118,9 +118,9 @@ def test_a_question_of_known_words_looks_for_no_spelling(
     asked: list[str] = []
     real = spelling.correct
 
-    def correct(session, person, conversation_id, text, *rest):
+    def correct(session, user, conversation_id, text, *rest):
         asked.append(text)
-        return real(session, person, conversation_id, text, *rest)
+        return real(session, user, conversation_id, text, *rest)
 
     monkeypatch.setattr(spelling, "correct", correct)
     for known in ("annual leave", "employees ask for leave", "向量数据库", "員工的年假", "RELEASE"):
@@ -134,12 +134,12 @@ def test_a_question_of_known_words_looks_for_no_spelling(
 
 
 def test_words_of_documents_of_others_are_unknown(library: Portal) -> None:
-    other = library.person("other")
+    other = library.user("other")
     library.add("The zirconium reactor.", owner=other, visibility=Visibility.PRIVATE)
     for name in ("first", "second"):
-        person = library.person(name)
-        library.add("The zirconia ring.", owner=person, visibility=Visibility.PRIVATE)
-        found = engine.search(library.services, person, SearchRequest("leave zirconium"))
+        user = library.user(name)
+        library.add("The zirconia ring.", owner=user, visibility=Visibility.PRIVATE)
+        found = engine.search(library.services, user, SearchRequest("leave zirconium"))
         assert found.correction is not None
         assert found.correction.query == "leave zirconia"
 

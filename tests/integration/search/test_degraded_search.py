@@ -58,7 +58,7 @@ def execute(portal: Portal, statement: str) -> list[object]:
 
 def fill(services: Services) -> Portal:
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     portal.add(LEAVE, name="leave.txt")
     portal.add(OFFICE, name="office.txt")
     return portal
@@ -406,9 +406,9 @@ def test_re_ranking_model_that_is_not_there_leaves_the_order_and_doctor_says_so(
         rerank={"provider": "sentence-transformers", "model": "/nowhere", "timeout_s": 30}
     )
     portal = fill(services)
-    passages = [SimpleNamespace(content=hit.excerpt) for hit in ask(portal).hits]
-    found = rerank(services, QUESTION, passages)
-    assert found.order == tuple(range(len(passages)))
+    chunks = [SimpleNamespace(content=hit.excerpt) for hit in ask(portal).hits]
+    found = rerank(services, QUESTION, chunks)
+    assert found.order == tuple(range(len(chunks)))
     assert found.degraded == (RerankerUnavailable.code,)
     lacks = setup.diagnose(services)["lacks"]
     assert any("re-ranking model /nowhere" in lack["what"] for lack in lacks)
@@ -427,9 +427,9 @@ class Preferring:
     def load(self) -> None:
         pass
 
-    def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+    def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
         self.gate.wait(30)
-        return [float(self.word in passage) for passage in passages]
+        return [float(self.word in chunk) for chunk in chunks]
 
 
 def test_re_ranking_model_that_hangs_costs_its_time_once_and_leaves_the_order(

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.documents import library
@@ -22,7 +22,7 @@ from portal.services.search import engine
 from portal.services.search.cache import SearchCache
 from portal.store.documents import rows as document_store
 from portal.store.search import enabled_sets
-from portal.store.search import legs as passage_search
+from portal.store.search import legs as chunk_search
 from portal.store.search.context import read_context
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets, Scope, Versions
 from portal.store.search.query_filters import narrowing
@@ -41,8 +41,8 @@ class Shelf:
     """Two documents of Ann's, whom nobody else is; Ben has a conversation of his own too."""
 
     portal: Portal
-    ann: Person
-    ben: Person
+    ann: User
+    ben: User
     first: UUID
     second: UUID
     conversation: UUID
@@ -96,15 +96,15 @@ class Shelf:
 
 @pytest.fixture
 def shelf(portal: Portal) -> Shelf:
-    ann, ben = portal.person("ann"), portal.person("ben")
+    ann, ben = portal.user("ann"), portal.user("ben")
     first, second = (portal.add(content, owner=ann).id for content in TEXTS)
     with portal.services.database.begin() as session:
         conversations = [
             session.execute(
                 text("INSERT INTO conversations (user_id) VALUES (:user) RETURNING id"),
-                {"user": person.id},
+                {"user": user.id},
             ).scalar_one()
-            for person in (ann, ben)
+            for user in (ann, ben)
         ]
     return Shelf(portal, ann, ben, first, second, *conversations)
 
@@ -370,7 +370,7 @@ AT_ONCE = {
 @contextmanager
 def after_once(function: str, act: Callable[[], None]) -> Iterator[None]:
     """Act once, right after a function of the search's has returned."""
-    module = engine if hasattr(engine, function) else passage_search
+    module = engine if hasattr(engine, function) else chunk_search
     original = getattr(module, function)
     with pytest.MonkeyPatch.context() as patch:
 
@@ -409,7 +409,7 @@ def test_what_is_switched_off_during_a_search_is_not_shown(
 
 
 def test_text_published_during_a_search_replaces_what_was_there(shelf: Shelf) -> None:
-    old = library.list_passages(shelf.services, shelf.ann, shelf.first)[0][0].id
+    old = library.list_chunks(shelf.services, shelf.ann, shelf.first)[0][0].id
     with shelf.services.database.begin() as session:
         job, new = session.execute(_NEW_TEXT, {"document": shelf.first}).one()
 

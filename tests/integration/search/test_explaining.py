@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from portal.domain.documents import Visibility
 from portal.domain.explaining import Absence, FailedFilter, WhyNot
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.errors import NotFound
 from portal.services import Services
@@ -26,10 +26,10 @@ OFFICE = "The office closes at six. Visitors must sign in at the front desk."
 
 
 def why(
-    portal: Portal, query: str, document_id: UUID, person: Person | None = None, **wishes
+    portal: Portal, query: str, document_id: UUID, user: User | None = None, **wishes
 ) -> WhyNot:
     request = SearchRequest(query=query, **wishes)
-    return explaining.why_not(portal.services, person or portal.admin, request, document_id)
+    return explaining.why_not(portal.services, user or portal.admin, request, document_id)
 
 
 def execute(portal: Portal, statement: str, **binds: object) -> object:
@@ -38,20 +38,20 @@ def execute(portal: Portal, statement: str, **binds: object) -> object:
         return result.scalar() if result.returns_rows else None
 
 
-def switch(portal: Portal, person: Person, document_id: UUID, *, on: bool) -> None:
+def switch(portal: Portal, user: User, document_id: UUID, *, on: bool) -> None:
     execute(
         portal,
         "INSERT INTO user_document_defaults (user_id, document_id, enabled) VALUES (:p, :d, :on)",
-        p=person.id,
+        p=user.id,
         d=document_id,
         on=on,
     )
 
 
-def converse(portal: Portal, person: Person, document_id: UUID, *, on: bool) -> UUID:
+def converse(portal: Portal, user: User, document_id: UUID, *, on: bool) -> UUID:
     """A conversation of this person, in which the document is switched."""
     conversation = execute(
-        portal, "INSERT INTO conversations (user_id) VALUES (:p) RETURNING id", p=person.id
+        portal, "INSERT INTO conversations (user_id) VALUES (:p) RETURNING id", p=user.id
     )
     assert isinstance(conversation, UUID)
     execute(
@@ -77,7 +77,7 @@ def test_result_is_said_to_be_there_with_its_place(portal: Portal, office: UUID)
 
 
 def test_foreign_document_answers_as_a_missing_one(portal: Portal) -> None:
-    owner, other = portal.person("owner"), portal.person("other")
+    owner, other = portal.user("owner"), portal.user("other")
     private = portal.add(OFFICE, owner=owner, visibility=Visibility.PRIVATE).id
     for document_id in (private, uuid4()):
         with pytest.raises(NotFound):
@@ -90,7 +90,7 @@ def test_foreign_document_answers_as_a_missing_one(portal: Portal) -> None:
 def test_trash_is_told_to_those_who_may_restore_and_hidden_from_others(
     portal: Portal, office: UUID
 ) -> None:
-    other = portal.person("other")
+    other = portal.user("other")
     library.delete_document(portal.services, portal.admin, office)
     assert why(portal, "office", office).reason is Absence.IN_TRASH
     with pytest.raises(NotFound):
@@ -111,17 +111,17 @@ def test_failed_document_tells_its_failure(portal: Portal) -> None:
 def test_switches_are_told_apart_and_the_conversation_comes_first(
     portal: Portal, office: UUID
 ) -> None:
-    person = portal.person("reader")
-    on = converse(portal, person, office, on=True)
-    off = converse(portal, person, office, on=False)
-    assert why(portal, "office", office, person).reason is Absence.IN_RESULTS
-    answer = why(portal, "office", office, person, conversation_id=off)
+    user = portal.user("reader")
+    on = converse(portal, user, office, on=True)
+    off = converse(portal, user, office, on=False)
+    assert why(portal, "office", office, user).reason is Absence.IN_RESULTS
+    answer = why(portal, "office", office, user, conversation_id=off)
     assert answer.reason is Absence.OFF_IN_CONVERSATION
-    switch(portal, person, office, on=False)
-    assert why(portal, "office", office, person).reason is Absence.OFF_BY_DEFAULT
-    answer = why(portal, "office", office, person, conversation_id=off)
+    switch(portal, user, office, on=False)
+    assert why(portal, "office", office, user).reason is Absence.OFF_BY_DEFAULT
+    answer = why(portal, "office", office, user, conversation_id=off)
     assert answer.reason is Absence.OFF_IN_CONVERSATION
-    answer = why(portal, "office", office, person, conversation_id=on)
+    answer = why(portal, "office", office, user, conversation_id=on)
     assert answer.reason is Absence.IN_RESULTS
     with pytest.raises(NotFound):
         why(portal, "office", office, conversation_id=on)  # Another person's conversation.

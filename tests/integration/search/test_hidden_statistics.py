@@ -20,7 +20,7 @@ from sqlalchemy import text
 
 from portal import create_app
 from portal.domain.documents import DocumentSummary, Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.documents import indexing, library
 from portal.services.people import accounts
@@ -45,8 +45,8 @@ class World:
 
     portal: Portal
     client: FlaskClient
-    attacker: Person
-    victim: Person
+    attacker: User
+    victim: User
 
     @property
     def services(self) -> Services:
@@ -103,7 +103,7 @@ def world(services: Services) -> World:
 
 def build(services: Services) -> World:
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     app = create_app(services)
     app.testing = True
     rng = random.Random(3)
@@ -120,7 +120,7 @@ def build(services: Services) -> World:
     ]
     for number in range(12):
         portal.add(" ".join(rng.choices(common, k=20)), name=f"shared{number}.txt")
-    return World(portal, app.test_client(), portal.person("mallory"), portal.person("victim"))
+    return World(portal, app.test_client(), portal.user("mallory"), portal.user("victim"))
 
 
 def scrubbed(answer: Any) -> Any:
@@ -363,10 +363,10 @@ def test_a_copy_of_a_hidden_file_is_new_to_its_uploader(world: World) -> None:
 
 
 def test_a_key_of_another_user_is_free(world: World) -> None:
-    def upload(person: Person, text: str) -> Any:
+    def upload(user: User, text: str) -> Any:
         return world.client.post(
             "/api/knowledge/documents",
-            headers=world.portal.headers(person) | {"Idempotency-Key": "same-key"},
+            headers=world.portal.headers(user) | {"Idempotency-Key": "same-key"},
             data={"visibility": "private", "file": (io.BytesIO(text.encode()), "a.txt")},
         )
 
@@ -380,14 +380,14 @@ def test_a_key_of_another_user_is_free(world: World) -> None:
 
 
 def test_health_tells_strangers_of_shared_documents_alone(world: World) -> None:
-    def counts(person: Person | None) -> Any:
-        headers = world.portal.headers(person) if person else {}
+    def counts(user: User | None) -> Any:
+        headers = world.portal.headers(user) if user else {}
         return world.client.get("/health/vector_store", headers=headers).json
 
     before = counts(None)
     world.hide("one more")
-    for person in (None, world.attacker):
-        seen = counts(person)
+    for user in (None, world.attacker):
+        seen = counts(user)
         assert seen["counts"] == before["counts"]
         assert seen["keyword_index"]["row_count"] == before["keyword_index"]["row_count"]
     assert counts(world.portal.admin)["counts"]["documents"] == before["counts"]["documents"] + 1

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Fusion, SearchMode, SearchOutcome, SearchRequest, Weights
 from portal.domain.vector_collections import NewRecord
 from portal.errors import NotFound
@@ -45,7 +45,7 @@ steps = st.builds(
     Step,
     change=st.sampled_from([*sorted(CHANGES), CONFIG]),
     process=st.integers(0, 1),
-    person=st.integers(0, 2),
+    user=st.integers(0, 2),
     slot=st.integers(0, SLOTS - 1),
     seed=st.integers(0, 2**20),
     mode=st.just(SearchMode.HYBRID),
@@ -91,10 +91,10 @@ def stores(tmp_path: Path) -> Iterator[list[RedisStore | None]]:
 
 
 def outcome(
-    services: Services, person: Person, request: SearchRequest
+    services: Services, user: User, request: SearchRequest
 ) -> SearchOutcome | type[NotFound]:
     try:
-        return engine.search(services, person, request)
+        return engine.search(services, user, request)
     except NotFound:
         return NotFound
 
@@ -127,13 +127,13 @@ def test_whatever_changes_every_answer_is_the_one_of_a_search(
 
     def ask_all(seed: int) -> None:
         """Everybody asks everything, in both processes, the first of which may know by now."""
-        for place, person in enumerate(world.people):
+        for place, user in enumerate(world.people):
             conversation: UUID | None = world.conversations[place] if seed % 2 else None
             for question in QUESTIONS:
                 request = replace(question, conversation_id=conversation)
-                expected = outcome(plain, person, request)
+                expected = outcome(plain, user, request)
                 for services in processes:
-                    found = outcome(services, person, request)
+                    found = outcome(services, user, request)
                     assert found == expected, differing(found, expected)
 
     def change_config(step: Step) -> None:
@@ -179,15 +179,15 @@ QUESTION = SearchRequest("how many days of leave")
 def kept(make_services: Callable[..., Services]) -> Portal:
     services = counting(make_services())
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     portal.add("Every employee has fifteen days of leave.", name="leave.txt")
     portal.add("The office closes at six.", name="office.txt")
     return portal
 
 
-def titles(portal: Portal, person: Person | None = None, **wishes: object) -> list[str]:
+def titles(portal: Portal, user: User | None = None, **wishes: object) -> list[str]:
     request = replace(QUESTION, **wishes)  # type: ignore[arg-type]
-    hits = engine.search(portal.services, person or portal.admin, request).hits
+    hits = engine.search(portal.services, user or portal.admin, request).hits
     return [hit.title for hit in hits]
 
 
@@ -212,7 +212,7 @@ def test_each_change_of_what_counts_is_seen_by_the_next_question(kept: Portal) -
     assert leave in titles(kept)
     library.change_document(services, admin, document, title="holidays")
     assert "holidays" in titles(kept)
-    ann = kept.person("ann")
+    ann = kept.user("ann")
     assert "holidays" in titles(kept, ann)
     library.change_document(services, admin, document, visibility=Visibility.PRIVATE)
     assert "holidays" not in titles(kept, ann)
@@ -281,7 +281,7 @@ def test_an_ingestion_under_way_locks_nobody_out_of_the_version(kept: Portal) ->
 def test_nobody_is_given_what_another_person_found(kept: Portal) -> None:
     kept.add("My own days of leave.", name="mine.txt", visibility=Visibility.PRIVATE)
     assert "mine" in titles(kept)
-    assert "mine" not in titles(kept, kept.person("ben"))
+    assert "mine" not in titles(kept, kept.user("ben"))
 
 
 def test_an_explanation_is_of_a_search_that_ran(kept: Portal) -> None:

@@ -30,7 +30,7 @@ def open_portal(make_services: Callable[..., Services]) -> Callable[[str], Porta
     def make(backend: str) -> Portal:
         services = make_services(search={"keyword_backend": backend})
         accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_person(services, "admin"))
+        portal = Portal(services, accounts.find_user(services, "admin"))
         for name, content in LIBRARY.items():
             portal.add(content, name=name)
         return portal
@@ -70,9 +70,9 @@ def test_foreign_passages_stay_hidden_with_every_backend(
     open_portal: Callable[[str], Portal], backend: str
 ) -> None:
     portal = open_portal(backend)
-    owner = portal.person("owner")
+    owner = portal.user("owner")
     portal.add("office secrets", name="secret.txt", owner=owner, visibility=Visibility.PRIVATE)
-    other = portal.person("other")
+    other = portal.user("other")
     for query in ("office secrets", '"office secrets"', "title:secret secrets"):
         outcome = engine.search(portal.services, other, SearchRequest(query))
         assert "secret" not in titles(outcome)

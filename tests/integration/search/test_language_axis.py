@@ -54,25 +54,25 @@ def forget_axis(portal: Portal) -> None:
 
 def test_the_order_is_that_of_the_cosine_whatever_is_asked(portal: Portal) -> None:
     rng = np.random.default_rng(7)
-    axis, question, *passages = unit(rng.normal(size=(42, DIMENSIONS)))
-    question, passages = unit(question + 3 * axis), unit(np.array(passages) - 2 * axis)
+    axis, question, *chunks = unit(rng.normal(size=(42, DIMENSIONS)))
+    question, chunks = unit(question + 3 * axis), unit(np.array(chunks) - 2 * axis)
     with portal.services.database.begin() as session:
         name = language_axis.ensure(session, 9, axis)
         query = (
-            f"SELECT -({language_axis.shortened(name, 'CAST(:passage AS vector)')}"
+            f"SELECT -({language_axis.shortened(name, 'CAST(:chunk AS vector)')}"
             f" <#> {language_axis.stretched(name, 'CAST(:question AS vector)')})"
         )
         products = [
             session.scalar(
                 text(query), {"passage": str(each.tolist()), "question": str(question.tolist())}
             )
-            for each in passages
+            for each in chunks
         ]
         lengths = session.scalar(
             text(f"SELECT vector_norm({language_axis.shortened(name, 'CAST(:axis AS vector)')})"),
             {"axis": str(axis.tolist())},
         )
-    assert products == pytest.approx(passages @ question, abs=1e-5)
+    assert products == pytest.approx(chunks @ question, abs=1e-5)
     assert lengths == pytest.approx(language_axis.SHARE_LEFT, abs=1e-5)
 
 
@@ -137,7 +137,7 @@ def test_passages_of_both_languages_are_found_through_the_index(portal: Portal) 
     graph over plain vectors finds .6 of the nearest here."""
     model, axis = serving(portal), portal.services.calibration.language_axis
     assert axis is not None
-    vectors, questions = two_languages(axis, passages=4_000, questions=25)
+    vectors, questions = two_languages(axis, chunks=4_000, questions=25)
     insert = text(
         f"INSERT INTO {model.partition} (model_id, chunk_id, document_id, job_id, embedding)"
         " SELECT :model, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(),"
@@ -162,7 +162,7 @@ def test_passages_of_both_languages_are_found_through_the_index(portal: Portal) 
 
 
 def two_languages(
-    axis: np.ndarray, *, passages: int, questions: int
+    axis: np.ndarray, *, chunks: int, questions: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors (passages, dim) of texts that share most of their direction, half of them on
     either side of the axis, and (questions, dim) of corrected questions, on neither."""
@@ -171,11 +171,11 @@ def two_languages(
     shared, directions = (
         each - np.outer(each @ axis, axis) for each in map(np.atleast_2d, (shared, directions))
     )
-    places = rng.normal(size=(passages, 28)) * np.exp(-np.arange(28) / 10)
+    places = rng.normal(size=(chunks, 28)) * np.exp(-np.arange(28) / 10)
     own = unit(places @ directions)
-    sides = np.where(np.arange(passages) % 2, 0.3, -0.3)
+    sides = np.where(np.arange(chunks) % 2, 0.3, -0.3)
     vectors = unit(0.85 * unit(shared) + 0.45 * own + np.outer(sides, axis))
-    asked = rng.integers(0, passages, questions)
+    asked = rng.integers(0, chunks, questions)
     other = unit(rng.normal(size=(questions, 28)) * np.exp(-np.arange(28) / 10) @ directions)
     corrected = unit(0.4 * unit(shared) + 0.3 * own[asked] + 0.3 * other)
     return vectors.astype(np.float32), corrected.astype(np.float32)

@@ -18,7 +18,7 @@ QUERIES = {
     "union": "x' UNION SELECT password_hash FROM users /* all */",
     "script": "<script>alert('hello')</script>",
     "link": '<a href="javascript:steal()">prize</a>',
-    "format": "%(person_id)s :limit {config} $1 %s",
+    "format": "%(user_id)s :limit {config} $1 %s",
     "words": "how do I delete or update an insert, or exec a select?",
 }
 # Where a question has operators, -rf would be one.

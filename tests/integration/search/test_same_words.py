@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.services import Services
 from portal.services.documents import indexing
 from portal.services.documents.uploads import store_upload
@@ -19,30 +19,30 @@ from tests.integration.models.test_embed_batches import Counting
 WORDS = "".join(f"Paragraph {n} tells of the harbour and its cranes.\n\n" for n in range(300))
 
 
-def index(services: Services, words: str, person: Person, **how: Visibility) -> None:
+def index(services: Services, words: str, user: User, **how: Visibility) -> None:
     receipt = store_upload(
-        services, person, stream=upload(words), file_name=f"{len(words)}.txt", **how
+        services, user, stream=upload(words), file_name=f"{len(words)}.txt", **how
     )
     indexing.index_document(services, receipt.document.job_id)
 
 
 def test_words_are_embedded_once_for_those_who_may_see_them(portal: Portal) -> None:
-    embedder, ada = Counting(), portal.person("ada")
+    embedder, ada = Counting(), portal.user("ada")
     services = replace(portal.services, embedder=embedder)
     index(services, WORDS, ada, visibility=Visibility.PRIVATE)
-    first = list(embedder.passages)
+    first = list(embedder.chunks)
     assert len(first) == len(set(first)) > 10
-    embedder.passages.clear()
+    embedder.chunks.clear()
     # Another edition of one's own document: only what is new in it.
     index(services, WORDS + "A last word.", ada, visibility=Visibility.PRIVATE)
-    assert len(embedder.passages) <= 1
-    embedder.passages.clear()
+    assert len(embedder.chunks) <= 1
+    embedder.chunks.clear()
     # To somebody else a private document saves nothing, not even time.
-    index(services, WORDS, portal.person("eve"))
-    assert embedder.passages == first
-    embedder.passages.clear()
+    index(services, WORDS, portal.user("eve"))
+    assert embedder.chunks == first
+    embedder.chunks.clear()
     index(services, WORDS, portal.admin)
-    assert embedder.passages == []
+    assert embedder.chunks == []
     with services.database.begin() as session:
         rows = session.execute(
             text(
@@ -51,7 +51,7 @@ def test_words_are_embedded_once_for_those_who_may_see_them(portal: Portal) -> N
             )
         ).all()
     assert len(rows) > 3 * len(first)
-    expected = dict(zip(first, embedder.embed_passages(first), strict=True))
+    expected = dict(zip(first, embedder.embed_chunks(first), strict=True))
     for content, stored in rows:
         if content in expected:
             assert np.allclose(np.fromstring(stored.strip("[]"), sep=","), expected[content])

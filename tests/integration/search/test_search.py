@@ -22,9 +22,9 @@ def titles(hits: tuple[SearchHit, ...]) -> list[str]:
     return [hit.title for hit in hits]
 
 
-def ask(portal: Portal, query: str, person=None, **wishes) -> tuple[SearchHit, ...]:
+def ask(portal: Portal, query: str, user=None, **wishes) -> tuple[SearchHit, ...]:
     request = SearchRequest(query=query, **wishes)
-    return engine.search(portal.services, person or portal.admin, request).hits
+    return engine.search(portal.services, user or portal.admin, request).hits
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_english_words_find_their_document_first(library_of_two: Portal) -> None
 
 
 def test_private_document_never_ranks_for_another_person(portal: Portal) -> None:
-    owner, other = portal.person("owner"), portal.person("other")
+    owner, other = portal.user("owner"), portal.user("other")
     portal.add(LEAVE, owner=owner, visibility=Visibility.PRIVATE)
     for mode in SearchMode:
         assert ask(portal, "年假", owner, mode=mode)
@@ -89,7 +89,7 @@ def test_switched_off_document_is_not_searched(library_of_two: Portal, table: st
 
 def test_selection_stands_before_the_limit(portal: Portal) -> None:
     """Sixty better matches that one may not see must not crowd out the one that one may."""
-    owner, other = portal.person("owner"), portal.person("other")
+    owner, other = portal.user("owner"), portal.user("other")
     for number in range(60):
         portal.add(f"年假 年假 年假 第{number}条", owner=owner, visibility=Visibility.PRIVATE)
     portal.add("公司制度里也写到了年假，还有许多别的事情。", name="seen.txt", owner=other)
@@ -136,7 +136,7 @@ def test_tsvector_ranks_where_the_setting_says_so(make_services: Callable[..., S
 
     services = make_services(search={"keyword_backend": "tsvector"})
     accounts.ensure_first_administrator(services)
-    portal = Portal(services, accounts.find_person(services, "admin"))
+    portal = Portal(services, accounts.find_user(services, "admin"))
     portal.add(LEAVE, name="leave.txt")
     portal.add(OFFICE, name="office.txt")
     outcome = engine.search(services, portal.admin, SearchRequest("年假"))

@@ -123,12 +123,12 @@ def _store_apart(portal: Portal, document_id: UUID, contents: list[str]) -> None
 def test_preferred_domain_comes_first_among_equals(portal: Portal) -> None:
     portal.add("The deadline for this report is Friday at noon.", name="a.txt", domain="law")
     portal.add("Friday at noon is the deadline for this report.", name="b.txt", domain="finance")
-    person = dataclasses.replace(portal.admin, preferred_domain="finance")
+    user = dataclasses.replace(portal.admin, preferred_domain="finance")
     request = SearchRequest(query="report deadline Friday noon")
     plain = engine.search(portal.services, portal.admin, request).hits
     for domain, title in (("finance", "b"), ("law", "a")):
-        person = dataclasses.replace(portal.admin, preferred_domain=domain)
-        hits = engine.search(portal.services, person, request).hits
+        user = dataclasses.replace(portal.admin, preferred_domain=domain)
+        hits = engine.search(portal.services, user, request).hits
         assert hits[0].title == title
         assert {hit.title for hit in hits} == {hit.title for hit in plain}
 
@@ -136,10 +136,10 @@ def test_preferred_domain_comes_first_among_equals(portal: Portal) -> None:
 def test_the_boost_of_a_domain_is_bounded(portal: Portal) -> None:
     portal.add("Invoices are paid within thirty days of receipt.", name="pay.txt", domain="law")
     portal.add("The canteen opens at noon and serves soup.", name="soup.txt", domain="finance")
-    person = dataclasses.replace(portal.admin, preferred_domain="finance")
+    user = dataclasses.replace(portal.admin, preferred_domain="finance")
     for fusion in Fusion:
         request = SearchRequest(query="When are invoices paid after receipt?", fusion=fusion)
-        assert engine.search(portal.services, person, request).hits[0].title == "pay"
+        assert engine.search(portal.services, user, request).hits[0].title == "pay"
 
 
 @pytest.mark.parametrize("normalisation", list(Normalisation))
@@ -187,7 +187,7 @@ def test_misspelt_words_are_offered_and_on_request_searched_for(handbook: Portal
 
 
 def test_foreign_conversation_is_as_if_it_were_not(handbook: Portal) -> None:
-    other = handbook.person("other")
+    other = handbook.user("other")
     with handbook.services.database.begin() as session:
         conversation = session.scalar(
             text("INSERT INTO conversations (user_id) VALUES (:u) RETURNING id"), {"u": other.id}

@@ -167,7 +167,7 @@ def test_endpoint_that_came_back_is_told_without_a_search(
             }
         )
         accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_person(services, "admin"))
+        portal = Portal(services, accounts.find_user(services, "admin"))
         portal.add("The office closes at six.")
         port = endpoint.port
     assert "embedder_unavailable" in ask(portal, "office").degraded
@@ -205,9 +205,9 @@ class Failing:
         if self.is_broken:
             raise RerankerUnavailable(reason="there is none")
 
-    def scores(self, query: str, passages: Sequence[str], *, deadline_s: float) -> list[float]:
+    def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
         self.load()
-        return [0.0 for _ in passages]
+        return [0.0 for _ in chunks]
 
 
 def test_re_ranking_model_that_failed_a_search_is_told_and_its_return_too(

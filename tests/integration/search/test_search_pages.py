@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from portal import create_app
 from portal.domain.documents import Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Correction, SearchOutcome
 from portal.services import Services
 from portal.services.documents import library
@@ -37,8 +37,8 @@ def text_of(answer: TestResponse) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", answer.get_data(as_text=True))).split())
 
 
-def headers(portal: Portal, person: Person | None = None, language: str = "en") -> dict[str, str]:
-    return portal.headers(person) | {"Accept-Language": language}
+def headers(portal: Portal, user: User | None = None, language: str = "en") -> dict[str, str]:
+    return portal.headers(user) | {"Accept-Language": language}
 
 
 def test_result_says_why_it_is_there(client: FlaskClient, portal: Portal, office: UUID) -> None:
@@ -104,7 +104,7 @@ def test_of_several_documents_one_is_chosen(client: FlaskClient, portal: Portal)
 
 
 def test_foreign_document_is_no_answer_by_title_or_id(client: FlaskClient, portal: Portal) -> None:
-    owner, other = portal.person("owner"), portal.person("other")
+    owner, other = portal.user("owner"), portal.user("other")
     private = portal.add(OFFICE, name="secret.txt", owner=owner, visibility=Visibility.PRIVATE)
     by_title = client.get("/search/why?q=office&title=secret", headers=headers(portal, other))
     assert "No documents you can access match “secret”" in text_of(by_title)
@@ -148,7 +148,7 @@ def test_preferred_domain_is_kept_and_taken_away(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     portal.add(OFFICE + " 2", name="x.txt", domain="hidden", visibility=Visibility.PRIVATE)
-    reader = portal.person("reader")
+    reader = portal.user("reader")
     page = client.get("/account", headers=headers(portal, reader)).get_data(as_text=True)
     assert '<option value="house">' in page
     assert "hidden" not in page.split('id="known-domains"')[1].split("</datalist>")[0]
@@ -157,7 +157,7 @@ def test_preferred_domain_is_kept_and_taken_away(
             "/account/domain", data={"domain": given}, headers=portal.headers(reader)
         )
         assert answer.status_code == 303
-        assert accounts.find_person(portal.services, "reader").preferred_domain == kept
+        assert accounts.find_user(portal.services, "reader").preferred_domain == kept
     answer = client.post(
         "/account/domain", data={"domain": "x" * 101}, headers=headers(portal, reader)
     )
@@ -208,7 +208,7 @@ def test_wrong_settings_are_marked_and_nothing_is_saved(
 
 
 def test_search_settings_are_for_administrators(client: FlaskClient, portal: Portal) -> None:
-    reader = portal.person("reader")
+    reader = portal.user("reader")
     for call in (client.get, client.post):
         request: Callable[..., TestResponse] = call
         assert request(SETTINGS, headers=portal.headers(reader)).status_code == 403

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from portal.container import build_services
 from portal.database import bm25
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services.search import engine
 from portal.store.search import keyword_candidates
@@ -27,7 +27,7 @@ from portal.store.search.term_postings import Bm25Shape
 from portal.store.search.tuning import fetch_under
 from portal.text.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings
-from tests.integration.search import passages
+from tests.integration.search import chunk_search
 from tests.integration.search.synthetic_corpus import (
     CHUNKS_A_DOCUMENT,
     SyntheticCorpus,
@@ -120,7 +120,7 @@ def corpus(
 
 
 @pytest.fixture(scope="module")
-def selections(corpus: SyntheticCorpus) -> dict[float, tuple[Person, npt.NDArray[np.bool_]]]:
+def selections(corpus: SyntheticCorpus) -> dict[float, tuple[User, npt.NDArray[np.bool_]]]:
     """For each share somebody who has so much switched on, and which documents these are."""
     rng = np.random.default_rng(5)
     count = corpus.size // CHUNKS_A_DOCUMENT
@@ -128,19 +128,19 @@ def selections(corpus: SyntheticCorpus) -> dict[float, tuple[Person, npt.NDArray
     for share in SHARES:
         enabled = np.zeros(count, bool)
         enabled[rng.choice(count, round(count * share), replace=False)] = True
-        made[share] = corpus.person_with(f"with {share:.1%}", enabled), enabled
+        made[share] = corpus.user_with(f"with {share:.1%}", enabled), enabled
     return made
 
 
-Selections = dict[float, tuple[Person, npt.NDArray[np.bool_]]]
+Selections = dict[float, tuple[User, npt.NDArray[np.bool_]]]
 
 
 def find(
-    corpus: SyntheticCorpus, person: Person, query: str, vector: Any, **wishes: Any
+    corpus: SyntheticCorpus, user: User, query: str, vector: Any, **wishes: Any
 ) -> tuple[list[Candidate], Trace]:
-    return passages.find(
+    return chunk_search.find(
         corpus.services,
-        person,
+        user,
         query,
         vector,
         model=corpus.model,
@@ -174,10 +174,10 @@ def test_vector_recall_at_ten_is_that_of_exact_search(
     corpus: SyntheticCorpus, selections: Selections, plan: str, share: float
 ) -> None:
     process = corpus.with_settings(plan=PLANS[plan])
-    person, enabled = selections[share]
+    user, enabled = selections[share]
     recalls = []
     for vector in corpus.near(QUESTIONS, seed=3):
-        found, trace = find(process, person, "budget", vector, mode=SearchMode.VECTOR)
+        found, trace = find(process, user, "budget", vector, mode=SearchMode.VECTOR)
         if plan != "default":
             assert trace.vector_plan is VectorPlan(plan)
         exact = corpus.exact(vector, enabled, 10)
@@ -190,14 +190,14 @@ def test_vector_recall_at_ten_is_that_of_exact_search(
 def test_hybrid_results_of_both_plans_agree(
     corpus: SyntheticCorpus, selections: Selections, share: float
 ) -> None:
-    person, _ = selections[share]
+    user, _ = selections[share]
     by_index, exactly = (corpus.with_settings(plan=plan) for plan in (NEVER, ALWAYS))
     agreement = []
     for query, vector in zip(
         questions(QUESTIONS, seed=4), corpus.near(QUESTIONS, seed=4), strict=True
     ):
-        one, trace = find(by_index, person, query, vector)
-        other, other_trace = find(exactly, person, query, vector)
+        one, trace = find(by_index, user, query, vector)
+        other, other_trace = find(exactly, user, query, vector)
         assert trace.keyword_plan is KeywordPlan.INDEX
         if share < 1:
             assert other_trace.keyword_plan is KeywordPlan.SELECTION
@@ -217,12 +217,12 @@ def test_fewer_results_are_the_beginning_of_more(
     corpus: SyntheticCorpus, selections: Selections, plan: str, mode: SearchMode, share: float
 ) -> None:
     process = corpus.with_settings(plan=PLANS[plan])
-    person, _ = selections[share]
+    user, _ = selections[share]
     for query in ("common", "common budget", "年假 报销", "printer 发票"):
         most: list[UUID] = []
         for top_n in (50, 20, 10, 5):
             request = SearchRequest(query, top_n=top_n, mode=mode)
-            hits = engine.search(process.services, person, request).hits
+            hits = engine.search(process.services, user, request).hits
             found = [hit.chunk_id for hit in hits]
             most = most or found
             assert found == most[:top_n], (query, top_n)
@@ -235,12 +235,12 @@ def test_order_stays_as_results_grow_where_the_selection_holds_the_worst_matches
     place = np.arange(corpus.size // CHUNKS_A_DOCUMENT)
     lengths = np.array([len(terms) for terms in corpus.terms]).reshape(-1, CHUNKS_A_DOCUMENT)
     is_weak = (place * CHUNKS_A_DOCUMENT % 8 >= 4) & (lengths.min(axis=1) > 150)
-    person = corpus.person_with("of weak matches", is_weak)
+    user = corpus.user_with("of weak matches", is_weak)
     for query in ("common", "common budget", "common 年假"):
         most: list[UUID] = []
         for top_n in (50, 20, 10, 5):
             request = SearchRequest(query, top_n=top_n)
-            hits = engine.search(corpus.services, person, request).hits
+            hits = engine.search(corpus.services, user, request).hits
             found = [hit.chunk_id for hit in hits]
             most = most or found
             assert found == most[:top_n], (query, top_n)
@@ -392,11 +392,11 @@ def test_matches_that_are_all_outside_end_the_search(corpus: SyntheticCorpus) ->
         for place in range(corpus.size // CHUNKS_A_DOCUMENT)
         if not any("common" in corpus.terms[2 * place + n] for n in range(CHUNKS_A_DOCUMENT))
     ]
-    person = corpus.person_with(
+    user = corpus.user_with(
         "without a match",
         np.isin(np.arange(corpus.size // CHUNKS_A_DOCUMENT), without),
     )
     for plan in PLANS.values():
         process = corpus.with_settings(plan=plan)
-        found, _ = find(process, person, "common", corpus.vectors[0], mode=SearchMode.KEYWORD)
+        found, _ = find(process, user, "common", corpus.vectors[0], mode=SearchMode.KEYWORD)
         assert found == []

@@ -47,7 +47,7 @@ def make_portal(make_services: Callable[..., Services]) -> Callable[..., Portal]
     def make(**settings: Any) -> Portal:
         services = make_services(**settings)
         accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_person(services, "admin"))
+        portal = Portal(services, accounts.find_user(services, "admin"))
         for name, words in DOCUMENTS.items():
             portal.add(words, name=name)
         return portal
@@ -313,13 +313,13 @@ def test_6_5_no_index_of_words_is_no_error(
 
 
 def test_only_what_counts_for_the_person_is_found_by_either_leg(hybrid: Portal) -> None:
-    owner, other = hybrid.person("owner"), hybrid.person("other")
+    owner, other = hybrid.user("owner"), hybrid.user("other")
     hybrid.add(QUESTION, name="private.txt", owner=owner, visibility=Visibility.PRIVATE)
     selections.set_default(hybrid.services, other, of(hybrid, "leave").id, enabled=False)
     library.delete_document(hybrid.services, hybrid.admin, of(hybrid, "annual").id)
-    theirs = ask(hybrid, limit=50, person=other)
+    theirs = ask(hybrid, limit=50, user=other)
     assert not {"private", "leave", "annual"} & set(titles(theirs))
-    assert titles(ask(hybrid, person=owner))[0] == "private"
+    assert titles(ask(hybrid, user=owner))[0] == "private"
 
 
 # --- requirement 7: what is logged --------------------------------------------------------------
@@ -368,7 +368,7 @@ def test_8_2_empty_database_is_given_its_schema_before_the_first_search(
     try:
         list(setup.prepare_database(services))
         accounts.ensure_first_administrator(services)
-        portal = Portal(services, accounts.find_person(services, "admin"))
+        portal = Portal(services, accounts.find_user(services, "admin"))
         assert ask(portal)["results"] == []
         portal.add(DOCUMENTS["leave.txt"], name="leave.txt")
         assert (titles(ask(portal)), ask(portal)["method"]) == (["leave"], "hybrid")

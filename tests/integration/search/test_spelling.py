@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from portal.domain.documents import Visibility
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Correction
 from portal.services.documents import library as documents
 from portal.services.search import spelling
@@ -28,13 +28,13 @@ def library(portal: Portal) -> Portal:
     return portal
 
 
-def correct(portal: Portal, question: str, person: Person | None = None) -> Correction | None:
+def correct(portal: Portal, question: str, user: User | None = None) -> Correction | None:
     with portal.services.database.begin() as session:
-        return spelling.correct(session, person or portal.admin, None, question)
+        return spelling.correct(session, user or portal.admin, None, question)
 
 
-def spelt(portal: Portal, question: str, person: Person | None = None) -> str:
-    correction = correct(portal, question, person)
+def spelt(portal: Portal, question: str, user: User | None = None) -> str:
+    correction = correct(portal, question, user)
     return correction.query if correction else question
 
 
@@ -98,7 +98,7 @@ def test_without_pg_trgm_the_nearest_words_are_still_found(library: Portal) -> N
 
 
 def test_words_of_foreign_documents_are_neither_known_nor_proposed(portal: Portal) -> None:
-    owner, other = portal.person("owner"), portal.person("other")
+    owner, other = portal.user("owner"), portal.user("other")
     secret = "The zirconium reactor. 量子计算机的方案。"
     portal.add(secret, owner=owner, visibility=Visibility.PRIVATE)
     portal.add("The zirconia ring. 电子计算机的方案。", owner=other)
@@ -141,7 +141,7 @@ def words(portal: Portal) -> set[str]:
 
 
 def test_another_form_of_a_known_word_is_not_taken_from_documents_of_others(portal: Portal) -> None:
-    alice, bob = portal.person("alice"), portal.person("bob")
+    alice, bob = portal.user("alice"), portal.user("bob")
     portal.add("Relocation and dismissal.", owner=alice, visibility=Visibility.PRIVATE)
     portal.add("Relocated dismissals.", name="b.txt", owner=bob, visibility=Visibility.PRIVATE)
     for typed, own, foreign in (

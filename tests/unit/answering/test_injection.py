@@ -77,8 +77,8 @@ def test_no_document_leaves_its_place_in_the_prompt(name):
     code = re.search(r"with the code ([0-9]{12})", made.system)[1]
     assert code not in hostile(name)
     head, _, rest = made.system.partition(f"[1] {code}\n")
-    passage, _, rest = rest.partition(f"\n{code} end of [1]")
-    assert prompt.as_data(hostile(name)) in passage
+    chunk, _, rest = rest.partition(f"\n{code} end of [1]")
+    assert prompt.as_data(hostile(name)) in chunk
     # Rules before it and the next passage behind it, with nothing of the document in either.
     assert FACT not in head
     assert rest.strip().startswith(f"[2] {code}\n")

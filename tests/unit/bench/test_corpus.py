@@ -101,13 +101,13 @@ def test_every_profile_finds_what_brute_force_finds_and_nothing_forbidden(corpus
         assert profile.enabled.sum() == max(1, round(everything * profile.percent / 100))
         for question in questions:
             request = profile.request(question.text, top_n=10, mode=SearchMode.VECTOR)
-            hits = search(corpus.services, profile.person, request).hits
+            hits = search(corpus.services, profile.user, request).hits
             found = truth.places([hit.chunk_id for hit in hits])
             assert allowed[found].all()
             wanted = truth.nearest(question, profile, 10)
             assert len(set(found) & set(wanted)) >= 0.9 * len(wanted)
             hits = search(
-                corpus.services, profile.person, profile.request(question.text, top_n=10)
+                corpus.services, profile.user, profile.request(question.text, top_n=10)
             ).hits
             found = truth.places([hit.chunk_id for hit in hits])
             assert allowed[found].all()
@@ -127,13 +127,13 @@ def test_a_corpus_is_made_anew_when_what_made_it_changed(
     files = corpora._Files(tmp_path, 50)
     assert not files.is_current(stale_ok=True)
     enabled = np.ones(plan.document_count, bool)
-    person = corpora.profile_store.Person(id=plan_id(), name="one", is_admin=False)
-    profile = profiles.Profile("100 %", 100.0, person, None, enabled)
+    user = corpora.profile_store.User(id=plan_id(), name="one", is_admin=False)
+    profile = profiles.Profile("100 %", 100.0, user, None, enabled)
     texts = {place: f"question {place}" for place in range(len(plan.targets))}
     files.keep(plan, texts, [profile], corpora._fingerprint())
     assert files.is_current(stale_ok=False)
     assert np.array_equal(files.array("vectors"), plan.vectors)
-    assert files.profiles()[0].person == person
+    assert files.profiles()[0].user == user
     assert files.questions()[3].text == "question 3"
     monkeypatch.setattr(corpora, "ANALYSER_VERSION", 10_000)
     assert not files.is_current(stale_ok=False)

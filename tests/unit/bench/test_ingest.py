@@ -37,7 +37,7 @@ def test_sheets_are_the_same_in_every_run_and_can_be_read(tmp_path: Path) -> Non
         with path.open("rb") as file:
             media_type = sniff_file(file, path.name)
         text = extract(path, file_name=path.name, media_type=media_type)
-        assert squeezed(sheet.passages[-1])[-40:] in squeezed(text.text)
+        assert squeezed(sheet.chunks[-1])[-40:] in squeezed(text.text)
         assert kind != "pdf" or len(text.pages) == sheet.pages
 
 

@@ -56,8 +56,8 @@ def test_a_question_is_nearer_to_its_passage_than_to_most(plan: Outline) -> None
 def test_texts_do_not_depend_on_how_many_processes_write_them(plan: Outline) -> None:
     blocks = list(write_all(plan, processes=1))
     assert blocks == list(write_all(plan, processes=2))
-    passages = [p for block in blocks for one in block.documents for p in one.passages]
-    assert [passage.chunk for passage in passages] == list(range(SIZE))
+    chunks = [p for block in blocks for one in block.documents for p in one.chunks]
+    assert [chunk.chunk for chunk in chunks] == list(range(SIZE))
     questions = {place: text for block in blocks for place, text in block.questions.items()}
     assert sorted(questions) == list(range(len(plan.targets)))
     assert all(query_terms(text) for text in questions.values())
@@ -75,9 +75,9 @@ def test_terms_are_those_of_the_portals_analyser(language: str) -> None:
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_a_question_shares_words_with_its_passage(language: str) -> None:
     rng = np.random.default_rng(1)
-    passage = texts.draft(rng, 3, language)
-    asked = set(index_terms(texts.write_question(rng, passage)).split())
-    assert asked & set(index_terms(texts.write(passage)).split())
+    chunk = texts.draft(rng, 3, language)
+    asked = set(index_terms(texts.write_question(rng, chunk)).split())
+    assert asked & set(index_terms(texts.write(chunk)).split())
 
 
 def test_ids_are_distinct_and_the_same_each_time() -> None:

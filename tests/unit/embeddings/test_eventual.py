@@ -30,9 +30,9 @@ class Moody(HashingEmbedder):
             raise self.error
         return super().embed_query(text)
 
-    def embed_passages(self, texts):
+    def embed_chunks(self, texts):
         self.gate.wait(20)
-        return super().embed_passages(texts)
+        return super().embed_chunks(texts)
 
 
 def ask(calibration, model):

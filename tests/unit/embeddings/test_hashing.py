@@ -33,15 +33,15 @@ def test_same_text_has_the_same_vector_in_every_process():
 )
 def test_shared_words_make_texts_near(question, near, far):
     embedder = HashingEmbedder()
-    passages = embedder.embed_passages([near, far])
-    cosines = passages @ embedder.embed_query(question)
+    chunks = embedder.embed_chunks([near, far])
+    cosines = chunks @ embedder.embed_query(question)
     assert cosines[0] > 0.2
     assert cosines[0] > cosines[1] + 0.2
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "\0", "\ud800"])
 def test_text_without_words_still_has_a_direction(text):
-    vectors = HashingEmbedder(dimensions=64).embed_passages([text])
+    vectors = HashingEmbedder(dimensions=64).embed_chunks([text])
     assert np.linalg.norm(vectors[0]) == pytest.approx(1)
 
 

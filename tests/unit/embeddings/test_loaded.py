@@ -78,9 +78,9 @@ class Slow(HashingEmbedder):
 
     gate = threading.Event()
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         assert self.gate.wait(20)
-        return super().embed_passages(texts)
+        return super().embed_chunks(texts)
 
 
 def test_question_does_not_wait_for_the_calibration_not_even_behind_one_who_does(

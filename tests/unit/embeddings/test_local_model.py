@@ -45,18 +45,18 @@ def offline(monkeypatch):
 
 
 def test_model_from_a_directory_embeds_meaning(embedder):
-    passages = embedder.embed_passages(["A cat sat on the mat.", "Interest rates rose again."])
-    cosines = passages @ embedder.embed_query("Where is the kitten?")
-    assert passages.shape == (2, embedder.dimensions)
+    chunks = embedder.embed_chunks(["A cat sat on the mat.", "Interest rates rose again."])
+    cosines = chunks @ embedder.embed_query("Where is the kitten?")
+    assert chunks.shape == (2, embedder.dimensions)
     assert cosines[0] > cosines[1]
-    assert np.linalg.norm(passages, axis=1) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(chunks, axis=1) == pytest.approx(1, abs=1e-5)
 
 
 def test_batches_keep_the_order_of_texts_of_any_length(embedder):
     texts = [f"Number {n}. " * (n % 9 + 1) for n in range(70)]
-    together = embedder.embed_passages(texts)
-    assert together[41] == pytest.approx(embedder.embed_passages(texts[41:42])[0], abs=1e-4)
-    assert embedder.embed_passages([]).shape == (0, embedder.dimensions)
+    together = embedder.embed_chunks(texts)
+    assert together[41] == pytest.approx(embedder.embed_chunks(texts[41:42])[0], abs=1e-4)
+    assert embedder.embed_chunks([]).shape == (0, embedder.dimensions)
 
 
 @pytest.mark.parametrize("text", ["", "\0", "\ud800", "ﷺ" * 5000, "字" * 50_000])
@@ -67,7 +67,7 @@ def test_any_text_has_a_vector(embedder, text):
 def test_instruction_goes_before_questions_only(model_directory, embedder):
     instructed = patient_embedder(model=str(model_directory), query_prefix="Find: ")
     assert instructed.embed_query("cat") == pytest.approx(embedder.embed_query("Find: cat"))
-    assert instructed.embed_passages(["cat"]) == pytest.approx(embedder.embed_passages(["cat"]))
+    assert instructed.embed_chunks(["cat"]) == pytest.approx(embedder.embed_chunks(["cat"]))
 
 
 def test_directory_of_a_chinese_bge_model_gets_its_instruction(model_directory, embedder, tmp_path):
@@ -79,7 +79,7 @@ def test_directory_of_a_chinese_bge_model_gets_its_instruction(model_directory, 
     assert chinese.name == "bge-small-zh-v1.5"
     assert chinese.embed_query("cat") == pytest.approx(instructed.embed_query("cat"))
     assert chinese.embed_query("cat") != pytest.approx(embedder.embed_query("cat"), abs=1e-3)
-    assert chinese.embed_passages(["cat"]) == pytest.approx(embedder.embed_passages(["cat"]))
+    assert chinese.embed_chunks(["cat"]) == pytest.approx(embedder.embed_chunks(["cat"]))
 
 
 def test_wrong_dimensions_are_said(model_directory):

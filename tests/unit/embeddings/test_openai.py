@@ -43,9 +43,9 @@ def rows(*vectors, indexes=None):
 
 def test_passages_are_sent_in_batches_and_come_back_in_order(endpoint):
     texts = [f"word{n}" for n in range(130)]
-    vectors = embedder(endpoint, api_key="secret").embed_passages(texts)
+    vectors = embedder(endpoint, api_key="secret").embed_chunks(texts)
     assert [len(body["input"]) for _, _, body in endpoint.requests] == [64, 64, 2]
-    expected = HashingEmbedder(dimensions=4).embed_passages(texts)
+    expected = HashingEmbedder(dimensions=4).embed_chunks(texts)
     assert np.allclose(vectors, expected, atol=1e-5)
     path, headers, body = endpoint.requests[0]
     assert path == "/v1/embeddings"
@@ -57,12 +57,12 @@ def test_passages_are_sent_in_batches_and_come_back_in_order(endpoint):
 def test_vectors_without_an_index_are_taken_in_their_order(endpoint):
     data = [{"embedding": [1, 0, 0, 0]}, {"embedding": [0, 1, 0, 0]}]
     endpoint.replies = [Reply(body={"data": data})]
-    assert embedder(endpoint).embed_passages(["a", "b"]).argmax(axis=1).tolist() == [0, 1]
+    assert embedder(endpoint).embed_chunks(["a", "b"]).argmax(axis=1).tolist() == [0, 1]
 
 
 def test_no_passages_ask_nothing(endpoint):
     client = embedder(endpoint, dimensions=None)
-    assert client.embed_passages([]).shape == (0, 0)
+    assert client.embed_chunks([]).shape == (0, 0)
     assert not endpoint.requests
     assert client.embed_query("a").shape == (4,)
 
@@ -70,7 +70,7 @@ def test_no_passages_ask_nothing(endpoint):
 def test_passages_are_tried_again_while_the_endpoint_is_busy(endpoint):
     pauses = []
     endpoint.replies = [Reply(429, headers={"Retry-After": "7"}), Reply(503), Reply(502)]
-    vectors = embedder(endpoint, sleep=pauses.append).embed_passages(["a"])
+    vectors = embedder(endpoint, sleep=pauses.append).embed_chunks(["a"])
     assert vectors.shape == (1, 4)
     asked_for, second, third = pauses
     assert 7 <= asked_for <= 9, "the endpoint asked for seven seconds"
@@ -81,7 +81,7 @@ def test_passages_are_tried_again_while_the_endpoint_is_busy(endpoint):
 def test_endpoint_cannot_make_us_wait_for_hours(endpoint):
     pauses = []
     endpoint.replies = [Reply(429, headers={"Retry-After": "86400"})]
-    embedder(endpoint, sleep=pauses.append).embed_passages(["a"])
+    embedder(endpoint, sleep=pauses.append).embed_chunks(["a"])
     assert pauses == [pytest.approx(34, abs=4)]
 
 
@@ -102,7 +102,7 @@ def test_retry_after_as_a_date():
 def test_passages_are_given_up_after_a_while(endpoint):
     endpoint.always = Reply(500)
     with pytest.raises(EmbedderUnavailable, match="answered 500"):
-        embedder(endpoint).embed_passages(["a"])
+        embedder(endpoint).embed_chunks(["a"])
     assert len(endpoint.requests) == 5
 
 
@@ -116,7 +116,7 @@ def test_question_is_never_tried_again(endpoint):
 def test_wrong_key_is_not_tried_again_and_not_repeated(endpoint):
     endpoint.always = Reply(401, {"error": "Incorrect API key provided: sk-secret-4711"})
     with pytest.raises(EmbedderUnavailable, match="PORTAL_EMBEDDING__MODEL, __API_KEY") as caught:
-        embedder(endpoint, api_key="sk-secret-4711\n").embed_passages(["a"])
+        embedder(endpoint, api_key="sk-secret-4711\n").embed_chunks(["a"])
     assert len(endpoint.requests) == 1
     assert "sk-secret" not in str(caught.value)
 
@@ -163,7 +163,7 @@ def test_endpoint_that_is_down_says_where_it_was_looked_for():
 def test_address_that_is_none_is_said_at_once(address):
     client = OpenAIEmbedder(model="m", dimensions=4, api_base=address, sleep=None)
     with pytest.raises(EmbedderUnavailable, match="begins with http"):
-        client.embed_passages(["a"])
+        client.embed_chunks(["a"])
 
 
 def test_open_breaker_answers_at_once_and_lets_one_probe_through_later(endpoint):
@@ -243,7 +243,7 @@ def test_answers_outside_the_protocol_are_refused(endpoint, body, said):
 def test_indexes_that_repeat_are_refused(endpoint):
     endpoint.always = Reply(body=rows([1, 0, 0, 0], [0, 1, 0, 0], indexes=[0, 0]))
     with pytest.raises(InvalidEmbedding, match="which vector belongs to which text"):
-        embedder(endpoint).embed_passages(["a", "b"])
+        embedder(endpoint).embed_chunks(["a", "b"])
 
 
 def test_page_instead_of_an_api_is_recognised(endpoint):
@@ -256,7 +256,7 @@ def test_redirect_is_not_followed_with_the_key(endpoint):
     elsewhere = "http://elsewhere.example/v1"
     endpoint.always = Reply(307, headers={"Location": elsewhere})
     with pytest.raises(EmbedderUnavailable, match=f"redirects to {elsewhere}.*__API_BASE"):
-        embedder(endpoint, api_key="secret").embed_passages(["a"])
+        embedder(endpoint, api_key="secret").embed_chunks(["a"])
     assert len(endpoint.requests) == 1
 
 
@@ -302,7 +302,7 @@ def test_empty_text_is_never_sent_empty(endpoint):
 def test_questions_are_sent_as_the_model_wants_them(endpoint, model, prefix, sent):
     client = embedder(endpoint, model=model, query_prefix=prefix)
     client.embed_query("年假")
-    client.embed_passages(["年假"])
+    client.embed_chunks(["年假"])
     assert [body["input"] for _, _, body in endpoint.requests] == [[sent], ["年假"]]
 
 

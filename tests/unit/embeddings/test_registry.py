@@ -54,8 +54,8 @@ def test_bundled_model_without_a_wheel_says_what_to_do(monkeypatch):
         ("moka-ai/m3e-small-zh", "", ""),
     ],
 )
-def test_models_get_the_prefixes_that_they_were_trained_with(model, question, passage):
-    assert prefixes(model) == (question, passage)
+def test_models_get_the_prefixes_that_they_were_trained_with(model, question, chunk):
+    assert prefixes(model) == (question, chunk)
 
 
 def test_instruction_before_questions_can_be_set_and_taken_away():

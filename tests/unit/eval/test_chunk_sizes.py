@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eval.chunk_sizes import Chunk, Corpus, corpus_of, cut, measure
+from eval.chunk_sizes import Corpus, Piece, corpus_of, cut, measure
 from eval.remembered import Remembered
-from eval.sets import Passage, Question, QuestionSet
+from eval.sets import Chunk, Question, QuestionSet
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
 from portal.settings import EmbeddingSettings
@@ -18,14 +18,14 @@ from portal.text.tokens import token_weight
 SUBJECTS = ("comets", "bridges", "bakers", "rivers", "clocks", "foxes")
 
 
-def passage(subject: str) -> Passage:
+def chunk(subject: str) -> Chunk:
     text = " ".join(f"Sentence {n} tells of the {subject} in the valley." for n in range(12))
-    return Passage(id=subject, title=subject, text=text)
+    return Chunk(id=subject, title=subject, text=text)
 
 
 def one_set() -> QuestionSet:
     questions = (Question("q", "What is told of the comets?", frozenset({"comets"})),)
-    return QuestionSet("one", tuple(map(passage, SUBJECTS)), questions)
+    return QuestionSet("one", tuple(map(chunk, SUBJECTS)), questions)
 
 
 def test_each_passage_stands_once_where_the_corpus_says() -> None:
@@ -38,7 +38,7 @@ def test_each_passage_stands_once_where_the_corpus_says() -> None:
 
 @pytest.mark.parametrize("overlap", [0.0, 0.2])
 def test_chunks_are_as_long_as_wanted_and_repeat_whole_sentences(overlap: float) -> None:
-    corpus = Corpus([" ".join(passage(one).text for one in SUBJECTS)], {})
+    corpus = Corpus([" ".join(chunk(one).text for one in SUBJECTS)], {})
     chunks = cut(corpus, 100, overlap)
     for before, after in pairwise(chunks):
         repeated = max(0, before.end - after.start)
@@ -61,5 +61,5 @@ def test_figures_tell_what_was_found_and_how_much_of_it(tmp_path: Path) -> None:
 
 
 def test_chunks_of_different_documents_share_nothing() -> None:
-    one, other = Chunk(0, 0, 10, "x" * 10), Chunk(1, 0, 10, "x" * 10)
-    assert (one.shared(other), one.shared(Chunk(0, 4, 20, ""))) == (0, 6)
+    one, other = Piece(0, 0, 10, "x" * 10), Piece(1, 0, 10, "x" * 10)
+    assert (one.shared(other), one.shared(Piece(0, 4, 20, ""))) == (0, 6)

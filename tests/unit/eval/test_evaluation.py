@@ -16,12 +16,12 @@ from eval.evaluation import (
     off_topic_questions,
     other_script,
 )
-from eval.sets import Passage, Question, QuestionSet
+from eval.sets import Chunk, Question, QuestionSet
 
 
 def one_set(name, title, text):
-    passage = Passage(id="p", title=title, text=text)
-    return QuestionSet(name, (passage,), (Question("q", f"问 {text}？", frozenset({"p"})),))
+    chunk = Chunk(id="p", title=title, text=text)
+    return QuestionSet(name, (chunk,), (Question("q", f"问 {text}？", frozenset({"p"})),))
 
 
 class Portal:

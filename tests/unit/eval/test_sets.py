@@ -14,8 +14,8 @@ PASSAGE = {"id": "p1", "title": "Hours", "text": "The library closes at nine."}
 QUESTION = {"id": "q1", "text": "When does it close?", "qrels": {"p1": 1}}
 
 
-def write(directory, passages=(PASSAGE,), questions=(QUESTION,)):
-    for kind, rows in (("docs", passages), ("queries", questions)):
+def write(directory, chunks=(PASSAGE,), questions=(QUESTION,)):
+    for kind, rows in (("docs", chunks), ("queries", questions)):
         lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
         (directory / f"one.{kind}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return directory
@@ -24,7 +24,7 @@ def write(directory, passages=(PASSAGE,), questions=(QUESTION,)):
 def test_set_is_read(tmp_path):
     one = sets.load(write(tmp_path), "one")
     assert sets.names(tmp_path) == ["one"]
-    assert one.passages[0].title == "Hours"
+    assert one.chunks[0].title == "Hours"
     assert one.questions[0].relevant == {"p1"}
 
 
@@ -34,7 +34,7 @@ def test_byte_order_mark_blank_lines_and_numbers_as_ids_are_fine(tmp_path):
     path = tmp_path / "one.docs.jsonl"
     path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
     one = sets.load(tmp_path, "one")
-    assert one.passages[0].id == "8"
+    assert one.chunks[0].id == "8"
     assert one.questions[0].relevant == {"8"}
 
 
@@ -70,8 +70,8 @@ def test_questions_without_an_answer_in_the_set_are_left_out(tmp_path):
         ([PASSAGE], [{"id": 1, "text": "?", "qrels": {}}], "no question has a passage"),
     ],
 )
-def test_broken_set_names_the_place(tmp_path, passages, questions, said):
-    write(tmp_path, passages, questions)
+def test_broken_set_names_the_place(tmp_path, chunks, questions, said):
+    write(tmp_path, chunks, questions)
     with pytest.raises(BadSet, match=said.replace(".", r"\.")):
         sets.load(tmp_path, "one")
 

@@ -43,25 +43,25 @@ def test_passages_are_exact_ranges_that_hold_every_visible_character(
     extracted: ExtractedText, target: int
 ) -> None:
     text = extracted.text
-    passages = split(extracted, target_tokens=target)
+    chunks = split(extracted, target_tokens=target)
     end = 0
-    for index, passage in enumerate(passages):
-        assert passage.index == index
-        assert passage.content == text[passage.char_start : passage.char_end]
-        assert passage.content == passage.content.strip() != ""
-        assert passage.char_start >= end
-        assert not text[end : passage.char_start].strip()
-        assert token_weight(passage.content) <= HARD_CAP * target + 1
-        end = passage.char_end
+    for index, chunk in enumerate(chunks):
+        assert chunk.index == index
+        assert chunk.content == text[chunk.char_start : chunk.char_end]
+        assert chunk.content == chunk.content.strip() != ""
+        assert chunk.char_start >= end
+        assert not text[end : chunk.char_start].strip()
+        assert token_weight(chunk.content) <= HARD_CAP * target + 1
+        end = chunk.char_end
     assert not text[end:].strip()
-    assert split(extracted, target_tokens=target) == passages
+    assert split(extracted, target_tokens=target) == chunks
 
 
 def test_passages_end_with_sentences_and_are_about_as_long_as_wanted() -> None:
     for unit in (CHINESE, ENGLISH):
-        passages = split(ExtractedText(text=unit * 60, extractor="test"))
-        assert all(passage.content[-1] in "。！？.!" for passage in passages)
-        weights = [token_weight(passage.content) for passage in passages]
+        chunks = split(ExtractedText(text=unit * 60, extractor="test"))
+        assert all(chunk.content[-1] in "。！？.!" for chunk in chunks)
+        weights = [token_weight(chunk.content) for chunk in chunks]
         assert all(0.5 * TARGET_TOKENS <= weight <= HARD_CAP * TARGET_TOKENS for weight in weights)
 
 
@@ -69,10 +69,10 @@ def test_heading_path_and_page_come_from_where_a_passage_begins(tmp_path: Path) 
     body = ENGLISH * 20
     source = f"# Guide\n\n{body}\n## Install\n\n{body}\n### Linux\n\n{body}\n## Use\n\n{body}"
     path = files.write_text(tmp_path / "a.md", source)
-    passages = split(extract(path, file_name="a.md", media_type=MediaType.MARKDOWN))
-    seen = list(dict.fromkeys(passage.heading for passage in passages))
+    chunks = split(extract(path, file_name="a.md", media_type=MediaType.MARKDOWN))
+    seen = list(dict.fromkeys(chunk.heading for chunk in chunks))
     assert seen == ["Guide", "Guide › Install", "Guide › Install › Linux", "Guide › Use"]
-    assert any(passage.content.startswith("Install\n") for passage in passages)
+    assert any(chunk.content.startswith("Install\n") for chunk in chunks)
 
 
 def test_pages_are_counted_from_one_and_empty_pages_have_none(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_pages_are_counted_from_one_and_empty_pages_have_none(tmp_path: Path) ->
         tmp_path / "a.pdf", [["第一页的内容。"] * 40, [], ["第三页的内容。"] * 40]
     )
     extracted = extract(path, file_name="a.pdf", media_type=MediaType.PDF)
-    passages = split(extracted)
-    assert {passage.page for passage in passages} == {1, 3}
-    for passage in passages:
-        assert ("第一页" in passage.content[:4]) == (passage.page == 1)
+    chunks = split(extracted)
+    assert {chunk.page for chunk in chunks} == {1, 3}
+    for chunk in chunks:
+        assert ("第一页" in chunk.content[:4]) == (chunk.page == 1)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_tables_code_and_lists_stay_whole_where_they_fit(lines: list[str]) -> No
     block = "\n".join(lines)
     for sentences in range(0, 30, 3):
         text = f"{ENGLISH.strip()} " * sentences + f"\n\nThe title:\n\n{block}\n\n{CHINESE}"
-        passages = split(ExtractedText(text=text, extractor="test"))
-        (whole,) = [passage for passage in passages if block in passage.content]
+        chunks = split(ExtractedText(text=text, extractor="test"))
+        (whole,) = [chunk for chunk in chunks if block in chunk.content]
         assert token_weight(whole.content) <= HARD_CAP * TARGET_TOKENS
     long = "\n".join(lines * 8)
     assert len(split(ExtractedText(text=long, extractor="test"))) > 1
@@ -108,8 +108,8 @@ def test_tables_code_and_lists_stay_whole_where_they_fit(lines: list[str]) -> No
 def test_short_sections_share_a_passage() -> None:
     text = "A\n\none.\n\nB\n\ntwo."
     headings = (Heading(1, "A", 0), Heading(1, "B", 9))
-    passages = split(ExtractedText(text=text, extractor="test", headings=headings))
-    assert [passage.content for passage in passages] == [text]
+    chunks = split(ExtractedText(text=text, extractor="test", headings=headings))
+    assert [chunk.content for chunk in chunks] == [text]
 
 
 def test_text_without_words_has_no_passages() -> None:
@@ -119,5 +119,5 @@ def test_text_without_words_has_no_passages() -> None:
 @pytest.mark.parametrize("unit", ["a", "知识门户", "知识。", "word ", "🎉"])
 def test_a_megabyte_in_one_line_is_cut_in_bounded_time(unit: str) -> None:
     text = unit * (1_000_000 // len(unit.encode()))
-    passages = split(ExtractedText(text=text, extractor="test"))
-    assert "".join(p.content for p in passages).replace(" ", "") == text.replace(" ", "")
+    chunks = split(ExtractedText(text=text, extractor="test"))
+    assert "".join(p.content for p in chunks).replace(" ", "") == text.replace(" ", "")

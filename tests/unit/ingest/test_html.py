@@ -150,7 +150,7 @@ def test_too_many_characters_are_told(tmp_path: Path) -> None:
 
 def test_tags_without_text_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifteen megabytes of them would be two gigabytes in the worker."""
-    monkeypatch.setattr(html_format, "_MOST_EVENTS", 100)
+    monkeypatch.setattr(html_format, "_MAX_EVENTS", 100)
     assert read(tmp_path, "<p>" * 40 + "word").text == "word"
     with pytest.raises(ExtractionTooLarge, match="elements"):
         read(tmp_path, "<p>" * 60 + "word")

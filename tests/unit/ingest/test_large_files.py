@@ -20,7 +20,7 @@ from portal.ingest.formats import page_recognition
 from tests.factories import files
 from tests.factories.hostile import pdf_bomb
 
-MOST_MEMORY_KB = 1 << 20
+MAX_MEMORY_KB = 1 << 20
 pytestmark = pytest.mark.slow
 
 
@@ -47,7 +47,7 @@ def in_a_process_of_its_own(work: Callable[[Path], int], path: Path) -> int:
 def test_pdf_that_unpacks_to_a_gigabyte_costs_little(tmp_path: Path) -> None:
     path = pdf_bomb(tmp_path / "bomb.pdf")
     assert path.stat().st_size < 100_000
-    assert in_a_process_of_its_own(refuse_bomb, path) < MOST_MEMORY_KB
+    assert in_a_process_of_its_own(refuse_bomb, path) < MAX_MEMORY_KB
 
 
 def refuse_bomb(path: Path) -> int:
@@ -63,12 +63,12 @@ def refuse_bomb(path: Path) -> int:
 def test_five_megabytes_in_one_line_become_passages(tmp_path: Path) -> None:
     path = tmp_path / "line.txt"
     path.write_bytes(b"word " * 1_000_000)
-    assert in_a_process_of_its_own(split_line, path) < MOST_MEMORY_KB
+    assert in_a_process_of_its_own(split_line, path) < MAX_MEMORY_KB
 
 
 def split_line(path: Path) -> int:
-    passages = split(read(path, MediaType.TEXT))
-    assert sum(len(passage.content.split()) for passage in passages) == 1_000_000
+    chunks = split(read(path, MediaType.TEXT))
+    assert sum(len(chunk.content.split()) for chunk in chunks) == 1_000_000
     # The process's own: `ru_maxrss` counts what its parent was when it began.
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(peak)

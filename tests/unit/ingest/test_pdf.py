@@ -261,9 +261,9 @@ def test_limits_name_what_was_too_much(tmp_path: Path, limits: dict[str, int], w
 def test_lines_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three million of one character each would be more than a gigabyte in the worker."""
     path = pdf_of_short_lines(tmp_path / "a.pdf", page_count=3, line_count=10)
-    monkeypatch.setattr(pdf_format, "_MOST_LINES", 30)
+    monkeypatch.setattr(pdf_format, "_MAX_LINES", 30)
     assert read(path).text.split() == ["a"] * 3 * 8  # Without the first and last of each page.
-    monkeypatch.setattr(pdf_format, "_MOST_LINES", 29)
+    monkeypatch.setattr(pdf_format, "_MAX_LINES", 29)
     with pytest.raises(ExtractionTooLarge, match="lines"):
         read(path)
 

@@ -9,7 +9,7 @@ import pytest
 
 from portal.errors import ServerSetup
 from portal.integrations import chroma_client
-from portal.integrations.passage_stores import open_passage_store
+from portal.integrations.chunk_stores import open_chunk_store
 
 
 def test_missing_extra_is_named(monkeypatch, tmp_path):
@@ -19,7 +19,7 @@ def test_missing_extra_is_named(monkeypatch, tmp_path):
     importlib.invalidate_caches()
     for place in ({"directory": tmp_path / "new"}, {"host": "there"}, {"client": object()}):
         with pytest.raises(ServerSetup, match=r"\./run setup --chroma"):
-            open_passage_store("chroma", **place)
+            open_chunk_store("chroma", **place)
     assert not (tmp_path / "new").exists()
 
 

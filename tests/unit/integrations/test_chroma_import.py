@@ -18,7 +18,7 @@ from portal.domain.vector_collections import StoredRecord
 from portal.errors import ServerSetup
 from portal.integrations.chroma_import import records, snapshot
 from portal.integrations.chroma_import.reading import (
-    MOST_UNREADABLE,
+    MAX_UNREADABLE,
     BrokenIndex,
     ChromaRecord,
     Reader,
@@ -163,7 +163,7 @@ def test_a_record_that_is_listed_and_not_given_has_no_vector(
 
 
 def test_an_index_that_is_broken_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf = _shelf(3 * MOST_UNREADABLE)
+    shelf = _shelf(3 * MAX_UNREADABLE)
     shelf.torn = {record.id for record in shelf.records}
     with pytest.raises(BrokenIndex, match="Error finding id"):
         list(Reader(shelf, batch_size=100).batches())

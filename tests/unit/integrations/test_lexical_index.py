@@ -48,7 +48,7 @@ def expected(
 def test_best_are_those_of_the_formula_after_any_changes(changes, question, content_type, limit):
     with pytest.MonkeyPatch.context() as patch:
         # So that what changed moves to the rest and back.
-        patch.setattr(lexical_index, "_MOST_CHANGED", 3)
+        patch.setattr(lexical_index, "_MAX_CHANGED", 3)
         index, texts = LexicalIndex(SHAPE), {}
         for key, text, of_type in changes:
             if text is None:

@@ -53,7 +53,7 @@ def test_the_first_charge_says_when_the_next_is_free() -> None:
 
 
 def test_made_up_keys_push_out_only_each_other() -> None:
-    windows = MemoryWindows(most_keys=10)
+    windows = MemoryWindows(max_keys=10)
     for number in range(1_000):
         windows.acquire(f"name {number}", 10, 60)
         windows.acquire("address", 100, 60)

@@ -24,9 +24,9 @@ READY, FAILED, PROCESSING = (
 )
 
 
-def progress(id_: UUID, status: DocumentStatus, passages: int = 0) -> tuple[UUID, Progress]:
+def progress(id_: UUID, status: DocumentStatus, chunks: int = 0) -> tuple[UUID, Progress]:
     failure = Failure("empty_file", {"name": "b.txt"}) if status is FAILED else None
-    return id_, Progress(id_, status, failure, passages)
+    return id_, Progress(id_, status, failure, chunks)
 
 
 def test_tally_counts_each_file_once_whatever_becomes_of_it() -> None:
@@ -48,12 +48,12 @@ def test_tally_counts_each_file_once_whatever_becomes_of_it() -> None:
     said = tally.follow(dict([progress(ids[0], READY, 5), progress(ids[1], PROCESSING, 2)]))
     # The third was thrown away meanwhile.
     assert said == []
-    assert (tally.ready, tally.failed, tally.passages, len(tally.waiting)) == (1, 0, 7, 1)
+    assert (tally.ready, tally.failed, tally.chunks, len(tally.waiting)) == (1, 0, 7, 1)
     said = tally.follow(dict([progress(ids[1], FAILED)]))
     assert len(said) == 1
     assert said[0].startswith("1.txt: ")
     assert "b.txt" in said[0]
-    assert (tally.ready, tally.failed, tally.passages, tally.waiting) == (1, 1, 5, {})
+    assert (tally.ready, tally.failed, tally.chunks, tally.waiting) == (1, 1, 5, {})
     assert len(tally.failures) == 2
 
 

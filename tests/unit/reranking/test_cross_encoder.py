@@ -52,13 +52,13 @@ pytestmark = pytest.mark.local
 
 def test_cross_encoder_from_a_directory_scores_pairs_in_order(tmp_path, offline):
     reranker = CrossEncoderReranker(model=str(save_model(tmp_path / "model")))
-    passages = ["cat mat", "rate", "年假", "", "\0\ud800", "mat " * 5000, "cat mat"]
-    scores = reranker.scores("where cat", passages, deadline_s=60)
-    assert len(scores) == len(passages)
+    chunks = ["cat mat", "rate", "年假", "", "\0\ud800", "mat " * 5000, "cat mat"]
+    scores = reranker.scores("where cat", chunks, deadline_s=60)
+    assert len(scores) == len(chunks)
     assert all(isinstance(score, float) for score in scores)
     assert scores[0] == pytest.approx(scores[-1], abs=1e-5)
     assert len({round(score, 6) for score in scores}) > 1
-    alone = reranker.scores("where cat", passages[1:2], deadline_s=60)
+    alone = reranker.scores("where cat", chunks[1:2], deadline_s=60)
     assert alone == pytest.approx(scores[1:2], abs=1e-5)
     assert reranker.scores("where cat", [], deadline_s=60) == []
 

@@ -16,11 +16,11 @@ CODE = RerankerUnavailable.code
 
 
 @dataclass
-class Passage:
+class Chunk:
     content: str
 
 
-CANDIDATES = [Passage("b"), Passage("c"), Passage("a"), Passage("z")]
+CANDIDATES = [Chunk("b"), Chunk("c"), Chunk("a"), Chunk("z")]
 
 
 class Giving:
@@ -33,8 +33,8 @@ class Giving:
     def load(self):
         pass
 
-    def scores(self, query, passages, *, deadline_s):
-        self.seen.append((query, list(passages), deadline_s))
+    def scores(self, query, chunks, *, deadline_s):
+        self.seen.append((query, list(chunks), deadline_s))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

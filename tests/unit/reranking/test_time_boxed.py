@@ -11,7 +11,7 @@ import pytest
 from portal.domain.reranking import Reranker
 from portal.errors import RerankerUnavailable
 from portal.reranking import PROVIDERS, create_reranker
-from portal.reranking.time_boxed import MOST_FAILURES, REST_S, TimeBoxed
+from portal.reranking.time_boxed import MAX_FAILURES, REST_S, TimeBoxed
 from portal.settings import RerankSettings
 
 
@@ -29,12 +29,12 @@ class Lengths:
     def load(self):
         pass
 
-    def scores(self, query, passages, *, deadline_s):
+    def scores(self, query, chunks, *, deadline_s):
         self.calls += 1
         self.gate.wait(20)
         if self.error:
             raise self.error
-        return [float(len(passage)) for passage in passages]
+        return [float(len(chunk)) for chunk in chunks]
 
 
 @pytest.fixture
@@ -104,12 +104,12 @@ def test_model_that_fails_again_and_again_rests_and_then_gets_another_chance(mod
     now = [100.0]
     boxed = TimeBoxed(model, clock=lambda: now[0])
     model.error = ValueError("no such tensor")
-    for _ in range(MOST_FAILURES):
+    for _ in range(MAX_FAILURES):
         with pytest.raises(RerankerUnavailable, match="ValueError: no such tensor"):
             boxed.scores("q", ["a"], deadline_s=5)
     with pytest.raises(RerankerUnavailable, match="paused for 30 more seconds"):
         boxed.scores("q", ["a"], deadline_s=5)
-    assert model.calls == MOST_FAILURES
+    assert model.calls == MAX_FAILURES
     now[0] += REST_S + 1
     model.error = None
     assert boxed.scores("q", ["a"], deadline_s=5) == [1]

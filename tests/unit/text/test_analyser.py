@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from portal.text.analyser import (
-    LONGEST_TERM,
-    MOST_TERM_CHARACTERS,
+    MAX_TERM_CHARACTERS,
+    MAX_TERM_LENGTH,
     analyse,
     index_terms,
     query_terms,
@@ -143,7 +143,7 @@ def test_letters_and_digits_always_yield_terms(text: str) -> None:
 
 
 def test_long_unbroken_words_are_cut() -> None:
-    assert all(len(term) <= LONGEST_TERM for term in index_terms("a" * 1000).split())
+    assert all(len(term) <= MAX_TERM_LENGTH for term in index_terms("a" * 1000).split())
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ def test_tsquery_quotes_what_would_be_syntax() -> None:
 
 
 def test_of_very_many_terms_the_first_are_kept_whole() -> None:
-    many = [f"word{number}" for number in range(MOST_TERM_CHARACTERS // 8)]
+    many = [f"word{number}" for number in range(MAX_TERM_CHARACTERS // 8)]
     kept = index_terms(" ".join(many))
-    assert MOST_TERM_CHARACTERS - LONGEST_TERM <= len(kept) <= MOST_TERM_CHARACTERS
+    assert MAX_TERM_CHARACTERS - MAX_TERM_LENGTH <= len(kept) <= MAX_TERM_CHARACTERS
     first = index_terms(" ".join(many[: len(many) // 4]))
-    assert len(first) < MOST_TERM_CHARACTERS
+    assert len(first) < MAX_TERM_CHARACTERS
     assert kept.startswith(f"{first} ")
     assert set(kept.split()) <= {one for word in many for one in index_terms(word).split()}

@@ -41,33 +41,31 @@ def test_short_passage_is_filled_with_whole_sentences_first_from_what_follows() 
 
 def test_long_passage_of_whole_sentences_stays_as_it_is() -> None:
     start, end = at("It closes"), at(" Visitors")
-    passage = cut(start, end)
+    chunk = cut(start, end)
     around = cut(0, start - 1), cut(end + 1, len(DOCUMENT))
-    assert join_neighbours(passage, *around, wanted_chars=5) == passage
+    assert join_neighbours(chunk, *around, wanted_chars=5) == chunk
 
 
 def test_overlapping_neighbours_are_not_doubled() -> None:
-    passage = cut(at("It closes"), at("front"))
-    joined = join_neighbours(
-        passage, cut(0, 40), cut(at("Visitors"), len(DOCUMENT)), wanted_chars=0
-    )
+    chunk = cut(at("It closes"), at("front"))
+    joined = join_neighbours(chunk, cut(0, 40), cut(at("Visitors"), len(DOCUMENT)), wanted_chars=0)
     assert joined.text == DOCUMENT[at("It closes") : at(" 员工")]
 
 
 def test_neighbour_that_does_not_fit_is_left_out() -> None:
-    passage = cut(at("It closes"), at("front"))
+    chunk = cut(at("It closes"), at("front"))
     far = cut(at("病假"), len(DOCUMENT))
-    differing = Fragment("X" * 30, passage.end - 10, passage.end + 20)
-    inexact = Fragment("and so on", passage.end, passage.end + 50)
+    differing = Fragment("X" * 30, chunk.end - 10, chunk.end + 20)
+    inexact = Fragment("and so on", chunk.end, chunk.end + 50)
     for neighbour in (far, differing, inexact):
-        assert join_neighbours(passage, None, neighbour, wanted_chars=500) == passage
+        assert join_neighbours(chunk, None, neighbour, wanted_chars=500) == chunk
 
 
 def test_endless_sentence_adds_a_bounded_rest_of_whole_words() -> None:
     words = "word " * 400
-    passage = Fragment(words[600:1000], 600, 1000)
+    chunk = Fragment(words[600:1000], 600, 1000)
     joined = join_neighbours(
-        passage, Fragment(words[:600], 0, 600), Fragment(words[1000:], 1000, 2000), wanted_chars=0
+        chunk, Fragment(words[:600], 0, 600), Fragment(words[1000:], 1000, 2000), wanted_chars=0
     )
     assert joined.text == words[joined.start : joined.end]
     assert len(joined.text) <= 400 + 2 * 160
@@ -85,10 +83,10 @@ def test_joined_text_is_what_stands_in_the_document(
 ) -> None:
     """Whatever the ranges, characters stay where they are and the passage stays whole."""
     bounds = sorted(min(place, len(document)) for place in places)
-    passage = Fragment(document[bounds[1] : bounds[4]], bounds[1], bounds[4])
+    chunk = Fragment(document[bounds[1] : bounds[4]], bounds[1], bounds[4])
     before = Fragment(document[bounds[0] : bounds[2]], bounds[0], bounds[2])
     after = Fragment(document[bounds[3] : bounds[5]], bounds[3], bounds[5])
-    joined = join_neighbours(passage, before, after, wanted_chars=wanted)
+    joined = join_neighbours(chunk, before, after, wanted_chars=wanted)
     assert joined.text == document[joined.start : joined.end]
-    assert joined.start <= passage.start
-    assert joined.end >= passage.end
+    assert joined.start <= chunk.start
+    assert joined.end >= chunk.end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.domain.notifications import LONGEST_HELD_S, MANY_IN_WORK, NotificationState
+from portal.domain.notifications import MANY_IN_WORK, MAX_HELD_S, NotificationState
 
 
 @pytest.mark.parametrize(
@@ -14,8 +14,8 @@ from portal.domain.notifications import LONGEST_HELD_S, MANY_IN_WORK, Notificati
         (MANY_IN_WORK, None, False),
         (0, 0.0, True),
         (MANY_IN_WORK - 1, 0.0, True),
-        (MANY_IN_WORK, LONGEST_HELD_S - 1, False),
-        (MANY_IN_WORK, LONGEST_HELD_S, True),
+        (MANY_IN_WORK, MAX_HELD_S - 1, False),
+        (MANY_IN_WORK, MAX_HELD_S, True),
     ],
 )
 def test_many_in_work_hold_back_what_is_told_but_not_for_ever(

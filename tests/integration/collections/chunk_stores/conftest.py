@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from portal.domain.semantic import PassageStore
+from portal.domain.semantic import ChunkStore
 from portal.integrations.chroma_client import open_directory, open_server
-from portal.integrations.passage_store import StoredPassages
-from portal.integrations.passage_stores import open_passage_store
+from portal.integrations.chunk_store import SemanticChunkStore
+from portal.integrations.chunk_stores import open_chunk_store
 from portal.services.collections.records import Collections
 from portal.settings import SearchSettings
 from portal.store.session import Database
@@ -55,8 +55,8 @@ def _in_postgresql(database: Database) -> World:
         assert handle is not None
         collections.drop(handle.id)
 
-    def opened(*arguments: Any, **options: Any) -> StoredPassages:
-        return open_passage_store("postgresql", *arguments, connection=database, **options)
+    def opened(*arguments: Any, **options: Any) -> SemanticChunkStore:
+        return open_chunk_store("postgresql", *arguments, connection=database, **options)
 
     return World("postgresql", opened, database.engine.dispose, drop)
 
@@ -65,7 +65,7 @@ def _on_server(port: int) -> World:
     client = open_server("127.0.0.1", port)
     for there in client.list_collections():
         client.delete_collection(there.name)
-    opened = partial(open_passage_store, "chroma", host="127.0.0.1", port=port, lexical="own")
+    opened = partial(open_chunk_store, "chroma", host="127.0.0.1", port=port, lexical="own")
     # Nothing of it is in this process but what a store is opened with.
     return World("chroma", opened, lambda: None, client.delete_collection)
 
@@ -116,8 +116,8 @@ class Chroma:
         opened = partial(self.open, lexical=lexical)
         return World("chroma", opened, self.restart, self._drop)
 
-    def open(self, *arguments: Any, **options: Any) -> StoredPassages:
-        return open_passage_store("chroma", *arguments, client=self.client, **options)
+    def open(self, *arguments: Any, **options: Any) -> SemanticChunkStore:
+        return open_chunk_store("chroma", *arguments, client=self.client, **options)
 
     def restart(self) -> None:
         self.client.close()
@@ -143,6 +143,6 @@ def needs_chroma() -> None:
     pytest.importorskip("chromadb", reason="needs the extra `chroma` (./run setup --chroma)")
 
 
-def as_port(store: PassageStore) -> PassageStore:
+def as_port(store: ChunkStore) -> ChunkStore:
     """What the type checker holds against the port."""
     return store

@@ -13,33 +13,33 @@ from portal.integrations.chroma import collection as opening
 from portal.integrations.chroma import words
 from portal.integrations.chroma.bm25 import SPARSE_KEY, PortalBm25
 from portal.integrations.chroma_client import open_directory, open_server
-from portal.integrations.passage_store import StoredPassages
-from portal.integrations.passage_stores import open_passage_store
+from portal.integrations.chunk_store import SemanticChunkStore
+from portal.integrations.chunk_stores import open_chunk_store
 from portal.text.analyser import query_terms
 from tests.factories.chroma import with_sparse_indexes
 from tests.factories.semantic import named
 from tests.integration.collections.chunk_stores.conftest import Chroma
 from tests.integration.collections.chunk_stores.world import (
+    CHUNKS,
     COSINES,
-    PASSAGES,
     PLAIN,
     QUESTION,
     PlannedEmbedder,
+    chunk,
     ids,
-    passage,
     similarities,
 )
 
 pytestmark = pytest.mark.chroma
 
 
-def stored(chroma: Chroma, **options: Any) -> StoredPassages:
+def stored(chroma: Chroma, **options: Any) -> SemanticChunkStore:
     store = chroma.open(**{"embedder": PlannedEmbedder(), "hybrid": True} | options)
-    store.upsert(PASSAGES)
+    store.upsert(CHUNKS)
     return store
 
 
-def by_words(store: StoredPassages, question: str) -> set[str]:
+def by_words(store: SemanticChunkStore, question: str) -> set[str]:
     return set(ids(store._backend.sparse(question, 10, None)))
 
 
@@ -62,12 +62,12 @@ def test_1_1_to_1_4_collection_is_made_with_an_index_that_fills_itself(chroma: C
     assert config["embedding_function"]["name"] == PortalBm25.name()
     # Each document has both vectors, and nobody is shown the sparse one.
     kept = chroma.server._vectors[made.id]
-    assert set(kept) == {one.id for one in PASSAGES}
+    assert set(kept) == {one.id for one in CHUNKS}
     assert all(len(each[SPARSE_KEY].indices) > 1 for each in kept.values())
-    assert store.get() == PASSAGES
+    assert store.get() == CHUNKS
     assert SPARSE_KEY not in repr(store.semantic_search(QUESTION, 9))
     with pytest.raises(ValueError, match=SPARSE_KEY):
-        store.upsert([passage("new", "has it", (1, 0, 0), **{SPARSE_KEY: "mine"})])
+        store.upsert([chunk("new", "has it", (1, 0, 0), **{SPARSE_KEY: "mine"})])
 
 
 def test_3_2_and_6_4_chroma_is_asked_for_words_of_a_type_and_as_many_as_are_wanted(
@@ -116,7 +116,7 @@ def test_index_of_another_maker_is_used_with_the_function_that_made_it(chroma: C
     chroma.client.get_or_create_collection("content_chunks", schema=schema, embedding_function=None)
     store = stored(chroma, lexical="native")
     assert by_words(store, "annual") == {"leave", "report"}
-    assert store.get() == PASSAGES
+    assert store.get() == CHUNKS
 
 
 # --- none of its own ----------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_what_others_write_into_the_directory_is_found_by_its_words(chroma: Chro
     assert by_words(store, "leave") == {"added"}
     # Written by others just before the store writes.
     rewrite(other, "report", "Of leave.")
-    store.upsert([passage("own", "More leave.", (1, 0, 0))])
+    store.upsert([chunk("own", "More leave.", (1, 0, 0))])
     assert by_words(store, "leave") == {"added", "report", "own"}
     # A record without a text is found by meaning alone.
     other.add(ids=["bare"], embeddings=[[9, 0, 0]])
@@ -204,7 +204,7 @@ def test_what_goes_through_the_store_is_not_read_again(
         raise AssertionError("all was read again")
 
     monkeypatch.setattr(words, "_all", fail)
-    store.upsert([passage("new", "annual", (1, 0, 0)), passage("leave", "none", (1, 0, 0))])
+    store.upsert([chunk("new", "annual", (1, 0, 0)), chunk("leave", "none", (1, 0, 0))])
     store.delete(["report"])
     assert by_words(store, "annual") == {"new"}
 
@@ -255,9 +255,9 @@ def test_write_that_fails_leaves_the_words_right(chroma: Chroma) -> None:
     store = stored(chroma, lexical="own")
     assert by_words(store, "annual") == {"leave", "report"}
     with pytest.raises(ValueError, match="dimension"):
-        store.upsert([passage("leave", "annual annual", (1, 0))])
+        store.upsert([chunk("leave", "annual annual", (1, 0))])
     assert by_words(store, "annual") == {"leave", "report"}
-    assert store.get() == PASSAGES
+    assert store.get() == CHUNKS
 
 
 # --- collections as they come -------------------------------------------------------------------
@@ -281,9 +281,9 @@ def test_batches_are_as_large_as_chroma_takes(
 ) -> None:
     store = chroma.open(embedder=PlannedEmbedder(), hybrid=False)
     monkeypatch.setattr(store._backend, "_most_at_once", 2)
-    store.upsert(PASSAGES)
-    assert store.get([one.id for one in PASSAGES]) == PASSAGES
-    assert store.delete([one.id for one in PASSAGES]) == 6
+    store.upsert(CHUNKS)
+    assert store.get([one.id for one in CHUNKS]) == CHUNKS
+    assert store.delete([one.id for one in CHUNKS]) == 6
 
 
 @pytest.mark.parametrize("metadata", [{"deep": {"er": 1}}, {"big": 2**63}, {"$where": 1}, {"": 1}])
@@ -292,15 +292,15 @@ def test_metadata_that_chroma_would_lose_is_refused(
 ) -> None:
     store = chroma.open(embedder=PlannedEmbedder(), hybrid=False)
     with pytest.raises(ValueError, match=r"\w"):
-        store.upsert([passage("one", "text", (1, 0, 0), **metadata)])
+        store.upsert([chunk("one", "text", (1, 0, 0), **metadata)])
     assert store.count() == 0
 
 
 def test_directory_is_opened_quietly_or_not_at_all(chroma: Chroma, tmp_path: Path) -> None:
     assert chroma.client.get_settings().anonymized_telemetry is False
-    by_path = open_passage_store("chroma", directory=chroma.directory, embedder=PlannedEmbedder())
-    by_path.upsert(PASSAGES)
-    assert stored(chroma, hybrid=False).get() == PASSAGES
+    by_path = open_chunk_store("chroma", directory=chroma.directory, embedder=PlannedEmbedder())
+    by_path.upsert(CHUNKS)
+    assert stored(chroma, hybrid=False).get() == CHUNKS
     with pytest.raises(ServerSetup, match="no directory of Chroma's"):
         open_directory(tmp_path, create=False)
     (tmp_path / "file").touch()

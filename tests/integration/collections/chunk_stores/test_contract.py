@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from portal.domain.semantic import Passage
+from portal.domain.semantic import SemanticChunk
 from portal.errors import EmbedderUnavailable, Unavailable
-from portal.integrations.passage_stores import open_passage_store
+from portal.integrations.chunk_stores import open_chunk_store
 from tests.factories.semantic import named
 from tests.integration.collections.chunk_stores.conftest import EVERYWHERE, as_port
 from tests.integration.collections.chunk_stores.world import (
+    CHUNKS,
     COSINES,
     MARKDOWN,
-    PASSAGES,
     PLAIN,
     QUESTION,
     World,
+    chunk,
     ids,
-    passage,
     similarities,
 )
 
@@ -37,8 +37,8 @@ HOSTILE = "'; DROP TABLE documents; -- \" } {$where: 1} %s \\ </script> 🎉"
 @pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
 def test_passages_are_kept_got_counted_and_erased(world: World) -> None:
     store = as_port(world.filled())
-    assert store.count() == len(PASSAGES)
-    assert store.get() == PASSAGES
+    assert store.count() == len(CHUNKS)
+    assert store.get() == CHUNKS
     assert ids(store.get(["code", "nobody", "leave", "code"])) == ["code", "leave"]
     assert ids(store.get(limit=2, offset=1)) == ["handbook", "report"]
     assert store.get(["nobody"]) == store.get([]) == store.get(limit=0) == []
@@ -46,14 +46,14 @@ def test_passages_are_kept_got_counted_and_erased(world: World) -> None:
     (whole,) = store.get(["leave"], with_vectors=True)
     np.testing.assert_allclose(whole.vector, [2, 0, 0])
     # What stood there is gone whole, and nothing has moved.
-    store.upsert([passage("handbook", "New.", (1, 0, 0), other=[1, 2])])
-    assert store.get(["handbook"]) == [Passage("handbook", "New.", {"other": [1, 2]})]
+    store.upsert([chunk("handbook", "New.", (1, 0, 0), other=[1, 2])])
+    assert store.get(["handbook"]) == [SemanticChunk("handbook", "New.", {"other": [1, 2]})]
     assert ids(store.get(limit=2)) == ["leave", "handbook"]
-    store.upsert([passage("handbook", "Bare.", (1, 0, 0))])
-    assert store.get(["handbook"]) == [Passage("handbook", "Bare.", {})]
+    store.upsert([chunk("handbook", "Bare.", (1, 0, 0))])
+    assert store.get(["handbook"]) == [SemanticChunk("handbook", "Bare.", {})]
     assert store.delete(["handbook", "nobody", "office", "office"]) == 2
     assert (store.delete([]), store.delete(["nobody"])) == (0, 0)
-    assert store.count() == len(PASSAGES) - 2
+    assert store.count() == len(CHUNKS) - 2
     assert "handbook" not in ids(store.semantic_search(QUESTION, 10))
 
 
@@ -61,17 +61,17 @@ def test_texts_of_any_kind_are_kept_and_found(world: World) -> None:
     store = world.open()
     store.upsert(
         [
-            passage("none", None, kind=None, n=1),
-            passage("nul", "half\0leave and \ud800 annual", note="a\0b"),
-            passage(HOSTILE, HOSTILE, (1, 0, 0), **{'it\'s "so"': HOSTILE}),
+            chunk("none", None, kind=None, n=1),
+            chunk("nul", "half\0leave and \ud800 annual", note="a\0b"),
+            chunk(HOSTILE, HOSTILE, (1, 0, 0), **{'it\'s "so"': HOSTILE}),
         ]
     )
     # Those without a vector were embedded, as the texts that they are kept as.
     assert world.embedder.embedded == ["", "half leave and ? annual"]
     assert store.get() == [
-        Passage("none", "", {"n": 1}),
-        Passage("nul", "half leave and ? annual", {"note": "a b"}),
-        Passage(HOSTILE, HOSTILE, {'it\'s "so"': HOSTILE}),
+        SemanticChunk("none", "", {"n": 1}),
+        SemanticChunk("nul", "half leave and ? annual", {"note": "a b"}),
+        SemanticChunk(HOSTILE, HOSTILE, {'it\'s "so"': HOSTILE}),
     ]
     assert {one.id for one in store.semantic_search(HOSTILE)} == {"none", "nul", HOSTILE}
     assert "nul" in ids(store.semantic_search("annual\0 \ud800 leave", threshold=-1))
@@ -82,20 +82,20 @@ def test_texts_of_any_kind_are_kept_and_found(world: World) -> None:
 def test_what_cannot_be_kept_is_refused_whole(world: World) -> None:
     store = world.filled()
     refused = [
-        [passage("other", "of two dimensions", (1, 0))],
-        [passage("nan", "is no number", (1, float("nan"), 0))],
-        [passage("one", "a", (1, 0, 0)), passage("one", "b", (1, 0, 0))],
-        [passage("", "no id", (1, 0, 0))],
-        [passage("a\0b", "no such id", (1, 0, 0))],
-        [passage("nan", "in metadata", (1, 0, 0), n=float("inf"))],
+        [chunk("other", "of two dimensions", (1, 0))],
+        [chunk("nan", "is no number", (1, float("nan"), 0))],
+        [chunk("one", "a", (1, 0, 0)), chunk("one", "b", (1, 0, 0))],
+        [chunk("", "no id", (1, 0, 0))],
+        [chunk("a\0b", "no such id", (1, 0, 0))],
+        [chunk("nan", "in metadata", (1, 0, 0), n=float("inf"))],
     ]
-    for passages in refused:
+    for chunks in refused:
         with pytest.raises(ValueError, match=r"\w"):
-            store.upsert([passage("new", "comes along", (1, 0, 0)), *passages])
+            store.upsert([chunk("new", "comes along", (1, 0, 0)), *chunks])
     for arguments in ({"limit": -1}, {"offset": -1}):
         with pytest.raises(ValueError, match="negative"):
             store.get(**arguments)
-    assert store.get() == PASSAGES
+    assert store.get() == CHUNKS
 
 
 @pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
@@ -103,7 +103,7 @@ def test_restart_loses_nothing(world: World) -> None:
     before = world.filled().search(QUESTION)
     world.restart()
     store = world.open()
-    assert store.get() == PASSAGES
+    assert store.get() == CHUNKS
     assert store.search(QUESTION) == before
 
 
@@ -118,7 +118,7 @@ def test_1_3_what_is_written_is_found_by_either_leg_at_once(world: World) -> Non
         return ids(backend.sparse(question, 10, None))
 
     assert by_words("annual") == ["report", "leave"] or by_words("annual") == ["leave", "report"]
-    store.upsert([passage("leave", "A sabbatical", (0, 0, 1)), passage("new", "annual", (3, 0, 0))])
+    store.upsert([chunk("leave", "A sabbatical", (0, 0, 1)), chunk("new", "annual", (3, 0, 0))])
     assert set(by_words("annual")) == {"report", "new"}
     assert set(by_words("sabbatical")) == {"leave", "code"}
     assert ids(backend.dense(vector, 1, None)) == ["new"]
@@ -225,8 +225,7 @@ def test_5_limit_and_threshold_come_after_re_ranking(world: World) -> None:
 def test_6_4_content_type_counts_before_the_limit_in_both_legs(world: World) -> None:
     store = world.filled()
     crowd = [
-        passage(f"crowd {n}", "annual leave", (1, 0, n / 1000), content_type=PLAIN)
-        for n in range(40)
+        chunk(f"crowd {n}", "annual leave", (1, 0, n / 1000), content_type=PLAIN) for n in range(40)
     ]
     store.upsert(crowd)
     outcome = store.search(QUESTION, 2, None, MARKDOWN)
@@ -270,12 +269,12 @@ def test_8_2_collection_is_made_where_it_is_missing(world: World) -> None:
     store = world.open()
     assert (store.count(), store.get(), store.semantic_search(QUESTION)) == (0, [], [])
     assert store.delete(["leave"]) == 0
-    store.upsert(PASSAGES)
+    store.upsert(CHUNKS)
     world.drop("content_chunks")
     assert store.semantic_search(QUESTION) == []
     assert store.count() == 0
     world.drop("content_chunks")
-    store.upsert(PASSAGES)
+    store.upsert(CHUNKS)
     assert similarities(store.semantic_search(QUESTION, 6)) == COSINES
     assert store.is_hybrid_search_enabled()
     # Others are another matter.
@@ -294,7 +293,7 @@ def test_8_5_question_that_is_not_embedded_is_looked_for_by_its_words(world: Wor
     with pytest.raises(EmbedderUnavailable):
         world.open(hybrid=False).semantic_search(QUESTION)
     with pytest.raises(EmbedderUnavailable):
-        store.upsert([passage("new", "has no vector")])
+        store.upsert([chunk("new", "has no vector")])
 
 
 def test_both_legs_fail_and_the_search_says_so(
@@ -313,8 +312,8 @@ def test_both_legs_fail_and_the_search_says_so(
 
 def test_there_is_no_third_backend() -> None:
     with pytest.raises(ValueError, match="postgresql or chroma"):
-        open_passage_store("mysql")  # type: ignore[arg-type]
+        open_chunk_store("mysql")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="say one"):
-        open_passage_store("chroma")
+        open_chunk_store("chroma")
     with pytest.raises(ValueError, match="say one"):
-        open_passage_store("chroma", directory="here", host="there")
+        open_chunk_store("chroma", directory="here", host="there")

@@ -6,19 +6,19 @@ import pytest
 from sqlalchemy import text
 
 from portal.database import bm25
-from portal.integrations.passage_stores import open_passage_store
-from portal.integrations.postgres_passages import NO_KEYWORD_INDEX
+from portal.integrations.chunk_stores import open_chunk_store
+from portal.integrations.postgres_chunks import NO_KEYWORD_INDEX
 from portal.services import Services
 from portal.services.collections.records import Collections
 from portal.settings import SearchSettings
 from tests.factories.uploads import needs_bm25
 from tests.integration.collections.chunk_stores.world import (
+    CHUNKS,
     COSINES,
-    PASSAGES,
     QUESTION,
     PlannedEmbedder,
+    chunk,
     ids,
-    passage,
     similarities,
 )
 
@@ -26,10 +26,10 @@ pytestmark = needs_bm25
 
 
 def test_6_5_and_8_3_index_of_words_goes_and_meaning_is_searched(services: Services) -> None:
-    store = open_passage_store(
+    store = open_chunk_store(
         "postgresql", connection=services.database, embedder=PlannedEmbedder(), hybrid=True
     )
-    store.upsert(PASSAGES)
+    store.upsert(CHUNKS)
     assert store.search(QUESTION).method == "hybrid"
     with services.database.engine.begin() as connection:
         connection.execute(text(f"DROP INDEX {bm25.ALL_CHUNKS.name}"))
@@ -40,12 +40,12 @@ def test_6_5_and_8_3_index_of_words_goes_and_meaning_is_searched(services: Servi
 
 def test_collection_of_any_distance_is_searched_by_cosine(services: Services) -> None:
     made = Collections(services.database, SearchSettings()).ensure("others", "l2", {})
-    store = open_passage_store(
+    store = open_chunk_store(
         "postgresql", made.name, connection=services.database, embedder=PlannedEmbedder()
     )
-    store.upsert([*PASSAGES, passage("zero", "points nowhere", (0, 0, 0))])
+    store.upsert([*CHUNKS, chunk("zero", "points nowhere", (0, 0, 0))])
     found = store.semantic_search(QUESTION, 7)
     assert similarities(found) == COSINES | {"zero": 0.0}
     assert ids(found)[0] == "leave"
     with pytest.raises(ValueError, match="the portal's own"):
-        open_passage_store("postgresql", "portal", connection=services.database)
+        open_chunk_store("postgresql", "portal", connection=services.database)

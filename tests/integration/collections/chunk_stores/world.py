@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from portal.domain.embedding import Vector
-from portal.domain.semantic import Passage
-from portal.integrations.passage_store import StoredPassages
+from portal.domain.semantic import SemanticChunk
+from portal.integrations.chunk_store import SemanticChunkStore
 
 QUESTION = "annual leave"
 PLAIN, MARKDOWN = "text/plain", "text/markdown"
@@ -30,35 +30,35 @@ class PlannedEmbedder:
             raise self.error
         return np.array([1, 0, 0], dtype=np.float32)
 
-    def embed_passages(self, texts: Sequence[str]) -> Vector:
+    def embed_chunks(self, texts: Sequence[str]) -> Vector:
         if self.error is not None:
             raise self.error
         self.embedded += texts
         return np.tile(np.array([0, 0, 1], dtype=np.float32), (len(texts), 1))
 
 
-def passage(
+def chunk(
     key: str, text: str | None, vector: Sequence[float] | None = None, **metadata: Any
-) -> Passage:
+) -> SemanticChunk:
     at = None if vector is None else np.array(vector, dtype=np.float32)
-    return Passage(key, text, metadata, at)
+    return SemanticChunk(key, text, metadata, at)
 
 
 # By meaning: leave 1, handbook 0.8, chinese 0.6, code 0.28, report 0, office -1. By words: leave,
 # report, code.
-PASSAGES = [
-    passage("leave", "Employees take fifteen days of annual leave.", (2, 0, 0), content_type=PLAIN),
-    passage("handbook", "Employees get a badge and a key.", (0.8, 0.6, 0), content_type=MARKDOWN),
-    passage("report", "The annual report of the meeting in spring.", (0, 1, 0), content_type=PLAIN),
-    passage("office", "The office closes at six.", (-1, 0, 0), content_type=PLAIN),
-    passage(
+CHUNKS = [
+    chunk("leave", "Employees take fifteen days of annual leave.", (2, 0, 0), content_type=PLAIN),
+    chunk("handbook", "Employees get a badge and a key.", (0.8, 0.6, 0), content_type=MARKDOWN),
+    chunk("report", "The annual report of the meeting in spring.", (0, 1, 0), content_type=PLAIN),
+    chunk("office", "The office closes at six.", (-1, 0, 0), content_type=PLAIN),
+    chunk(
         "code",
         "The code PO-4711 stands for leave that is not paid, and for a sabbatical.",
         (0.28, 0, 0.96),
         content_type=MARKDOWN,
         document_id="codes",
     ),
-    passage("chinese", "员工每年有十五天带薪年假。", (0.6, 0.8, 0), content_type=PLAIN),
+    chunk("chinese", "员工每年有十五天带薪年假。", (0.6, 0.8, 0), content_type=PLAIN),
 ]
 COSINES = {
     "leave": 1.0,
@@ -76,19 +76,19 @@ class World:
     that is in memory, `drop` erases a collection."""
 
     backend: str
-    _open: Callable[..., StoredPassages]
+    _open: Callable[..., SemanticChunkStore]
     restart: Callable[[], None]
     drop: Callable[[str], None]
     embedder: PlannedEmbedder = field(default_factory=PlannedEmbedder)
 
     def open(
         self, collection: str = "content_chunks", *, hybrid: bool | None = True
-    ) -> StoredPassages:
+    ) -> SemanticChunkStore:
         return self._open(collection, embedder=self.embedder, hybrid=hybrid)
 
-    def filled(self, *, hybrid: bool = True) -> StoredPassages:
+    def filled(self, *, hybrid: bool = True) -> SemanticChunkStore:
         store = self.open(hybrid=hybrid)
-        store.upsert(PASSAGES)
+        store.upsert(CHUNKS)
         return store
 
 

@@ -46,7 +46,7 @@ def make_portal(make_services: Callable[..., Services]) -> MakePortal:
         given = {"issuer": issuer, "client_id": CLIENT, "client_secret": SECRET}
         services = make_services(oidc=given | oidc)
         accounts.ensure_first_administrator(services)
-        return Portal(services, accounts.find_person(services, "admin"))
+        return Portal(services, accounts.find_user(services, "admin"))
 
     return make
 

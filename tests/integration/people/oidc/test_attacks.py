@@ -36,7 +36,7 @@ NOW = int(time.time())
 def portal(make_portal: MakePortal, liar: LyingProvider) -> Portal:
     """With ada, whom the provider calls 7f3a."""
     portal = make_portal(liar.issuer)
-    portal.person("ada")
+    portal.user("ada")
     link(portal, "ada", "7f3a")
     return portal
 

@@ -37,7 +37,7 @@ def test_user_links_their_account_and_signs_in_with_it(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer, label="Example ID")
-    portal.person("ada")
+    portal.user("ada")
     provider.set_user("7f3a", preferred_username="ada")
     assert sign_in(browser_of(portal), provider, "7f3a").status_code == 409
     browser = signed_in(portal)
@@ -57,8 +57,8 @@ def test_link_belongs_to_the_session_in_which_it_began(
 ) -> None:
     """Else an attacker has a victim's browser link the attacker to the victim's account."""
     portal = make_portal(provider.issuer)
-    portal.person("ada")
-    portal.person("eve")
+    portal.user("ada")
+    portal.user("eve")
     attacker, victim = signed_in(portal, "eve"), signed_in(portal, "ada")
     address = provider.approve(begin_link(attacker), "evil")
     assert victim.get(path(address)).status_code == 400
@@ -73,7 +73,7 @@ def test_subject_of_another_account_cannot_be_linked(
 ) -> None:
     portal = make_portal(provider.issuer)
     for name in ("ada", "eve"):
-        portal.person(name)
+        portal.user(name)
         browser = signed_in(portal, name)
         browser.get(path(provider.approve(begin_link(browser), "7f3a")))
     assert "belongs to another account" in browser.get("/account").text
@@ -86,7 +86,7 @@ def test_unlinking_ends_the_sessions_that_began_with_it(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer)
-    portal.person("ada")
+    portal.user("ada")
     browser = signed_in(portal)
     browser.get(path(provider.approve(begin_link(browser), "unlinked")))
     other = browser_of(portal)
@@ -116,7 +116,7 @@ def test_only_way_in_is_not_taken_away(provider: Provider, make_portal: MakePort
 def test_nobody_takes_away_the_link_of_another(provider: Provider, make_portal: MakePortal) -> None:
     portal = make_portal(provider.issuer, create_accounts=True)
     sign_in(browser_of(portal), provider, "victim")
-    portal.person("eve")
+    portal.user("eve")
     identity = {"issuer": provider.issuer, "subject": "victim"}
     assert signed_in(portal, "eve").post("/oidc/unlink", identity).status_code == 404
     assert sign_in(browser_of(portal), provider, "victim").status_code == 303
@@ -126,7 +126,7 @@ def test_links_change_only_after_a_recent_sign_in(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer)
-    portal.person("ada")
+    portal.user("ada")
     browser = signed_in(portal)
     grow_old(portal)
     for address in ("/oidc/link", "/oidc/unlink"):

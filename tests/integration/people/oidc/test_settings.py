@@ -48,7 +48,7 @@ def test_passwords_can_be_switched_off_for_all_but_one(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer, only=True, create_accounts=True, label="Example ID")
-    portal.person("ada")
+    portal.user("ada")
     accounts.create_user(portal.services, name="second", password=PASSWORD, is_admin=True)
     page = browser_of(portal).get("/login").text
     assert "Sign in with Example ID" in page
@@ -73,7 +73,7 @@ def test_emergency_password_is_an_administrators(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer, only=True, break_glass="ada")
-    portal.person("ada")
+    portal.user("ada")
     assert browser_of(portal).sign_in("ada", PASSWORD).status_code == 403
     assert browser_of(portal).sign_in("admin", PASSWORD).status_code == 403
 

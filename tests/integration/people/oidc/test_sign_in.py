@@ -27,7 +27,7 @@ def test_linked_user_signs_in_and_lands_where_they_were_going(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer, label="Example ID")
-    portal.person("ada")
+    portal.user("ada")
     link(portal, "ada", "7f3a")
     browser = browser_of(portal)
     page = browser.get("/login?next=/trash").text
@@ -85,7 +85,7 @@ def test_name_that_is_taken_here_is_never_taken_over(
 
 def test_closed_account_stays_closed(provider: Provider, make_portal: MakePortal) -> None:
     portal = make_portal(provider.issuer)
-    ada = portal.person("ada")
+    ada = portal.user("ada")
     link(portal, "ada", "7f3a")
     accounts.set_disabled(portal.services, portal.admin, ada.id, disabled=True)
     answer = sign_in(browser_of(portal), provider, "7f3a")

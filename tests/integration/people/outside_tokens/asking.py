@@ -36,6 +36,6 @@ def status(client: FlaskClient, token: str, path: str = DOCUMENTS, method: str =
 def outcome(services: Services, token: str) -> object:
     """The error that a token meets, or the name that it opens the portal as."""
     try:
-        return tokens.authenticate(services, token).person.name
+        return tokens.authenticate(services, token).user.name
     except PortalError as error:
         return InvalidToken if isinstance(error, InvalidToken) else type(error)

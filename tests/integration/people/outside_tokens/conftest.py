@@ -35,7 +35,7 @@ def make_portal(make_services: Callable[..., Services], server: JwksServer) -> M
             given["jwks_url"] = f"{server.url}/keys"
         services = make_services(jwt={"outside": given | outside})
         accounts.ensure_first_administrator(services)
-        return Portal(services, accounts.find_person(services, "admin"))
+        return Portal(services, accounts.find_user(services, "admin"))
 
     return make
 
@@ -44,6 +44,6 @@ def make_portal(make_services: Callable[..., Services], server: JwksServer) -> M
 def portal(make_portal: MakePortal) -> Portal:
     """With ada, whom the issuer calls 7f3a."""
     portal = make_portal()
-    portal.person("ada")
+    portal.user("ada")
     outside_accounts.link(portal.services, name="ada", subject="7f3a")
     return portal

@@ -75,7 +75,7 @@ def test_ending_a_token_makes_no_account(make_portal: MakePortal) -> None:
 def test_closed_account_is_out_at_once(portal: Portal) -> None:
     token, client = sign(claims()), client_of(portal)
     assert status(client, token) == 200
-    ada = accounts.find_person(portal.services, "ada")
+    ada = accounts.find_user(portal.services, "ada")
     accounts.set_disabled(portal.services, portal.admin, ada.id, disabled=True)
     assert status(client, token) == 401
     assert status(client, sign(claims(jti="another"))) == 401
@@ -87,11 +87,11 @@ def test_closed_account_is_out_at_once(portal: Portal) -> None:
 def test_link_that_is_taken_away_or_given_to_another_counts_at_once(portal: Portal) -> None:
     token, client = sign(claims()), client_of(portal)
     assert status(client, token) == 200
-    portal.person("eve")
+    portal.user("eve")
     outside_accounts.link(portal.services, name="eve", subject="7f3a")
     assert status(client, token) == 401
     fresh = sign(claims(jti="another"))
-    assert tokens.authenticate(portal.services, fresh).person.name == "eve"
+    assert tokens.authenticate(portal.services, fresh).user.name == "eve"
     assert outside_accounts.unlink(portal.services, subject="7f3a")
     assert status(client, fresh) == 401
     assert not outside_accounts.unlink(portal.services, subject="7f3a")
@@ -101,19 +101,19 @@ def test_stranger_called_admin_gets_an_account_of_their_own(make_portal: MakePor
     portal = make_portal(create_accounts=True)
     body = claims("evil", preferred_username="admin", roles=["portal-admin"], is_admin=True)
     who = tokens.authenticate(portal.services, sign(body))
-    assert who.person.id != portal.admin.id
-    assert who.person.name == "admin (sign-in.example.org)"
-    assert not who.person.is_admin
+    assert who.user.id != portal.admin.id
+    assert who.user.name == "admin (sign-in.example.org)"
+    assert not who.user.is_admin
     # Nor by being called like somebody's identifier, nor by another spelling of the name.
     spelt = {str(portal.admin.id): "ADMIN", "admin": "ａｄｍｉｎ", "x": " admin "}
     for subject, name in spelt.items():
         token = sign(claims(subject, preferred_username=name))
         other = tokens.authenticate(portal.services, token)
-        assert other.person.id not in {portal.admin.id, who.person.id}
-        assert not other.person.is_admin
+        assert other.user.id not in {portal.admin.id, who.user.id}
+        assert not other.user.is_admin
     # Once made it stays theirs, whatever they are called later.
     renamed = claims("evil", preferred_username="ada", jti="2")
-    assert tokens.authenticate(portal.services, sign(renamed)).person.id == who.person.id
+    assert tokens.authenticate(portal.services, sign(renamed)).user.id == who.user.id
 
 
 def test_nobody_signs_in_with_a_password_to_an_account_without_one(
@@ -144,7 +144,7 @@ def test_many_first_requests_make_one_account(make_portal: MakePortal) -> None:
 
     def come(number: int) -> Any:
         token = sign(claims(preferred_username="grace", jti=str(number % 2)))
-        return tokens.authenticate(portal.services, token).person.id
+        return tokens.authenticate(portal.services, token).user.id
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(come, range(8)))) == 1
@@ -168,7 +168,7 @@ ROLES: tuple[tuple[dict[str, Any], int], ...] = (
 
 def test_claim_decides_who_administers_where_it_is_set(make_portal: MakePortal) -> None:
     portal = make_portal(admin_claim="roles")
-    portal.person("ada")
+    portal.user("ada")
     outside_accounts.link(portal.services, name="ada", subject="7f3a")
     # Also whose account administers does not by a token that does not say so.
     outside_accounts.link(portal.services, name="admin", subject="root")

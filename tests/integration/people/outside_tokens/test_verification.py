@@ -47,7 +47,7 @@ def own_claims(portal: Portal) -> dict[str, Any]:
 
 def test_good_token_speaks_for_who_was_linked(portal: Portal) -> None:
     who = tokens.authenticate(portal.services, sign(claims()))
-    assert who.person.name == "ada"
+    assert who.user.name == "ada"
     assert who.token_kind is TokenKind.OUTSIDE
     client = client_of(portal)
     assert status(client, sign(claims())) == 200

@@ -42,4 +42,4 @@ def test_half_of_the_places_are_for_one_unless_it_is_set(
     places: int, each: int | None, most: int
 ) -> None:
     settings = ChatSettings(concurrent_answers=places, concurrent_answers_each=each)
-    assert settings.answers_a_person == most
+    assert settings.answers_per_user == most

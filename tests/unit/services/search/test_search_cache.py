@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import (
     KeywordBackend,
     SearchHit,
@@ -27,7 +27,7 @@ from portal.store.search.enabled_sets import Versions
 from portal.store.search.keyword_index import KeywordState
 
 REQUEST = SearchRequest("a question", weights=Weights(0.5, 0.5))
-PERSON = Person(id=uuid4(), name="ann", is_admin=False)
+PERSON = User(id=uuid4(), name="ann", is_admin=False)
 MODEL = RegisteredModel(
     1, "hashing-384", 384, calibration={"scale": [1, 2.5]}, activated_at=datetime.now(UTC)
 )

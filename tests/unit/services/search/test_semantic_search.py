@@ -18,14 +18,14 @@ from tests.factories.semantic import (
     FakeBackend,
     FakeEmbedder,
     captured_log,
+    chunk,
     named,
-    passage,
 )
 
 SECRET = "who earns what in 北京?"
 # The sparse leg's third is the dense leg's second; "w2" has no vector.
-NEAR = [passage("n1", 0.9), passage("both", 0.8), passage("n3", 0.3)]
-WORDED = [passage("w1"), passage("w2"), passage("both")]
+NEAR = [chunk("n1", 0.9), chunk("both", 0.8), chunk("n3", 0.3)]
+WORDED = [chunk("w1"), chunk("w2"), chunk("both")]
 COSINES = {"w1": 0.5}
 
 
@@ -141,21 +141,21 @@ def test_dense_alone_fails_as_it_always_did(log: list[dict[str, Any]]) -> None:
 
 
 def test_4_1_and_4_2_score_is_the_sum_of_1_over_60_plus_rank_from_1() -> None:
-    scores = {one.passage.id: one.rrf_score for one in fuse(NEAR, WORDED)}
+    scores = {one.chunk.id: one.rrf_score for one in fuse(NEAR, WORDED)}
     assert scores["n1"] == 1 / 61
     assert scores["both"] == 1 / 62 + 1 / 63
 
 
 def test_4_3_passage_of_both_legs_gets_both_parts_once() -> None:
     fused = fuse(NEAR, WORDED)
-    (both,) = [one for one in fused if one.passage.id == "both"]
+    (both,) = [one for one in fused if one.chunk.id == "both"]
     assert (both.dense_rank, both.sparse_rank) == (2, 3)
     assert both.rrf_score == 1 / 62 + 1 / 63
     assert fused[0] is both
 
 
 def test_4_4_passage_of_one_leg_gets_that_part_alone() -> None:
-    scores = {one.passage.id: one.rrf_score for one in fuse(NEAR, WORDED)}
+    scores = {one.chunk.id: one.rrf_score for one in fuse(NEAR, WORDED)}
     assert (scores["n3"], scores["w2"]) == (1 / 63, 1 / 62)
 
 
@@ -168,7 +168,7 @@ def test_4_5_highest_rrf_score_comes_first() -> None:
 
 
 def test_passage_that_a_leg_names_twice_counts_once() -> None:
-    (one,) = fuse([passage("a", 0.5), passage("a", 0.5)], [])
+    (one,) = fuse([chunk("a", 0.5), chunk("a", 0.5)], [])
     assert one.rrf_score == 1 / 61
 
 
@@ -240,8 +240,8 @@ def test_6_3_hybrid_adds_fields_to_the_metadata_and_changes_none() -> None:
 def test_6_4_content_type_is_asked_of_both_legs() -> None:
     pdf = "application/pdf"
     found = backend(
-        near=[passage("a", 0.9), passage("b", 0.8, content_type=pdf)],
-        worded=[passage("c"), passage("d", content_type=pdf)],
+        near=[chunk("a", 0.9), chunk("b", 0.8, content_type=pdf)],
+        worded=[chunk("c"), chunk("d", content_type=pdf)],
     )
     results = over(found).semantic_search("q", content_type=pdf)
     assert set(ids(results)) == {"b", "d"}
@@ -328,7 +328,7 @@ def test_8_3_backend_that_cannot_rank_words_is_noticed() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, -1_000_000])
 def test_8_4_limit_less_than_1_counts_as_5(limit: int) -> None:
-    many = [passage(str(number), 1 - number / 100) for number in range(20)]
+    many = [chunk(str(number), 1 - number / 100) for number in range(20)]
     found = backend(near=many, worded=many)
     assert len(over(found).semantic_search("q", limit)) == 5
     assert [asked for _, asked, _ in found.calls] == [10, 10]

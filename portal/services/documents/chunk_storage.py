@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from portal.domain.documents import Passage
+from portal.domain.documents import Chunk
 from portal.domain.embedding import Vector
 from portal.services import Services
 from portal.services.models import catalog
@@ -31,14 +31,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class NewPassage:
+class ChunkToStore:
     """A passage to store, with what is said of it."""
 
-    passage: Passage
+    chunk: Chunk
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-Prepare = Callable[[Session], tuple[Place, Sequence[NewPassage]]]
+Prepare = Callable[[Session], tuple[Place, Sequence[ChunkToStore]]]
 Finish = Callable[[Session, Place, Sequence[UUID]], None]
 
 
@@ -63,10 +63,10 @@ def store(
         # Embedding is slow and must not hold a transaction open.
         vectors = catalog.embed_for_all(services, texts, vectors, document_id=document_id)
         with services.database.begin() as session:
-            place, passages = prepare(session)
+            place, chunks = prepare(session)
             kept = registry.hold_models(session)
             if all(_is_embedded(model, vectors) for model in kept):
-                chunk_ids = _insert(session, place, passages, kept, vectors)
+                chunk_ids = _insert(session, place, chunks, kept, vectors)
                 if finish is not None:
                     finish(session, place, chunk_ids)
                 return chunk_ids
@@ -82,12 +82,12 @@ def _is_embedded(model: RegisteredModel, vectors: Mapping[int, Vector | None]) -
 def _insert(
     session: Session,
     place: Place,
-    passages: Sequence[NewPassage],
+    chunks: Sequence[ChunkToStore],
     kept: Sequence[RegisteredModel],
     vectors: Mapping[int, Vector | None],
 ) -> list[UUID]:
-    chunk_ids = chunk_store.add_chunks(session, [_row(place, new) for new in passages])
-    vocabulary.add_words(session, [_words(place.title, new.passage) for new in passages])
+    chunk_ids = chunk_store.add_chunks(session, [_row(place, new) for new in chunks])
+    vocabulary.add_words(session, [_words(place.title, new.chunk) for new in chunks])
     for model in kept:
         own = vectors[model.id]
         if own is None:
@@ -104,34 +104,34 @@ def _insert(
     return chunk_ids
 
 
-def _row(place: Place, new: NewPassage) -> dict[str, Any]:
-    passage = new.passage
+def _row(place: Place, new: ChunkToStore) -> dict[str, Any]:
+    chunk = new.chunk
     return {
         "job_id": place.job_id,
         "document_id": place.document_id,
         "collection_id": place.collection_id,
-        "chunk_index": passage.index,
-        "content": passage.content,
-        "terms": passage_terms(place.title, passage.heading, passage.content),
+        "chunk_index": chunk.index,
+        "content": chunk.content,
+        "terms": chunk_terms(place.title, chunk.heading, chunk.content),
         "analyser_version": ANALYSER_VERSION,
-        "language": detect_language(passage.content),
-        "page": passage.page,
-        "heading": passage.heading,
-        "char_start": passage.char_start,
-        "char_end": passage.char_end,
+        "language": detect_language(chunk.content),
+        "page": chunk.page,
+        "heading": chunk.heading,
+        "char_start": chunk.char_start,
+        "char_end": chunk.char_end,
         "attributes": dict(new.metadata),
     }
 
 
-def _words(title: str, passage: Passage) -> str:
-    return passage_text(title, passage.heading, passage.content)
+def _words(title: str, chunk: Chunk) -> str:
+    return chunk_text(title, chunk.heading, chunk.content)
 
 
-def passage_text(title: str, heading: str | None, content: str) -> str:
+def chunk_text(title: str, heading: str | None, content: str) -> str:
     """A passage with where it stands, so that asking for a document by its name finds it."""
     return "\n".join(part for part in (title, heading, content) if part)
 
 
-def passage_terms(title: str, heading: str | None, content: str) -> str:
+def chunk_terms(title: str, heading: str | None, content: str) -> str:
     """What the keyword index holds of a passage."""
-    return index_terms(passage_text(title, heading, content))
+    return index_terms(chunk_text(title, heading, content))

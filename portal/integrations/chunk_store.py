@@ -1,4 +1,4 @@
-"""`PassageStore` over any backend: cleaning, embedding and searching stand here, once."""
+"""`ChunkStore` over any backend: cleaning, embedding and searching stand here, once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from portal.domain.embedding import Embedder, Vector
 from portal.domain.semantic import (
-    FoundPassage,
+    ChunkBackend,
+    ChunkSlice,
     HybridStatus,
-    Passage,
-    PassageBackend,
-    PassagePage,
+    SemanticChunk,
+    SemanticHit,
     SemanticOutcome,
     SemanticResult,
 )
@@ -30,11 +30,11 @@ DOCUMENT_KEY = "document_id"
 """The metadata that says which document a passage belongs to; without it, it is one by itself."""
 
 
-class StoredPassages:
+class SemanticChunkStore:
     """Passages in a backend, embedded by `embedder`. `hybrid` is the wish; what comes of it is in
     `status`. Safe to share between threads."""
 
-    def __init__(self, backend: PassageBackend, embedder: Embedder, *, hybrid: bool) -> None:
+    def __init__(self, backend: ChunkBackend, embedder: Embedder, *, hybrid: bool) -> None:
         self._backend = backend
         self._embedder = embedder
         self._hybrid = hybrid
@@ -82,16 +82,16 @@ class StoredPassages:
 
     # --- keeping --------------------------------------------------------------------------------
 
-    def upsert(self, passages: Iterable[Passage]) -> None:
+    def upsert(self, chunks: Iterable[SemanticChunk]) -> None:
         """Keep passages, each whole in the place of the one with its id; those without a vector
         are embedded. Raises ValueError for what cannot be kept, EmbedderUnavailable."""
-        cleaned = [_cleaned(passage) for passage in passages]
+        cleaned = [_cleaned(chunk) for chunk in chunks]
         if not cleaned:
             return
         whole = self._embedded(cleaned)
         try:
-            require_distinct([passage.id for passage in whole])
-            common_length([passage.vector for passage in whole if passage.vector is not None])
+            require_distinct([chunk.id for chunk in whole])
+            common_length([chunk.vector for chunk in whole if chunk.vector is not None])
         except InvalidInput as error:
             raise ValueError(error.params["reason"]) from error
         self._backend.upsert(whole)
@@ -103,20 +103,20 @@ class StoredPassages:
         limit: int | None = None,
         offset: int = 0,
         with_vectors: bool = False,
-    ) -> list[Passage]:
+    ) -> list[SemanticChunk]:
         """The passages of these ids in the order asked, those that are not there left out; or
         without ids all, `limit` from `offset` on, in the order in which they were first kept.
         Raises ValueError."""
         if offset < 0 or (limit is not None and limit < 0):
             raise ValueError("limit and offset must not be negative")
         if ids is None:
-            page = PassagePage(limit, offset, with_vectors=with_vectors)
+            page = ChunkSlice(limit, offset, with_vectors=with_vectors)
             return self._backend.get(None, page) if limit != 0 else []
         wanted = list(dict.fromkeys(checked_ids(ids)))
         if not wanted:
             return []
-        page = PassagePage(with_vectors=with_vectors)
-        found = {passage.id: passage for passage in self._backend.get(wanted, page)}
+        page = ChunkSlice(with_vectors=with_vectors)
+        found = {chunk.id: chunk for chunk in self._backend.get(wanted, page)}
         asked = [found[one] for one in wanted if one in found]
         return asked[offset : None if limit is None else offset + limit]
 
@@ -128,26 +128,26 @@ class StoredPassages:
     def count(self) -> int:
         return self._backend.count()
 
-    def _embedded(self, passages: Sequence[Passage]) -> list[Passage]:
+    def _embedded(self, chunks: Sequence[SemanticChunk]) -> list[SemanticChunk]:
         """The passages, those without a vector with the embedder's."""
-        bare = [passage for passage in passages if passage.vector is None]
-        texts = [passage.content or "" for passage in bare]
-        vectors = iter(self._embedder.embed_passages(texts) if bare else ())
+        bare = [chunk for chunk in chunks if chunk.vector is None]
+        texts = [chunk.content or "" for chunk in bare]
+        vectors = iter(self._embedder.embed_chunks(texts) if bare else ())
         return [
-            passage if passage.vector is not None else replace(passage, vector=next(vectors))
-            for passage in passages
+            chunk if chunk.vector is not None else replace(chunk, vector=next(vectors))
+            for chunk in chunks
         ]
 
 
-def _cleaned(passage: Passage) -> Passage:
+def _cleaned(chunk: SemanticChunk) -> SemanticChunk:
     """As every backend can store it: nothing in it that PostgreSQL has no place for, and no
     metadata of None, which Chroma has no place for."""
-    metadata = clean_metadata(passage.metadata)
-    return Passage(
-        checked_ids(passage.id)[0],
-        clean_text("" if passage.content is None else passage.content),
+    metadata = clean_metadata(chunk.metadata)
+    return SemanticChunk(
+        checked_ids(chunk.id)[0],
+        clean_text("" if chunk.content is None else chunk.content),
         {key: value for key, value in metadata.items() if value is not None},
-        None if passage.vector is None else vector_of(passage.vector),
+        None if chunk.vector is None else vector_of(chunk.vector),
     )
 
 
@@ -157,20 +157,20 @@ def named_document(metadata: Mapping[str, Any]) -> str | None:
     return str(named) if isinstance(named, str | int) and named != "" else None
 
 
-def found(passage: Passage, query_vector: Vector | None = None) -> FoundPassage:
+def found(chunk: SemanticChunk, query_vector: Vector | None = None) -> SemanticHit:
     """A passage as a search finds it, with its cosine where a vector was asked for and it has
     one."""
     similarity = None
-    if query_vector is not None and passage.vector is not None:
-        similarity = cosine(passage.vector, query_vector)
-    document = named_document(passage.metadata) or passage.id
-    return FoundPassage(passage.id, document, passage.content or "", passage.metadata, similarity)
+    if query_vector is not None and chunk.vector is not None:
+        similarity = cosine(chunk.vector, query_vector)
+    document = named_document(chunk.metadata) or chunk.id
+    return SemanticHit(chunk.id, document, chunk.content or "", chunk.metadata, similarity)
 
 
-def nearest_first(passages: Iterable[Passage], query_vector: Vector) -> list[FoundPassage]:
+def nearest_first(chunks: Iterable[SemanticChunk], query_vector: Vector) -> list[SemanticHit]:
     """What a backend found near, by cosine: a collection that was made by another program may rank
     by another distance."""
-    near = [found(passage, query_vector) for passage in passages]
+    near = [found(chunk, query_vector) for chunk in chunks]
     return sorted(near, key=lambda one: -(one.similarity or 0.0))
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
 from portal.domain.embedding import Vector
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.query_filters import CONTENT_TYPE
@@ -20,7 +20,7 @@ from portal.store.vector_parameters import VectorParameter
 
 
 @dataclass(frozen=True, slots=True)
-class WholePassage:
+class WholeChunk:
     """A passage with its metadata: what the portal knows of it, and what a program said."""
 
     id: UUID
@@ -29,7 +29,7 @@ class WholePassage:
     metadata: dict[str, Any]
 
 
-_PASSAGES = text(
+_CHUNKS = text(
     f"""
     SELECT c.id, c.document_id, c.content, jsonb_build_object(
                'title', d.title, 'content_type', {CONTENT_TYPE}, 'page', c.page,
@@ -41,12 +41,10 @@ _PASSAGES = text(
 ).bindparams(bindparam("chunk_ids", type_=ARRAY(Uuid)))
 
 
-def read_passages(
-    session: Session, person: Person, chunk_ids: Sequence[UUID]
-) -> dict[UUID, WholePassage]:
+def read_chunks(session: Session, user: User, chunk_ids: Sequence[UUID]) -> dict[UUID, WholeChunk]:
     """Those of these passages that count for a person, by id."""
-    binds = selection_binds(person, None) | {"chunk_ids": list(chunk_ids)}
-    return {row.id: WholePassage(*row) for row in session.execute(_PASSAGES, binds)}
+    binds = selection_binds(user, None) | {"chunk_ids": list(chunk_ids)}
+    return {row.id: WholeChunk(*row) for row in session.execute(_CHUNKS, binds)}
 
 
 def similarities(

@@ -10,19 +10,19 @@ from typing import Any, Literal, TypeVar
 import structlog
 
 from portal.domain.embedding import Vector
-from portal.domain.semantic import FoundPassage, Passage, PassagePage
+from portal.domain.semantic import ChunkSlice, SemanticChunk, SemanticHit
 from portal.integrations.chroma.bm25 import PortalBm25
 from portal.integrations.chroma.collection import (
     OpenCollection,
+    chunks_of,
     ensure_registered,
     is_missing,
     open_collection,
-    passages_of,
     plain_errors,
 )
 from portal.integrations.chroma.words import OwnWords
 from portal.integrations.chroma_client import Client, chroma
-from portal.integrations.passage_store import CONTENT_TYPE, cosine, found, nearest_first
+from portal.integrations.chunk_store import CONTENT_TYPE, cosine, found, nearest_first
 from portal.store.search.term_postings import Bm25Shape
 from portal.text.analyser import query_terms
 
@@ -30,14 +30,14 @@ LexicalLeg = Literal["native", "own"]
 
 _WITH_VECTORS = ["documents", "metadatas", "embeddings"]
 _WITHOUT = ["documents", "metadatas"]
-_LARGEST_WHOLE_NUMBER = 2**63
+_MAX_WHOLE_NUMBER = 2**63
 
 Result = TypeVar("Result")
 
 log = structlog.get_logger(__name__)
 
 
-class ChromaPassages:
+class ChromaChunks:
     """A collection, which is made where it is missing. `hybrid` asks for a native BM25 index when
     it is made; with `lexical` ``own`` words are ranked here where there is none."""
 
@@ -56,7 +56,7 @@ class ChromaPassages:
         self._hybrid = hybrid
         self._function = PortalBm25(shape.k1, shape.b)
         self._own = OwnWords(client, shape) if lexical == "own" else None
-        self._most_at_once = int(client.get_max_batch_size())
+        self._max_concurrent = int(client.get_max_batch_size())
         ensure_registered()
         self._there = self._open()
 
@@ -71,41 +71,41 @@ class ChromaPassages:
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None
-    ) -> list[FoundPassage]:
-        def near(there: OpenCollection) -> list[Passage]:
+    ) -> list[SemanticHit]:
+        def near(there: OpenCollection) -> list[SemanticChunk]:
             result = there.collection.query(
                 query_embeddings=[query_vector.tolist()],
                 n_results=limit,
                 where=_of_type(content_type),
                 include=_WITH_VECTORS,
             )
-            return passages_of(result, there.hidden_keys, question=0)
+            return chunks_of(result, there.hidden_keys, question=0)
 
         return nearest_first(self._on_collection(near), query_vector)
 
-    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[FoundPassage]:
+    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[SemanticHit]:
         if not query_terms(query_text):
             return []
 
-        def by_words(there: OpenCollection) -> list[Passage]:
+        def by_words(there: OpenCollection) -> list[SemanticChunk]:
             if there.sparse_key is not None:
                 return self._native(there, query_text, limit, content_type)
             if self._own is None:
                 raise LookupError("the collection has no BM25 index")
             return self._own.best(there, query_text, limit, content_type)
 
-        return [found(passage) for passage in self._on_collection(by_words)]
+        return [found(chunk) for chunk in self._on_collection(by_words)]
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
         return {
-            passage.id: cosine(passage.vector, query_vector)
-            for passage in self.get(ids, PassagePage(with_vectors=True))
-            if passage.vector is not None
+            chunk.id: cosine(chunk.vector, query_vector)
+            for chunk in self.get(ids, ChunkSlice(with_vectors=True))
+            if chunk.vector is not None
         }
 
     def _native(
         self, there: OpenCollection, query_text: str, limit: int, content_type: str | None
-    ) -> list[Passage]:
+    ) -> list[SemanticChunk]:
         chromadb = chroma()
         key = chromadb.K
         # The ranking considers as many as are wanted: by itself it stops at sixteen.
@@ -114,28 +114,28 @@ class ChromaPassages:
             rank=chromadb.Knn(query=query_text, key=there.sparse_key, limit=limit),
             limit=limit,
         ).select(key.DOCUMENT, key.METADATA, key.SCORE)
-        return passages_of(there.collection.search(search), there.hidden_keys, question=0)
+        return chunks_of(there.collection.search(search), there.hidden_keys, question=0)
 
     # --- keeping --------------------------------------------------------------------------------
 
-    def upsert(self, passages: Sequence[Passage]) -> None:
+    def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
         """In batches of as many as Chroma takes at once; each is kept whole or not at all."""
-        for passage in passages:
-            _check(passage, self._there.hidden_keys)
-        for batch in _batches(passages, self._most_at_once):
+        for chunk in chunks:
+            _check(chunk, self._there.hidden_keys)
+        for batch in _batches(chunks, self._max_concurrent):
             self._on_collection(partial(self._write, batch))
 
-    def get(self, ids: Sequence[str] | None, page: PassagePage) -> list[Passage]:
+    def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
         include = _WITH_VECTORS if page.with_vectors else _WITHOUT
 
-        def read(there: OpenCollection) -> list[Passage]:
+        def read(there: OpenCollection) -> list[SemanticChunk]:
             if ids is None:
                 result = there.collection.get(limit=page.limit, offset=page.offset, include=include)
-                return passages_of(result, there.hidden_keys)
+                return chunks_of(result, there.hidden_keys)
             return [
-                passage
-                for batch in _batches(ids, self._most_at_once)
-                for passage in passages_of(
+                chunk
+                for batch in _batches(ids, self._max_concurrent)
+                for chunk in chunks_of(
                     there.collection.get(ids=list(batch), include=include), there.hidden_keys
                 )
             ]
@@ -145,7 +145,7 @@ class ChromaPassages:
     def delete(self, ids: Sequence[str]) -> int:
         return sum(
             self._on_collection(partial(self._erase, batch))
-            for batch in _batches(ids, self._most_at_once)
+            for batch in _batches(ids, self._max_concurrent)
         )
 
     def count(self) -> int:
@@ -175,12 +175,12 @@ class ChromaPassages:
         self._there = self._open()
         return action(self._there)
 
-    def _write(self, batch: Sequence[Passage], there: OpenCollection) -> None:
+    def _write(self, batch: Sequence[SemanticChunk], there: OpenCollection) -> None:
         with self._in_step(there, written=batch), plain_errors():
             there.collection.upsert(
-                ids=[passage.id for passage in batch],
-                embeddings=[passage.vector for passage in batch],
-                documents=[passage.content or "" for passage in batch],
+                ids=[chunk.id for chunk in batch],
+                embeddings=[chunk.vector for chunk in batch],
+                documents=[chunk.content or "" for chunk in batch],
                 metadatas=_replacing(there, batch),
             )
 
@@ -195,7 +195,7 @@ class ChromaPassages:
     def _in_step(
         self,
         there: OpenCollection,
-        written: Sequence[Passage] = (),
+        written: Sequence[SemanticChunk] = (),
         erased: Sequence[str] = (),
     ) -> AbstractContextManager[None]:
         return self._own.writing(there, written, erased) if self._own else nullcontext()
@@ -205,29 +205,31 @@ def _of_type(content_type: str | None) -> dict[str, Any] | None:
     return None if content_type is None else {CONTENT_TYPE: content_type}
 
 
-def _replacing(there: OpenCollection, batch: Sequence[Passage]) -> list[dict[str, Any] | None]:
+def _replacing(
+    there: OpenCollection, batch: Sequence[SemanticChunk]
+) -> list[dict[str, Any] | None]:
     """Metadata that leaves nothing of what stood there: Chroma merges it into what there is, and
     takes away what is None."""
-    result = there.collection.get(ids=[passage.id for passage in batch], include=["metadatas"])
+    result = there.collection.get(ids=[chunk.id for chunk in batch], include=["metadatas"])
     stood = dict(zip(result["ids"], result["metadatas"], strict=True))
     return [
         {
-            name: passage.metadata.get(name)
-            for name in {**(stood.get(passage.id) or {}), **passage.metadata}
+            name: chunk.metadata.get(name)
+            for name in {**(stood.get(chunk.id) or {}), **chunk.metadata}
             if name not in there.hidden_keys
         }
         or None
-        for passage in batch
+        for chunk in batch
     ]
 
 
-def _check(passage: Passage, hidden_keys: frozenset[str]) -> None:
+def _check(chunk: SemanticChunk, hidden_keys: frozenset[str]) -> None:
     """Raises ValueError for metadata that Chroma would change."""
-    for name, value in passage.metadata.items():
+    for name, value in chunk.metadata.items():
         if name in hidden_keys:
             raise ValueError(f"metadata must not hold {name}: Chroma keeps words there")
         for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, int) and not -_LARGEST_WHOLE_NUMBER <= one < _LARGEST_WHOLE_NUMBER:
+            if isinstance(one, int) and not -_MAX_WHOLE_NUMBER <= one < _MAX_WHOLE_NUMBER:
                 raise ValueError("Chroma keeps whole numbers of up to 64 bits")
 
 

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from portal.domain.embedding import Vector
 from portal.domain.metadata_filter import parse_filter
-from portal.domain.semantic import FoundPassage, Passage, PassagePage
+from portal.domain.semantic import ChunkSlice, SemanticChunk, SemanticHit
 from portal.domain.vector_collections import NewRecord, Page, RecordFilter, StoredRecord
 from portal.errors import InvalidInput, NotFound
-from portal.integrations.passage_store import (
+from portal.integrations.chunk_store import (
     CONTENT_TYPE,
     cosine,
     found,
@@ -28,7 +28,7 @@ NO_KEYWORD_INDEX = "keyword_unavailable"
 Result = TypeVar("Result")
 
 
-class PostgresPassages:
+class PostgresChunks:
     """A collection, which is made where it is missing, and compares by cosine then."""
 
     def __init__(self, collections: Collections, collection: str) -> None:
@@ -47,52 +47,52 @@ class PostgresPassages:
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None
-    ) -> list[FoundPassage]:
+    ) -> list[SemanticHit]:
         wanted, page = _of_type(content_type), Page(limit, with_vectors=True)
         near = self._there(
             lambda there: self._collections.nearest(there, query_vector, wanted, page)
         )
-        return nearest_first(map(_passage, near), query_vector)
+        return nearest_first(map(_chunk, near), query_vector)
 
-    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[FoundPassage]:
+    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[SemanticHit]:
         if not query_terms(query_text):
             return []
         wanted = _of_type(content_type)
         best = self._there(
             lambda there: search_by_words(self._collections, there, query_text, wanted, limit=limit)
         )
-        return [found(_passage(record)) for record in best]
+        return [found(_chunk(record)) for record in best]
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
         return {
-            passage.id: cosine(passage.vector, query_vector)
-            for passage in self.get(ids, PassagePage(with_vectors=True))
-            if passage.vector is not None
+            chunk.id: cosine(chunk.vector, query_vector)
+            for chunk in self.get(ids, ChunkSlice(with_vectors=True))
+            if chunk.vector is not None
         }
 
     # --- keeping --------------------------------------------------------------------------------
 
-    def upsert(self, passages: Sequence[Passage]) -> None:
+    def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
         records = [
             NewRecord(
-                passage.id,
-                passage.content or "",
-                passage.metadata,
-                passage.vector,
-                named_document(passage.metadata),
+                chunk.id,
+                chunk.content or "",
+                chunk.metadata,
+                chunk.vector,
+                named_document(chunk.metadata),
             )
-            for passage in passages
+            for chunk in chunks
         ]
         self._there(lambda there: self._collections.upsert(there, records))
 
-    def get(self, ids: Sequence[str] | None, page: PassagePage) -> list[Passage]:
+    def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
         wanted = RecordFilter(ids=None if ids is None else tuple(ids))
         records = self._there(
             lambda there: self._collections.records(
                 there, wanted, Page(page.limit, page.offset, with_vectors=page.with_vectors)
             )
         )
-        return [_passage(record) for record in records]
+        return [_chunk(record) for record in records]
 
     def delete(self, ids: Sequence[str]) -> int:
         wanted = RecordFilter(ids=tuple(ids))
@@ -130,5 +130,5 @@ def _of_type(content_type: str | None) -> RecordFilter:
         return RecordFilter(ids=())
 
 
-def _passage(record: StoredRecord) -> Passage:
-    return Passage(record.id, record.content, record.metadata, record.vector)
+def _chunk(record: StoredRecord) -> SemanticChunk:
+    return SemanticChunk(record.id, record.content, record.metadata, record.vector)

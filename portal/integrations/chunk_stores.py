@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from portal.domain.embedding import Embedder
 from portal.embeddings import create_embedder
-from portal.integrations.chroma.passages import ChromaPassages, LexicalLeg
+from portal.integrations.chroma.chunks import ChromaChunks, LexicalLeg
 from portal.integrations.chroma_client import DEFAULT_PORT, Client, open_directory, open_server
+from portal.integrations.chunk_store import SemanticChunkStore
 from portal.integrations.connection import Connection, connect
-from portal.integrations.passage_store import StoredPassages
-from portal.integrations.postgres_passages import PostgresPassages
+from portal.integrations.postgres_chunks import PostgresChunks
 from portal.services.collections.records import Collections
 from portal.settings import Settings, load_settings
 from portal.store.search.term_postings import Bm25Shape
@@ -20,9 +20,9 @@ from portal.store.search.term_postings import Bm25Shape
 DEFAULT_COLLECTION = "content_chunks"
 
 
-def open_passage_store(
+def open_chunk_store(
     backend: Literal["postgresql", "chroma"], collection: str = DEFAULT_COLLECTION, **options: Any
-) -> StoredPassages:
+) -> SemanticChunkStore:
     """The passages of a collection, in PostgreSQL or Chroma: `options` are those of
     `open_postgresql` and `open_chroma`. Raises ValueError for another backend."""
     if backend == "postgresql":
@@ -38,13 +38,13 @@ def open_postgresql(
     connection: Connection | None = None,
     embedder: Embedder | None = None,
     hybrid: bool | None = None,
-) -> StoredPassages:
+) -> SemanticChunkStore:
     """Passages in the portal's database, beside its own documents. `connection` is a URL, settings
     or a Database, else the settings of this machine; without an `embedder` the portal's model
     embeds; `hybrid` is that of USE_HYBRID_SEARCH unless it is said. Raises ServerSetup,
     ValueError."""
     database, settings = connect(connection)
-    backend = PostgresPassages(Collections(database, settings.search), collection)
+    backend = PostgresChunks(Collections(database, settings.search), collection)
     return _stored(backend, embedder, hybrid, settings)
 
 
@@ -61,7 +61,7 @@ def open_chroma(
     hybrid: bool | None = None,
     lexical: LexicalLeg | None = None,
     settings: Settings | None = None,
-) -> StoredPassages:
+) -> SemanticChunkStore:
     """Passages in Chroma: in a `directory`, on a server at `host`, or wherever a `client` leads;
     one of the three. `lexical` ``own`` ranks words here where Chroma cannot, ``native`` does not;
     PORTAL_CHROMA__LEXICAL_LEG unless it is said. Raises ServerSetup, ValueError."""
@@ -72,7 +72,7 @@ def open_chroma(
         client = open_directory(directory)
     elif host is not None:
         client = open_server(host, port, ssl=ssl, headers=headers)
-    backend = ChromaPassages(
+    backend = ChromaChunks(
         client,
         collection,
         hybrid=settings.hybrid_semantic_search if hybrid is None else hybrid,
@@ -83,12 +83,12 @@ def open_chroma(
 
 
 def _stored(
-    backend: PostgresPassages | ChromaPassages,
+    backend: PostgresChunks | ChromaChunks,
     embedder: Embedder | None,
     hybrid: bool | None,
     settings: Settings,
-) -> StoredPassages:
-    return StoredPassages(
+) -> SemanticChunkStore:
+    return SemanticChunkStore(
         backend,
         embedder or create_embedder(settings.embedding),
         hybrid=settings.hybrid_semantic_search if hybrid is None else hybrid,

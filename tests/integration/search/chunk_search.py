@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from portal.domain.embedding import Vector
-from portal.domain.people import Person
+from portal.domain.people import User
 from portal.domain.search import Fusion, KeywordBackend, Normalisation, SearchMode, Weights
 from portal.services import Services
 from portal.store.embedding_models.registry import RegisteredModel
@@ -13,9 +13,9 @@ from portal.store.search.context import read_context
 from portal.store.search.enabled_sets import Scope
 from portal.store.search.legs import (
     Candidate,
+    ChunkSearch,
     KeywordQuery,
     Limits,
-    PassageSearch,
     Ranking,
     Trace,
     VectorQuery,
@@ -31,7 +31,7 @@ RANKING = Ranking(Fusion.WEIGHTED, Normalisation.CALIBRATED, Weights(), rrf_k=60
 
 def find(
     services: Services,
-    person: Person,
+    user: User,
     query: str,
     vector: Vector,
     *,
@@ -46,10 +46,10 @@ def find(
     parsed = parse_query(query)
     terms = query_terms(parsed.text)
     with services.database.read() as session:
-        context = read_context(session, person.id, conversation_id, keyword_backend="auto")
-        passages = PassageSearch(
+        context = read_context(session, user.id, conversation_id, keyword_backend="auto")
+        chunks = ChunkSearch(
             session,
-            Scope(person, conversation_id, narrowing(parsed, domain=domain)),
+            Scope(user, conversation_id, narrowing(parsed, domain=domain)),
             vector=None
             if mode is SearchMode.KEYWORD
             else VectorQuery(
@@ -72,4 +72,4 @@ def find(
             enabled_sets=services.enabled_sets,
             corpus_version=context.corpus_version,
         )
-        return passages.run(), passages.trace
+        return chunks.run(), chunks.trace

@@ -75,7 +75,7 @@ def client_of(portal: Portal) -> FlaskClient:
 
 
 def ask(portal: Portal, query: str = QUESTION, **body: Any) -> Any:
-    headers = portal.headers(body.pop("person", None))
+    headers = portal.headers(body.pop("user", None))
     answer = client_of(portal).post(PATH, headers=headers, json={"query": query} | body)
     assert answer.status_code == 200, answer.json
     return answer.json

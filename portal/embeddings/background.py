@@ -36,7 +36,7 @@ class Background:
 
 
 def texts(language: str, kind: str) -> list[str]:
-    """The lines of a background file; `kind` is ``chunks`` or ``questions``."""
+    """The lines of a background file; `kind` is ``passages`` or ``questions``."""
     lines = (_TEXTS / f"{language}.{kind}.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line.strip()]
 
@@ -86,9 +86,9 @@ def save(background: Background, path: Path) -> None:
     """Write whole or not at all: another process may be reading."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {
-        f"{language}_{kind}": getattr(background, kind)[language].astype(np.float16)
+        f"{language}_{kind}": vectors[language].astype(np.float16)
         for language in LANGUAGES
-        for kind in ("passages", "questions")
+        for kind, vectors in (("passages", background.chunks), ("questions", background.questions))
     }
     partial = path.with_name(f".{path.name}.{threading.get_ident()}.partial")
     with partial.open("wb") as file:

@@ -224,7 +224,7 @@ class Settings(BaseSettings):
 
     @property
     def hybrid_semantic_search(self) -> bool:
-        """Whether `semantic_search` of seed 003 is hybrid; anything unclear means no."""
+        """Whether `semantic_search` is hybrid; anything unclear means no."""
         return (self.use_hybrid_search or "").strip().lower() in {"true", "1", "yes"}
 
     @classmethod

@@ -119,7 +119,7 @@ def test_every_parameter_has_a_description_and_a_range(spec: dict[str, Any]) -> 
             shapes = parameter["schema"].get("anyOf", [parameter["schema"]])
             for shape in shapes:
                 if shape.get("type") in {"integer", "number"}:
-                    # Some take what is too small for their default, as their seed tells.
+                    # Some take what is too small for their default, as the docs say.
                     assert "maximum" in shape, f"{where}: no range"
                 if shape.get("type") == "string":
                     assert set(shape) & {"maxLength", "enum", "format", "const"}, (

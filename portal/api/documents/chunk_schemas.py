@@ -1,4 +1,4 @@
-"""Passages as programs read and write them, in the envelope of seed 002."""
+"""Schemas of chunks as programs read and write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passages under the job that made them (seed 002): list, read, add, delete."""
+"""Chunks under the job that made them: list, read, add, delete."""
 
 from __future__ import annotations
 

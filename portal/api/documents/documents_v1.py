@@ -1,4 +1,4 @@
-"""/v1 of seed 004: documents as stored, search with scores that add up, answers, backfill."""
+"""Serve /v1: documents as stored, search with scores that add up, answers, backfill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The knowledge API of seed 001: search, and the documents that it searches."""
+"""The knowledge API: search, and the documents that it searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New versions of documents, and their earlier ones: an addition to the API of seed 001."""
+"""New versions of documents and their earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The selection API of seed 000: which documents count, for a person and in a conversation."""
+"""Switch documents on and off, for a user and in a conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches of passages (seed 002): by meaning, by words, by both, and what is like a passage."""
+"""Search chunks: by meaning, by words, by both, and what is like a passage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches of passages, in the envelope of seed 002."""
+"""Schemas of chunk search."""
 
 from __future__ import annotations
 

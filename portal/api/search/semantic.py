@@ -1,4 +1,4 @@
-"""`semantic_search` of seed 003 over HTTP."""
+"""Serve `semantic_search` over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search of a program's collection by words, and by meaning and words (seed 000).
+"""Search of a program's collection by words, and by meaning and words.
 
 Score = cosine × semantic_weight + BM25 / the best BM25 × bm25_weight, for everything that either
 leg offers. The weights are those of `dynamic_config` now.

@@ -25,7 +25,7 @@ from portal.store.embedding_models.registry import RegisteredModel
 
 log = structlog.get_logger(__name__)
 
-# Small enough for the rate limits of providers (seed 004).
+# Small enough for the rate limits of providers.
 DEFAULT_BATCH = 50
 # A batch of a small model on a busy machine; who builds the whole model takes longer.
 PATIENCE_S = 10.0

@@ -1,4 +1,4 @@
-"""`semantic_search` (seed 003): by meaning, or by meaning and words, fused by reciprocal ranks.
+"""`semantic_search`: by meaning, or by meaning and words, fused by reciprocal ranks.
 
 All that does not depend on where passages are kept stands here, above every backend: which legs
 run, what happens when one fails, what becomes of their lists, and what is logged.

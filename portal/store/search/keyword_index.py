@@ -75,7 +75,7 @@ def read_state(session: Session, *, wanted: str) -> KeywordState:
 def state_of(session: Session, row: Any, *, wanted: str) -> KeywordState:
     """What ranks words, by the setting and by a row that has `STATE_COLUMNS`.
 
-    `auto` without pg_textsearch is off: hybrid search is then by meaning alone (seed 000). That it
+    `auto` without pg_textsearch is off: hybrid search is then by meaning alone. That it
     is off, or on again, is logged once, not for every search.
     """
     if wanted in {"auto", "pg_textsearch"}:

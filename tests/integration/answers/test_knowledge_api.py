@@ -1,4 +1,4 @@
-"""The knowledge API as programs use it (seed 001 and the contract)."""
+"""The knowledge API as programs use it."""
 
 from __future__ import annotations
 

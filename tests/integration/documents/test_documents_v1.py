@@ -1,4 +1,4 @@
-"""/v1 of seed 004: documents as stored, and search whose scores anybody can add up again."""
+"""Test /v1: documents as stored, and search scores that add up."""
 
 from __future__ import annotations
 

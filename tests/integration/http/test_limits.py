@@ -22,7 +22,7 @@ from tests.conftest import PASSWORD, Portal
 PROBE = "/api/v1/probe"
 LIST = "/api/user/document-defaults"
 ON = {"enabled": True}
-SEED = (
+TABLE = (
     *("search_semantic", "search_text", "search_hybrid", "search_similar"),
     *("list_chunks", "get_chunk"),
 )
@@ -63,9 +63,9 @@ def guesses(client: FlaskClient, count: int, *, name: str = "admin", address: st
 # --- the table ------------------------------------------------------------------------------------
 
 
-def test_each_limit_of_the_seed_is_its_default() -> None:
+def test_default_limits_are_those_of_the_table() -> None:
     table = RateLimitSettings().model_dump()
-    assert {name: table[name] for name in SEED} == {
+    assert {name: table[name] for name in TABLE} == {
         "search_semantic": "30 per minute",
         "search_text": "60 per minute",
         "search_hybrid": "20 per minute",

@@ -1,4 +1,4 @@
-"""`semantic_search` over the portal's documents and over HTTP (seed 003, by its criteria)."""
+"""`semantic_search` over the portal's documents and over HTTP, criterion by criterion."""
 
 from __future__ import annotations
 

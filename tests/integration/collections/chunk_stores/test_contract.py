@@ -1,4 +1,4 @@
-"""One contract for stores of passages, in PostgreSQL and in Chroma (seed 003, by its criteria).
+"""One contract for chunk stores, in PostgreSQL and in Chroma.
 
 Where Chroma ranks words itself, its server is the stand-in of `tests.factories.chroma`.
 """
@@ -107,7 +107,7 @@ def test_restart_loses_nothing(world: World) -> None:
     assert store.search(QUESTION) == before
 
 
-# --- seed 003 -----------------------------------------------------------------------------------
+# --- semantic_search ------------------------------------------------------------------------------
 
 
 def test_1_3_what_is_written_is_found_by_either_leg_at_once(world: World) -> None:

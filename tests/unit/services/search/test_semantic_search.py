@@ -1,4 +1,4 @@
-"""`semantic_search` above any backend (seed 003, requirements 2 to 8 as far as they name none)."""
+"""`semantic_search` above any backend."""
 
 from __future__ import annotations
 

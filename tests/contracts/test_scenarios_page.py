@@ -1,4 +1,4 @@
-"""docs/seeds.md says which test proves which scenario; here page and tests are held together."""
+"""Hold docs/scenarios.md and the tests that it names together."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "seeds.md"
+PAGE = ROOT / "docs" / "scenarios.md"
 # The section whose rows name no test: figures are measured.
 WITHOUT_TESTS = "Measured"
-# How many scenarios, criteria, rows and bullets the five seeds have, counted by hand.
-COUNTS = {"000": 21, "001": 14, "002": 48, "003": 40, "004": 27}
+# Scenarios in each part, so that none is dropped unnoticed.
+COUNTS = {"V": 21, "K": 14, "C": 48, "M": 40, "D": 27}
 
 ROW = re.compile(
-    r"^\| (?P<key>\d{3}-[\d.]+) \| (?P<what>[^|]+) \| (?P<how>[^|]+) \| (?P<tests>.*) \|$"
+    r"^\| (?P<key>[VKCMD]-[\d.]+) \| (?P<what>[^|]+) \| (?P<how>[^|]+) \| (?P<tests>.*) \|$"
 )
 NODE = re.compile(r"`((?:tests|e2e)/[\w/]+\.py::\w+)`")
 
 
 def rows() -> list[dict[str, str]]:
-    """The rows of all tables: key, what the seed asks, where it is, what proves it."""
+    """Return the rows of all tables: key, scenario, where it is served, tests."""
     found, section = [], ""
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
@@ -37,7 +37,7 @@ def rows() -> list[dict[str, str]]:
 
 @cache
 def names_in(path: Path) -> dict[str, ast.FunctionDef | ast.ClassDef]:
-    """The tests of a module and its suites of tests, by name, as its source has them."""
+    """Return the test functions and classes of a module by name."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return {n.name: n for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
 
@@ -46,14 +46,14 @@ def named_tests() -> list[tuple[str, str]]:
     return sorted({(row["key"], node) for row in rows() for node in NODE.findall(row["tests"])})
 
 
-def test_every_scenario_of_the_seeds_is_there_once() -> None:
+def test_every_scenario_is_there_once() -> None:
     keys = [row["key"] for row in rows()]
     assert [key for key, count in Counter(keys).items() if count > 1] == []
-    assert Counter(key[:3] for key in keys) == COUNTS
+    assert Counter(key[0] for key in keys) == COUNTS
     criteria = {
-        f"003-{requirement}.{number}" for requirement in range(1, 9) for number in range(1, 6)
+        f"M-{requirement}.{number}" for requirement in range(1, 9) for number in range(1, 6)
     }
-    assert {key for key in keys if key.startswith("003")} == criteria
+    assert {key for key in keys if key.startswith("M")} == criteria
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["key"])

@@ -98,7 +98,7 @@ class CollectionStore(VectorStore):
                 raise ValueError(f"Collection [{name}] does not exist")
             if handle is None:
                 metadata = clean_metadata(self._collection_metadata)
-                handle = self._collections.ensure(name, wanted or "l2", metadata)
+                handle = self._collections.ensure(name, wanted or "cosine", metadata)
         if wanted is not None and handle.distance != wanted:
             log.warning(
                 "the collection keeps the distance that it was made with",

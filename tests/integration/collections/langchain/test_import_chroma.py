@@ -142,7 +142,9 @@ def test_a_collection_that_does_not_fit_is_refused_and_left_alone(
 
     nothing = move(collections, Shelf([], name="nothing"), SMALL)
     assert (nothing.in_portal, nothing.is_whole, nothing.distance) == (0, True, "l2")
-    assert make_store("nothing", create_collection_if_not_exists=False).count() == 0
+    # Chroma's own default stays, however stores are opened here by default.
+    opened = make_store("nothing", create_collection_if_not_exists=False)
+    assert (opened.count(), opened._collection.configuration["hnsw"]["space"]) == (0, "l2")
 
 
 def test_what_is_lost_on_the_way_is_found_afterwards(

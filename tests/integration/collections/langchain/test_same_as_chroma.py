@@ -62,10 +62,9 @@ def _pair(database: Database, **arguments: Any) -> Pair:
     )
 
 
-@pytest.fixture(params=["cosine", "l2", "ip", None])
+@pytest.fixture(params=["cosine", "l2", "ip"])
 def pair(request: pytest.FixtureRequest, database: Database) -> Pair:
-    space = request.param
-    made = _pair(database, **({"collection_metadata": {"hnsw:space": space}} if space else {}))
+    made = _pair(database, collection_metadata={"hnsw:space": request.param})
     made.both(lambda store: store.add_texts(TEXTS, METADATAS, IDS))
     # Chroma 1.5.9 gives lists of a deleted collection's metadata to records that come later.
     return made

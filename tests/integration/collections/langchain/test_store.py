@@ -72,7 +72,8 @@ def test_a_caller_s_metadata_is_left_as_it_is(store: PostgresVectorStore) -> Non
 
 @pytest.mark.parametrize("dimensions", [1, 7, 2001, 4001, 16000])
 def test_any_dimension(make_store: MakeStore, dimensions: int) -> None:
-    store = make_store(f"of-{dimensions}", compared_one_by_one=1)
+    l2 = {"hnsw:space": "l2"}  # All vectors of one number have the same cosine.
+    store = make_store(f"of-{dimensions}", collection_metadata=l2, compared_one_by_one=1)
     vectors = np.eye(3, dimensions, dtype=np.float32) + 0.25
     store.add_texts(["a", "b", "c"], ids=list("abc"), embeddings=vectors)
     found = store.similarity_search(vectors[min(1, dimensions - 1)], k=1)
@@ -134,6 +135,21 @@ def test_what_tells_chroma_where_its_data_lies_is_ignored_with_a_warning(
     assert "conftest" in warned[0].filename
     store.add_texts(["works"])
     assert store.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("metadata", "nearest"),
+    [(None, "long"), ({"note": "x"}, "long"), ({"hnsw:space": "l2"}, "short")],
+)
+def test_default_order_is_by_cosine(
+    make_store: MakeStore, metadata: dict[str, str] | None, nearest: str
+) -> None:
+    store = make_store("default", collection_metadata=metadata)
+    # From [1, 0] the long one has a cosine of .995, the short one of 0; by l2 the short is nearer.
+    store.add_texts(["long", "short"], embeddings=[[20.0, 2.0], [0.0, 0.1]])
+    found = store.similarity_search_by_vector([1.0, 0.0], k=2)
+    assert found[0].page_content == nearest
+    assert make_store("default").similarity_search_by_vector([1.0, 0.0], k=1) == found[:1]
 
 
 def test_a_collection_keeps_its_distance(make_store: MakeStore) -> None:

@@ -1,9 +1,11 @@
-"""Chroma's sparse index, filled by the portal's own analyser, so that Chinese is found by words.
+"""Fill Chroma's sparse index with the terms of the portal's analyser, so that Chinese is found.
 
-Chroma (1.1 and later, on a server or in its cloud) keeps sparse vectors in the metadata of records
-and makes them when a record is written, by the function that the collection's schema names. Its own
-function parts words at spaces alone; ours parts them as all searches of the portal do. A weight is
-the part of BM25 that a text has by itself; how rare a word is, Chroma adds (`bm25=True`).
+Distributed Chroma and Chroma Cloud (1.1 and later) keep sparse vectors in the metadata of records.
+They make them when a record is written, with the function that the collection's schema names.
+Chroma's own function splits words at spaces only. A weight is the term-frequency part of BM25;
+Chroma adds the inverse document frequency (`bm25=True`).
+
+No Chroma on one machine has such an index, so the tests use a stand-in for the server.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Answer = Response | str
 
 @blueprint.get("/citations/<uuid:citation_id>/card")
 def card(citation_id: UUID) -> Answer:
-    """What a marker shows while the pointer or the keyboard rests on it."""
+    """Show the card of a marker, on hover or focus."""
     citation = citing.get_citation(context.services(), context.user(), citation_id)
     if wants_fragment():
         return render_template("fragments/citations/_card.html", citation=citation)
@@ -31,19 +31,24 @@ def card(citation_id: UUID) -> Answer:
 
 @blueprint.get("/citations/<uuid:citation_id>")
 def show(citation_id: UUID) -> Answer:
-    """What was cited, in the text that it was taken from, whatever became of the document."""
+    """Show the quote in the text that it was taken from, and whether it still matches."""
     services, user = context.services(), context.user()
     citation = citing.get_citation(services, user, citation_id)
     quoted: QuotedText | None = None
     if citation.state is not SourceState.GONE:
         quoted = citing.quoted_text(services, user, citation_id)
-    values = {"citation": citation, "quoted": quoted, "conversation_id": came_from()}
+    values = {
+        "citation": citation,
+        "quoted": quoted,
+        "verified": citing.verify(services, user, citation_id),
+        "conversation_id": came_from(),
+    }
     return render_template("pages/citation.html", **values)
 
 
 @blueprint.get("/chat/<uuid:conversation_id>/messages/<uuid:message_id>/sources")
 def panel(conversation_id: UUID, message_id: UUID) -> Answer:
-    """All sources of an answer, cited ones first; `at` is the marker that was followed."""
+    """Show all sources of an answer, cited ones first; `at` is the followed marker."""
     services, user = context.services(), context.user()
     message = conversations.get_message(services, user, message_id)
     if message.conversation_id != conversation_id:

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from portal import create_app
@@ -312,6 +313,20 @@ def test_panel_card_and_replay_show_the_source(chat: Chat) -> None:
     assert "The quote matches the stored text." in replay
 
 
+def test_citation_page_tells_a_quote_that_no_longer_matches(
+    chat: Chat, portal: Portal, office: DocumentSummary
+) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    message = chat.messages(address)[1]
+    sources = chat.get(f"{address}/messages/{message.id}/sources").get_data(as_text=True)
+    check = re.search(r'href="([^"]+)"\s+data-testid="check-quote"', sources)
+    assert check is not None
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE document_revisions SET text = replace(text, 'six', 'ten')"))
+    assert "The quote is no longer in the stored text." in text_of(chat.get(check[1]))
+
+
 @pytest.mark.parametrize(
     ("purge", "said"),
     [(False, "Document in the trash"), (True, "Document deleted")],
@@ -331,6 +346,8 @@ def test_old_citation_opens_after_its_document_left(
     cited = chat.get(f"/citations/{message.citations[0].id}")
     assert cited.status_code == 200
     assert ("closes at six" in text_of(cited)) is not purge
+    assert ("The quote matches the stored text." in text_of(cited)) is not purge
+    assert ("the quote cannot be checked" in text_of(cited)) is purge
     assert "/documents/" + str(office.id) not in page.get_data(as_text=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from portal.domain.metadata_filter import MetadataFilter
@@ -54,10 +54,27 @@ class KeywordBackend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each leg counts in weighted fusion; they are used as shares of their sum."""
+    """How much each leg counts in weighted fusion."""
 
     vector: float = 0.7
     text: float = 0.3
+
+    def as_shares(self) -> Weights:
+        """Return the same weights with a sum of 1; the default ones where both are 0."""
+        total = self.vector + self.text
+        return Weights(self.vector / total, self.text / total) if total else Weights()
+
+
+class Parts(NamedTuple):
+    """What was added up to a score: a part of each leg, and what a preferred domain added."""
+
+    vector: float = 0.0
+    text: float = 0.0
+    domain: float = 0.0
+
+    @property
+    def score(self) -> float:
+        return self.vector + self.text + self.domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ leg offers. The weights are those of `dynamic_config` now.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 import structlog
 
 from portal.domain.embedding import Vector
-from portal.domain.search import KeywordBackend
+from portal.domain.fusion import Offer, Ranking, fuse
+from portal.domain.search import KeywordBackend, Weights
 from portal.domain.vector_collections import RecordFilter, StoredRecord
 from portal.errors import NotFound, Unavailable
 from portal.services.collections.nearest import Meant, look_up, nearest
@@ -36,12 +36,6 @@ _OFFERED_FACTOR = 5
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HybridWeights:
-    semantic: float
-    bm25: float
-
-
 def hybrid_search(
     collections: Collections,
     collection_id: UUID,
@@ -62,7 +56,7 @@ def hybrid_search(
         if collection is None:
             raise NotFound
         config = dynamic_config.read(session)
-        weights = HybridWeights(config.semantic_weight, config.bm25_weight)
+        weights = Weights(config.semantic_weight, config.bm25_weight)
         meant = look_up(session, collections.ways, collection, wanted)
         found = _by_words(
             session, collections, collection, words, meant, limit=offered, enough=offered // 2
@@ -73,7 +67,7 @@ def hybrid_search(
                 reason="pg_textsearch is not available",
                 collection=collection.name,
             )
-            weights, found = HybridWeights(1.0, 0.0), []
+            weights, found = Weights(1.0, 0.0), []
         near = nearest(
             session,
             collections.ways,
@@ -85,9 +79,20 @@ def hybrid_search(
         )
         offers = list({*near, *(one.chunk_id for one in found)})
         cosines = by_vector.cosines(session, collection, question, offers)
-        scores = _fused(cosines, {one.chunk_id: one.bm25 for one in found}, weights)[:limit]
-        records = reads.records_of_chunks(session, [one for one, _score in scores])
-    return [replace(records[one], score=score) for one, score in scores if one in records]
+        bm25 = {one.chunk_id: one.bm25 for one in found}
+        # Chunk ids are ordered as they were added: of equals the first added comes first.
+        fused = fuse(
+            [
+                Offer(str(chunk_id), cosine=cosine, bm25=bm25.get(chunk_id, 0.0))
+                for chunk_id, cosine in cosines.items()
+            ],
+            Ranking(weights=weights, as_shown=True),
+        )
+        scores = [(UUID(one.offer.id), one.score) for one in fused[:limit]]
+        records = reads.records_of_chunks(session, [chunk_id for chunk_id, _score in scores])
+    return [
+        replace(records[chunk_id], score=score) for chunk_id, score in scores if chunk_id in records
+    ]
 
 
 def ranks_words(collections: Collections) -> bool:
@@ -145,15 +150,3 @@ def _by_words(
         limit=limit,
         enough=enough,
     )
-
-
-def _fused(
-    cosines: Mapping[UUID, float], bm25: Mapping[UUID, float], weights: HybridWeights
-) -> list[tuple[UUID, float]]:
-    """Chunks with their scores, the best first; of equals the first added."""
-    best = max(bm25.values(), default=0.0) or 1.0
-    scored = [
-        (chunk_id, cosine * weights.semantic + bm25.get(chunk_id, 0.0) / best * weights.bm25)
-        for chunk_id, cosine in cosines.items()
-    ]
-    return sorted(scored, key=lambda one: (-one[1], one[0]))

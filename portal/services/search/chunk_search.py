@@ -40,7 +40,6 @@ from portal.errors import (
 )
 from portal.services import Services
 from portal.services.search import engine
-from portal.services.search.rank_fusion import rrf_score
 from portal.store.documents import job_chunks
 from portal.text.analyser import query_terms
 from portal.text.highlight import highlight_spans
@@ -202,7 +201,8 @@ def _own_score(hit: SearchHit, mode: SearchMode) -> float:
 def _combined(found: FoundChunk, query: HybridQuery) -> float:
     """The combined score, of nothing but what the result shows."""
     if query.fusion is Fusion.RRF:
-        return rrf_score((found.vector_rank, found.text_rank), query.rrf_k)
+        ranks = (found.vector_rank, found.text_rank)
+        return sum(1 / (query.rrf_k + rank) for rank in ranks if rank is not None)
     total = query.weights.vector + query.weights.text
     vector_share, text_share = query.weights.vector / total, query.weights.text / total
     return vector_share * found.cosine + text_share * found.text_score

@@ -7,13 +7,15 @@ run, what happens when one fails, what becomes of their lists, and what is logge
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import structlog
 
 from portal.domain.embedding import Vector
+from portal.domain.fusion import RRF_K, Offer, Ranked, Ranking, fuse
+from portal.domain.search import Fusion
 from portal.domain.semantic import (
     HybridStatus,
     QueryEmbedder,
@@ -23,7 +25,6 @@ from portal.domain.semantic import (
     SemanticResult,
 )
 from portal.errors import Unavailable
-from portal.services.search.rank_fusion import RRF_K, Fused, fuse, reranked, with_similarities
 from portal.text.scripts import has_visible_text
 
 log = structlog.get_logger(__name__)
@@ -121,13 +122,16 @@ class SemanticSearch:
         dense, sparse = self._legs(vector, asked)
         if dense is None and sparse is None:
             raise Unavailable
-        fused = self._merged(vector, dense or (), sparse or ())
+        chunks = self._merged(vector, dense or (), sparse or ())
         degraded = _degraded(vector, dense, sparse)
         threshold = asked.threshold
         if threshold is not None and vector is None:
             # Nothing has a similarity, and leaving all out would leave nothing to fall back to.
             degraded, threshold = (*degraded, THRESHOLD_NOT_APPLIED), None
-        results = [_fused_result(one) for one in fused]
+        results = [
+            _fused_result(chunks[one.offer.id], one)
+            for one in rank(dense or (), sparse or (), chunks)
+        ]
         best = _best(results, threshold, asked.limit)
         return SemanticOutcome(best, _method(dense, sparse), True, degraded)
 
@@ -148,21 +152,25 @@ class SemanticSearch:
         )
         return dense, sparse
 
-    def _merged(self, vector: Vector | None, dense: _Found, sparse: _Found) -> list[Fused]:
-        """Both lists as one, each passage with its similarity where the question has a vector."""
-        fused = fuse(dense, sparse)
-        unknown = [one.chunk.id for one in fused if one.chunk.similarity is None]
+    def _merged(
+        self, vector: Vector | None, dense: _Found, sparse: _Found
+    ) -> dict[str, SemanticHit]:
+        """The chunks of both lists by id, with their similarities where the query has a vector."""
+        # A chunk of both lists is kept as the dense one has it, which knows the similarity.
+        chunks = {one.id: one for one in (*sparse, *dense)}
+        unknown = [one.id for one in chunks.values() if one.similarity is None]
         if vector is not None and unknown:
             known = self._attempt("similarity", lambda: self._backend.similarities(vector, unknown))
-            fused = reranked(with_similarities(fused, known or {}))
+            for chunk_id, similarity in (known or {}).items():
+                chunks[chunk_id] = replace(chunks[chunk_id], similarity=similarity)
         log.info(
             "semantic_search_merged",
             backend=self._backend.name,
-            unique=len(fused),
+            unique=len(chunks),
             merged=len(dense) + len(sparse),
-            in_both=sum(None not in (one.dense_rank, one.sparse_rank) for one in fused),
+            in_both=len({one.id for one in dense} & {one.id for one in sparse}),
         )
-        return fused
+        return chunks
 
     def _attempt(self, leg: str, action: Callable[[], _Given]) -> _Given | None:
         try:
@@ -222,12 +230,25 @@ def _result(chunk: SemanticHit, **hybrid: Any) -> SemanticResult:
     )
 
 
-def _fused_result(one: Fused) -> SemanticResult:
+def rank(dense: _Found, sparse: _Found, chunks: Mapping[str, SemanticHit]) -> list[Ranked]:
+    """Fuse two lists by reciprocal ranks, each chunk once; `chunks` know the similarities."""
+    legs = [list(dict.fromkeys(one.id for one in leg)) for leg in (dense, sparse)]
+    dense_ranks, sparse_ranks = (
+        {chunk_id: place for place, chunk_id in enumerate(leg, 1)} for leg in legs
+    )
+    offers = [
+        Offer(chunk_id, dense_ranks.get(chunk_id), sparse_ranks.get(chunk_id), chunk.similarity)
+        for chunk_id, chunk in chunks.items()
+    ]
+    return fuse(offers, Ranking(Fusion.RRF))
+
+
+def _fused_result(chunk: SemanticHit, one: Ranked) -> SemanticResult:
     return _result(
-        one.chunk,
-        rrf_score=one.rrf_score,
-        dense_rank=one.dense_rank,
-        sparse_rank=one.sparse_rank,
+        chunk,
+        rrf_score=one.score,
+        dense_rank=one.offer.vector_rank,
+        sparse_rank=one.offer.text_rank,
     )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from portal.domain.semantic import SemanticResult
+from portal.domain.fusion import Ranked
+from portal.domain.semantic import SemanticHit, SemanticResult
 from portal.errors import EmbedderUnavailable, Unavailable
 from portal.observability.redaction import redact, tell_exception
-from portal.services.search.rank_fusion import fuse
-from portal.services.search.semantic import SemanticSearch
+from portal.services.search.semantic import SemanticSearch, rank
 from tests.factories.semantic import (
     QUERY_VECTOR,
     FakeBackend,
@@ -140,23 +140,17 @@ def test_dense_alone_fails_as_it_always_did(log: list[dict[str, Any]]) -> None:
 # --- requirement 4: reciprocal rank fusion ------------------------------------------------------
 
 
-def test_4_1_and_4_2_score_is_the_sum_of_1_over_60_plus_rank_from_1() -> None:
-    scores = {one.chunk.id: one.rrf_score for one in fuse(NEAR, WORDED)}
-    assert scores["n1"] == 1 / 61
-    assert scores["both"] == 1 / 62 + 1 / 63
+def fused(dense: Sequence[SemanticHit], sparse: Sequence[SemanticHit]) -> list[Ranked]:
+    return rank(dense, sparse, {one.id: one for one in (*sparse, *dense)})
 
 
-def test_4_3_passage_of_both_legs_gets_both_parts_once() -> None:
-    fused = fuse(NEAR, WORDED)
-    (both,) = [one for one in fused if one.chunk.id == "both"]
-    assert (both.dense_rank, both.sparse_rank) == (2, 3)
-    assert both.rrf_score == 1 / 62 + 1 / 63
-    assert fused[0] is both
-
-
-def test_4_4_passage_of_one_leg_gets_that_part_alone() -> None:
-    scores = {one.chunk.id: one.rrf_score for one in fuse(NEAR, WORDED)}
-    assert (scores["n3"], scores["w2"]) == (1 / 63, 1 / 62)
+def test_4_1_to_4_4_score_is_the_sum_of_1_over_60_plus_rank_over_the_legs_that_found_it() -> None:
+    best, *_ = found = fused(NEAR, WORDED)
+    scores = {one.offer.id: one.score for one in found}
+    assert scores == {
+        "n1": 1 / 61, "both": 1 / 62 + 1 / 63, "n3": 1 / 63, "w1": 1 / 61, "w2": 1 / 62
+    }  # fmt: skip
+    assert (best.offer.id, best.offer.vector_rank, best.offer.text_rank) == ("both", 2, 3)
 
 
 def test_4_5_highest_rrf_score_comes_first() -> None:
@@ -168,8 +162,8 @@ def test_4_5_highest_rrf_score_comes_first() -> None:
 
 
 def test_passage_that_a_leg_names_twice_counts_once() -> None:
-    (one,) = fuse([chunk("a", 0.5), chunk("a", 0.5)], [])
-    assert one.rrf_score == 1 / 61
+    (one,) = fused([chunk("a", 0.5), chunk("a", 0.5)], [])
+    assert one.score == 1 / 61
 
 
 # --- requirement 5: re-ranking and threshold ----------------------------------------------------

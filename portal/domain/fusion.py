@@ -1,0 +1,218 @@
+"""Fusion: how what two legs offer becomes one order.
+
+The portal's own search, programs' collections and `semantic_search` over any backend all fuse here.
+A fusion gives each offer two parts, one a leg, and an offer's score is the sum of its parts: what a
+page shows of a score is what was added up. A new fusion is one function and one entry in `FUSIONS`.
+docs/retrieval-quality.md has the measurements behind these forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from portal.domain.search import Fusion, Normalisation, Parts, Weights
+
+RRF_K = 60  # Cormack, Clarke and Büttcher, SIGIR 2009.
+
+# However large `domain_boost` is set, a chunk never passes one that is better by more than this
+# share of that one's score: such a chunk is no near-equal.
+_NEAR_EQUAL = 0.1
+# Places that a preferred chunk may gain, so that the first results do not depend on how many more
+# were fetched.
+MAX_PLACES_GAINED = 10
+
+
+class Offer(NamedTuple):
+    """A chunk that a leg found, with its rank in each leg from 1, None where that leg did not find
+    it. `cosine` is to the query as it is, `likeness` to the corrected query; None without a vector.
+    `bm25` is 0 where the keyword leg did not find it."""
+
+    id: str
+    vector_rank: int | None = None
+    text_rank: int | None = None
+    cosine: float | None = None
+    likeness: float | None = None
+    bm25: float = 0.0
+
+
+class Ranked(NamedTuple):
+    """An offer with its place in the order: `parts` add up to its score."""
+
+    offer: Offer
+    parts: Parts
+
+    @property
+    def score(self) -> float:
+        return self.parts.score
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a query's scores are measured in: likeness counts from `low` on, in units of `width`;
+    below a best BM25 of `text_floor` the words fade, for they match by accident."""
+
+    low: float = 0.0
+    width: float = 1.0
+    text_floor: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How two legs become one order. `as_shown` adds up cosine and relative BM25, the scores that
+    programs are shown, without any correction."""
+
+    fusion: Fusion = Fusion.WEIGHTED
+    normalisation: Normalisation = Normalisation.CALIBRATED
+    weights: Weights = field(default_factory=Weights)
+    rrf_k: int = RRF_K
+    as_shown: bool = False
+
+
+Measure = Callable[[Sequence[Offer], Scale], list[float]]
+PartsOf = Callable[[Sequence[Offer], Ranking, Scale], list[Parts]]
+
+
+# --- what each leg says of an offer ---------------------------------------------------------------
+
+
+def cosines(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[float]:
+    return [0.0 if one.cosine is None else one.cosine for one in offers]
+
+
+def relative_bm25(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[float]:
+    """BM25 as a share of the best: BM25 has no upper bound, and so is in [0, 1] as a cosine is."""
+    best = max((one.bm25 for one in offers), default=0.0) or 1.0
+    return [one.bm25 / best for one in offers]
+
+
+def calibrated_likeness(offers: Sequence[Offer], scale: Scale) -> list[float]:
+    """Likeness in units of what unrelated text reaches for this very query."""
+    return [_unit(((one.likeness or 0.0) - scale.low) / scale.width) for one in offers]
+
+
+def faded_bm25(offers: Sequence[Offer], scale: Scale) -> list[float]:
+    """Relative BM25, held down when even the best matches little of what the query could have
+    matched: then the words say nothing, as in a query asked across languages."""
+    best = max((one.bm25 for one in offers), default=0.0)
+    fade = min(1.0, best / scale.text_floor) ** 2 if scale.text_floor else 1.0
+    return [fade * share for share in relative_bm25(offers)]
+
+
+def _likeness(offers: Sequence[Offer], _scale: Scale) -> list[float]:
+    return [_unit(one.likeness or 0.0) for one in offers]
+
+
+def _bm25(offers: Sequence[Offer], _scale: Scale) -> list[float]:
+    return [one.bm25 for one in offers]
+
+
+def _unit(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def _minmax(measure: Measure) -> Measure:
+    """Between the least and the greatest of the offers; 0 where all are the same."""
+
+    def spread(offers: Sequence[Offer], scale: Scale) -> list[float]:
+        values = measure(offers, scale)
+        low, width = min(values), (max(values) - min(values)) or 1.0
+        return [(value - low) / width for value in values]
+
+    return spread
+
+
+# --- fusions --------------------------------------------------------------------------------------
+
+
+def _weighted(vector: Measure, text: Measure) -> PartsOf:
+    """The sum of two measures, each times its weight."""
+
+    def parts_of(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> list[Parts]:
+        weights = ranking.weights
+        return [
+            Parts(weights.vector * by_meaning, weights.text * by_words)
+            for by_meaning, by_words in zip(vector(offers, scale), text(offers, scale), strict=True)
+        ]
+
+    return parts_of
+
+
+def _by_ranks(offers: Sequence[Offer], ranking: Ranking, _scale: Scale) -> list[Parts]:
+    """Reciprocal ranks: scores of two kinds need no common scale."""
+
+    def part(rank: int | None) -> float:
+        return 0.0 if rank is None else 1 / (ranking.rrf_k + rank)
+
+    return [Parts(part(one.vector_rank), part(one.text_rank)) for one in offers]
+
+
+# Ranks have no scale to normalise: every normalisation of them is the same.
+FUSIONS: dict[tuple[Fusion, Normalisation], PartsOf] = {
+    (Fusion.WEIGHTED, Normalisation.RAW): _weighted(_likeness, relative_bm25),
+    (Fusion.WEIGHTED, Normalisation.MINMAX): _weighted(_minmax(_likeness), _minmax(_bm25)),
+    (Fusion.WEIGHTED, Normalisation.CALIBRATED): _weighted(calibrated_likeness, faded_bm25),
+    **{(Fusion.RRF, normalisation): _by_ranks for normalisation in Normalisation},
+}
+_AS_SHOWN = _weighted(cosines, relative_bm25)
+
+
+def fuse(offers: Sequence[Offer], ranking: Ranking, scale: Scale = Scale()) -> list[Ranked]:
+    """Put the offers of two legs into one order, best first; of equals the nearer, then by id."""
+    if not offers:
+        return []
+    if ranking.as_shown and ranking.fusion is Fusion.WEIGHTED:
+        return _in_order(offers, _AS_SHOWN(offers, ranking, scale))
+    return _in_order(offers, FUSIONS[ranking.fusion, ranking.normalisation](offers, ranking, scale))
+
+
+def order_by_vector(offers: Sequence[Offer], scale: Scale, *, is_corrected: bool) -> list[Ranked]:
+    """Order by meaning alone: by cosine, or by likeness where the query was corrected."""
+    values = calibrated_likeness(offers, scale) if is_corrected else map(_unit, cosines(offers))
+    return _in_order(offers, [Parts(vector=value) for value in values])
+
+
+def order_by_words(offers: Sequence[Offer]) -> list[Ranked]:
+    """Order by words alone, by BM25 as a share of the best: the best scores 1."""
+    return _in_order(offers, [Parts(text=value) for value in relative_bm25(offers)])
+
+
+def _in_order(offers: Iterable[Offer], parts: Iterable[Parts]) -> list[Ranked]:
+    ranked = map(Ranked, offers, parts)
+    return sorted(ranked, key=_best_first)
+
+
+def _best_first(one: Ranked) -> tuple[float, float, str]:
+    offer = one.offer
+    return -one.parts.score, 2.0 if offer.cosine is None else -offer.cosine, offer.id
+
+
+# --- the domain that a user prefers ---------------------------------------------------------------
+
+
+def prefer(
+    ranked: Sequence[Ranked],
+    is_preferred: Sequence[bool],
+    merits: Sequence[float],
+    *,
+    boost: float,
+) -> list[int]:
+    """Return the order, as places in `ranked`, in which preferred chunks pass their near-equals.
+
+    `merits` are what chunks are compared by, in [0, 1] and the same in every fusion: ranks of RRF
+    differ by one between an answer and what answers nothing. A preferred chunk passes those above
+    it that are better by no more than `boost`, nor by a tenth of their own merit.
+    """
+    order: list[int] = []
+    for place in range(len(ranked)):
+        order.append(place)
+        if not is_preferred[place]:
+            continue
+        for at in range(len(order) - 1, max(0, len(order) - 1 - MAX_PLACES_GAINED), -1):
+            above = order[at - 1]
+            allowed = min(boost, _NEAR_EQUAL * merits[above])
+            if is_preferred[above] or merits[above] - merits[place] > allowed:
+                break
+            order[at - 1], order[at] = place, above
+    return order

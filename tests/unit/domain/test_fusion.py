@@ -1,0 +1,87 @@
+"""Fusion gives what the NumPy reference gives, in parts that add up."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from eval.reference import fuse_reference, minmax_reference, raw_reference, rrf_reference
+from portal.domain.fusion import (
+    MAX_PLACES_GAINED,
+    Offer,
+    Ranking,
+    Scale,
+    fuse,
+    order_by_words,
+    prefer,
+)
+from portal.domain.search import Fusion, Normalisation
+
+LIKENESS = np.array([0.83, 0.80, 0.78, 0.70, 0.52])
+BM25 = np.array([0.0, 4.0, 9.0, 0.0, 1.5])
+SCALE = Scale(low=0.41, width=0.5, text_floor=12.0)
+WEIGHTS = {"vector_weight": 0.7, "text_weight": 0.3}
+REFERENCES = {
+    Normalisation.RAW: lambda likeness, bm25: raw_reference(likeness, bm25, **WEIGHTS),
+    Normalisation.MINMAX: lambda likeness, bm25: minmax_reference(likeness, bm25, **WEIGHTS),
+    Normalisation.CALIBRATED: lambda likeness, bm25: np.clip(
+        fuse_reference(likeness, bm25, v_lo=0.41, v_width=0.5, text_floor=12.0, **WEIGHTS), 0, None
+    ),
+}
+
+
+def ranks(scores: np.ndarray) -> list[int | None]:
+    order = np.argsort(-scores, kind="stable").tolist()
+    return [order.index(place) + 1 if scores[place] > 0 else None for place in range(len(scores))]
+
+
+def offers(likeness: np.ndarray, bm25: np.ndarray) -> list[Offer]:
+    columns = (range(len(bm25)), ranks(likeness), ranks(bm25), likeness.tolist(), bm25.tolist())
+    return [
+        Offer(str(place), vector_rank, text_rank, near, near, words)
+        for place, vector_rank, text_rank, near, words in zip(*columns, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("bm25", [BM25, np.zeros(5)], ids=["words", "no words"])
+@pytest.mark.parametrize(("fusion", "normalisation"), list(product(Fusion, Normalisation)))
+def test_fusion_is_that_of_the_reference_and_its_parts_add_up(
+    fusion: Fusion, normalisation: Normalisation, bm25: np.ndarray
+) -> None:
+    if fusion is Fusion.RRF:
+        expected = rrf_reference(LIKENESS, bm25, depth=len(bm25))
+    else:
+        expected = REFERENCES[normalisation](LIKENESS, bm25)
+    found = fuse(offers(LIKENESS, bm25), Ranking(fusion, normalisation), SCALE)
+    scores = {int(one.offer.id): one.parts.vector + one.parts.text for one in found}
+    assert [scores[place] for place in range(5)] == pytest.approx(expected.tolist())
+    assert [one.score for one in found] == sorted(scores.values(), reverse=True)
+
+
+def test_best_chunk_by_words_scores_1_whatever_else_matches() -> None:
+    few = [Offer("a", bm25=7.0), Offer("b", bm25=3.5)]
+    for some in (few, [*few, Offer("c", bm25=0.2)]):
+        assert [one.score for one in order_by_words(some)][:2] == [1.0, 0.5]
+
+
+def preferred(merits: list[float], wanted: set[int], boost: float = 0.05) -> list[int]:
+    ranked = order_by_words([Offer(str(place), bm25=merit) for place, merit in enumerate(merits)])
+    return prefer(ranked, [place in wanted for place in range(len(merits))], merits, boost=boost)
+
+
+def test_preferred_chunk_passes_equals_and_near_equals_alone() -> None:
+    assert preferred([0.5, 0.5], {1}) == [1, 0]
+    assert preferred([0.53, 0.5], {1}) == [1, 0]
+    assert preferred([0.53, 0.5], {1}, boost=0.02) == [0, 1]
+    # A tenth of a chunk's own merit is the most, whatever the setting says.
+    assert preferred([0.9, 0.5], {1}, boost=0.5) == [0, 1]
+    assert preferred([0.9, 0.5, 0.49], {2}) == [0, 2, 1]
+
+
+def test_preferred_chunks_keep_their_order_and_gain_few_places() -> None:
+    assert preferred([0.51, 0.505, 0.5], {1, 2}) == [1, 2, 0]
+    many = [0.5] * (MAX_PLACES_GAINED + 5)
+    order = preferred(many, {len(many) - 1})
+    assert order.index(len(many) - 1) == len(many) - 1 - MAX_PLACES_GAINED

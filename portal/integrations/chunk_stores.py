@@ -9,7 +9,7 @@ from typing import Any, Literal
 from portal.domain.embedding import Embedder
 from portal.embeddings import create_embedder
 from portal.integrations.chroma.chunks import ChromaChunks, LexicalLeg
-from portal.integrations.chroma_client import DEFAULT_PORT, Client, open_directory, open_server
+from portal.integrations.chroma.client import DEFAULT_PORT, Client, open_directory, open_server
 from portal.integrations.chunk_store import SemanticChunkStore
 from portal.integrations.connection import Connection, connect
 from portal.integrations.postgres_chunks import PostgresChunks

@@ -497,7 +497,7 @@ def import_chroma(
     repeat: nothing is stored twice, and the directory stays as it is.
 
     The exit status is 1 when something of it is not here afterwards."""
-    from portal.integrations.chroma_client import chroma
+    from portal.integrations.chroma.client import chroma
     from portal.integrations.chroma_import.command import Options, Tenancy, import_and_show
     from portal.integrations.chroma_import.snapshot import check_directory
 

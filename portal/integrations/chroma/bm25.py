@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from portal.integrations.chroma_client import chroma
+from portal.integrations.chroma.client import chroma
 from portal.text.analyser import index_terms, query_terms
 
 SPARSE_KEY = "portal_bm25"

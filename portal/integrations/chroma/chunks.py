@@ -12,6 +12,7 @@ import structlog
 from portal.domain.embedding import Vector
 from portal.domain.semantic import ChunkSlice, SemanticChunk, SemanticHit
 from portal.integrations.chroma.bm25 import PortalBm25
+from portal.integrations.chroma.client import Client, chroma
 from portal.integrations.chroma.collection import (
     OpenCollection,
     chunks_of,
@@ -21,7 +22,6 @@ from portal.integrations.chroma.collection import (
     plain_errors,
 )
 from portal.integrations.chroma.words import OwnWords
-from portal.integrations.chroma_client import Client, chroma
 from portal.integrations.chunk_store import CONTENT_TYPE, cosine, found, nearest_first
 from portal.store.search.term_postings import Bm25Shape
 from portal.text.analyser import query_terms
@@ -56,7 +56,7 @@ class ChromaChunks:
         self._hybrid = hybrid
         self._function = PortalBm25(shape.k1, shape.b)
         self._own = OwnWords(client, shape) if lexical == "own" else None
-        self._max_concurrent = int(client.get_max_batch_size())
+        self._max_batch_size = int(client.get_max_batch_size())
         ensure_registered()
         self._there = self._open()
 
@@ -122,7 +122,7 @@ class ChromaChunks:
         """In batches of as many as Chroma takes at once; each is kept whole or not at all."""
         for chunk in chunks:
             _check(chunk, self._there.hidden_keys)
-        for batch in _batches(chunks, self._max_concurrent):
+        for batch in _batches(chunks, self._max_batch_size):
             self._on_collection(partial(self._write, batch))
 
     def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
@@ -134,7 +134,7 @@ class ChromaChunks:
                 return chunks_of(result, there.hidden_keys)
             return [
                 chunk
-                for batch in _batches(ids, self._max_concurrent)
+                for batch in _batches(ids, self._max_batch_size)
                 for chunk in chunks_of(
                     there.collection.get(ids=list(batch), include=include), there.hidden_keys
                 )
@@ -145,7 +145,7 @@ class ChromaChunks:
     def delete(self, ids: Sequence[str]) -> int:
         return sum(
             self._on_collection(partial(self._erase, batch))
-            for batch in _batches(ids, self._max_concurrent)
+            for batch in _batches(ids, self._max_batch_size)
         )
 
     def count(self) -> int:

@@ -18,7 +18,7 @@ from portal.integrations.chroma.bm25 import (
     searchable_key,
     sparse_keys,
 )
-from portal.integrations.chroma_client import Client, chroma
+from portal.integrations.chroma.client import Client, chroma
 
 NO_BM25_INDEX = "no_bm25_index"
 BM25_UNAVAILABLE = "bm25_unavailable"

@@ -21,9 +21,9 @@ from typing import Any
 import structlog
 
 from portal.domain.semantic import SemanticChunk
+from portal.integrations.chroma.client import DATABASE_FILE, Client
 from portal.integrations.chroma.collection import OpenCollection, chunks_of
 from portal.integrations.chroma.lexical_index import LexicalIndex
-from portal.integrations.chroma_client import DATABASE_FILE, Client
 from portal.integrations.chunk_store import CONTENT_TYPE
 from portal.store.search.term_postings import Bm25Shape
 

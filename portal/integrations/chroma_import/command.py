@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from portal.errors import InvalidInput, ServerSetup
-from portal.integrations.chroma_client import Client, open_directory
+from portal.integrations.chroma.client import Client, open_directory
 from portal.integrations.chroma_import.moving import Advance, Cases, Options, Tally, move
 from portal.integrations.chroma_import.reading import (
     Source,

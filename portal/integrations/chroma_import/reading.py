@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from portal.domain.vector_collections import DISTANCES, Distance
-from portal.integrations.chroma_client import DATABASE_FILE, Client
+from portal.integrations.chroma.client import DATABASE_FILE, Client
 
 COLLECTION_PAGE = 100
 # Chroma steps over what a page's offset leaves out, one record after the other: large pages of ids,

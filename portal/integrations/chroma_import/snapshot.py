@@ -16,7 +16,7 @@ from pathlib import Path
 
 from portal.database.lock import UserCount, exclusive
 from portal.errors import ServerSetup
-from portal.integrations.chroma_client import DATABASE_FILE
+from portal.integrations.chroma.client import DATABASE_FILE
 
 _PREFIX = "chroma-import-"
 _IN_USE = "portal-import.lock"

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from portal.errors import ServerSetup
-from portal.integrations import chroma_client
+from portal.integrations.chroma import client as chroma_client
 from portal.integrations.chunk_stores import open_chunk_store
 
 

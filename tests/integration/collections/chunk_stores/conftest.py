@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from portal.domain.semantic import ChunkStore
-from portal.integrations.chroma_client import open_directory, open_server
+from portal.integrations.chroma.client import open_directory, open_server
 from portal.integrations.chunk_store import SemanticChunkStore
 from portal.integrations.chunk_stores import open_chunk_store
 from portal.services.collections.records import Collections

@@ -12,7 +12,7 @@ from portal.errors import ServerSetup
 from portal.integrations.chroma import collection as opening
 from portal.integrations.chroma import words
 from portal.integrations.chroma.bm25 import SPARSE_KEY, PortalBm25
-from portal.integrations.chroma_client import open_directory, open_server
+from portal.integrations.chroma.client import open_directory, open_server
 from portal.integrations.chunk_store import SemanticChunkStore
 from portal.integrations.chunk_stores import open_chunk_store
 from portal.text.analyser import query_terms
@@ -280,7 +280,7 @@ def test_batches_are_as_large_as_chroma_takes(
     chroma: Chroma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = chroma.open(embedder=PlannedEmbedder(), hybrid=False)
-    monkeypatch.setattr(store._backend, "_most_at_once", 2)
+    monkeypatch.setattr(store._backend, "_max_batch_size", 2)
     store.upsert(CHUNKS)
     assert store.get([one.id for one in CHUNKS]) == CHUNKS
     assert store.delete([one.id for one in CHUNKS]) == 6

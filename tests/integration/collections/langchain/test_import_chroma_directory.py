@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from portal.integrations.chroma_client import open_directory
+from portal.integrations.chroma.client import open_directory
 from portal.integrations.langchain import PostgresVectorStore
 from portal.processes.cli import main
 from tests.integration.collections.langchain.conftest import MakeStore

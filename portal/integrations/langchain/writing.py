@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 from langchain_core.documents import Document
 
-from portal.integrations.collection import Where
-from portal.integrations.langchain_search import SearchingStore, refuse_unknown
+from portal.integrations.langchain.collection import Where
+from portal.integrations.langchain.searching import SearchingStore, refuse_unknown
 
 
 class WritingStore(SearchingStore):

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from portal.domain.embedding import Vector
 from portal.domain.vector_collections import NewRecord, Page, RecordChange, StoredRecord
-from portal.integrations.chroma_results import as_result, checked_include
+from portal.integrations.langchain.results import as_result, checked_include
 from portal.integrations.values import (
     checked_ids,
     clean_metadata,

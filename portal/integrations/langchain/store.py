@@ -12,14 +12,14 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables.config import run_in_executor
 
 from portal.domain.embedding import Vector
-from portal.integrations.langchain_search import (
+from portal.integrations.langchain.searching import (
     DEFAULT_FETCH_K,
     DEFAULT_K,
     Question,
     Scored,
     Where,
 )
-from portal.integrations.langchain_writes import WritingStore
+from portal.integrations.langchain.writing import WritingStore
 
 __all__ = ["PostgresVectorStore"]
 

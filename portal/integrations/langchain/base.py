@@ -11,9 +11,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from portal.domain.vector_collections import DISTANCES, Distance
-from portal.integrations.collection import Collection
 from portal.integrations.connection import Connection, connect
-from portal.integrations.embeddings import PortalEmbeddings
+from portal.integrations.langchain.collection import Collection
+from portal.integrations.langchain.embeddings import PortalEmbeddings
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
 from portal.services.collections.nearest import COMPARED_ONE_BY_ONE
 from portal.services.collections.records import Collections

@@ -12,7 +12,7 @@ from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from portal.domain.embedding import Vector
 from portal.domain.vector_collections import StoredRecord
-from portal.integrations.langchain_base import CollectionStore
+from portal.integrations.langchain.base import CollectionStore
 
 DEFAULT_K = 4
 DEFAULT_FETCH_K = 20

@@ -71,7 +71,7 @@ class OpenAIChatModel:
         api_base: str | None = None,
         api_key: str | None = None,
         timeout_s: float = 30.0,
-        first_token_timeout_s: float = 2.0,
+        first_token_timeout_s: float = 2.6,
         max_tokens: int = 1024,
     ) -> None:
         self._model = model or DEFAULT_MODEL

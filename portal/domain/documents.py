@@ -155,6 +155,7 @@ class DocumentFilter:
     media_type: MediaType | None = None
     domain: str | None = None
     title_contains: str | None = None
+    has_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class ChatSettings(Section):
     api_key: SecretStr | None = Field(None, description="its key")
     timeout_s: float = Field(30.0, gt=0, le=600, description="patience for an answer")
     first_token_timeout_s: float = Field(
-        2.0, gt=0, le=600, description="patience for its first word; after it the hits are shown"
+        2.6, gt=0, le=600, description="patience for its first word; after it the hits are shown"
     )
     max_tokens: int = Field(1024, ge=16, le=100_000, description="length of an answer")
     concurrent_answers: int = Field(

@@ -10,7 +10,10 @@ from apiflask import APIBlueprint
 from portal.api.documents.documents_v1_schemas import (
     AnswerBody,
     AnswerResponse,
+    DocumentHeadModel,
     DocumentHitModel,
+    DocumentPageQuery,
+    DocumentPageResponse,
     DocumentSearchBody,
     DocumentSearchQuery,
     DocumentSearchResponse,
@@ -23,6 +26,7 @@ from portal.api.documents.documents_v1_schemas import (
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses
 from portal.domain.addresses import chunk_url
+from portal.domain.documents import DocumentFilter
 from portal.domain.search import Weights
 from portal.http import context
 from portal.http.messages import error_message
@@ -41,6 +45,28 @@ blueprint = APIBlueprint(
 
 # Programs compare with it, so it is the same in every language; `message` says why.
 ANSWER_UNAVAILABLE = "answer unavailable"
+
+
+@blueprint.get("/documents")
+@blueprint.input(DocumentPageQuery, location="query")
+@blueprint.output(DocumentPageResponse)
+@blueprint.doc(
+    summary="List documents",
+    description="Newest first: each document whose text `/v1/documents/{document_id}` gives.",
+)
+def list_documents(query_data: DocumentPageQuery) -> DocumentPageResponse:
+    page = library.list_documents(
+        context.services(),
+        context.user(),
+        filters=DocumentFilter(has_text=True),
+        cursor=query_data.cursor,
+        limit=query_data.limit,
+    )
+    return DocumentPageResponse(
+        documents=[DocumentHeadModel.model_validate(item) for item in page.items],
+        total_count=page.total_count,
+        next_cursor=page.next_cursor,
+    )
 
 
 @blueprint.get("/documents/<uuid:document_id>")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from portal.api.schemas import CleanText, PageLabel, RequestModel, ResponseModel
+from portal.api.schemas import CleanText, PageLabel, PageQuery, RequestModel, ResponseModel
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchMode
 from portal.services.answers.single_answer import AnswerStatus
 from portal.services.models.backfilling import DEFAULT_BATCH
@@ -26,13 +26,28 @@ Query = Annotated[
 Weight = Annotated[float | None, Field(ge=0, le=_MAX_WEIGHT, allow_inf_nan=False)]
 
 
-class StoredDocumentModel(ResponseModel):
-    """A document just as it is stored."""
+class DocumentHeadModel(ResponseModel):
+    """A document without its text."""
 
     id: UUID
     title: str
-    body: str = Field(description="the text as indexed", examples=["员工每年有十五天带薪年假。"])
     created_at: AwareDatetime
+
+
+class StoredDocumentModel(DocumentHeadModel):
+    """A document exactly as it is stored."""
+
+    body: str = Field(description="the text as indexed", examples=["员工每年有十五天带薪年假。"])
+
+
+class DocumentPageQuery(PageQuery):
+    limit: int = Field(50, ge=1, le=200, description="documents a page")
+
+
+class DocumentPageResponse(ResponseModel):
+    documents: list[DocumentHeadModel]
+    total_count: int
+    next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
 class HybridWeightsModel(RequestModel):

@@ -185,6 +185,8 @@ def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
         statement = statement.where(
             DocumentRow.title.icontains(filters.title_contains, autoescape=True)
         )
+    if filters.has_text:
+        statement = statement.where(DocumentRow.current_job_id.is_not(None))
     return statement
 
 

@@ -163,6 +163,15 @@ def test_chat_endpoint_that_fails_or_is_slow_leaves_the_hits(
         assert is_unavailable(answer(portal, make_services(chat=settings)))
 
 
+def test_model_that_answers_in_two_and_a_half_seconds_is_waited_for_by_default(
+    portal: Portal, ids: dict[str, str], make_services: Callable[..., Services]
+) -> None:
+    with fake_chat([Pause(2.45), "Fifteen [1]."]) as chat:
+        services = make_services(chat={"provider": "openai", "api_base": chat.url})
+        given = answer(portal, services)
+    assert (given["status"], given["answer"]) == ("done", "Fifteen [1].")
+
+
 def test_dead_chat_endpoint_is_told_in_the_readers_language(
     portal: Portal, ids: dict[str, str], make_services: Callable[..., Services]
 ) -> None:

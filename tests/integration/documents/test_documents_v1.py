@@ -102,6 +102,33 @@ def test_document_that_was_not_read_yet_has_no_text_to_give(
     assert client.get(path, headers=portal.headers()).json["body"] == "still queued"
 
 
+def test_list_pages_through_exactly_the_documents_that_have_a_text_to_give(
+    client: FlaskClient, portal: Portal
+) -> None:
+    owner, reader = portal.user("owner"), portal.user("reader")
+    shown = [portal.add(f"text {n}", name=f"{n}.txt", owner=owner) for n in range(5)]
+    portal.add("secret", name="s.txt", owner=owner, visibility=Visibility.PRIVATE)
+    library.delete_document(
+        portal.services, owner, portal.add("gone", name="gone.txt", owner=owner).id
+    )
+    uploads.store_upload(
+        portal.services, owner, stream=upload("not read yet"), file_name="queued.txt"
+    )
+    headers, listed, cursor = portal.headers(reader), [], ""
+    while cursor is not None:
+        page = client.get(f"/v1/documents?limit=2&cursor={cursor}", headers=headers).json
+        assert page["total_count"] == len(shown)
+        listed += page["documents"]
+        cursor = page["next_cursor"]
+    assert [one["id"] for one in listed] == [str(one.id) for one in reversed(shown)]
+    assert all(set(one) == {"id", "title", "created_at"} for one in listed)
+    assert all(
+        client.get(f"/v1/documents/{one['id']}", headers=headers).status_code == 200
+        for one in listed
+    )
+    assert client.get("/v1/documents?cursor=nonsense", headers=headers).status_code == 400
+
+
 # --- scores -------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ _PATIENCE_S = 3.0
 _ASK_AGAIN_S = 0.1
 _LOCK_TIMEOUT = "20s"
 
-# Versions by which caches are valid (migrations 0002 and 0008) are numbers of transactions.
+# Versions by which caches are valid are numbers of transactions.
 _VERSIONS = ("documents_version", "corpus_version", "selection_version")
 
 # What no extension has brought.

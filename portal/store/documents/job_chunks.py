@@ -190,7 +190,7 @@ def delete_chunks(
 
 def count_anew(session: Session, document_id: UUID) -> None:
     """Bring a document's number of passages up to date; sets of what counts that were computed
-    before are then known to be old, in every process (migration 0002)."""
+    before are then known to be old, in every process."""
     session.execute(
         update(DocumentRow)
         .where(DocumentRow.id == document_id)

@@ -2,7 +2,7 @@
 
 Going through the documents takes milliseconds at ten thousand of them, a search hardly more. What
 was found is therefore kept in the process, under versions that triggers write in the very
-transaction that toggles, trashes, publishes or changes who may see a document (migration 0002):
+transaction that toggles, trashes, publishes or changes who may see a document:
 the next search of any process reads other versions and computes anew.
 """
 

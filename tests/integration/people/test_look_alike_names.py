@@ -5,10 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import create_engine, text
 
 from portal.errors import InvalidInput, NameLooksTaken, NameTaken
-from portal.store import migrations
 from portal.text.look_alikes import skeleton
 from tests.conftest import Portal
 
@@ -75,17 +73,3 @@ def test_of_two_that_come_at_once_one_wins(portal: Portal) -> None:
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(make, ["otto", "\u03bftto", "0tto", "\u043etto"]))
     assert made.count(True) == 1
-
-
-def test_users_who_looked_alike_before_keep_their_names(database_url: str) -> None:
-    migrations.migrate(database_url, "0019")
-    engine = create_engine(database_url)
-    insert = "INSERT INTO users (name, created_at) VALUES (:name, now() + :n * interval '1 s')"
-    with engine.begin() as connection:
-        for number, name in enumerate(["eve", "\u0435ve", "bob"]):
-            connection.execute(text(insert), {"name": name, "n": number})
-    migrations.migrate(database_url)
-    with engine.begin() as connection:
-        rows = connection.execute(text("SELECT name, name_skeleton FROM users ORDER BY created_at"))
-        assert [tuple(row) for row in rows] == [("eve", "eve"), ("\u0435ve", None), ("bob", "bob")]
-    engine.dispose()

@@ -11,16 +11,13 @@ from typing import Any
 
 import jwt
 import pytest
-from sqlalchemy import text
 
 from portal.domain.people import TokenKind
 from portal.errors import (
     InvalidToken,
-    WrongCredentials,
 )
 from portal.services import Services
-from portal.services.people import sessions, tokens
-from portal.store import migrations
+from portal.services.people import tokens
 from tests.conftest import Portal
 from tests.factories.issuer import (
     AUDIENCE,
@@ -34,7 +31,7 @@ from tests.factories.issuer import (
     rsa_key,
     sign,
 )
-from tests.integration.people.outside_tokens.asking import MakePortal, client_of, outcome, status
+from tests.integration.people.outside_tokens.asking import client_of, outcome, status
 
 NOW = int(datetime.now(UTC).timestamp())
 
@@ -205,24 +202,3 @@ def test_without_an_outside_issuer_none_of_theirs_counts(
     with pytest.raises(InvalidToken):
         tokens.authenticate(services, sign(claims()))
     assert server.requests == []
-
-
-def test_going_back_to_before_scopes_leaves_no_token_that_could_do_more(
-    make_portal: MakePortal, database_url: str
-) -> None:
-    """Older code looks at no scopes and knows neither outside tokens nor absent passwords."""
-    portal = make_portal(create_accounts=True)
-    assert outcome(portal.services, sign(claims(preferred_username="grace"))) == "grace"
-    own = portal.token(portal.admin)
-    _, reading = sessions.create_personal_token(
-        portal.services, portal.admin, name="dashboard", ttl_s=600
-    )
-    migrations.migrate(database_url, "0006")
-    migrations.migrate(database_url)
-    assert outcome(portal.services, reading) is InvalidToken
-    assert outcome(portal.services, own) == "admin"
-    with portal.services.database.begin() as session:
-        assert session.scalar(text("SELECT count(*) FROM tokens WHERE kind = 'outside'")) == 0
-        assert session.scalar(text("SELECT password_hash FROM users WHERE name = 'grace'")) == ""
-    with pytest.raises(WrongCredentials):
-        sessions.sign_in(portal.services, name="grace", password="")

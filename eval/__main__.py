@@ -17,6 +17,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainin
 from rich.table import Table
 
 from eval import chunk_sizes, sets
+from eval.answer_sets import HALVES, QUESTIONS
 from eval.remembered import KEPT, Remembered
 from eval.sets import BadSet, QuestionSet
 
@@ -45,7 +46,19 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--whole", action="store_true", help="passages as they are, not cut as the portal would"
     )
     parser.add_argument(
-        "--answers", action="store_true", help="measure answers by quotation instead of search"
+        "--answers",
+        action="store_true",
+        help="measure answers instead of search: on the shipped documents of a team, or on the "
+        "sets in --data",
+    )
+    parser.add_argument(
+        "--half",
+        choices=(*HALVES, "both"),
+        default=HALVES[0],
+        help="with --answers, which half of the shipped questions; tune only on the first",
+    )
+    parser.add_argument(
+        "--failures", action="store_true", help="with --answers, show what went wrong as well"
     )
     parser.add_argument(
         "--chunking", action="store_true", help="compare lengths of passages instead (an hour)"
@@ -68,13 +81,11 @@ def _positive(text: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    if options.answers:
-        from eval import answers
-
-        return answers.measure(options.data)
     # Ended from outside, the scratch server has to stop and its directory to go as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console()
+    if options.answers:
+        return _measure_answers(console, options)
     if options.chunking and options.limit is None:
         options.limit = chunk_sizes.QUESTIONS
     if options.feedback:
@@ -99,6 +110,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     report(console, figures)
     return 0
+
+
+def _measure_answers(console: Console, options: argparse.Namespace) -> int:
+    from eval import answer_quality, answers
+
+    if options.data and not (options.data / QUESTIONS).is_file():
+        return answers.measure(options.data)
+    try:
+        return answer_quality.run(
+            console, options.data, options.half, shows=options.failures, path=options.json
+        )
+    except BadSet as error:
+        print(f"eval: {error}", file=sys.stderr)
+        return 1
 
 
 def read(options: argparse.Namespace) -> tuple[list[QuestionSet], list[QuestionSet]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,14 +14,17 @@ from uuid import UUID
 import psycopg
 from sqlalchemy.engine import make_url
 
-from eval.sets import Chunk
+from eval.sets import BadSet, Chunk
 from portal.container import build_services
 from portal.database.embedded import borrowed
+from portal.domain.conversations import Citation, MessageStatus
+from portal.domain.documents import DocumentStatus
 from portal.domain.embedding import Embedder
 from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation, SearchMode, SearchRequest
 from portal.services import Services
-from portal.services.documents import uploads
+from portal.services.answers import answering, conversations
+from portal.services.documents import library, uploads
 from portal.services.documents.indexing import index_document
 from portal.services.operations import setup
 from portal.services.people import accounts
@@ -57,6 +61,26 @@ class Found:
     off_topic: bool
 
 
+@dataclass(frozen=True, slots=True)
+class QuotedPiece:
+    """Characters `start` to `end` of the text of a file, which an answer cites."""
+
+    path: Path
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to one question; `is_quoting` unless it abstains or only replies."""
+
+    text: str
+    is_quoting: bool
+    quotations: tuple[QuotedPiece, ...]
+    seconds: float
+
+
 class Engine:
     """A portal that holds one corpus."""
 
@@ -64,6 +88,7 @@ class Engine:
         self._services = services
         self._user = user
         self._chunks: dict[UUID, list[str]] = {}
+        self._files: dict[UUID, Path] = {}
 
     def add(self, chunks: Sequence[Chunk], *, told: Callable[[], None]) -> None:
         """Upload each passage as a file of its own and index it, in this process."""
@@ -79,6 +104,39 @@ class Engine:
             if not receipt.is_duplicate and receipt.document.job_id is not None:
                 index_document(self._services, receipt.document.job_id)
             told()
+
+    def add_file(self, path: Path) -> None:
+        """Upload a document and index it, in this process."""
+        with path.open("rb") as stream:
+            receipt = uploads.store_upload(
+                self._services, self._user, stream=stream, file_name=path.name
+            )
+        if receipt.document.job_id is not None:
+            index_document(self._services, receipt.document.job_id)
+        document = library.get_summary(self._services, self._user, receipt.document.id)
+        if document.status is not DocumentStatus.READY:
+            raise BadSet(f"{path} could not be read")
+        self._files[document.id] = path
+
+    def converse(self, questions: Sequence[str]) -> Answered:
+        """Ask questions in a new conversation, and return the answer to the last of them."""
+        conversation = conversations.create(self._services, self._user)
+        for question in questions:
+            began = time.perf_counter()
+            *_, finished = answering.ask(self._services, self._user, conversation.id, question)
+            seconds = time.perf_counter() - began
+        message = finished.answer
+        return Answered(
+            text=message.content,
+            is_quoting=message.status is MessageStatus.DONE,
+            quotations=tuple(self._quoted(one) for one in message.citations if one.was_cited),
+            seconds=seconds,
+        )
+
+    def _quoted(self, citation: Citation) -> QuotedPiece:
+        _, text = library.read_text(self._services, self._user, citation.document_id)
+        path = self._files[citation.document_id]
+        return QuotedPiece(path, text, citation.char_start, citation.char_end)
 
     def ask(self, question: str, method: str) -> Found:
         mode, fusion, normalisation = METHODS[method]

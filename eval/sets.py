@@ -69,7 +69,7 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
     without a known answer are left out. Raises BadSet."""
     chunks = tuple(
         Chunk(id=_id(row), title=_string(row, "title", ""), text=_string(row, "text"))
-        for row in _rows(directory / f"{name}{_DOCUMENTS}")
+        for row in read_rows(directory / f"{name}{_DOCUMENTS}")
     )
     known = {chunk.id for chunk in chunks}
     if len(known) < len(chunks):
@@ -77,7 +77,7 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
     # Each is read whole before it is left out: what cannot be read is a mistake that is told of.
     asked = [
         Question(id=_id(row), text=_string(row, "text"), relevant=_relevant(row) & known)
-        for row in _rows(directory / f"{name}{_QUESTIONS}")
+        for row in read_rows(directory / f"{name}{_QUESTIONS}")
     ]
     questions = [question for question in asked if question.relevant]
     if not questions:
@@ -88,7 +88,7 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
     return QuestionSet(name=name, chunks=chunks, questions=tuple(questions))
 
 
-class _Row(dict[str, Any]):
+class Row(dict[str, Any]):
     """A line, and where it stands."""
 
     def __init__(self, values: dict[str, Any], place: str) -> None:
@@ -96,7 +96,7 @@ class _Row(dict[str, Any]):
         self.place = place
 
 
-def _relevant(row: _Row) -> frozenset[str]:
+def _relevant(row: Row) -> frozenset[str]:
     judged = row.get("qrels") or {}
     if not isinstance(judged, dict):
         raise BadSet(f"{row.place}: `qrels` has to map ids of passages to grades")
@@ -106,13 +106,13 @@ def _relevant(row: _Row) -> frozenset[str]:
         raise BadSet(f"{row.place}: a grade in `qrels` is no number") from error
 
 
-def _id(row: _Row) -> str:
+def _id(row: Row) -> str:
     if not isinstance(row.get("id"), str | int):
         raise BadSet(f"{row.place}: `id` is missing, or neither text nor a number")
     return str(row["id"])
 
 
-def _string(row: _Row, name: str, default: str | None = None) -> str:
+def _string(row: Row, name: str, default: str | None = None) -> str:
     value = row.get(name)
     if value is None and default is not None:
         return default
@@ -121,7 +121,8 @@ def _string(row: _Row, name: str, default: str | None = None) -> str:
     return value
 
 
-def _rows(path: Path) -> Iterator[_Row]:
+def read_rows(path: Path) -> Iterator[Row]:
+    """Read the lines of a JSONL file. Raises BadSet."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
@@ -131,11 +132,11 @@ def _rows(path: Path) -> Iterator[_Row]:
         raise BadSet(f"{path} cannot be read: {error}") from error
 
 
-def _row(line: str, place: str) -> _Row:
+def _row(line: str, place: str) -> Row:
     try:
         values = json.loads(line)
     except ValueError as error:
         raise BadSet(f"{place}: no JSON ({error})") from error
     if not isinstance(values, dict):
         raise BadSet(f"{place}: no JSON object")
-    return _Row(values, place)
+    return Row(values, place)

@@ -44,7 +44,7 @@ def test_questions_without_an_answer_in_the_set_are_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("passages", "questions", "said"),
+    ("chunks", "questions", "said"),
     [
         (["{"], [QUESTION], "one.docs.jsonl, line 1: no JSON"),
         (["[]"], [QUESTION], "one.docs.jsonl, line 1: no JSON object"),

@@ -1,0 +1,129 @@
+"""Reading sets of questions with the words that their answers must contain.
+
+A set is a folder: documents, and `questions.jsonl` with ``{id, kind, question, gold}`` a line.
+`gold` lists what an answer must contain, an inner list its alternatives; `after` is a question to
+ask before, in the same conversation. Questions without `gold` have no answer in the documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from eval.sets import BadSet, read_rows
+from portal.text.folding import fold
+
+SHIPPED = Path(__file__).parent / "data" / "team"
+QUESTIONS = "questions.jsonl"
+HALVES = ("tune", "held-out")
+_SPACE_OR_MARKUP = re.compile(r"[\s\\*`]")
+
+
+class Expected(StrEnum):
+    """How a question has to end: with the gold words, without a quotation, or with a reply that
+    quotes nothing and has the gold words."""
+
+    ANSWER = "answer"
+    ABSTENTION = "abstention"
+    REPLY = "reply"
+
+
+# What each kind of question expects.
+KINDS: Mapping[str, Expected] = {
+    "fact": Expected.ANSWER,
+    "row": Expected.ANSWER,
+    "list": Expected.ANSWER,
+    "two": Expected.ANSWER,
+    "follow": Expected.ANSWER,
+    "cross": Expected.ANSWER,
+    "absent": Expected.ABSTENTION,
+    "foreign": Expected.ABSTENTION,
+    "greeting": Expected.REPLY,
+    "about": Expected.REPLY,
+    "documents": Expected.REPLY,
+    "summarise": Expected.REPLY,
+    "translate": Expected.REPLY,
+    "calculate": Expected.REPLY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerQuestion:
+    """`gold` are the words that an answer must contain, each with its alternatives."""
+
+    id: str
+    kind: str
+    text: str
+    gold: tuple[tuple[str, ...], ...]
+    after: str | None = None
+
+    @property
+    def expected(self) -> Expected:
+        return KINDS[self.kind]
+
+    def share_of_gold(self, answer: str) -> float:
+        """Return the share of the gold words that an answer contains; 1 where none is asked."""
+        plain = _plain(answer)
+        found = [any(_plain(one) in plain for one in words) for words in self.gold]
+        return sum(found) / len(found) if found else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSet:
+    name: str
+    documents: tuple[Path, ...]
+    questions: tuple[AnswerQuestion, ...]
+
+
+def load_halves(chosen: str) -> list[AnswerSet]:
+    """Load the shipped set: "tune", "held-out" or "both". Raises BadSet."""
+    return [load(SHIPPED / half) for half in HALVES if chosen in {half, "both"}]
+
+
+def load(directory: Path) -> AnswerSet:
+    """Load the set in a folder. Raises BadSet."""
+    questions = tuple(_questions(directory / QUESTIONS))
+    documents = tuple(sorted(one for one in directory.iterdir() if _is_document(one)))
+    if not documents or not questions:
+        raise BadSet(f"{directory} needs documents and questions")
+    return AnswerSet(directory.name, documents, questions)
+
+
+def _is_document(path: Path) -> bool:
+    return path.is_file() and path.name not in {QUESTIONS, "README.md"}
+
+
+def _questions(path: Path) -> Iterator[AnswerQuestion]:
+    for row in read_rows(path):
+        kind, text, gold = row.get("kind"), row.get("question"), row.get("gold", [])
+        if kind not in KINDS:
+            raise BadSet(f"{row.place}: `kind` has to be one of {', '.join(KINDS)}")
+        if not isinstance(text, str) or not text.strip():
+            raise BadSet(f"{row.place}: `question` is missing or no text")
+        if (KINDS[kind] is Expected.ABSTENTION) == bool(gold):
+            raise BadSet(
+                f"{row.place}: `gold` is for questions with an answer, and for all of them"
+            )
+        yield AnswerQuestion(
+            str(row.get("id", "")), kind, text, _gold(gold, row.place), row.get("after")
+        )
+
+
+def _gold(values: Any, place: str) -> tuple[tuple[str, ...], ...]:
+    words = [[one] if isinstance(one, str) else one for one in values]
+    if not all(isinstance(one, list) and one and all(map(_is_text, one)) for one in words):
+        raise BadSet(f"{place}: `gold` has to be a list of words, or of lists of alternatives")
+    return tuple(map(tuple, words))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _plain(text: str) -> str:
+    """Return a text without differences of script, case, width, white space and markup."""
+    return _SPACE_OR_MARKUP.sub("", fold(text).text)

@@ -1,0 +1,94 @@
+"""What a quotation must not be: headings, header rows or questions alone, or half a sentence."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+_WORDS = re.compile(r"\w+")
+_ENDS_SENTENCE = re.compile(r"[。！？；….!?;][”’」』）》\"')\]*]*\s*\Z")
+_OPENS_PIECE = re.compile(r"[|\t:：][\s*]*\Z")
+_LINE_MARKER = re.compile(r"(?:\s|[-*+•>#|]|\d+[.)]|\[[ xX]\]|\*\*)*")
+_CELL_BORDER = re.compile(r"\s*(?:\||\t)|\A\s*\Z")
+_HEADER_BORDER = re.compile(r"\|\s*:?-{3,}")
+_MAX_HEADING_CHARACTERS = 40
+_HEADING_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "caption", "title"}
+
+
+def headings(path: Path) -> frozenset[str]:
+    """Return the words of a document's headings, captions and header rows, and of its name."""
+    text = path.read_text(encoding="utf-8")
+    find = {".html": _headings_of_html, ".md": _headings_of_markdown}.get(path.suffix, _short_lines)
+    return frozenset(filter(None, map(words, [path.stem, *find(text)])))
+
+
+def words(text: str) -> str:
+    """Return the words of a text, run together, so that only they are compared."""
+    return "".join(_WORDS.findall(text)).lower()
+
+
+def is_heading(quoted: str, known: frozenset[str]) -> bool:
+    """Tell whether a quotation is nothing but headings, or a question as FAQs have them."""
+    lines = [found for line in quoted.splitlines() if (found := words(line))]
+    is_known = words(quoted) in known or all(line in known for line in lines)
+    return is_known or quoted.rstrip().endswith(("?", "？"))
+
+
+def is_half(text: str, start: int, end: int) -> bool:
+    """Tell whether characters `start` to `end` begin or end inside a sentence, a cell or a line."""
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    after = text[end:].split("\n", 1)[0]
+    begins = any(
+        (_LINE_MARKER.fullmatch(before), _ENDS_SENTENCE.search(before), _OPENS_PIECE.search(before))
+    )
+    ends = _CELL_BORDER.match(after) or _ENDS_SENTENCE.search(text[start:end])
+    return not (begins and ends)
+
+
+def _headings_of_markdown(text: str) -> list[str]:
+    lines = text.splitlines()
+    found = [line for line in lines if line.startswith("#")]
+    return found + [line for line, following in pairwise(lines) if _HEADER_BORDER.match(following)]
+
+
+def _short_lines(text: str) -> list[str]:
+    """Return the lines of plain text that read as headings: short, alone after an empty line."""
+    lines = ["", *map(str.strip, text.splitlines())]
+    return [
+        line
+        for before, line in pairwise(lines)
+        if line
+        and not before
+        and len(line) <= _MAX_HEADING_CHARACTERS
+        and not _ENDS_SENTENCE.search(line)
+        and not set(":：,，") & set(line)
+    ]
+
+
+def _headings_of_html(text: str) -> list[str]:
+    reader = _HeadingReader()
+    reader.feed(text)
+    return reader.found
+
+
+class _HeadingReader(HTMLParser):
+    """Collects headings, captions and rows of header cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._inside = ""
+
+    def handle_starttag(self, tag, attrs):  # noqa: ARG002 - the signature of HTMLParser
+        if tag in _HEADING_TAGS or tag == "tr":
+            self.found.append("")
+        self._inside = tag
+
+    def handle_data(self, data):
+        if self.found and (self._inside in _HEADING_TAGS or self._inside == "th"):
+            self.found[-1] += data
+
+    def handle_endtag(self, tag):  # noqa: ARG002 - the signature of HTMLParser
+        self._inside = ""

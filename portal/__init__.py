@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def create_app(services: Services | None = None) -> APIFlask:
-    """The WSGI application. Imports stay inside: the command line starts without Flask."""
+    """Create the WSGI application. Imports stay inside: the command line starts without Flask."""
     from apiflask import APIFlask
     from werkzeug.middleware.proxy_fix import ProxyFix
 

@@ -1,4 +1,4 @@
-"""Settings to services: the only place where the parts are put together."""
+"""Build the services from the settings: the one place where the parts are put together."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def build_services(
     database_url: str | None = None,
     statement_timeout_s: float | None = None,
 ) -> Services:
-    """What a process works with. Where somebody waits for it, its statements have a time. Raises
+    """Build what a process works with; `statement_timeout_s` bounds its statements. Raises
     ServerSetup without a database, InvalidSetting."""
     settings = settings or load_settings()
     configure_logs(settings)
@@ -79,14 +79,13 @@ def _connect_redis(settings: Settings, secret_key: str) -> RedisStore | None:
 
 
 def portal_name(secret_key: str) -> str:
-    """What tells this portal from others that use the same Redis. All its processes have the key
-    that signs tokens, and it alone has; the name says nothing of it."""
+    """Return the prefix of this portal's keys in Redis, derived from its secret key."""
     digest = hmac.new(secret_key.encode(), b"the name of a portal", "sha256")
     return digest.hexdigest()[:_NAME_CHARACTERS]
 
 
 def read_secret_key(settings: Settings) -> str:
-    """The key that signs tokens: the setting, or one made once and kept in the data directory."""
+    """Return the key that signs tokens: the setting, or one made once in the data directory."""
     if settings.secret_key is not None:
         return settings.secret_key.get_secret_value()
     path = settings.data_dir / "secret_key"

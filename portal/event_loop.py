@@ -41,7 +41,7 @@ class EventLoop:
             return self._loop, self._client
 
     def close(self) -> None:
-        """End the thread and the connections. The next use begins anew."""
+        """Stop the thread and close its connections. The next use starts another."""
         with self._lock:
             self._loop = None
             if self._finalizer is not None:
@@ -49,7 +49,7 @@ class EventLoop:
 
 
 async def _carry_trace(request: httpx.Request) -> None:
-    # A task has the context of whoever started it, in whatever thread that was.
+    # A task runs in the context of its caller, which may be another thread.
     request.headers.update(tracing.outgoing())
 
 

@@ -13,6 +13,7 @@ import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -85,7 +86,7 @@ def file_name(embedder: Embedder) -> str:
 def save(background: Background, path: Path) -> None:
     """Write whole or not at all: another process may be reading."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    arrays = {
+    arrays: dict[str, Any] = {
         f"{language}_{kind}": vectors[language].astype(np.float16)
         for language in LANGUAGES
         for kind, vectors in (("passages", background.chunks), ("questions", background.questions))

@@ -13,11 +13,11 @@ from portal.errors import RerankerUnavailable
 from portal.settings import DEFAULT_RERANKER
 from portal.text.normalise import clean
 
-# Between batches the clock is looked at, so that a run that is late soon frees the processor.
+# The deadline is checked between batches, so that a late call soon frees the processor.
 _BATCH = 4
 _MAX_TOKENS = 512
 _MAX_CHARACTERS = 2000
-# Looking for a model in vain takes seconds; each question would pay for them.
+# A failing load takes seconds; without a pause every search would pay for it.
 _LOAD_AGAIN_AFTER_S = 60.0
 
 

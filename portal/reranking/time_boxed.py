@@ -17,7 +17,7 @@ _LOOK_S = 5.0
 
 
 class _Call(threading.Thread):
-    """One run of the model. A daemon, so that a run that hangs does not keep the process alive."""
+    """One call of the model, in a daemon thread so that a hanging call does not block exit."""
 
     def __init__(self, score: Callable[[], list[float]], *, ends_at: float) -> None:
         super().__init__(name="reranker", daemon=True)
@@ -55,7 +55,7 @@ class TimeBoxed:
 
     @property
     def seen(self) -> Seen | None:
-        """Whether the model gave scores in time when it was last asked for some."""
+        """Return whether the last call gave scores in time."""
         return self._seen
 
     def look(self) -> None:

@@ -26,13 +26,13 @@ from portal.store.search.enabled_sets import EnabledSets
 from portal.store.session import Database
 
 if TYPE_CHECKING:
-    # Loading it takes as long as the rest of a command's start, and few have a Redis.
+    # Importing it doubles the start of a command, and few installations use Redis.
     from portal.store.redis_store import RedisStore
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a process works with. `portal.container` makes it, tests make their own."""
+    """What a process works with; built by `portal.container`."""
 
     settings: Settings
     database: Database

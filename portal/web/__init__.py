@@ -1,4 +1,4 @@
-"""Everything a person sees: pages, the fragments that HTMX swaps into them, and their headers."""
+"""Pages, the fragments that HTMX swaps into them, and their headers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ blueprint = APIBlueprint("assets", __name__, enable_openapi=False, url_prefix="/
 
 
 def vendor_folder() -> Path:
-    """Where the package `django-htmx` keeps htmx. Raises ModuleNotFoundError without it."""
+    """Return the directory of htmx in the package `django-htmx`. Raises ModuleNotFoundError."""
     spec = find_spec("django_htmx")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("django-htmx is not installed: its static files hold htmx")
@@ -35,7 +35,7 @@ def vendor_folder() -> Path:
 
 @lru_cache(maxsize=1)
 def digest() -> str:
-    """Twelve hexadecimal digits that change whenever one of the static files does."""
+    """Return twelve hexadecimal digits that change with any static file."""
     content = hashlib.sha256()
     for path in sorted(STATIC.rglob("*")):
         if path.is_file():
@@ -47,12 +47,12 @@ def digest() -> str:
 
 
 def asset(path: str) -> str:
-    """The address of one of our own static files."""
+    """Return the address of one of our static files."""
     return url_for("assets.own", version=digest(), path=path)
 
 
 def vendor_asset(name: str) -> str:
-    """The address of a static file that a package brought."""
+    """Return the address of a package's static file."""
     return url_for("assets.vendor", version=digest(), name=name)
 
 

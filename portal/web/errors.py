@@ -60,7 +60,7 @@ TITLE_OTHERWISE = N_("Something went wrong")
 
 
 def respond(error: Exception) -> AnyResponse:
-    """The page or fragment for any error; a redirect of the framework's stays what it is."""
+    """Return the page or fragment of an error; redirects of the framework pass."""
     if is_disk_full(error):
         error = StorageFull()
     if isinstance(error, PortalError):
@@ -83,7 +83,7 @@ def respond(error: Exception) -> AnyResponse:
 
 
 def show_error(error: PortalError) -> AnyResponse:
-    """A page or a fragment for an expected failure; signed-out people go to the sign-in page."""
+    """Return the page or fragment of an expected failure, or a redirect to the sign-in page."""
     settle_reader()
     if isinstance(error, NotSignedIn) and not isinstance(error, WrongCredentials):
         return _to_sign_in()
@@ -109,7 +109,7 @@ def show_error(error: PortalError) -> AnyResponse:
 
 
 def _to_sign_in() -> AnyResponse:
-    """To the sign-in page and, after it, back to where the person was."""
+    """Redirect to the sign-in page and, after it, back to where the user was."""
     came_from = request.full_path.rstrip("?") if request.method in SAFE_METHODS else None
     if wants_fragment():
         came_from = referring_path()
@@ -131,7 +131,7 @@ def _ask_to_confirm(error: ReauthenticationRequired) -> AnyResponse:
 
 
 def _to_enrolment() -> AnyResponse:
-    """To where a second factor is set up, from wherever the user was going."""
+    """Redirect to the page where a second factor is set up."""
     address = url_for("second_factors.show")
     if wants_fragment():
         return Response("", status=403, headers={"HX-Redirect": address})

@@ -22,7 +22,7 @@ LOCALES = {"zh-CN": "zh_Hans_CN", "en": "en"}
 
 
 class CommittedTranslations(Domain):  # type: ignore[misc] # flask-babel has no types
-    """Translations compiled from the committed .po files at start; there are no .mo files."""
+    """Serve translations compiled from the committed .po files; there are no .mo files."""
 
     def __init__(self) -> None:
         # Imported here, so that `python -m portal.web.translations` is the only one of its name.
@@ -63,12 +63,12 @@ def _locale() -> str:
 
 
 def language() -> str:
-    """`zh-CN` or `en`: what the page is written in, as its `lang` attribute says it."""
+    """Return the page's language, `zh-CN` or `en`, for its `lang` attribute."""
     return "en" if str(get_locale()) == "en" else "zh-CN"
 
 
 def _timezone() -> str | None:
-    """The browser's zone, which a script leaves in a cookie; without it UTC."""
+    """Return the browser's time zone from its cookie, else UTC."""
     name = request.cookies.get(TIMEZONE_COOKIE, "")
     try:
         get_timezone(name)

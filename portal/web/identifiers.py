@@ -1,4 +1,4 @@
-"""Ids that somebody may have typed: in the query of an address, in the field of a form."""
+"""Parse ids from query strings and forms, where anything may have been typed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 def as_uuid(text: str | None) -> UUID | None:
-    """None for what is none."""
+    """Return the UUID, or None for anything else."""
     try:
         return UUID(text) if text else None
     except ValueError:

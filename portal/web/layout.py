@@ -1,4 +1,4 @@
-"""What every page has around its own content: who reads, language, theme, navigation."""
+"""What every page has around its content: user, language, theme, navigation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HTMX_SETTINGS = {
     "allowEval": False,
     "allowScriptTags": False,
     "historyCacheSize": 0,
-    # Going back loads the page anew: scripts find it as they expect it.
+    # Going back reloads the page, so that scripts find it as they expect it.
     "refreshOnHistoryMiss": True,
     "selfRequestsOnly": True,
     "scrollBehavior": "auto",
@@ -33,7 +33,7 @@ HTMX_SETTINGS = {
 
 
 def theme() -> str:
-    """`light` or `dark` when chosen, else `auto`: as the system has it."""
+    """Return `light` or `dark` when chosen, else `auto` for the system's."""
     chosen = cookies.get_cookie(cookies.THEME) or "auto"
     return chosen if chosen in THEMES else "auto"
 
@@ -58,22 +58,22 @@ def wants_fragment(target: str | None = None) -> bool:
 
 
 def fragments(*parts: tuple[str, dict[str, Any]]) -> str:
-    """Several fragments in one response: the first for the target, the others out of band."""
+    """Join fragments in one response: the first for the target, the others out of band."""
     return "\n".join(render_template(name, **values) for name, values in parts)
 
 
 def toast(message: str, *, kind: str = "info", **values: Any) -> tuple[str, dict[str, Any]]:
-    """A note for the corner of the page: kind is `success`, `info` or `error`."""
+    """Render a toast; `kind` is `success`, `info` or `error`."""
     return "fragments/layout/_toast_out_of_band.html", {"message": message, "kind": kind, **values}
 
 
 def gone(element_id: str) -> tuple[str, dict[str, Any]]:
-    """Takes a row out of its list."""
+    """Render the out-of-band swap that removes a row from its list."""
     return "fragments/layout/_gone.html", {"element_id": element_id}
 
 
 def remember(message: str, *, kind: str = "info", **values: str) -> None:
-    """A note that the next page shows, for answers that redirect."""
+    """Show a toast on the next page, for responses that redirect."""
     # Flask keeps any JSON value here, though its types say text.
     flash(cast("str", {"message": message, **values}), kind)
 

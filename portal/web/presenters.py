@@ -57,7 +57,7 @@ ICON_ATTRIBUTES = {"class": "icon", "aria-hidden": "true", "focusable": "false"}
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of text that is marked or not."""
+    """A run of text, marked or not."""
 
     text: str
     is_marked: bool
@@ -84,14 +84,14 @@ def segments(text: str, spans: Iterable[Span]) -> list[Segment]:
 
 
 def confidence_level(confidence: float) -> str:
-    """`high`, `medium` or `low`."""
+    """Return `high`, `medium` or `low`."""
     if confidence >= HIGH_CONFIDENCE:
         return "high"
     return "medium" if confidence >= MEDIUM_CONFIDENCE else "low"
 
 
 def file_size(size_bytes: int) -> str:
-    """A size as people say it: 842 B, 12 KB, 3.4 MB."""
+    """Format a size, such as 842 B, 12 KB or 3.4 MB."""
     exponent = min(max(size_bytes, 1).bit_length() - 1, 39) // 10
     pattern = "#,##0" if exponent < 2 else "#,##0.#"  # noqa: PLR2004 - from megabytes on
     return f"{format_decimal(size_bytes / 1024**exponent, format=pattern)} {UNITS[exponent]}"
@@ -107,7 +107,7 @@ def exact_time(moment: datetime) -> str:
 
 @cache
 def icon(name: str, size: int = 20) -> Markup:
-    """An icon that screen readers skip: the words beside it say the same."""
+    """Render an icon hidden from screen readers; the text beside it says the same."""
     return Markup(lucide(name, size=size, stroke_width=1.75, **ICON_ATTRIBUTES))  # noqa: S704
 
 

@@ -36,7 +36,7 @@ HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Whole addresses stay with us: a search has its words in its address.
+    # Full addresses are not sent to other sites: a search has its words in its address.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -53,7 +53,7 @@ _CSRF_SECRET = "csrf_token"  # noqa: S105 - the name of a field
 
 
 class FormSession(SecureCookieSessionInterface):
-    """Flask's own session, which carries the CSRF secret and flash messages, never a sign-in."""
+    """Flask's session cookie: the CSRF secret and flash messages, never a sign-in."""
 
     def get_cookie_name(self, app: Flask) -> str:
         return cookies.cookie_name(super().get_cookie_name(app))
@@ -171,7 +171,7 @@ def local_path(address: str | None) -> str | None:
 
 
 def referring_path() -> str | None:
-    """The path, with its query, of the page that the request came from, when it is ours."""
+    """Return the path and query of the referring page when it is ours."""
     address = request.headers.get("HX-Current-URL") or request.referrer
     if not address:
         return None

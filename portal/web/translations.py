@@ -28,7 +28,7 @@ PLACES = re.compile(r"%\((\w+)\)")
 
 @cache
 def load() -> dict[str, Translations]:
-    """Compiled catalogs by locale, such as ``zh_Hans_CN``, read once a process."""
+    """Return compiled catalogs by locale, such as ``zh_Hans_CN``, loaded once a process."""
     catalogs = {}
     for path in sorted(FOLDER.glob("*/LC_MESSAGES/messages.po")):
         compiled = BytesIO()
@@ -39,7 +39,7 @@ def load() -> dict[str, Translations]:
 
 
 def extract() -> Catalog:
-    """Every message that the code and the templates hold."""
+    """Collect every message in the code and the templates."""
     with (ROOT / "babel.cfg").open(encoding="utf-8") as mapping:
         methods, options = parse_mapping_cfg(mapping)  # type: ignore[no-untyped-call]
     catalog = Catalog(project="knowledge-portal", charset="utf-8")
@@ -55,7 +55,7 @@ def extract() -> Catalog:
 
 
 def faults(catalog: Catalog, wanted: Catalog) -> list[str]:
-    """What is wrong with `catalog`, one line each; nothing when it is complete and in step."""
+    """Return the faults of `catalog`, one line each; empty when complete and up to date."""
     found = []
     for message in wanted:
         if not message.id:

@@ -33,7 +33,7 @@ _STOPPED_BY_SIGNAL = 128
 
 
 class Stop(threading.Event):
-    """Set when the import is to end after the file in hand. `signal` says by which signal."""
+    """Set to stop the import after the current file; `signal` is the one received."""
 
     signal: int | None = None
 
@@ -87,7 +87,7 @@ class _Import:
     def store(
         self, paths: Sequence[Path], *, domain: str | None, visibility: Visibility, follow: bool
     ) -> None:
-        """Store what is found, while another thread goes ahead to count it."""
+        """Store the files found, while another thread counts them ahead."""
         threading.Thread(target=self._count, args=(paths,), daemon=True).start()
         gone: list[ImportedFile] = []
         found = find_files(
@@ -118,7 +118,7 @@ class _Import:
         self._is_whole = True
 
     def wait(self) -> None:
-        """Stay until each document is ready or has failed, or a signal comes."""
+        """Wait until each document is ready or failed, or a signal arrives."""
         while not self._stop.is_set():
             self._follow()
             self._display.renew(is_whole=True)
@@ -145,7 +145,7 @@ class _Import:
 
 
 class _Workers:
-    """Sees to it that somebody reads: those of a portal that serves, else one in this process."""
+    """Use the workers of a running portal, else start one in this process."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -161,7 +161,7 @@ class _Workers:
         self._stack.close()
 
     def see_to(self) -> None:
-        """Start one where there is none: a worker that was killed is missed after a while."""
+        """Start a worker where none runs; a killed one is noticed after a while."""
         if time.monotonic() < self._look_at or (self._own is not None and self._own.is_alive()):
             return
         self._look_at = time.monotonic() + _LOOK_FOR_WORKERS_S
@@ -171,7 +171,7 @@ class _Workers:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[Stop]:
-    """The first SIGINT or SIGTERM sets it; a second one ends the process as it always does."""
+    """Set it on the first SIGINT or SIGTERM; a second one ends the process."""
     stop = Stop()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 

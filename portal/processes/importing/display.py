@@ -1,4 +1,4 @@
-"""An import as it is shown: bars on a terminal, a line every few seconds elsewhere."""
+"""Progress of an import: bars on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Display:
     """Shows a tally as it grows."""
 
     def __init__(self, console: Console, tally: Tally, *, reads: bool) -> None:
-        """`reads`: until the documents are ready, not only stored."""
+        """Show reading too when `reads` is set, not only storing."""
         self._console, self._tally, self._reads = console, tally, reads
         self._storing, self._reading, self._chunks = Pace(), Pace(), Pace()
         self._started = self._line_at = time.monotonic()
@@ -50,7 +50,7 @@ class Display:
             self.renew(is_whole=True)
 
     def say(self, line: str) -> None:
-        """A line of its own, above what is shown."""
+        """Print a line above the bars."""
         self._console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def renew(self, *, is_whole: bool) -> None:
@@ -103,7 +103,7 @@ class Display:
         self.say(line)
 
     def summarise(self) -> None:
-        """Say what came of it all."""
+        """Print the summary."""
         tally, outcomes = self._tally, self._tally.outcomes
         seconds = time.monotonic() - self._started
         for line in tally.failures[:_MAX_FAILURES] if len(tally.failures) > 1 else ():
@@ -132,7 +132,7 @@ def _remaining(count: int, speed: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Such as 42 s, 3 min 20 s or 2 h 5 min."""
+    """Format seconds, such as 42 s, 3 min 20 s or 2 h 5 min."""
     minutes, left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

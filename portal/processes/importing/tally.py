@@ -1,4 +1,4 @@
-"""What an import has done so far, how fast, and how long the rest will take."""
+"""Progress of an import: counts, rate and remaining time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SEEN_BY = {
 
 
 class Pace:
-    """How many a second came of late. `clock` is monotonic seconds."""
+    """Recent rate per second. `clock` gives monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen: deque[tuple[float, int]] = deque([(clock(), 0)])
 
     def note(self, count: int) -> None:
-        """So many there are by now."""
+        """Record the current count."""
         now = self._clock()
         self._seen.append((now, count))
         while len(self._seen) > 1 and self._seen[1][0] < now - _WINDOW_S:
@@ -62,17 +62,17 @@ class Tally:
 
     @property
     def taken(self) -> int:
-        """Files that are done with, as far as storing goes."""
+        """Return how many files were stored or refused."""
         return sum(self.outcomes.values())
 
     @property
     def read(self) -> int:
-        """Documents that are ready or failed, of those that were waited for."""
+        """Return how many awaited documents are ready or failed."""
         return self.ready + self.failed
 
     @property
     def to_read(self) -> int:
-        """Of how many that is: for a file that is not stored yet one is expected."""
+        """Return how many documents are expected, one for each file not stored yet."""
         return self.read + len(self.waiting) + max(0, self.found - self.taken)
 
     @property
@@ -92,7 +92,7 @@ class Tally:
         return f"{shown(file.path)}: {_SEEN_BY[file.seen_by]}" if file.seen_by else None
 
     def follow(self, found: Mapping[UUID, Progress]) -> list[str]:
-        """Count what became of documents; gives what to say of those that failed."""
+        """Count finished documents; return a line for each that failed."""
         said = []
         self.chunks_in_hand = 0
         for document_id, path in list(self.waiting.items())[:MAX_FOLLOWED]:
@@ -119,6 +119,6 @@ class Tally:
 
 
 def shown(path: Path) -> str:
-    """A path on one line, whatever its bytes: nothing in it commands a terminal."""
+    """Format a path on one line, without control characters for a terminal."""
     name = shown_name(str(path))
     return "".join(character if character.isprintable() else "\ufffd" for character in name)

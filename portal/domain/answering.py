@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from portal.domain.search import SearchMode
+from portal.domain.structure import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ class Source:
     page_label: str | None = None
     heading_starts: frozenset[int] = frozenset()
     """Where the lines of `text` begin that are headings; empty where none is known."""
+    context: str | None = None
+    """Caption and header of the table that `text` begins within, one a line."""
+    blocks: tuple[Block, ...] = ()
+    """Tables, list items, captions, notes and code in `text`, counted from its beginning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from portal.domain.structure import Block
+
 
 class DocumentStatus(StrEnum):
     QUEUED = "queued"
@@ -59,12 +61,14 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The text of a file as people read it, with where its pages and headings begin."""
+    """The text of a file as people read it, with where its pages and headings begin, and its
+    tables, lists, captions, notes and code (`blocks`, in order, apart from each other)."""
 
     text: str
     extractor: str
     pages: tuple[Page, ...] = ()
     headings: tuple[Heading, ...] = ()
+    blocks: tuple[Block, ...] = ()
     encoding: str | None = None
     title: str | None = None
     warnings: tuple[str, ...] = ()
@@ -73,9 +77,11 @@ class ExtractedText:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of a text that search returns as one; `content` is `text[char_start:char_end]`.
-    What a program added stands nowhere in the text. `page` and `heading` are those of its first
-    character; `page_label` is what is printed on the page, where that is not its number; `ends_on`
-    the page of its last character, where it was asked for."""
+    What a program added stands nowhere in the text. `page` is that of its first character and
+    `heading` the path of headings that its first words stand under; `page_label` is what is printed
+    on the page, where that is not its number; `ends_on` the page of its last character, where it
+    was asked for. `context` are the caption and the header of a table that begins further up, one a
+    line. `blocks` are counted from the beginning of `content`."""
 
     index: int
     content: str
@@ -85,6 +91,8 @@ class Chunk:
     heading: str | None = None
     page_label: str | None = None
     ends_on: Page | None = None
+    context: str | None = None
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,7 @@ class SearchHit:
     `highlights` are spans of `excerpt`. Ranks count from 1 in each leg, None where the leg did not
     find it; `page_label` is what is printed on the page where that is not its number;
     `matched_words` are words of the question as they stand in the passage;
+    `context` are the caption and the header of the table whose rows the chunk begins with;
     `duplicate_count` counts near-identical passages that this one stands for."""
 
     document_id: UUID
@@ -166,6 +167,7 @@ class SearchHit:
     duplicate_count: int = 0
     rerank_score: float | None = None
     page_label: str | None = None
+    context: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Cuts a text into passages: at headings, paragraphs and sentences, about the same size each.
+"""Cuts a text into chunks along its structure: at headings, paragraphs, rows, items and sentences.
 
-Written here because the ranges must be exact and the time bounded whatever the text: the library
+Written here because the ranges must be exact and the time bounded for any text: the library
 tried, semantic-text-splitter 0.33, takes 15 s for half a megabyte without a space (the square of
 the length of a word), ends sentences at "Dr." and knows no headings.
 """
@@ -8,51 +8,67 @@ the length of a word), ends sentences at "Dr." and knows no headings.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from heapq import merge
 from itertools import groupby, pairwise
 
-from portal.domain.documents import Chunk, ExtractedText
+from portal.domain.documents import Chunk, ExtractedText, Heading
+from portal.domain.structure import Block, BlockKind, blocks_within
 from portal.text.outlines import heading_paths
 from portal.text.sentences import sentence_spans, trim
+from portal.text.tables import CELL_BORDER, table_rows
 from portal.text.tokens import token_weight
 
 TARGET_TOKENS = 300
-# Of the target: a passage that is at least this full may end with its paragraph or section.
+# Of the target: a chunk that is at least this full may end with its paragraph or section.
 _FULL_ENOUGH = 0.6
-# A rest smaller than this joins the passage before it, which may grow to the cap for it.
+# A rest smaller than this joins the chunk before it, which may grow to the cap for it.
 _SMALL_REST = 0.25
 HARD_CAP = 1.3  # times the target; 300 tokens stay far under the 512 that embedders read.
 _MAX_PIECE_LENGTH = 2_000  # Characters weighed at once while a text without any space is cut.
+_MAX_CONTEXT_LENGTH = 600
+
+
+class _Kind(IntEnum):
+    TEXT = 0
+    HEADING = 1
+    LEAD = 2  # A caption, a header, or the words that introduce a list.
+    PART = 3  # A row or an item: cut only where it is longer than a chunk.
 
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A sentence, or a piece of one that is too long; `weight` is in tokens."""
+    """A sentence, row or item, or a piece of one that is too long; `weight` is in tokens."""
 
     start: int
     end: int
     weight: float
     section: int  # Number of the heading above, -1 before the first.
+    kind: _Kind
     begins_paragraph: bool
     begins_block: bool  # Behind an empty line.
 
 
 def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> list[Chunk]:
-    """Passages in order, apart from each other; together they hold every visible character.
+    """Return chunks in order, apart from each other; together they hold every visible character.
 
     None is empty, begins or ends with white space, or weighs more than HARD_CAP times the target.
+    A row or an item is cut only where it is heavier than the target, and a heading stands with what
+    follows it.
     """
     text = extracted.text
     pages = [page for page in extracted.pages if page.end > page.start]
     page_starts = [page.start for page in pages]
     headings = sorted(extracted.headings, key=lambda heading: heading.start)
     paths = heading_paths(headings)
-    heading_starts = [heading.start for heading in headings]
+    structure = _Structure(extracted.blocks)
     chunks = []
-    for index, (start, end) in enumerate(_ranges(text, heading_starts, target_tokens)):
+    for index, units in enumerate(_chunks(text, headings, extracted.blocks, target_tokens)):
+        start, end = units[0].start, units[-1].end
         page = pages[max(bisect_right(page_starts, start) - 1, 0)] if pages else None
-        section = bisect_right(heading_starts, start) - 1
+        section = next((unit for unit in units if unit.kind is not _Kind.HEADING), units[0]).section
         chunks.append(
             Chunk(
                 index=index,
@@ -62,39 +78,125 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
                 page=page.number if page else None,
                 page_label=page.label if page else None,
                 heading=paths[section] if section >= 0 else None,
+                context=structure.context(start),
+                blocks=structure.within(start, end),
             )
         )
     return chunks
 
 
-def _ranges(text: str, heading_starts: Sequence[int], target: int) -> Iterator[tuple[int, int]]:
-    units = list(_units(text, heading_starts, target))
-    sections = [list(group) for _, group in groupby(units, key=lambda unit: unit.section)]
+class _Structure:
+    """The blocks of a text, looked up by position."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = sorted(blocks, key=lambda block: block.start)
+        self._starts = [block.start for block in self._blocks]
+
+    def within(self, start: int, end: int) -> tuple[Block, ...]:
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        return blocks_within(self._blocks[first : bisect_right(self._starts, end)], start, end)
+
+    def context(self, start: int) -> str | None:
+        """Return caption and header of the table that is cut before `start`, if one is."""
+        place = bisect_right(self._starts, start) - 1
+        table = self._blocks[place] if place >= 0 else None
+        if table is None or table.kind is not BlockKind.TABLE or start >= table.end:
+            return None
+        if start < table.body or start == table.start:
+            return None
+        lines = (table.caption, CELL_BORDER.join(table.header))
+        return "\n".join(line for line in lines if line.strip())[:_MAX_CONTEXT_LENGTH] or None
+
+
+def _chunks(
+    text: str, headings: Sequence[Heading], blocks: Sequence[Block], target: int
+) -> Iterator[list[_Unit]]:
+    units = list(_units(text, headings, blocks, target))
+    sections = _with_words([list(group) for _, group in groupby(units, key=lambda u: u.section)])
     for block in _packed_sections(sections, target):
-        for chunk in _merged_rest(_filled(block, target), target):
-            yield chunk[0].start, chunk[-1].end
+        yield from _merged_rest(_filled(block, target), target)
 
 
-def _units(text: str, heading_starts: Sequence[int], target: int) -> Iterator[_Unit]:
-    bounds = sorted({0, *(start for start in heading_starts if 0 < start < len(text)), len(text)})
-    for section_start, section_end in pairwise(bounds):
-        section = bisect_right(heading_starts, section_start) - 1
-        previous_end = section_start
-        for start, end in sentence_spans(text[section_start:section_end]):
-            first, last = section_start + start, section_start + end
-            is_first = previous_end == section_start
-            line_ends = text.count("\n", previous_end, first)
-            previous_end = last
-            for piece_start, piece_end, weight in _fitting(text, first, last, target):
-                begins = piece_start == first
-                yield _Unit(
-                    piece_start,
-                    piece_end,
-                    weight,
-                    section,
-                    begins_paragraph=begins and (is_first or line_ends > 0),
-                    begins_block=begins and (is_first or line_ends > 1),
-                )
+def _units(
+    text: str, headings: Sequence[Heading], blocks: Sequence[Block], target: int
+) -> Iterator[_Unit]:
+    heading_starts = [heading.start for heading in headings]
+    previous_end, previous_section = 0, None
+    for first, last, kind in _spans(text, headings, blocks):
+        section = bisect_right(heading_starts, first) - 1
+        is_first = section != previous_section
+        line_ends = text.count("\n", previous_end, first)
+        previous_end, previous_section = last, section
+        for start, end, weight in _fitting(text, first, last, target):
+            begins = start == first
+            yield _Unit(
+                start,
+                end,
+                weight,
+                section,
+                kind,
+                begins_paragraph=begins and (is_first or line_ends > 0),
+                begins_block=begins and (is_first or line_ends > 1),
+            )
+
+
+_Span = tuple[int, int, _Kind]
+
+
+def _spans(text: str, headings: Sequence[Heading], blocks: Sequence[Block]) -> Iterator[_Span]:
+    """Yield what is not parted, and the sentences between; sentences end where a heading begins."""
+    place = 0
+    cuts = merge(_heading_lines(text, headings), _parts(text, blocks))
+    for start, end, kind in cuts:
+        if start < place:
+            continue  # Within another part.
+        yield from _sentences(text, place, start, is_led_to=kind in {_Kind.LEAD, _Kind.PART})
+        if kind is not None:
+            yield start, end, kind
+        place = end
+    yield from _sentences(text, place, len(text))
+
+
+def _sentences(text: str, start: int, end: int, *, is_led_to: bool = False) -> Iterator[_Span]:
+    """Yield sentences; the last leads to the list or table that follows if it ends in a colon."""
+    spans = sentence_spans(text[start:end]) if start < end else []
+    for number, (first, last) in enumerate(spans, 1):
+        leads = is_led_to and number == len(spans) and text[start + last - 1] in ":："
+        yield start + first, start + last, _Kind.LEAD if leads else _Kind.TEXT
+
+
+def _heading_lines(
+    text: str, headings: Iterable[Heading]
+) -> Iterator[tuple[int, int, _Kind | None]]:
+    """Yield the lines that are headings; of those that stand within a line where they begin."""
+    for heading in headings:
+        start = heading.start
+        if not 0 <= start < len(text):
+            continue
+        line_end = text.find("\n", start, start + 2 * len(heading.title) + 2)
+        end = line_end if line_end >= 0 else min(len(text), start + len(heading.title))
+        first, last = trim(text, start, end)
+        is_line = last == len(text) or text[last : last + 1].isspace()
+        if first < last and is_line and _folded(text[first:last]) == _folded(heading.title):
+            yield first, last, _Kind.HEADING
+        else:
+            yield start, start, None
+
+
+def _folded(title: str) -> str:
+    return "".join(title.casefold().split())
+
+
+def _parts(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, int, _Kind | None]]:
+    for block in sorted(blocks, key=lambda block: block.start):
+        if block.kind is BlockKind.TABLE:
+            for row in table_rows(text, block):
+                kind = _Kind.LEAD if row.is_header else _Kind.PART
+                yield *trim(text, row.start, row.end), kind
+        elif block.kind is BlockKind.CAPTION:
+            yield block.start, block.end, _Kind.LEAD
+        elif block.kind in {BlockKind.ITEM, BlockKind.FOOTNOTE}:
+            yield block.start, block.end, _Kind.PART
 
 
 def _fitting(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, int, float]]:
@@ -131,12 +233,29 @@ def _word_end(text: str, start: int, stop: int) -> int:
     return stop
 
 
+def _with_words(sections: Sequence[list[_Unit]]) -> list[list[_Unit]]:
+    """Join sections that are nothing but headings to the one that follows, the last to the one
+    before."""
+    joined: list[list[_Unit]] = []
+    bare: list[_Unit] = []
+    for section in sections:
+        bare = [*bare, *section]
+        if any(unit.kind is not _Kind.HEADING for unit in section):
+            joined.append(bare)
+            bare = []
+    if bare and joined:
+        joined[-1] += bare
+    elif bare:
+        joined.append(bare)
+    return joined
+
+
 def _packed_sections(sections: Sequence[list[_Unit]], target: int) -> Iterator[list[_Unit]]:
-    """Neighbouring sections together as long as they fill less than one passage."""
+    """Join neighbouring sections as long as they fill less than one chunk."""
     block: list[_Unit] = []
     weight = 0.0
     for section in sections:
-        section_weight = sum(unit.weight for unit in section)
+        section_weight = _weight(section)
         if block and (weight + section_weight > target or weight >= _FULL_ENOUGH * target):
             yield block
             block, weight = [], 0.0
@@ -146,11 +265,15 @@ def _packed_sections(sections: Sequence[list[_Unit]], target: int) -> Iterator[l
         yield block
 
 
+def _weight(units: Iterable[_Unit]) -> float:
+    return sum(unit.weight for unit in units)
+
+
 def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     chunks: list[list[_Unit]] = []
     weight = 0.0
     for piece in _pieces(units, target):
-        piece_weight = sum(unit.weight for unit in piece)
+        piece_weight = _weight(piece)
         # The title of a table, say, stays with it.
         most = HARD_CAP if len(piece) > 1 and weight < _SMALL_REST * target else 1.0
         full = weight + piece_weight > most * target
@@ -163,22 +286,47 @@ def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     return chunks
 
 
-def _pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
-    """What may be parted: sentences, and whole tables, lists and code as far as they fit."""
+def _pieces(units: Sequence[_Unit], target: int) -> Iterator[list[_Unit]]:
+    """Yield what is not parted: sentences, and whole tables, lists and code as far as they fit,
+    each with the headings, the caption and the header that lead to it."""
+    cap = HARD_CAP * target
+    lead: list[_Unit] = []
+    for piece in _unled_pieces(units, target):
+        fits = _weight(lead) + _weight(piece) <= cap
+        for part in [piece] if fits else [[unit] for unit in piece]:
+            if _weight(lead) + _weight(part) > cap:
+                yield from ([unit] for unit in lead)
+                lead = []
+            lead = [*lead, *part]
+            if any(unit.kind in {_Kind.TEXT, _Kind.PART} for unit in part):
+                yield lead
+                lead = []
+    if lead:
+        yield lead
+
+
+def _unled_pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
     starts = [place for place, unit in enumerate(units) if place == 0 or unit.begins_block]
     for start, end in pairwise([*starts, len(units)]):
         block = units[start:end]
         # Half of them, because the number of an item reads as a sentence: "3."
         is_of_lines = 2 * sum(unit.begins_paragraph for unit in block) >= len(block) > 1
-        if is_of_lines and sum(unit.weight for unit in block) <= target:
+        if is_of_lines and _weight(block) <= target:
             yield block
         else:
             yield from ([unit] for unit in block)
 
 
 def _merged_rest(chunks: list[list[_Unit]], target: int) -> list[list[_Unit]]:
-    if len(chunks) > 1:
-        rest, before = (sum(unit.weight for unit in chunks[place]) for place in (-1, -2))
-        if rest < _SMALL_REST * target and before + rest <= HARD_CAP * target:
-            chunks[-2:] = [chunks[-2] + chunks[-1]]
+    """Join a small rest to the chunk before it; a bare heading takes the last words from there."""
+    if len(chunks) < 2:  # noqa: PLR2004
+        return chunks
+    *_, before, rest = chunks
+    if (
+        _weight(rest) < _SMALL_REST * target
+        and _weight(before) + _weight(rest) <= HARD_CAP * target
+    ):
+        chunks[-2:] = [before + rest]
+    elif len(before) > 1 and all(unit.kind is _Kind.HEADING for unit in rest):
+        chunks[-2:] = [before[:-1], [before[-1], *rest]]
     return chunks

@@ -27,6 +27,17 @@ class Extractor(Protocol):
     ) -> ExtractedText: ...
 
 
+READER_VERSIONS: Mapping[MediaType, int] = MappingProxyType(
+    {
+        MediaType.PDF: 0,
+        MediaType.TEXT: 0,
+        MediaType.MARKDOWN: 1,
+        MediaType.HTML: 1,
+        MediaType.DOCX: 1,
+    }
+)
+"""To be raised when a format is read better: what was read before is read again."""
+
 EXTRACTORS: Mapping[MediaType, Extractor] = MappingProxyType(
     {
         MediaType.PDF: extract_pdf,

@@ -54,6 +54,7 @@ def extract(
         text=read.text,
         extractor=EXTRACTOR,
         headings=read.headings,
+        blocks=read.blocks,
         encoding=decoded.encoding,
         title=read.title,
         warnings=(*decoded.warnings, *read.warnings),
@@ -92,6 +93,7 @@ def read_html(
         text=text,
         extractor=EXTRACTOR,
         headings=headings,
+        blocks=tuple(writer.readable.blocks),
         title=title or None,
         warnings=(NESTED_TOO_DEEP,) if is_flattened else (),
     )

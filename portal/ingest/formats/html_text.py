@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from portal.ingest.formats.readable_text import ReadableText, with_address
+from portal.ingest.formats.readable_text import ReadableText, one_line, with_address
 from portal.text.scripts import HAN, HIRAGANA, KATAKANA
 
 _WIDE = f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]"
@@ -15,6 +15,55 @@ _WIDE_LINE_END = re.compile(f"(?<={_WIDE})[ \t\f]*\n[ \t\f\n]*(?={_WIDE})")
 _SPACES = re.compile(r"[ \t\n\f\r]+")
 _AROUND_BREAK = re.compile(r" *\n *")
 _BLOCKS_IN_CELLS = frozenset({"heading", "list", "code", "table"})
+
+
+_MAX_REPEATED = 100  # Characters of a cell that each of the rows that it spans repeats.
+
+
+class _Table:
+    """An open table that holds data; a row is known when it ends."""
+
+    def __init__(self) -> None:
+        self._row: list[str] | None = None
+        self._is_header = True
+        # By column: the text of a cell further up, and how many more rows it spans.
+        self._spanning: dict[int, tuple[str, int]] = {}
+
+    @property
+    def in_row(self) -> bool:
+        return self._row is not None
+
+    def open_row(self) -> None:
+        self._row, self._is_header = [], True
+
+    def add_cell(self, text: str, columns: int, rows: int, is_header: bool) -> None:
+        """Add a cell, and empty ones for the other columns that it spans."""
+        if self._row is None:
+            return
+        self._add_spanning(self._row)
+        self._is_header = self._is_header and is_header
+        for shown in (text, *[""] * (columns - 1)):
+            if rows > 1:
+                # Each row says what it belongs to, unless that is long.
+                kept = shown if len(shown) <= _MAX_REPEATED else ""
+                self._spanning[len(self._row)] = (kept, rows)
+            self._row.append(shown)
+
+    def _add_spanning(self, row: list[str]) -> None:
+        """Add the cells from further up that stand here, but not those that begin in this row."""
+        while (above := self._spanning.get(len(row))) is not None:
+            row.append(above[0])
+
+    def close_row(self, readable: ReadableText) -> None:
+        row, self._row = self._row, None
+        if not row:
+            return
+        self._add_spanning(row)
+        self._spanning = {at: (text, n - 1) for at, (text, n) in self._spanning.items() if n > 1}
+        readable.open_row(is_header=self._is_header)
+        for text in row:
+            readable.add_cell(text)
+        readable.close_row()
 
 
 class HtmlText:
@@ -26,7 +75,9 @@ class HtmlText:
         self._links: list[tuple[str, int]] = []
         self._heading = 0  # The level of the one that is open.
         self._code_depth = 0
-        self._tables: list[bool] = []  # Open ones: whether each holds data rather than layout.
+        self._tables: list[_Table | None] = []  # Open ones; None for those that are layout.
+        self._cell = (1, 1, False)  # Columns and rows of the open one, whether it is a header.
+        self._in_caption = False
 
     def add_events(self, events: Sequence[tuple[str, Any]]) -> None:
         """Add all events of a page: what a table is for shows only at its end."""
@@ -34,7 +85,7 @@ class HtmlText:
         for index, (kind, value) in enumerate(events):
             if kind == "table":
                 self._flush()
-                self._tables.append(index in data_tables)
+                self._tables.append(_Table() if index in data_tables else None)
             elif kind == "link":
                 self._links.append((value, len(self._inline)))
             else:
@@ -48,8 +99,8 @@ class HtmlText:
             self._inline.append("\n")
         elif kind == "/link":
             self._close_link()
-        elif kind in {"row", "/row", "cell", "/cell", "/table"}:
-            self._add_table(kind)
+        elif kind in {"row", "/row", "cell", "/cell", "caption", "/caption", "/table"}:
+            self._add_table(kind, value)
         elif kind in {"list", "/list", "item"}:
             self._add_list(kind, value)
         elif not self._in_cell:
@@ -59,7 +110,7 @@ class HtmlText:
 
     @property
     def _in_cell(self) -> bool:
-        return self.readable.in_row
+        return any(table is not None and table.in_row for table in self._tables[-1:])
 
     def _add_block(self, kind: str, value: Any) -> None:
         if kind == "block" and self._code_depth:
@@ -79,21 +130,27 @@ class HtmlText:
         elif kind == "/list":
             self.readable.close_list()
         elif self.readable.in_list:  # An item outside of any list is a paragraph.
-            self.readable.open_item()
+            self.readable.open_item(is_note=bool(value))
 
-    def _add_table(self, kind: str) -> None:
-        is_data = bool(self._tables) and self._tables[-1]
-        if kind == "/cell" and is_data:
-            self.readable.add_cell(self._taken())
+    def _add_table(self, kind: str, value: Any) -> None:
+        table = self._tables[-1] if self._tables else None
+        if table is not None and kind == "/cell":
+            table.add_cell(one_line(self._taken()), *self._cell)
             return
         self._flush()
-        if kind == "row" and is_data:
-            self.readable.open_row()
-        elif kind == "/row" and is_data:
-            self.readable.close_row()
-        elif kind == "/table":
+        self._in_caption = kind == "caption"
+        if kind == "/table":
             self._tables.pop()
             self.readable.close_table()
+        elif table is None:
+            return
+        elif kind == "row":
+            table.open_row()
+        elif kind == "/row":
+            table.close_row(self.readable)
+        elif kind == "cell":
+            columns, rows, is_header = value
+            self._cell = (columns, rows, is_header)
 
     def _close_link(self) -> None:
         if self._links:
@@ -116,6 +173,8 @@ class HtmlText:
             self.readable.add_code(text)
         elif self._heading:
             self.readable.add_heading(self._heading, text)
+        elif self._in_caption:
+            self.readable.add_caption(text)
         else:
             text = _AROUND_BREAK.sub("\n", _repeated_spaces(text)).strip()
             self.readable.add_paragraph(text)

@@ -48,14 +48,15 @@ def extract(
             readable.add_block(body.strip("\n"))
         else:
             write_events(readable, record["events"])
-    headings = tuple(readable.headings)
+    headings, blocks = tuple(readable.headings), tuple(readable.blocks)
     text = readable.text()
     if not text.strip():  # Nothing but comments or link definitions: better those than nothing.
-        text, headings = source, ()
+        text, headings, blocks = source, (), ()
     return ExtractedText(
         text=text,
         extractor=EXTRACTOR,
         headings=headings,
+        blocks=blocks,
         encoding=read.encoding,
         title=headings[0].title if headings else _front_title(front_matter),
         warnings=read.warnings,

@@ -1,14 +1,31 @@
-"""Writes headings, paragraphs, lists, tables and code as plain, readable text."""
+"""Writes headings, paragraphs, lists, tables and code as text, and notes where each stands."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from portal.domain.documents import Heading
+from portal.domain.structure import Block, BlockKind
+from portal.text.tables import BORDER, CELL_BORDER, header_count
 
 _MAX_ADDRESS_LENGTH = 200  # Longer ones are data, not addresses that someone reads.
 _DEEPEST_INDENT = 20  # Deeper lists are no deeper to the eye.
 _SPACES = re.compile(r"\s+")
+_MAX_CAPTION_LENGTH = 200
+_CAPTION = re.compile(r"(?:表|附表|Table|Tab\.)\s*[\d一二三四五六七八九十A-Z]", re.IGNORECASE)
+
+
+class _OpenTable:
+    """A table that is being written."""
+
+    def __init__(self, caption: str) -> None:
+        self.caption = caption
+        self.rows: list[list[str]] = []
+        self.starts: list[int] = []
+        self.bars: list[int] = []
+        self.header_count = 0
+        self.end = 0
 
 
 class ReadableText:
@@ -16,21 +33,29 @@ class ReadableText:
 
     def __init__(self) -> None:
         self.headings: list[Heading] = []
+        self.blocks: list[Block] = []
         self._parts: list[str] = []
         self._length = 0
         self._lists: list[int | None] = []  # Open lists: the next number, None for bullets.
         self._marker = ""
+        self._item_kind = BlockKind.ITEM
+        self._table: _OpenTable | None = None
         self._cells: list[str] | None = None
+        self._is_header_row = False
         self._tight = False
 
     def text(self) -> str:
         return "".join(self._parts)
 
     @property
+    def length(self) -> int:
+        return self._length
+
+    @property
     def in_list(self) -> bool:
         return bool(self._lists)
 
-    def add_block(self, block: str) -> None:
+    def add_block(self, block: str, kind: BlockKind | None = None, *, level: int = 0) -> None:
         """Add a paragraph, or the like; items of a list and rows of a table keep together."""
         if not block.strip():
             return
@@ -38,6 +63,10 @@ class ReadableText:
             self._write("\n" if self._tight else "\n\n")
         self._write(block)
         self._tight = False
+        if kind is not None:
+            indent = len(block) - len(block.lstrip(" "))
+            start = self._length - len(block) + indent
+            self.blocks.append(Block(kind, start, self._length, level))
 
     def _write(self, text: str) -> None:
         self._parts.append(text)
@@ -49,18 +78,34 @@ class ReadableText:
         if title:
             self.headings.append(Heading(level, title, self._length - len(title)))
 
+    def add_caption(self, text: str) -> None:
+        self.add_block(one_line(text), BlockKind.CAPTION)
+
     def add_paragraph(self, text: str) -> None:
         """Add a paragraph, or a part of the item that is open."""
         if not self._lists:
             self.add_block(text)
             return
+        if not text.strip():
+            return
         indent = "  " * (min(len(self._lists), _DEEPEST_INDENT) - 1)
         hanging = indent + (" " * len(self._marker) if self._marker else "  ")
         # The first paragraph of an item stands beside its marker, the rest below it.
-        if text.strip():
-            self.add_block(indent + (self._marker or "  ") + text.replace("\n", "\n" + hanging))
-            self._marker = ""
-            self._tight = True
+        block = indent + (self._marker or "  ") + text.replace("\n", "\n" + hanging)
+        if self._marker:
+            self.add_block(block, self._item_kind, level=len(self._lists))
+        else:
+            previous_end = self._length
+            self.add_block(block)
+            self._extend_item(previous_end)
+        self._marker = ""
+        self._tight = True
+
+    def _extend_item(self, previous_end: int) -> None:
+        """Let the item that ends at `previous_end` end with the text instead."""
+        item = self.blocks[-1] if self.blocks else None
+        if item and item.end == previous_end and item.level == len(self._lists):
+            self.blocks[-1] = replace(item, end=self._length)
 
     def open_list(self, first: int | None) -> None:
         """Begin a list that is numbered from `first`, or has bullets."""
@@ -71,9 +116,10 @@ class ReadableText:
         self._lists.pop()
         self._tight = bool(self._lists)
 
-    def open_item(self) -> None:
+    def open_item(self, *, is_note: bool = False) -> None:
         number = self._lists[-1]
         self._marker = "- " if number is None else f"{number}. "
+        self._item_kind = BlockKind.FOOTNOTE if is_note else BlockKind.ITEM
         if number is not None:
             self._lists[-1] = number + 1
 
@@ -81,8 +127,28 @@ class ReadableText:
     def in_row(self) -> bool:
         return self._cells is not None
 
-    def open_row(self) -> None:
-        self._cells = []
+    def open_table(self, caption: str = "") -> None:
+        self._table = _OpenTable(caption or self._caption_above())
+
+    def _caption_above(self) -> str:
+        """Return the last block if it is a table's caption: "Table 3: …", or marked as one."""
+        last = self._parts[-1].strip() if self._parts else ""
+        if len(last) > _MAX_CAPTION_LENGTH or "\n" in last:
+            return ""
+        block = self.blocks[-1] if self.blocks else None
+        if block and block.end == self._length:
+            return last if block.kind is BlockKind.CAPTION else ""
+        if not _CAPTION.match(last) or (
+            self.headings and self.headings[-1].start == self._length - len(last)
+        ):
+            return ""
+        self.blocks.append(Block(BlockKind.CAPTION, self._length - len(last), self._length))
+        return last
+
+    def open_row(self, *, is_header: bool = False) -> None:
+        if self._table is None:
+            self.open_table()
+        self._cells, self._is_header_row = [], is_header
 
     def add_cell(self, text: str) -> None:
         if self._cells is not None:
@@ -90,15 +156,48 @@ class ReadableText:
 
     def close_row(self) -> None:
         cells, self._cells = self._cells or [], None
-        self.add_block(" | ".join(cells))
+        table, line = self._table, CELL_BORDER.join(cells)
+        if table is None or not any(cells):
+            return
+        self.add_block(line)
         self._tight = True
+        start = self._length - len(line)
+        if self._is_header_row and table.header_count == len(table.starts):
+            table.header_count += 1
+        table.starts.append(start)
+        table.end = self._length
+        if len(table.rows) <= table.header_count + 1:
+            table.rows.append(cells)  # The header, and what it is told from.
+        for cell in cells:
+            table.bars += (start + bar.start() for bar in BORDER.finditer(cell))
+            start += len(cell) + len(CELL_BORDER)
 
     def close_table(self) -> None:
+        table, self._table = self._table, None
         self._tight = False
+        if table is None or not table.starts:
+            return
+        count = table.header_count or header_count(table.rows)
+        if count == len(table.starts):
+            count = 0  # There is no table below a header alone.
+        header = [" ".join(filter(None, names)) for names in zip(*table.rows[:count], strict=False)]
+        if len(table.starts) == 1 and len(table.rows[0]) == 1:
+            return
+        self.blocks.append(
+            Block(
+                BlockKind.TABLE,
+                table.starts[0],
+                table.end,
+                body=table.starts[count],
+                header=tuple(header),
+                caption=table.caption,
+                bars=tuple(table.bars),
+            )
+        )
 
     def add_code(self, code: str) -> None:
         """Add code as it was written."""
-        self.add_block(code.rstrip("\n"))
+        self.add_block(code.rstrip("\n"), BlockKind.CODE)
 
 
 def one_line(text: str) -> str:

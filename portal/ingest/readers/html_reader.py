@@ -5,9 +5,10 @@ Records are lists of events, each `[kind, value]`, in reading order; the first s
     {"title": "…", "is_flattened": false}
     {"events": [["text", "…"], ["heading", 2], ["/heading", null], ["list", 1], …]}
 
-`heading` (its level), `list` (its first number, null for bullets), `row`, `cell`, `table`, `code`
-and `link` (its address) have an end with a slash; `text`, `block` (a paragraph begins or ends),
-`break` and `item` stand alone.
+`heading` (its level), `list` (its first number, null for bullets), `row`, `cell` (columns and rows
+that it spans, whether it is a header), `table`, `caption`, `code` and `link` (its address) have an
+end with a slash; `text`, `block` (a paragraph begins or ends), `break` and `item` (whether it is a
+footnote) stand alone.
 
 The rules of HTML for an element look at all that are open around it: what is nested without end
 costs the square of its depth. As browsers do, `flattened` therefore takes what is nested deeper
@@ -32,7 +33,7 @@ _UNSEEN = frozenset({
 })  # fmt: skip
 _UNSEEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _BLOCKS = frozenset({
-    "address", "article", "aside", "blockquote", "body", "button", "caption", "center", "dd",
+    "address", "article", "aside", "blockquote", "body", "button", "center", "dd",
     "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer",
     "form", "header", "hgroup", "hr", "legend", "main", "menu", "nav", "p", "search", "section",
     "summary",
@@ -80,7 +81,9 @@ _BEGINS_WITHIN = {
 }
 _ENDS_WITHIN = _BEGINS_WITHIN | dict.fromkeys(("li", "term"), _IN_LIST)
 _HEADING = re.compile(r"h[1-6]")
-_WITH_END = {"table": "table", "tr": "row", "td": "cell", "th": "cell"}
+_WITH_END = {"table": "table", "tr": "row", "td": "cell", "th": "cell", "caption": "caption"}
+_MAX_SPAN = 100  # Wider and higher cells are a way to write a million of them.
+_NOTE = re.compile(r"(?:foot|end)note-|fn[-:]?\d")
 _CODE = frozenset({"pre", "listing", "xmp", "plaintext"})
 
 
@@ -263,6 +266,8 @@ def _beginning(node: LexborNode) -> Event | None:  # noqa: PLR0911 - a table of 
     tag = node.tag or ""
     if tag in _BLOCKS:
         return "block", None
+    if tag in {"td", "th"}:
+        return "cell", [_span(node, "colspan"), _span(node, "rowspan"), tag == "th"]
     if tag in _WITH_END:
         return _WITH_END[tag], None
     if tag in _CODE:
@@ -270,7 +275,7 @@ def _beginning(node: LexborNode) -> Event | None:  # noqa: PLR0911 - a table of 
     if tag in {"ul", "ol"}:
         return "list", _first_number(node) if tag == "ol" else None
     if tag == "li":
-        return "item", None
+        return "item", bool(_NOTE.match(node.attributes.get("id") or ""))
     if tag == "br":
         return "break", None
     if tag == "a":
@@ -293,6 +298,11 @@ def _ending(node: LexborNode) -> Event | None:
     if tag == "a":
         return "/link", None
     return ("/heading", None) if _HEADING.fullmatch(tag) else None
+
+
+def _span(node: LexborNode, name: str) -> int:
+    value = node.attributes.get(name) or ""
+    return min(int(value), _MAX_SPAN) if re.fullmatch(r"[1-9][0-9]{0,3}", value) else 1
 
 
 def _first_number(node: LexborNode) -> int:

@@ -5,8 +5,9 @@ Records are lists of events, each `[kind, value]`, in reading order:
     {"events": [["heading", [2, parts]], ["paragraph", parts], ["list", 1], ["item", null], …]}
 
 `parts` are `["text", "…"]`, `["link", address]` and `["/link", null]`. `paragraph` is what stands
-in a cell too, `list` has its first number (null for bullets), `code` is as written, `block` what is
-left of HTML. `list` and `row` have an end with a slash; `item` and `/table` stand alone.
+in a cell too, `list` has its first number (null for bullets), `row` whether it is a header, `code`
+is as written, `block` what is left of HTML. `list`, `table` and `row` have an end with a slash;
+`item` stands alone.
 
 Blocks that are nested deeper than the parser goes would be lost: one record, `{"is_nested": true}`,
 then says that the text is best taken as it stands.
@@ -53,7 +54,7 @@ _KINDS = {
     "bullet_list_close": "/list",
     "ordered_list_close": "/list",
     "list_item_open": "item",
-    "tr_open": "row",
+    "table_open": "table",
     "tr_close": "/row",
     "table_close": "/table",
 }
@@ -114,6 +115,8 @@ def _events(
             yield "code", token.content
         elif token.type == "html_block":
             yield "block", _without_tags(token.content).strip()
+        elif token.type == "tr_open":
+            yield "row", tokens[position - 1].type == "thead_open"
         elif kind := _KINDS.get(token.type):
             yield kind, None
 

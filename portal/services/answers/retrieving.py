@@ -237,6 +237,8 @@ def _source(number: int, hit: SearchHit, stored: StoredSource) -> Source:
         page_label=stored.page_label,
         heading=stored.heading,
         heading_starts=stored.heading_starts,
+        context=stored.context,
+        blocks=stored.blocks,
         score=hit.score,
         vector_score=hit.vector_score,
         text_score=hit.text_score,

@@ -112,26 +112,34 @@ def _row(place: Place, new: ChunkToStore) -> dict[str, Any]:
         "collection_id": place.collection_id,
         "chunk_index": chunk.index,
         "content": chunk.content,
-        "terms": chunk_terms(place.title, chunk.heading, chunk.content),
+        "terms": chunk_terms(place.title, chunk.heading, chunk.context, chunk.content),
         "analyser_version": ANALYSER_VERSION,
         "language": detect_language(chunk.content),
         "page": chunk.page,
         "heading": chunk.heading,
+        "context": chunk.context,
+        "blocks": [block.as_json() for block in chunk.blocks],
         "char_start": chunk.char_start,
         "char_end": chunk.char_end,
         "attributes": dict(new.metadata),
     }
 
 
+def embedded_text(chunk: Chunk) -> str:
+    """Return what a chunk's vector is of: rows of a table say little without its header."""
+    return f"{chunk.context}\n{chunk.content}" if chunk.context else chunk.content
+
+
 def _words(title: str, chunk: Chunk) -> str:
-    return chunk_text(title, chunk.heading, chunk.content)
+    return chunk_text(title, chunk.heading, chunk.context, chunk.content)
 
 
-def chunk_text(title: str, heading: str | None, content: str) -> str:
-    """A passage with where it stands, so that asking for a document by its name finds it."""
-    return "\n".join(part for part in (title, heading, content) if part)
+def chunk_text(*parts: str | None) -> str:
+    """Join the text of a chunk with where it stands (title, heading, context): asking for a
+    document by its name finds it."""
+    return "\n".join(part for part in parts if part)
 
 
-def chunk_terms(title: str, heading: str | None, content: str) -> str:
-    """What the keyword index holds of a passage."""
-    return index_terms(chunk_text(title, heading, content))
+def chunk_terms(*parts: str | None) -> str:
+    """Return what the keyword index holds of a chunk."""
+    return index_terms(chunk_text(*parts))

@@ -27,6 +27,7 @@ from portal.domain.documents import (
 )
 from portal.domain.jobs import JobStage, JobStatus
 from portal.domain.notifications import NotificationKind
+from portal.domain.structure import Block
 from portal.errors import (
     DatabaseUnavailable,
     EmptyFile,
@@ -36,6 +37,7 @@ from portal.errors import (
 )
 from portal.ingest.chunking import split
 from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.formats import READER_VERSIONS
 from portal.ingest.page_progress import followed_by
 from portal.observability import metrics
 from portal.services import Services
@@ -186,6 +188,7 @@ def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> Extra
             file_id=attempt.file_id,
             extracted=extracted,
             sha256=digest,
+            reader_version=READER_VERSIONS[attempt.media_type],
         )
     return extracted
 
@@ -222,6 +225,7 @@ def _from_revision(row: DocumentRevisionRow) -> ExtractedText:
         extractor=row.extractor,
         pages=tuple(Page(*page) for page in row.pages),
         headings=tuple(Heading(*heading) for heading in row.headings),
+        blocks=tuple(map(Block.from_json, row.blocks)),
         encoding=row.encoding,
         warnings=tuple(row.warnings),
     )
@@ -274,7 +278,7 @@ def _store_batch(
         )
         return place, new
 
-    texts = [chunk.content for chunk in batch]
+    texts = [chunk_storage.embedded_text(chunk) for chunk in batch]
     chunk_storage.store(services, texts, prepare, document_id=attempt.document_id)
 
 

@@ -55,7 +55,7 @@ def _reanalyse_batch(services: Services, batch_size: int) -> int:
         if not outdated_chunks.is_alone(session):
             return 0
         chunks = outdated_chunks.lock_outdated(session, ANALYSER_VERSION, limit=batch_size)
-        texts = {c.id: chunk_text(c.title, c.heading, c.content) for c in chunks}
+        texts = {c.id: chunk_text(c.title, c.heading, c.context, c.content) for c in chunks}
         if texts:
             terms = {chunk_id: index_terms(each) for chunk_id, each in texts.items()}
             outdated_chunks.write_terms(session, terms, ANALYSER_VERSION)

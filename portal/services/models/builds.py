@@ -183,7 +183,7 @@ def fill_batch(
         raise Paused
     # Embedding is slow and must not hold a transaction open.
     embedder = catalog.loaded(services, model).embedder
-    vectors = embedder.embed_chunks([chunk.content for chunk in chunks])
+    vectors = embedder.embed_chunks([chunk.text for chunk in chunks])
     with services.database.begin() as session:
         added = build_store.add_missing(session, model, chunks, vectors)
     return chunks[-1].id, added

@@ -233,6 +233,7 @@ def _hit(ran: Ran, result: _Result, around: Neighbours | None, touched: Outline)
         matched_words=_matched_words(ran, candidate, excerpt.text, excerpt.spans),
         duplicate_count=result.duplicate_count,
         rerank_score=result.rerank_score,
+        context=candidate.context,
     )
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.people import User
+from portal.domain.structure import Block
 from portal.store.documents.page_labels import label_of_chunk
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 
@@ -38,6 +39,8 @@ class StoredSource:
     heading: str | None
     heading_starts: frozenset[int]
     """Where the lines of `content` begin that are headings."""
+    context: str | None = None
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ _SOURCES = text(
            jsonb_path_query_array(
                r.headings, 'strict $[*][2] ? (@ >= $start && @ < $end)',
                jsonb_build_object('start', c.char_start, 'end', c.char_end)
-           ) AS heading_starts
+           ) AS heading_starts, c.context, c.blocks
     FROM document_chunks c
     JOIN documents d ON d.current_job_id = c.job_id
     JOIN jobs j ON j.id = c.job_id
@@ -118,8 +121,9 @@ def read_sources(
 
 
 def _stored(row: Any) -> StoredSource:
-    *values, starts = row
-    return StoredSource(*(*values, frozenset(start - row.char_start for start in starts or ())))
+    *values, starts, context, blocks = row
+    heading_starts = frozenset(start - row.char_start for start in starts or ())
+    return StoredSource(*(*values, heading_starts, context, tuple(map(Block.from_json, blocks))))
 
 
 def read_past(

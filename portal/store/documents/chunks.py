@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from portal.domain.documents import Chunk, ExtractedText, StoredChunk
 from portal.domain.embedding import Vector
 from portal.domain.revisions import MAX_NUMBER
+from portal.domain.structure import Block
 from portal.store.documents.outlines import outlines
 from portal.store.documents.page_labels import label_of_chunk
 from portal.store.models import (
@@ -26,7 +27,7 @@ from portal.text.outlines import Outline
 
 def add_revision(
     session: Session, *, document_id: UUID, file_id: UUID | None, extracted: ExtractedText,
-    sha256: str,
+    sha256: str, reader_version: int,
 ) -> UUID:  # fmt: skip
     """Keep an extracted text for good and give its id."""
     newest = session.scalar(
@@ -45,6 +46,8 @@ def add_revision(
         character_count=len(extracted.text),
         pages=[[p.number, p.start, p.end, p.label] for p in extracted.pages],
         headings=[[h.level, h.title, h.start] for h in extracted.headings],
+        blocks=[block.as_json() for block in extracted.blocks],
+        reader_version=reader_version,
         warnings=list(extracted.warnings),
     )
     session.add(row)
@@ -111,6 +114,8 @@ def _to_stored(
             char_end=row.char_end,
             page=row.page,
             heading=row.heading,
+            context=row.context,
+            blocks=tuple(map(Block.from_json, row.blocks)),
             page_label=label,
             ends_on=touched.last_page(row.char_end) if touched and row.char_end else None,
         ),

@@ -32,7 +32,7 @@ def find_vectors(
             SELECT e.embedding
             FROM (
                 SELECT id, document_id, collection_id FROM document_chunks
-                WHERE content = wanted.content
+                WHERE content = wanted.content AND context IS NULL
                 LIMIT :most_places
             ) c
             JOIN documents own ON own.id = :document_id AND own.collection_id = c.collection_id

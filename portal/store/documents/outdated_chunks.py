@@ -19,6 +19,7 @@ class OutdatedChunk:
     id: UUID
     title: str
     heading: str | None
+    context: str | None
     content: str
 
 
@@ -39,7 +40,7 @@ def lock_outdated(session: Session, version: int, *, limit: int) -> list[Outdate
     rows = session.execute(
         text(
             """
-            SELECT c.id, d.title, c.heading, c.content
+            SELECT c.id, d.title, c.heading, c.context, c.content
             FROM document_chunks c JOIN documents d ON d.id = c.document_id
             WHERE c.analyser_version < :version
             ORDER BY c.analyser_version, c.id

@@ -45,7 +45,7 @@ class MissingChunk:
     id: UUID
     document_id: UUID
     job_id: UUID
-    content: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ def missing_chunks(
     rows = session.execute(
         text(
             f"""
-            SELECT c.id, c.document_id, c.job_id, c.content FROM {PORTAL_CHUNKS}
+            SELECT c.id, c.document_id, c.job_id, concat_ws(E'\\n', c.context, c.content)
+            FROM {PORTAL_CHUNKS}
             WHERE c.id > :after AND {IS_MISSING.format(partition=model.partition)}
             ORDER BY c.id LIMIT :limit
             """

@@ -47,13 +47,14 @@ def sample_chunks(
 ) -> tuple[list[str], Vector]:
     """Some passages, the same ones each time, and their vectors (n, dim) by the model."""
     statement = f"""
-        SELECT c.content, CAST(e.embedding AS text) AS vector
+        SELECT concat_ws(E'\\n', c.context, c.content) AS embedded,
+               CAST(e.embedding AS text) AS vector
         FROM {model.partition} e JOIN document_chunks c ON c.id = e.chunk_id
         ORDER BY e.chunk_id LIMIT :limit
     """
     rows = session.execute(text(statement), {"limit": limit}).all()
     vectors = np.array([_vector(row.vector) for row in rows], dtype=np.float32)
-    return [row.content for row in rows], vectors
+    return [row.embedded for row in rows], vectors
 
 
 def count_chunks(session: Session, model: RegisteredModel) -> int:

@@ -45,6 +45,10 @@ class DocumentChunkRow(Base):
     language: Mapped[str] = mapped_column(Text, server_default=text("'other'"))
     page: Mapped[int | None]
     heading: Mapped[str | None] = mapped_column(Text)
+    # Caption and header of the table whose rows it begins with, one a line.
+    context: Mapped[str | None] = mapped_column(Text)
+    # As in document_revisions, counted from the beginning of `content`.
+    blocks: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     # Where it stands in the text of its job's revision; None when a program added it.
     char_start: Mapped[int | None]
     char_end: Mapped[int | None]

@@ -12,6 +12,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     LargeBinary,
+    SmallInteger,
     Text,
     UniqueConstraint,
     text,
@@ -128,6 +129,10 @@ class DocumentRevisionRow(Base):
     character_count: Mapped[int]
     pages: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     headings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    # Tables, list items and the like, as `portal.domain.structure.Block.as_json` writes them.
+    blocks: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    # Of the reader that made the text: what older ones read is read again in the background.
+    reader_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
     warnings: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
     # Against the text that was searched before it; unknown of the first, and of too long ones.
     characters_added: Mapped[int | None]

@@ -137,6 +137,7 @@ class Candidate:
     page: int | None
     page_label: str | None
     heading: str | None
+    context: str | None
     char_start: int | None
     char_end: int | None
     cosine: float | None

@@ -95,13 +95,14 @@ def _holds(phrase: str, name: str, binds: dict[str, Any]) -> str:
 
 
 def _mentions(words: str, name: str, binds: dict[str, Any]) -> str:
-    """Condition that a passage, its heading or its title has a word in any form, or a phrase."""
+    """Condition that a chunk, its headings, table header or title have a word in any form, or a
+    phrase."""
     terms = query_terms(words)
     if len(terms) == 1:
         binds[f"{name}_terms"] = f"'{terms[0]}'"
         return f"c.terms_vector @@ to_tsquery('simple', :{name}_terms)"
     exact = _holds(words, name, binds)
-    return f"{exact} OR coalesce(c.heading ~ :{name}, FALSE)"
+    return f"{exact} OR concat_ws(E'\\n', c.heading, c.context) ~ :{name}"
 
 
 @lru_cache(maxsize=256)

@@ -138,7 +138,7 @@ def statement(shape: Shape) -> TextClause:
     return text(f"""
         SELECT k.chunk_id, d.id AS document_id, d.title, d.media_type,
                c.content, c.terms, c.language, c.page,
-               {label_of_chunk("c")} AS page_label, c.heading, c.char_start, c.char_end,
+               {label_of_chunk("c")} AS page_label, c.heading, c.context, c.char_start, c.char_end,
                k.cosine, k.likeness, k.bm25, k.text_score, k.vector_rank, k.text_rank,
                d.chunk_count AS document_chunks, k.score, k.candidate_count, k.vector_count,
                k.text_count, k.nearest, {_DOCUMENTS_VERSION}

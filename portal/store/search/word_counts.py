@@ -19,8 +19,8 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What to look for in passages with their heading and title: what `query` matches (for
-    `to_tsquery('simple', …)`) and, if there is a `pattern`, this regular expression too."""
+    """What to look for in chunks with their headings, table header and title: what `query` matches
+    (for `to_tsquery('simple', …)`) and, if there is a `pattern`, this regular expression too."""
 
     query: str
     pattern: str | None = None
@@ -40,7 +40,7 @@ _MATCHES = f"""
         FROM document_chunks c
         JOIN documents d ON d.current_job_id = c.job_id
         CROSS JOIN LATERAL (
-            SELECT concat_ws(E'\\n', c.content, c.heading, d.title) AS words
+            SELECT concat_ws(E'\\n', c.content, c.context, c.heading, d.title) AS words
         ) whole
         {SELECTION_JOINS}
         WHERE c.terms_vector @@ wanted.query

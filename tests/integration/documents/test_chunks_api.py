@@ -303,7 +303,7 @@ def test_without_an_embedder_nothing_is_added(
     def fail(*_: object) -> None:
         raise EmbedderUnavailable(reason="it is out")
 
-    monkeypatch.setattr(HashingEmbedder, "embed_passages", fail)
+    monkeypatch.setattr(HashingEmbedder, "embed_chunks", fail)
     assert_envelope(api.post({"content": ADDED}), 503, "embedder_unavailable")
     assert api.get().json["data"]["pagination"] == before
 

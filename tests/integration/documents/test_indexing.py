@@ -101,7 +101,7 @@ def test_model_that_does_not_answer_is_tried_again_and_then_told(
     def refuse(texts):
         raise EmbedderUnavailable(reason="the endpoint does not answer")
 
-    monkeypatch.setattr(type(portal.services.embedder), "embed_passages", lambda _, t: refuse(t))
+    monkeypatch.setattr(type(portal.services.embedder), "embed_chunks", lambda _, t: refuse(t))
     for _ in range(attempts.MAX_ATTEMPTS):
         indexing.index_document(portal.services, document.job_id)
     summary = library.get_summary(portal.services, portal.admin, document.id)

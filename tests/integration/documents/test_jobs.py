@@ -78,7 +78,7 @@ def refuse_to_embed(patch: pytest.MonkeyPatch, portal: Portal) -> None:
     def refuse(_embedder, _texts):
         raise EmbedderUnavailable(reason="it is still being loaded")
 
-    patch.setattr(type(portal.services.embedder), "embed_passages", refuse)
+    patch.setattr(type(portal.services.embedder), "embed_chunks", refuse)
 
 
 def test_people_take_turns_document_by_document(portal: Portal) -> None:
@@ -461,7 +461,7 @@ def test_import_that_waits_goes_on_after_an_error_that_passes(
             raise EmbedderUnavailable(reason="it is still being loaded")
         return embed(embedder, texts)
 
-    monkeypatch.setattr(type(portal.services.embedder), "embed_passages", fail_once)
+    monkeypatch.setattr(type(portal.services.embedder), "embed_chunks", fail_once)
     path = tmp_path / "again.txt"
     path.write_text(LONG, encoding="utf-8")
     status = importing.import_and_wait(

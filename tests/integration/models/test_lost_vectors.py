@@ -88,7 +88,7 @@ def test_a_build_that_failed_is_tried_again_after_a_while_and_not_at_once(
         raise EmbedderUnavailable(reason="the endpoint does not answer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(HashingEmbedder, "embed_passages", refuse)
+        patch.setattr(HashingEmbedder, "embed_chunks", refuse)
         builds.requeue_lost(filled.services)
         work(filled)
     for _ in range(3):

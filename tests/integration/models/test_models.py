@@ -108,7 +108,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(
         return embed(self, texts)
 
     catalog.loaded(filled.services, model)  # Its calibration embeds, too.
-    monkeypatch.setattr(HashingEmbedder, "embed_passages", fail_later)
+    monkeypatch.setattr(HashingEmbedder, "embed_chunks", fail_later)
     with pytest.raises(EmbedderUnavailable):
         list(builds.build(filled.services, NEW, batch_size=2))
     state = summary(filled, NEW)
@@ -143,7 +143,7 @@ def test_model_that_lags_does_not_hold_up_documents(
         return embed(self, texts)
 
     with monkeypatch.context() as patch:
-        patch.setattr(HashingEmbedder, "embed_passages", refuse)
+        patch.setattr(HashingEmbedder, "embed_chunks", refuse)
         added = filled.add("The last train leaves at nine.", name="train.txt")
     assert added.status == "ready"
     assert summary(filled, NEW).coverage.missing == 1
@@ -166,7 +166,7 @@ def test_rollback_to_a_model_that_fell_behind_must_be_forced(
         return embed(self, texts)
 
     with monkeypatch.context() as patch:
-        patch.setattr(HashingEmbedder, "embed_passages", refuse)
+        patch.setattr(HashingEmbedder, "embed_chunks", refuse)
         filled.add("The last train leaves at nine.", name="train.txt")
     with pytest.raises(Conflict, match="1 passages"):
         switching.rollback(filled.services)
@@ -189,7 +189,7 @@ def test_model_registered_in_the_middle_of_an_ingestion_misses_nothing(
             catalog.register(filled.services, "hashing:hashing-64@64")
         return vectors
 
-    monkeypatch.setattr(HashingEmbedder, "embed_passages", register_meanwhile)
+    monkeypatch.setattr(HashingEmbedder, "embed_chunks", register_meanwhile)
     filled.add("The last train leaves at nine.", name="train.txt")
     assert summary(filled, NEW).size.vectors == 1
 

@@ -174,7 +174,7 @@ def test_large_table_is_written_at_once() -> None:
     events: list[tuple[str, object]] = [("table", None)]
     for number in range(20_000):
         events += [("row", None), ("cell", None), ("text", str(number)), ("/cell", None)]
-        events += [("cell", None), ("text", "x"), ("/cell", None), ("/row", None)]
+        events += [("cell", [1, 1, False]), ("text", "x"), ("/cell", None), ("/row", None)]
     writer = HtmlText()
     writer.add_events([*events, ("/table", None)])
     lines = writer.readable.text().split("\n")

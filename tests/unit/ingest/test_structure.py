@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from portal.domain.documents import ExtractedText, Heading, MediaType
+from portal.domain.structure import Block, BlockKind
+from portal.ingest.chunking import HARD_CAP, TARGET_TOKENS, split
+from portal.ingest.extraction import extract
+from portal.text.tables import table_rows
+from portal.text.tokens import token_weight
+from tests.factories import files
+
+LEAVE = """# 员工手册
+
+## 3 Leave
+
+### 3.2 Carry-over
+
+表 1 年假与结转
+
+| 工龄 | 年假天数 | 可结转 |
+|------|---------|-------|
+| 1–5 年 | 10 天 | 5 天 |
+| 5 年以上 | 15 天 |  |
+| `a \\| b` |  | 无 |
+
+报销材料如下：
+
+1. 发票
+2. 行程单
+   - 原件
+   - 复印件
+"""
+
+
+def read(tmp_path: Path, source: str, media_type: MediaType = MediaType.MARKDOWN) -> ExtractedText:
+    path = files.write_text(tmp_path / "a", source)
+    return extract(path, file_name="a", media_type=media_type)
+
+
+def tables(extracted: ExtractedText) -> list[Block]:
+    return [block for block in extracted.blocks if block.kind is BlockKind.TABLE]
+
+
+def cells(text: str, table: Block) -> list[tuple[str, ...]]:
+    return [row.texts(text) for row in table_rows(text, table)]
+
+
+def test_markdown_keeps_tables_with_cells_header_and_caption(tmp_path: Path) -> None:
+    extracted = read(tmp_path, LEAVE)
+    (table,) = tables(extracted)
+    assert table.header == ("工龄", "年假天数", "可结转")
+    assert table.caption == "表 1 年假与结转"
+    assert cells(extracted.text, table) == [
+        ("工龄", "年假天数", "可结转"),
+        ("1–5 年", "10 天", "5 天"),
+        ("5 年以上", "15 天", ""),
+        ("a | b", "", "无"),
+    ]
+    assert [row.is_header for row in table_rows(extracted.text, table)] == [True] + [False] * 3
+
+
+def test_items_are_ranges_with_their_depth(tmp_path: Path) -> None:
+    extracted = read(tmp_path, LEAVE)
+    items = [
+        (extracted.text[block.start : block.end], block.level)
+        for block in extracted.blocks
+        if block.kind is BlockKind.ITEM
+    ]
+    assert items == [("1. 发票", 1), ("2. 行程单", 1), ("- 原件", 2), ("- 复印件", 2)]
+
+
+def test_html_tables_know_headers_captions_and_cells_that_span(tmp_path: Path) -> None:
+    extracted = read(
+        tmp_path,
+        """<html><table><caption>Fees</caption><thead><tr><th colspan=2>Where<th>Fee</thead>
+        <tr><td rowspan=2>City<td>North<td>10<tr><td>South<td>20<tr><td>Land<td>all<td>5
+        </table><p>after<table><tr><td>Name:<td>Ada<tr><td>Born:<td>1815</table>
+        <ol><li id="footnote-1">A note.</ol>""",
+        MediaType.HTML,
+    )
+    fees, person = tables(extracted)
+    assert (fees.caption, fees.header) == ("Fees", ("Where", "", "Fee"))
+    assert cells(extracted.text, fees)[1:] == [
+        ("City", "North", "10"),
+        ("City", "South", "20"),
+        ("Land", "all", "5"),
+    ]
+    assert (person.header, person.body) == ((), person.start)
+    notes = [block for block in extracted.blocks if block.kind is BlockKind.FOOTNOTE]
+    assert [extracted.text[note.start : note.end] for note in notes] == ["1. A note."]
+
+
+def test_blocks_survive_storage(tmp_path: Path) -> None:
+    blocks = read(tmp_path, LEAVE).blocks
+    assert {block.kind for block in blocks} == {BlockKind.TABLE, BlockKind.ITEM, BlockKind.CAPTION}
+    assert tuple(Block.from_json(block.as_json()) for block in blocks) == blocks
+
+
+def test_long_table_is_cut_between_rows_and_each_chunk_knows_its_header(tmp_path: Path) -> None:
+    rows = "".join(f"| part {n} | A fan. It turns! | {n} |\n" for n in range(200))
+    source = f"# Parts\n\nTable 1: Stock\n\n| Part | What it is | Count |\n|-|-|-|\n{rows}"
+    extracted = read(tmp_path, source)
+    chunks = split(extracted)
+    assert len(chunks) > 3
+    lines = set(extracted.text.split("\n"))
+    for chunk in chunks:
+        assert set(chunk.content.split("\n")) <= lines
+        assert token_weight(chunk.content) <= HARD_CAP * TARGET_TOKENS
+        (table,) = [block for block in chunk.blocks if block.kind is BlockKind.TABLE]
+        assert table.header == ("Part", "What it is", "Count")
+        assert all(len(row) == 3 for row in cells(chunk.content, table))
+    first, *others = chunks
+    assert first.content.startswith("Parts\n\nTable 1: Stock\n\nPart | What it is | Count\npart 0")
+    assert first.context is None
+    assert {chunk.context for chunk in others} == {"Table 1: Stock\nPart | What it is | Count"}
+
+
+def test_heading_stands_with_what_follows_it() -> None:
+    body = "One sentence of the body says something that is worth knowing. "
+    titles = ["Leave", "Annual", "Carry-over", "Sick"]
+    for count in range(1, 40, 3):
+        for rest in range(0, 12, 2):
+            text = (
+                f"Leave\n\nAnnual\n\n{body * count}\n\nCarry-over\n\n{body * 30}"
+                f"\n\nSick\n\n{body * rest}"
+            )
+            headings = [
+                Heading(1 + (title == "Annual"), title, text.index(f"{title}\n"))
+                for title in titles
+            ]
+            extracted = ExtractedText(text=text, extractor="test", headings=tuple(headings))
+            for chunk in split(extracted):
+                assert set(chunk.content.split("\n\n")) - set(titles), (count, rest)
+                assert token_weight(chunk.content) <= HARD_CAP * TARGET_TOKENS
+
+
+def test_chunk_is_found_under_the_headings_of_its_first_words(tmp_path: Path) -> None:
+    chunks = split(read(tmp_path, LEAVE))
+    assert [chunk.heading for chunk in chunks] == ["员工手册 › 3 Leave › 3.2 Carry-over"]
+
+
+def test_words_that_introduce_a_list_stand_with_its_first_item(tmp_path: Path) -> None:
+    body = "The desk is open every day of the week except on holidays. "
+    items = "".join(f"- {body}\n" for _ in range(40))
+    for count in range(1, 40, 2):
+        chunks = split(read(tmp_path, f"{body * count}\n\nWhat to bring:\n\n{items}"))
+        assert not any(chunk.content.endswith(":") for chunk in chunks)

@@ -26,11 +26,12 @@ from portal.domain.documents import DocumentStatus, Failure, MediaType
 from portal.domain.jobs import UNFINISHED, JobStage, JobStatus
 from portal.domain.notifications import NotificationKind
 from portal.errors import KilledWorker, PortalError, StorageFull, Unavailable
+from portal.ingest.formats import READER_VERSIONS
 from portal.services import Services
 from portal.services.documents.adopting import title_with
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
-from portal.store.documents import notifications, queue
+from portal.store.documents import notifications, outdated_texts, queue, revisions
 from portal.store.documents import rows as document_store
 from portal.store.models import DocumentRow, JobRow
 from portal.store.session import Session
@@ -66,6 +67,8 @@ class Attempt:
     media_type: MediaType
     encoding: str | None
     """What a person chose; None: what is recognised."""
+    is_upgrade: bool = False
+    """Whether the file is only read again because its reader is better now: nobody is told."""
 
 
 def begin(services: Services, job_id: UUID) -> Attempt | None:
@@ -96,6 +99,7 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
             file_name=file_name,
             media_type=media_type,
             encoding=job.config.get("encoding"),
+            is_upgrade=bool(job.config.get("is_upgrade")),
         )
 
 
@@ -227,12 +231,25 @@ def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
     return True
 
 
+def _forget_upgrade(session: Session, document: DocumentRow) -> None:
+    """Leave a document as it was before its file was read again, and do not try once more."""
+    current = revisions.find_current(session, document.id)
+    if current is not None:
+        version = READER_VERSIONS[MediaType(document.media_type)]
+        outdated_texts.set_version(session, current, version)
+    session.flush()
+    revisions.delete_unread(session, document)
+
+
 def _end(
     session: Session, job: JobRow, document: DocumentRow, status: JobStatus, failure: Failure
 ) -> None:
     """End a job without its text. A document that has searchable text stays ready: it is in
     searches, and the same bytes sent again are still a duplicate of it."""
     job_store.finish(session, job.id, status, failure=failure)
+    if job.config.get("is_upgrade"):
+        _forget_upgrade(session, document)
+        return
     if status is JobStatus.FAILED:
         notifications.add_ending(session, job.id, NotificationKind.FAILED)
     searchable = document.current_job_id is not None

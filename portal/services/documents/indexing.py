@@ -48,7 +48,7 @@ from portal.services.documents.chunk_storage import ChunkToStore, Place
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
-from portal.store.documents import notifications
+from portal.store.documents import notifications, outdated_texts, revisions
 from portal.store.documents import rows as document_store
 from portal.store.models import DocumentRevisionRow
 from portal.store.session import Session
@@ -178,19 +178,31 @@ def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> Extra
             )
     if not has_visible_text(extracted.text):
         raise EmptyFile(name=attempt.file_name)
-    digest = hashlib.sha256(extracted.text.encode()).hexdigest()
     with services.database.begin() as session:
         job = attempts.held(session, attempt)
         job.deaths = 0
-        job.revision_id = chunk_store.add_revision(
-            session,
-            document_id=attempt.document_id,
-            file_id=attempt.file_id,
-            extracted=extracted,
-            sha256=digest,
-            reader_version=READER_VERSIONS[attempt.media_type],
-        )
+        job.revision_id = _revision(session, attempt, extracted)
     return extracted
+
+
+def _revision(session: Session, attempt: Attempt, extracted: ExtractedText) -> UUID:
+    """Return a new revision, or the present one where a better reader read the same text."""
+    digest = hashlib.sha256(extracted.text.encode()).hexdigest()
+    version = READER_VERSIONS[attempt.media_type]
+    if attempt.is_upgrade:
+        current = revisions.find_current(session, attempt.document_id)
+        row = chunk_store.get_revision(session, current) if current else None
+        if row is not None and row.sha256 == digest:
+            outdated_texts.renew(session, row.id, extracted, reader_version=version)
+            return row.id
+    return chunk_store.add_revision(
+        session,
+        document_id=attempt.document_id,
+        file_id=attempt.file_id,
+        extracted=extracted,
+        sha256=digest,
+        reader_version=version,
+    )
 
 
 def _teller(services: Services, attempt: Attempt, reading: _Reading) -> Callable[[int, int], None]:
@@ -291,8 +303,11 @@ def _publish(services: Services, attempt: Attempt) -> None:
     """Make the whole ingestion searchable at once, under its file's name, in the place of what was
     searched before. A deleted document stays deleted."""
     with services.database.begin() as session:
-        attempts.held(session, attempt)
+        job = attempts.held(session, attempt)
         adopt(session, attempt.document_id, attempt.job_id, analysed_as=attempt.title)
         document_store.publish(session, document_id=attempt.document_id, job_id=attempt.job_id)
         job_store.finish(session, attempt.job_id, JobStatus.READY)
-        notifications.add_ending(session, attempt.job_id, NotificationKind.READY)
+        if not attempt.is_upgrade:
+            notifications.add_ending(session, attempt.job_id, NotificationKind.READY)
+        elif job.revision_id is not None:
+            outdated_texts.take_over(session, job.revision_id, attempt.job_id)

@@ -1,4 +1,5 @@
-"""Reading a document's file once more: in another encoding, or with what was installed since."""
+"""Reading a document's file once more: in another encoding, with what was installed since, or by a
+better reader."""
 
 from __future__ import annotations
 
@@ -7,17 +8,25 @@ from collections.abc import Iterable
 from itertools import chain
 from uuid import UUID
 
+import structlog
+
 from portal.domain.documents import DocumentStatus
 from portal.domain.people import User
 from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
+from portal.ingest.formats import READER_VERSIONS
 from portal.services import Services
 from portal.services.documents.library import as_file, editable, refuse_elsewhere, seen
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
+from portal.store.documents import outdated_texts, queue
 from portal.store.documents import rows as document_store
 
-__all__ = ["ENCODINGS", "reread"]
+__all__ = ["ENCODINGS", "reread", "reread_outdated"]
+
+log = structlog.get_logger(__name__)
+
+_OUTDATED_AT_ONCE = 20
 
 
 def reread(
@@ -48,6 +57,23 @@ def reread(
         )
         if document.current_job_id is None:
             document_store.set_status(session, document_id, DocumentStatus.QUEUED)
+
+
+def reread_outdated(services: Services) -> int:
+    """Queue some documents that an older reader read, while no other document waits; return how
+    many. Where the text is the same its revision is kept, and so are all that cite it."""
+    with services.database.begin() as session:
+        if not outdated_texts.is_idle(session) or not queue.hold_lost_jobs(session):
+            return 0
+        rows = outdated_texts.lock_outdated(session, READER_VERSIONS, limit=_OUTDATED_AT_ONCE)
+        for row in rows:
+            config = {"is_upgrade": True} | ({"encoding": row.encoding} if row.encoding else {})
+            job_store.add_job(
+                session, document_id=row.document_id, file_id=row.file_id, config=config
+            )
+    if rows:
+        log.info("documents_read_again", count=len(rows))
+    return len(rows)
 
 
 def _checked(services: Services, user: User, document_id: UUID, encoding: str) -> str:

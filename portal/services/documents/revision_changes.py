@@ -39,6 +39,8 @@ def _note(services: Services, attempt: Attempt) -> None:
         if job is None or job.revision_id is None or current is None:
             return
         revision_id = job.revision_id
+        if revision_id == current:
+            return
         old, new = (revision_store.read_body(session, one) for one in (current, revision_id))
     if old is None or new is None:
         return

@@ -8,7 +8,14 @@ import structlog
 
 from portal.domain.jobs import UNFINISHED
 from portal.services import Services
-from portal.services.documents import disk_space, idempotency, notifications, reanalysis, trash
+from portal.services.documents import (
+    disk_space,
+    idempotency,
+    notifications,
+    reanalysis,
+    rereading,
+    trash,
+)
 from portal.services.models import builds, calibrating
 from portal.services.operations import audit_log, setup
 from portal.services.people import oidc_sign_ins, second_factors
@@ -32,8 +39,9 @@ def run(services: Services) -> None:
     """Requeue jobs and builds that the queue lost, and have vectors made where they are gone;
     forget tokens that ended long ago, keys of requests, old notifications and audit entries,
     and see that the keyword index still answers: after a restart of the server an early one
-    falls silent. A model without constants of confidence gets them. What an older analyser made
-    of the passages is made anew bit by bit, and what lies in the trash for long is purged."""
+    falls silent. A model without constants of confidence gets them. What an older analyser or
+    reader made of documents is made again bit by bit, and what lies in the trash for long is
+    purged."""
     setup.heal_keyword_index(services)
     builds.requeue_lost(services)
     _requeue_lost(services)
@@ -52,6 +60,7 @@ def run(services: Services) -> None:
     disk_space.clear_left_behind(services.settings)
     calibrating.fit_if_due(services)
     reanalysis.reanalyse_for(services, seconds=_REANALYSIS_S)
+    rereading.reread_outdated(services)
     trash.purge_forgotten(services, seconds=_PURGE_S)
 
 

@@ -8,7 +8,7 @@ import pytest
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import EmptyFile, ExtractionTimedOut, ExtractionTooLarge, UndecodableText
 from portal.ingest.extraction import ExtractionLimits, extract
-from portal.ingest.formats import EXTRACTORS
+from portal.ingest.formats import EXTRACTORS, READER_VERSIONS
 from portal.ingest.formats import markdown as markdown_format
 from tests.factories import files
 
@@ -28,7 +28,7 @@ def read_markdown(tmp_path: Path, source: str, **limits: float) -> ExtractedText
 
 
 def test_every_media_type_has_an_extractor() -> None:
-    assert set(EXTRACTORS) == set(MediaType)
+    assert set(EXTRACTORS) == set(READER_VERSIONS) == set(MediaType)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""Documents that an older reader read are read again in the background."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from portal.domain.conversations import SourceState
+from portal.domain.documents import DocumentSummary
+from portal.domain.structure import BlockKind
+from portal.errors import BrokenFile
+from portal.services.answers import citing, conversations
+from portal.services.documents import indexing, library, notifications, rereading, revisions
+from tests.conftest import Portal
+from tests.factories.answers import ask, saying
+
+HANDBOOK = "# Leave\n\nFifteen days of leave a year.\n\n| Years | Days |\n|---|---|\n| 1–5 | 10 |\n"
+
+
+def age(portal: Portal) -> None:
+    """Leave texts and chunks as a reader wrote them that knew no tables."""
+    with portal.services.database.begin() as session:
+        session.execute(text("UPDATE document_revisions SET blocks = '[]', reader_version = 0"))
+        session.execute(text("UPDATE document_chunks SET blocks = '[]'"))
+
+
+def waiting(portal: Portal) -> list[UUID]:
+    with portal.services.database.begin() as session:
+        return list(session.scalars(text("SELECT id FROM jobs WHERE status = 'queued'")))
+
+
+@pytest.fixture
+def old(portal: Portal) -> DocumentSummary:
+    document = portal.add(HANDBOOK, name="handbook.md")
+    portal.add("Plain text has no structure.", name="note.txt")
+    age(portal)
+    return document
+
+
+def test_old_text_is_read_again_and_what_cites_it_stays_current(
+    portal: Portal, old: DocumentSummary
+) -> None:
+    talk = conversations.create(portal.services, portal.admin)
+    answer = ask(
+        saying(portal.services, "Fifteen days of leave a year. [1]"),
+        portal.admin, talk.id, "How many days of leave a year?",
+    )  # fmt: skip
+    told = notifications.state(portal.services, portal.admin)
+    before = library.get_document(portal.services, portal.admin, old.id)
+
+    assert rereading.reread_outdated(portal.services) == 1
+    assert rereading.reread_outdated(portal.services) == 0
+    for job_id in waiting(portal):
+        indexing.index_document(portal.services, job_id)
+    assert rereading.reread_outdated(portal.services) == 0
+
+    after = library.get_document(portal.services, portal.admin, old.id)
+    assert after.revision_id == before.revision_id
+    page = revisions.list_revisions(portal.services, portal.admin, old.id)
+    assert [(one.number, one.is_current) for one in page.items] == [(1, True)]
+    (chunk,), _ = library.list_chunks(portal.services, portal.admin, old.id, limit=9, offset=0)
+    (table,) = [one for one in chunk.chunk.blocks if one.kind is BlockKind.TABLE]
+    assert table.header == ("Years", "Days")
+    citation = conversations.get_message(portal.services, portal.admin, answer.id).citations[0]
+    assert citation.state is SourceState.CURRENT
+    assert citing.verify(portal.services, portal.admin, citation.id).stands
+    assert notifications.state(portal.services, portal.admin) == told
+
+
+def test_file_that_cannot_be_read_any_more_keeps_its_text(
+    portal: Portal, old: DocumentSummary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BrokenFile(name="handbook.md")
+
+    assert rereading.reread_outdated(portal.services) == 1
+    monkeypatch.setattr(indexing, "extract", refuse)
+    for job_id in waiting(portal):
+        indexing.index_document(portal.services, job_id)
+    summary = library.get_summary(portal.services, portal.admin, old.id)
+    assert (summary.status, summary.failure) == (old.status, None)
+    assert revisions.find_unread(portal.services, portal.admin, old.id) is None
+    assert rereading.reread_outdated(portal.services) == 0
+
+
+def test_others_come_first(portal: Portal, old: DocumentSummary) -> None:
+    rereading.reread(portal.services, portal.admin, old.id)
+    assert rereading.reread_outdated(portal.services) == 0

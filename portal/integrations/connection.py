@@ -6,9 +6,14 @@ import atexit
 import os
 from threading import Lock
 
+from portal.answering import create_chat_model
 from portal.database import bm25, extensions
 from portal.database.embedded import EmbeddedPostgres
+from portal.embeddings import create_embedder
+from portal.embeddings.eventual import EventualCalibration
 from portal.errors import ServerSetup
+from portal.reranking import create_reranker
+from portal.services import Services
 from portal.settings import Settings, load_settings
 from portal.store import migrations
 from portal.store.session import Database, normalise_url
@@ -19,6 +24,7 @@ _lock = Lock()
 # By process too: connections must not be shared across a fork.
 _databases: dict[tuple[int, str], Database] = {}
 _servers: dict[tuple[int, str], EmbeddedPostgres] = {}
+_services: dict[int, Services] = {}
 
 
 def connect(connection: Connection | None) -> tuple[Database, Settings]:
@@ -37,6 +43,31 @@ def connect(connection: Connection | None) -> tuple[Database, Settings]:
         if key not in _databases:
             _databases[key] = _opened(url, settings)
         return _databases[key], settings
+
+
+def open_services(connection: Connection | Services | None) -> Services:
+    """Return what searching the portal's documents needs, on the database of `connect`.
+
+    Programs sign no tokens, so the portal's secret key is neither read nor created, and Redis is
+    not used. Readers of one process on one database share models and caches. Raises ServerSetup.
+    """
+    if isinstance(connection, Services):
+        return connection
+    database, settings = connect(connection)
+    with _lock:
+        known = _services.get(id(database))
+        if known is None or known.database is not database or known.settings != settings:
+            embedder = create_embedder(settings.embedding)
+            known = _services[id(database)] = Services(
+                settings=settings,
+                database=database,
+                embedder=embedder,
+                calibration=EventualCalibration(embedder, settings.data_dir / "cache"),
+                chat=create_chat_model(settings.chat, embedder),
+                secret_key="",
+                reranker=create_reranker(settings.rerank),
+            )
+        return known
 
 
 def _opened(url: str, settings: Settings) -> Database:
@@ -72,6 +103,7 @@ def disconnect() -> None:
     """Close what this process has opened: connections, and embedded servers, which stop where
     nobody else uses them."""
     with _lock:
+        _services.clear()
         for databases in [key for key in _databases if key[0] == os.getpid()]:
             _databases.pop(databases).dispose()
         for servers in [key for key in _servers if key[0] == os.getpid()]:

@@ -1,5 +1,4 @@
-"""Where an older system's parts get their vector store from: the same classes and calls, on the
-portal's database instead of Chroma's directory.
+"""The connector and manager that callers written for Chroma use, on the portal's database.
 
 ::
 
@@ -9,6 +8,9 @@ portal's database instead of Chroma's directory.
     manager.update_vectorstore()
     collection = manager.fetch_collection()
     collection.count()
+
+For the collection `portal`, the portal's own documents, both return the read-only
+`PortalVectorStore` of a user.
 """
 
 from __future__ import annotations
@@ -19,19 +21,25 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import structlog
-from langchain_core.embeddings import Embeddings
 
 from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.people import User
 from portal.errors import PortalError
 from portal.ingest.chunking import TARGET_TOKENS, split
 from portal.ingest.extraction import ExtractionLimits, extract
 from portal.ingest.media_types import HEAD_BYTES, sniff
 from portal.integrations.connection import Connection
-from portal.integrations.langchain import PostgresVectorStore
+from portal.integrations.langchain import PortalVectorStore, PostgresVectorStore
+from portal.integrations.langchain.portal_store import READ_ONLY
 from portal.services.documents.finding_files import find_files
+from portal.store.documents.rows import PORTAL_COLLECTION
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 _DEFAULT_COLLECTION = "default_collection"
 _CHARACTERS_A_TOKEN = 4
@@ -49,23 +57,26 @@ class _Config:
     reset: bool
     chunk_tokens: int
     data_path: Path | None
+    user: str | None
 
     @classmethod
     def of(cls, config: Mapping[str, Any] | None) -> _Config:
         whole = config or {}
         own = whole.get("data_manager") or (whole.get("utils") or {}).get("data_manager") or whole
         name = str(own.get("collection_name") or _DEFAULT_COLLECTION)
+        is_portal = name == PORTAL_COLLECTION
         model = own.get("embedding_name")
         characters = own.get("chunk_size")
         data_path = (whole.get("global") or {}).get("DATA_PATH")
         return cls(
-            # The older system keeps a collection a model.
-            collection_name=f"{name}_with_{model}" if model else name,
+            # The older system keeps a collection a model. The portal's own has the portal's model.
+            collection_name=f"{name}_with_{model}" if model and not is_portal else name,
             distance=str(own.get("distance_metric") or "cosine"),
             embeddings=_embeddings(own, model),
             reset=bool(own.get("reset_collection")),
             chunk_tokens=int(characters) // _CHARACTERS_A_TOKEN if characters else TARGET_TOKENS,
             data_path=Path(data_path) if data_path else None,
+            user=own.get("user"),
         )
 
 
@@ -85,14 +96,28 @@ class _Connected:
         config: Mapping[str, Any] | None,
         embedding_function: Embeddings | None,
         connection: Connection | None,
+        user: str | User | None,
+        conversation: UUID | str | None,
     ) -> None:
         self._config = _Config.of(config)
         self._embeddings = embedding_function or self._config.embeddings
         self._connection = connection
+        self._user = user or self._config.user
+        self._conversation = conversation
 
     @property
     def collection_name(self) -> str:
         return self._config.collection_name
+
+    def _open(self) -> PostgresVectorStore | PortalVectorStore:
+        if self.collection_name != PORTAL_COLLECTION:
+            return self._store()
+        if self._user is None:
+            raise ValueError(
+                "the collection “portal” is read for a user: pass `user`, or name one in the "
+                "configuration"
+            )
+        return PortalVectorStore(self._user, self._conversation, connection=self._connection)
 
     def _store(self) -> PostgresVectorStore:
         return PostgresVectorStore(
@@ -112,12 +137,14 @@ class VectorstoreConnector(_Connected):
         *,
         embedding_function: Embeddings | None = None,
         connection: Connection | None = None,
+        user: str | User | None = None,
+        conversation: UUID | str | None = None,
     ) -> None:
-        super().__init__(config, embedding_function, connection)
+        super().__init__(config, embedding_function, connection, user, conversation)
 
-    def get_vectorstore(self) -> PostgresVectorStore:
-        """The store, a LangChain `VectorStore`."""
-        return self._store()
+    def get_vectorstore(self) -> PostgresVectorStore | PortalVectorStore:
+        """Return the store. Raises ValueError for the collection `portal` without a user."""
+        return self._open()
 
 
 class VectorStoreManager(_Connected):
@@ -131,33 +158,37 @@ class VectorStoreManager(_Connected):
         data_path: str | Path | None = None,
         embedding_function: Embeddings | None = None,
         connection: Connection | None = None,
+        user: str | User | None = None,
+        conversation: UUID | str | None = None,
     ) -> None:
         """Without `data_path` the folder is the configuration's DATA_PATH."""
         whole = dict(config or {})
         if global_config is not None:
             whole["global"] = global_config
-        super().__init__(whole, embedding_function, connection)
+        super().__init__(whole, embedding_function, connection, user, conversation)
         self.data_path = Path(data_path) if data_path is not None else self._config.data_path
 
     def delete_existing_collection_if_reset(self) -> None:
         """Empty the collection if the configuration says `reset_collection`."""
         if self._config.reset:
-            self._store().reset_collection()
+            self._open().reset_collection()
 
-    def fetch_collection(self) -> PostgresVectorStore:
-        """The collection, which has what callers of Chroma's collection call too."""
-        return self._store()
+    def fetch_collection(self) -> PostgresVectorStore | PortalVectorStore:
+        """Return the collection, with the methods of Chroma's collections that callers use."""
+        return self._open()
 
     def update_vectorstore(self) -> None:
-        """Bring the collection in step with the folder: passages of files that are gone or have
-        changed are erased, files that are new are read, embedded and stored, a file at a time.
+        """Update the collection from the folder, a file at a time: delete the chunks of files that
+        are gone or have changed, and read, embed and store new files.
 
-        A file that cannot be read is logged and passed over. Records that did not come from the
-        folder stay.
+        Unreadable files are logged and skipped. Records that did not come from the folder stay.
+        Raises NotImplementedError for the collection `portal`, which `portal import` fills.
         """
         if self.data_path is None:
             raise ValueError("update_vectorstore needs a folder: data_path")
-        folder, collection = self.data_path.resolve(), self.fetch_collection()
+        if self.collection_name == PORTAL_COLLECTION:
+            raise NotImplementedError(READ_ONLY)
+        folder, collection = self.data_path.resolve(), self._store()
         present = {_sha256(path): path for path in find_files([folder])}
         stored = _hashes_of(collection, folder)
         for resource_hash in sorted(stored - set(present)):

@@ -33,11 +33,11 @@ class PortalBm25:
     def __init__(self, k1: float = 1.2, b: float = 0.75) -> None:
         self.k1, self.b = k1, b
 
-    def __call__(self, input: Sequence[str]) -> list[Any]:  # noqa: A002 - Chroma's name
+    def __call__(self, input: Sequence[str]) -> list[Any]:
         """Vectors of documents."""
         return [self._vector(Counter(index_terms(text).split())) for text in input]
 
-    def embed_query(self, input: Sequence[str]) -> list[Any]:  # noqa: A002 - Chroma's name
+    def embed_query(self, input: Sequence[str]) -> list[Any]:
         """Vectors of questions, in which every word counts one."""
         return [_sparse({_index(term): 1.0 for term in query_terms(text)}) for text in input]
 

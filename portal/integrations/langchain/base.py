@@ -17,6 +17,7 @@ from portal.integrations.langchain.embeddings import PortalEmbeddings
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
 from portal.services.collections.nearest import COMPARED_ONE_BY_ONE
 from portal.services.collections.records import Collections
+from portal.store.documents.rows import PORTAL_COLLECTION
 
 DEFAULT_COLLECTION = "langchain"
 
@@ -91,6 +92,11 @@ class CollectionStore(VectorStore):
 
     def _open(self, *, create: bool) -> None:
         name = self._collection_name
+        if name == PORTAL_COLLECTION:
+            raise ValueError(
+                "the collection “portal” holds the portal's own documents, which are read for a "
+                "user: PortalVectorStore(user=…) or PortalRetriever(user=…)"
+            )
         wanted = _distance(self._collection_metadata, self._collection_configuration)
         with plain_errors(name):
             handle = self._collections.find(name)

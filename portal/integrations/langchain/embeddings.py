@@ -1,6 +1,8 @@
-"""The portal's own embedding model, as LangChain asks for one."""
+"""The portal's embedding models as LangChain's `Embeddings`."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from langchain_core.embeddings import Embeddings
 
@@ -9,16 +11,23 @@ from portal.embeddings import create_embedder
 from portal.settings import EmbeddingSettings
 
 
-class PortalEmbeddings(Embeddings):
-    """The model that the portal's settings name: vectors of unit length."""
+class EmbedderEmbeddings(Embeddings):
+    """A model of the portal's; `embedder` returns the one to use now. Vectors have unit length.
+    Both methods raise EmbedderUnavailable."""
 
-    def __init__(self, settings: EmbeddingSettings) -> None:
-        self._embedder: Embedder = create_embedder(settings)
+    def __init__(self, embedder: Callable[[], Embedder]) -> None:
+        self._embedder = embedder
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Vectors of passages. Raises EmbedderUnavailable."""
-        return [vector.tolist() for vector in self._embedder.embed_chunks(texts)]
+        return [vector.tolist() for vector in self._embedder().embed_chunks(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question. Raises EmbedderUnavailable."""
-        return [float(number) for number in self._embedder.embed_query(text)]
+        return [float(number) for number in self._embedder().embed_query(text)]
+
+
+class PortalEmbeddings(EmbedderEmbeddings):
+    """The model that the portal's settings name."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        embedder = create_embedder(settings)
+        super().__init__(lambda: embedder)

@@ -30,7 +30,7 @@ class SearchingStore(CollectionStore):
         self,
         query: Question,
         k: int = DEFAULT_K,
-        filter: Where | None = None,  # noqa: A002 - LangChain's name
+        filter: Where | None = None,
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[Document]:
@@ -42,7 +42,7 @@ class SearchingStore(CollectionStore):
         self,
         query: Question,
         k: int = DEFAULT_K,
-        filter: Where | None = None,  # noqa: A002
+        filter: Where | None = None,
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> Scored:
@@ -56,7 +56,7 @@ class SearchingStore(CollectionStore):
         self,
         embedding: Any,
         k: int = DEFAULT_K,
-        filter: Where | None = None,  # noqa: A002
+        filter: Where | None = None,
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[Document]:
@@ -70,7 +70,7 @@ class SearchingStore(CollectionStore):
         self,
         embedding: Any,
         k: int = DEFAULT_K,
-        filter: Where | None = None,  # noqa: A002
+        filter: Where | None = None,
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> Scored:
@@ -84,7 +84,7 @@ class SearchingStore(CollectionStore):
         self,
         query: Question,
         k: int = DEFAULT_K,
-        filter: Where | None = None,  # noqa: A002
+        filter: Where | None = None,
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[tuple[Document, Vector]]:
@@ -101,7 +101,7 @@ class SearchingStore(CollectionStore):
         k: int = DEFAULT_K,
         fetch_k: int = DEFAULT_FETCH_K,
         lambda_mult: float = 0.5,
-        filter: Where | None = None,  # noqa: A002
+        filter: Where | None = None,
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[Document]:
@@ -116,7 +116,7 @@ class SearchingStore(CollectionStore):
         k: int = DEFAULT_K,
         fetch_k: int = DEFAULT_FETCH_K,
         lambda_mult: float = 0.5,
-        filter: Where | None = None,  # noqa: A002
+        filter: Where | None = None,
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[Document]:
@@ -136,7 +136,7 @@ class SearchingStore(CollectionStore):
         query_embedding: Question,
         query_text: str | None = None,
         k: int = DEFAULT_K,
-        filter: Where | None = None,  # noqa: A002
+        filter: Where | None = None,
         where_document: Where | None = None,
     ) -> Scored:
         """The best documents by meaning and by words with their scores: higher is better.
@@ -155,11 +155,8 @@ class SearchingStore(CollectionStore):
         return [(to_document(one), one.score or 0.0) for one in records]
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
-        """A retriever; `k` may be given beside `search_kwargs` too."""
-        if "k" in kwargs:
-            k = kwargs.pop("k")
-            kwargs["search_kwargs"] = {"k": k} | (kwargs.get("search_kwargs") or {})
-        return super().as_retriever(**kwargs)
+        """Return a retriever; `k` may be given beside `search_kwargs` too."""
+        return super().as_retriever(**k_in_search_kwargs(kwargs))
 
     def _vector(self, question: Question) -> Any:
         return self._collection.embed_query(question) if isinstance(question, str) else question
@@ -173,3 +170,13 @@ def refuse_unknown(kwargs: Mapping[str, Any]) -> None:
     """A mistyped `filter` must not silently search everything."""
     if kwargs:
         raise TypeError(f"unexpected keyword arguments: {', '.join(sorted(kwargs))}")
+
+
+def k_in_search_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Move a retriever's `k` to where LangChain reads it; one in `search_kwargs` wins."""
+    if "k" not in kwargs:
+        return kwargs
+    searching = {"k": kwargs["k"]} | (kwargs.get("search_kwargs") or {})
+    return {name: value for name, value in kwargs.items() if name != "k"} | {
+        "search_kwargs": searching
+    }

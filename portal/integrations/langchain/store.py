@@ -150,7 +150,7 @@ class PostgresVectorStore(WritingStore):
         query_embedding: Question,
         query_text: str | None = None,
         k: int = DEFAULT_K,
-        filter: Where | None = None,  # noqa: A002 - LangChain's name
+        filter: Where | None = None,
         where_document: Where | None = None,
     ) -> Scored:
         if query_text is None and isinstance(query_embedding, str):

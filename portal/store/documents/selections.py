@@ -107,10 +107,14 @@ def find_switch(
 
 
 def find_switches(
-    session: Session, user: User, document_ids: Sequence[UUID]
+    session: Session,
+    user: User,
+    document_ids: Sequence[UUID],
+    *,
+    conversation_id: UUID | None = None,
 ) -> dict[UUID, DocumentSwitch]:
-    """A person's own switches of those of these documents that they may see."""
-    binds = selection_binds(user, None) | {"ids": list(document_ids)}
+    """Return the switches of those of these documents that the user may see."""
+    binds = selection_binds(user, conversation_id) | {"ids": list(document_ids)}
     return {row.id: _to_switch(row) for row in session.execute(_SOME, binds)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,21 +10,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flask.testing import FlaskClient
 
+from portal.domain.documents import Visibility
+from tests.conftest import Portal
 from tests.factories.chat import Status, fake_chat
+
+PRIVATE = Visibility.PRIVATE
 
 ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture
-def environment(database_url: str) -> dict[str, str]:
-    url = database_url.replace("postgresql+psycopg", "postgresql")
-    return os.environ | {"DATABASE_URL": url, "PORTAL_EMBEDDING__PROVIDER": "hashing"}
+def environment(database_url: str, tmp_path: Path) -> dict[str, str]:
+    return os.environ | {
+        "DATABASE_URL": database_url.replace("postgresql+psycopg", "postgresql"),
+        "PORTAL_DATA_DIR": str(tmp_path),
+        "PORTAL_EMBEDDING__PROVIDER": "hashing",
+    }
 
 
-def run(environment: dict[str, str], example: str, question: str) -> str:
+def run(environment: dict[str, str], example: str, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, f"examples/{example}", question],
+        [sys.executable, f"examples/{example}", *arguments],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -47,10 +56,16 @@ def said(message: dict[str, Any]) -> list[Status]:
     return [Status(200, {"id": "1", "object": "chat.completion", "choices": [choice]})]
 
 
+def looks_up(query: str) -> list[Status]:
+    """What a chat endpoint answers with a call of the tool."""
+    function = {"name": "look_up", "arguments": json.dumps({"query": query})}
+    call = {"id": "a", "type": "function", "function": function}
+    return said({"content": None, "tool_calls": [call]})
+
+
 def test_the_agent_looks_up_what_the_model_asks_for(environment: dict[str, str]) -> None:
-    function = {"name": "look_up", "arguments": '{"query": "canteen opens at noon"}'}
-    call = {"content": None, "tool_calls": [{"id": "a", "type": "function", "function": function}]}
-    with fake_chat(said(call), said({"content": "At noon [canteen.md]."})) as chat:
+    call = looks_up("canteen opens at noon")
+    with fake_chat(call, said({"content": "At noon [canteen.md]."})) as chat:
         environment |= {"OPENAI_BASE_URL": chat.url, "OPENAI_API_KEY": "k"}
         printed = run(environment, "langgraph_agent.py", "When does the canteen open?")
         (_, first), (_, second) = chat.requests
@@ -60,3 +75,32 @@ def test_the_agent_looks_up_what_the_model_asks_for(environment: dict[str, str])
     assert second["messages"][-1]["role"] == "tool"
     assert "The canteen opens at noon. [canteen.md]" in second["messages"][-1]["content"]
     assert printed.rstrip().endswith("At noon [canteen.md].")
+
+
+def test_an_agent_reads_the_portal_as_one_user(
+    environment: dict[str, str], portal: Portal, client: FlaskClient
+) -> None:
+    ann = portal.user("ann")
+    open_to_all = portal.add("The canteen opens at noon.", name="canteen.md")
+    switched_off = portal.add("The canteen opens at nine.", name="old.md")
+    portal.add("The canteen opens for Bob.", owner=portal.user("bob"), visibility=PRIVATE)
+    headers = portal.headers(ann)
+    conversation = client.post("/api/conversations", json={}, headers=headers).get_json()["id"]
+    path = f"/api/conversations/{conversation}/document-overrides/{switched_off.id}"
+    client.put(path, json={"enabled": False}, headers=headers)
+
+    question = "When does the canteen open?"
+    with fake_chat(looks_up("canteen opens"), said({"content": "At noon [canteen]."})) as chat:
+        environment |= {"OPENAI_BASE_URL": chat.url, "OPENAI_API_KEY": "k"}
+        printed = run(environment, "portal_agent.py", "ann", question, conversation)
+        (_, second) = chat.requests[-1]
+    told = second["messages"][-1]
+    assert told["role"] == "tool"
+    assert "[canteen] " in told["content"]
+    assert "noon" in told["content"]
+    assert not {"nine", "Bob"} & set(told["content"].replace(".", "").split())
+    answer, citation = printed.strip().splitlines()
+    assert answer == "At noon [canteen]."
+    assert f"/documents/{open_to_all.id}?chunk=" in citation
+    page = citation.split(portal.services.settings.public_url)[1]
+    assert b"The canteen opens at noon." in client.get(page, headers=headers).data

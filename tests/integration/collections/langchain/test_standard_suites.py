@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from langchain_tests.integration_tests import (
     VectorStoreIntegrationTests,
 )
 
-from portal.integrations.langchain import PostgresVectorStore
+from portal.integrations.langchain import PortalRetriever, PortalVectorStore, PostgresVectorStore
+from portal.services import Services
 from portal.store.session import Database
+from tests.conftest import Portal
 
 
 class TestStore(VectorStoreIntegrationTests):
@@ -68,3 +71,29 @@ class TestDiverseRetriever(_RetrieverSuite):
 
 class TestFilteredRetriever(_RetrieverSuite):
     search_kwargs = {"where_document": {"$contains": "e"}}  # noqa: RUF012
+
+
+class TestPortalRetriever(_RetrieverSuite):
+    """The portal's own documents."""
+
+    services: Services
+
+    @pytest.fixture(autouse=True)
+    def _with_documents(self, portal: Portal) -> None:
+        type(self).services = portal.services
+        for text in _TEXTS:
+            portal.add(text)
+
+    @property
+    def retriever_constructor(self) -> Any:
+        return partial(PortalRetriever, user="admin", connection=self.services)
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {}
+
+
+class TestPortalStoreRetriever(TestPortalRetriever):
+    @property
+    def retriever_constructor(self) -> Any:
+        return PortalVectorStore("admin", connection=self.services).as_retriever

@@ -1,0 +1,79 @@
+"""The portal's own documents as a retriever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables.config import run_in_executor
+from pydantic import PrivateAttr
+
+from portal.domain.search import SearchMode
+from portal.integrations.connection import Connection
+from portal.integrations.langchain.portal_reading import (
+    open_reader,
+    plain_errors,
+    search_request,
+    to_documents,
+)
+from portal.services import Services
+from portal.services.collections.portal_reader import PortalReader
+
+
+class PortalRetriever(BaseRetriever):
+    """Find chunks of the portal's documents by meaning and words, as its search page does.
+
+    ::
+
+        retriever = PortalRetriever(user="ann", conversation=conversation_id, k=4)
+        retriever.invoke("How much vacation?")[0].metadata["citation"]["url"]
+
+    `user` is a name or a `User`. `k` is the portal's `top_n` unless it is given; `mode`, `domain`
+    and `threshold` are those of `POST /api/knowledge/search`. `connection` is that of
+    `PostgresVectorStore`. Raises ValueError for an unknown or disabled user and for a conversation
+    that is not the user's.
+    """
+
+    user: Any
+    conversation: UUID | None = None
+    k: int | None = None
+    mode: SearchMode = SearchMode.HYBRID
+    domain: str | None = None
+    threshold: float | None = None
+    _reader: PortalReader = PrivateAttr()
+
+    def __init__(self, *, connection: Connection | Services | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._reader = open_reader(self.user, self.conversation, connection)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun | None = None,  # noqa: ARG002 - LangChain's
+        k: int | None = None,
+    ) -> list[Document]:
+        request = replace(
+            search_request(query, self.k if k is None else k),
+            mode=self.mode,
+            domain=self.domain,
+            threshold=self.threshold,
+        )
+        with plain_errors(self._reader):
+            return to_documents(self._reader, self._reader.search(request))
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun | None = None,  # noqa: ARG002
+        k: int | None = None,
+    ) -> list[Document]:
+        return await run_in_executor(None, self._get_relevant_documents, query, k=k)

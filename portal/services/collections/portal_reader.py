@@ -1,0 +1,135 @@
+"""Read the collection `portal` for a program, as one user sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from portal.domain.embedding import Embedder, Vector
+from portal.domain.metadata_filter import MetadataFilter
+from portal.domain.people import User
+from portal.domain.search import SearchHit, SearchRequest
+from portal.domain.selection import SelectionSource
+from portal.errors import EmbedderUnavailable, NoSuchAccount
+from portal.services import Services
+from portal.services.models import catalog
+from portal.services.search import engine
+from portal.store.answers import conversations
+from portal.store.collections import portal_chunks
+from portal.store.collections.portal_chunks import PortalChunk
+from portal.store.documents import selections
+from portal.store.embedding_models import registry
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.people import accounts
+from portal.store.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """A chunk that the user may read. `selected_by` is the tier that enabled its document; `hit`
+    holds its scores when a search found it."""
+
+    chunk: PortalChunk
+    selected_by: SelectionSource
+    hit: SearchHit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortalReader:
+    """Every call loads the account again, so that a disabled user reads nothing more, and raises
+    NoSuchAccount for one that is disabled and NotFound for a conversation that is not the user's.
+    """
+
+    services: Services
+    user: str | User
+    conversation_id: UUID | None = None
+
+    def search(self, request: SearchRequest) -> list[ReadChunk]:
+        """Return what `engine.search` finds, best first, and raise what it raises."""
+        user = self._load_user()
+        request = replace(request, conversation_id=self.conversation_id)
+        hits = engine.search(self.services, user, request).hits
+        with self.services.database.read() as session:
+            # Read again under the rule of selection: it may have changed since the search.
+            found = self._chunks(session, user, [hit.chunk_id for hit in hits])
+        return [replace(found[hit.chunk_id], hit=hit) for hit in hits if hit.chunk_id in found]
+
+    def chunks(self, ids: Sequence[UUID]) -> dict[UUID, ReadChunk]:
+        """Return those of these chunks that the user may read."""
+        user = self._load_user()
+        with self.services.database.read() as session:
+            self._require_conversation(session, user)
+            return self._chunks(session, user, ids)
+
+    def list_chunks(
+        self, metadata: MetadataFilter | None, *, limit: int | None, offset: int
+    ) -> list[ReadChunk]:
+        """Return chunks in the order in which they were added."""
+        user = self._load_user()
+        with self.services.database.read() as session:
+            self._require_conversation(session, user)
+            listed = portal_chunks.list_chunks(
+                session, user, self.conversation_id, metadata=metadata, limit=limit, offset=offset
+            )
+            return self._with_selection(session, user, listed)
+
+    def count(self) -> int:
+        user = self._load_user()
+        with self.services.database.read() as session:
+            self._require_conversation(session, user)
+            return portal_chunks.count(session, user, self.conversation_id)
+
+    def vectors(self, found: Sequence[ReadChunk]) -> dict[UUID, Vector]:
+        """Return the vectors of chunks that a search found, as the active model made them."""
+        with self.services.database.read() as session:
+            model = _active_model(session)
+            return portal_chunks.vectors(session, model, [one.chunk.id for one in found])
+
+    def embedder(self) -> Embedder:
+        """Return the model that embeds the portal's documents. Raises EmbedderUnavailable."""
+        with self.services.database.read() as session:
+            model = _active_model(session)
+        return catalog.loaded(self.services, model, is_urgent=True).embedder
+
+    def _load_user(self) -> User:
+        given = self.user
+        with self.services.database.read() as session:
+            if isinstance(given, str):
+                row = accounts.find_user_by_name(session, given)
+            else:
+                row = accounts.get_user(session, given.id)
+            if row is None or row.disabled_at is not None:
+                raise NoSuchAccount(name=given if isinstance(given, str) else given.name)
+            user = accounts.to_user(row)
+        # A caller may hold fewer rights than the account has: those of a token without `admin`.
+        narrowed = not isinstance(given, str) and not given.is_admin
+        return replace(user, is_admin=False) if narrowed else user
+
+    def _require_conversation(self, session: Session, user: User) -> None:
+        if self.conversation_id is not None:
+            conversations.require_own(session, self.conversation_id, user.id)
+
+    def _chunks(self, session: Session, user: User, ids: Sequence[UUID]) -> dict[UUID, ReadChunk]:
+        listed = portal_chunks.list_chunks(session, user, self.conversation_id, ids=ids)
+        return {one.chunk.id: one for one in self._with_selection(session, user, listed)}
+
+    def _with_selection(
+        self, session: Session, user: User, chunks: Sequence[PortalChunk]
+    ) -> list[ReadChunk]:
+        documents = list({chunk.document_id for chunk in chunks})
+        switches = selections.find_switches(
+            session, user, documents, conversation_id=self.conversation_id
+        )
+        return [
+            ReadChunk(chunk, switches[chunk.document_id].source)
+            for chunk in chunks
+            if chunk.document_id in switches
+        ]
+
+
+def _active_model(session: Session) -> RegisteredModel:
+    model = registry.find_active(session)
+    if model is None:
+        raise EmbedderUnavailable(reason="the portal has not started yet")
+    return model

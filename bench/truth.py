@@ -50,7 +50,7 @@ class Fusing:
     @classmethod
     def configured(cls, corpus: Corpus) -> Fusing:
         with corpus.services.database.begin() as session:
-            config = dynamic_config.read(session)
+            config = dynamic_config.read(session, corpus.services.settings.search)
         return cls(
             fusion=config.fusion,
             normalisation=config.normalisation,

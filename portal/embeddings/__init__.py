@@ -49,6 +49,7 @@ def _openai(settings: EmbeddingSettings) -> Embedder:
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         query_prefix=settings.query_prefix,
         timeout_s=settings.timeout_s,
+        max_retries=settings.max_retries,
     )
 
 

@@ -32,7 +32,6 @@ KNOWN_DIMENSIONS = {
 
 _BATCH = 64
 _CHUNKS_TIMEOUT_S = 60.0
-_MAX_ATTEMPTS = 5
 _MAX_WAIT_S = 30.0
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 # About 8,000 tokens, the protocol's usual limit, of the densest script.
@@ -58,6 +57,7 @@ class OpenAIEmbedder:
         api_key: str | None = None,
         query_prefix: str | None = None,
         timeout_s: float = 2.0,
+        max_retries: int = 3,
         breaker: CircuitBreaker | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -66,6 +66,7 @@ class OpenAIEmbedder:
         self._dimensions = dimensions or KNOWN_DIMENSIONS.get(self._model)
         self._question, self._chunk = prefixes(self._model, question=query_prefix)
         self._timeout_s = timeout_s
+        self._max_retries = max_retries
         self._breaker = breaker or CircuitBreaker()
         self._sleep = sleep
         self._failure = ""
@@ -132,13 +133,13 @@ class OpenAIEmbedder:
         return checked
 
     def _patiently(self, texts: list[str]) -> list[Any]:
-        for attempt in range(1, _MAX_ATTEMPTS + 1):
+        for attempt in range(self._max_retries + 1):
             try:
                 return self._request(texts, _CHUNKS_TIMEOUT_S)
             except _WorthRetrying as error:
-                if attempt == _MAX_ATTEMPTS:
+                if attempt == self._max_retries:
                     raise
-                pause_s = error.pause_s or min(_MAX_WAIT_S, 2.0 ** (attempt - 1))
+                pause_s = error.pause_s or min(_MAX_WAIT_S, 2.0**attempt)
                 # Jitter keeps several workers from coming back all at once.
                 self._sleep(min(_MAX_WAIT_S, pause_s) * random.uniform(1.0, 1.25))  # noqa: S311
         raise AssertionError("the last attempt returns or raises")

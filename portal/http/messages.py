@@ -145,6 +145,7 @@ TEMPLATES = (
     N_("chunk_index is 0 to %(most)s"),
     N_("it has %(got)s dimensions, and “%(name)s”, the model that serves, has %(wanted)s"),
     N_("a fuzzy query has %(least)s letters or more"),
+    N_("top_k is at most %(most)s here"),
     N_("provide either query_text or query_vector, not both"),
     N_("vector_weight and text_weight are both 0; at least one must be greater than 0"),
     N_("the query has no visible characters; enter a question"),

@@ -12,7 +12,7 @@ from flask import Flask, Response
 from flask_limiter import Limit, Limiter, RequestLimit
 
 from portal.errors import RateLimited
-from portal.limits import bodies, confirming, overload, signing_in
+from portal.limits import bodies, bursts, confirming, overload, signing_in
 from portal.limits.callers import who_asks
 from portal.limits.calls import seconds_until
 from portal.limits.everyday import limited, rate_limit
@@ -27,6 +27,7 @@ def init_app(app: Flask, services: Services) -> None:
     """Count every request. To be called before strangers are turned away: they count too."""
     settings = services.settings
     bodies.init_app(app, settings.web)
+    bursts.init_app(app, settings.rate_limits)
     signing_in.init_app(app, services)
     overload.init_app(app, settings.web, connections=settings.database_pool_size)
     limiter = Limiter(

@@ -37,10 +37,14 @@ def limited(name: str) -> Callable[[View], View]:
     return mark
 
 
+def limit_name() -> str:
+    """Return the field of RateLimitSettings that limits the endpoint."""
+    return str(getattr(context.view(), "rate_limit", "default"))
+
+
 def rate_limit() -> str:
-    """What the endpoint allows a person, or the address of a stranger."""
+    """Return what the endpoint allows one user, or one address without a sign-in."""
     settings = context.services().settings.rate_limits
     if is_free() or not settings.enabled:
         return NONE
-    name = getattr(context.view(), "rate_limit", "default")
-    return str(getattr(settings, name))
+    return str(getattr(settings, limit_name()))

@@ -39,6 +39,9 @@ class EmbeddingSettings(Section):
     batch_size: int = Field(
         50, ge=1, le=1000, description="passages embedded and stored at once, all or none"
     )
+    max_retries: int = Field(
+        3, ge=0, le=20, description="retries of an endpoint that fails while it embeds passages"
+    )
 
     @property
     def model_name(self) -> str:

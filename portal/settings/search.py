@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from portal.settings.base import Section
 
@@ -55,10 +55,44 @@ class DocumentWeights(Section):
         return self
 
 
+class HybridSettings(Section):
+    """What an administrator may change at /admin/search; these hold until then."""
+
+    vector_weight: float = Field(0.7, ge=0, le=1, description="how much meaning counts")
+    text_weight: float = Field(0.3, ge=0, le=1, description="how much words count")
+    fusion_method: Literal["weighted_sum", "rrf"] = Field(
+        "weighted_sum", description="add up scores, or go by ranks alone"
+    )
+    rrf_k: int = Field(60, ge=1, le=1000, description="the constant of `rrf`")
+
+    @model_validator(mode="after")
+    def _is_some(self) -> HybridSettings:
+        if self.vector_weight + self.text_weight <= 0:
+            raise ValueError("two weights of which one is more than 0")
+        return self
+
+
 class SearchSettings(Section):
     """How search works; the weights and the fusion of all but /v1 are in the table
     `dynamic_config` instead."""
 
+    max_top_k: int = Field(
+        100, ge=1, le=100, description="largest `top_k` that /api/v1/search accepts"
+    )
+    default_top_k: int = Field(
+        10,
+        ge=1,
+        le=100,
+        validate_default=True,
+        description="`top_k` where a request to /api/v1/search does not say",
+    )
+    similarity_threshold: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="least cosine similarity where such a request does not say; 0 sets no bound",
+    )
+    hybrid: HybridSettings = HybridSettings()
     keyword_backend: Literal["auto", "pg_textsearch", "tsvector", "off"] = Field(
         "auto", description="what ranks words"
     )
@@ -79,3 +113,10 @@ class SearchSettings(Section):
         300, ge=0, le=86400, description="how long results are kept; 0: never. They are never stale"
     )
     cache_mb: int = Field(32, ge=1, le=4096, description="memory of a process for kept results")
+
+    @field_validator("default_top_k")
+    @classmethod
+    def _is_accepted(cls, value: int, info: ValidationInfo) -> int:
+        if value > info.data.get("max_top_k", value):
+            raise ValueError(f"at most PORTAL_SEARCH__MAX_TOP_K, {info.data['max_top_k']}")
+        return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, ValidationInfo, field_validator
 
 from portal.settings.base import Section
@@ -63,6 +65,12 @@ class WebSettings(Section):
     )
 
 
+def _burst(default: int) -> Any:
+    return Field(
+        default, ge=0, le=1000, description="of these at the same moment; more get 429. 0: no limit"
+    )
+
+
 class RateLimitSettings(Section):
     """How often a person may ask."""
 
@@ -77,21 +85,29 @@ class RateLimitSettings(Section):
         description="wrong passwords a session, where it asks for the password again",
     )
     default: str = Field("600 per minute", description="everything that has no limit of its own")
+    default_burst: int = _burst(0)
     search_semantic: str = Field("30 per minute", description="POST /api/v1/search/semantic")
+    search_semantic_burst: int = _burst(5)
     search_text: str = Field("60 per minute", description="POST /api/v1/search/text")
+    search_text_burst: int = _burst(10)
     search_hybrid: str = Field(
         "20 per minute", description="POST /api/v1/search/hybrid; `search` by MCP"
     )
+    search_hybrid_burst: int = _burst(3)
     search_similar: str = Field("40 per minute", description="GET /api/v1/search/similar")
+    search_similar_burst: int = _burst(5)
     search_batch: str = Field("10 per minute", description="POST /api/v1/search/batch")
+    search_batch_burst: int = _burst(0)
     list_chunks: str = Field("100 per minute", description="GET /api/v1/jobs/{id}/chunks")
+    list_chunks_burst: int = _burst(10)
     get_chunk: str = Field(
         "200 per minute", description="GET /api/v1/jobs/{id}/chunks/{id}; `fetch` by MCP"
     )
+    get_chunk_burst: int = _burst(20)
 
     @field_validator("*")
     @classmethod
-    def _is_limit(cls, value: str | bool, info: ValidationInfo) -> str | bool:
+    def _is_limit(cls, value: str | int, info: ValidationInfo) -> str | int:
         if isinstance(value, str):
             rates = _rates(value)
             is_sign_in = str(info.field_name).startswith("sign_in")

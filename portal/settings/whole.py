@@ -106,8 +106,17 @@ class Settings(BaseSettings):
         description="room that uploads leave on the data directory's disk, where the embedded "
         "database is in it; with less they get 507",
     )
-    vector_store_enabled: bool = Field(
-        True, description="false answers 503 where vectors are needed"
+    vector_store_enabled: Annotated[
+        bool,
+        Field(
+            validation_alias=AliasChoices(
+                "PORTAL_VECTOR_STORE_ENABLED", "VECTOR_STORE_ENABLED", "vector_store_enabled"
+            )
+        ),
+    ] = Field(
+        True,
+        description="false: 503 where vectors are needed; search by words and chat go on. "
+        "`VECTOR_STORE_ENABLED` is read, too",
     )
     public_url: str = Field(
         "http://127.0.0.1:8000",

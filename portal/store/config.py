@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import delete as delete_rows
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
@@ -26,3 +27,7 @@ def write(session: Session, *, key: str, value: Any, updated_by: UUID | None) ->
             set_={"value": value, "updated_by": updated_by, "updated_at": func.now()},
         )
     )
+
+
+def delete(session: Session, *, key: str) -> None:
+    session.execute(delete_rows(DynamicConfigRow).where(DynamicConfigRow.key == key))

@@ -116,7 +116,7 @@ def search_text(json_data: TextBody) -> TextResponse:
         context.services(),
         context.user(),
         query,
-        top_k=json_data.top_k,
+        top_k=_top_k(json_data.top_k),
         fuzzy=json_data.fuzzy,
         highlight=json_data.highlight,
         within=_within(json_data),
@@ -149,11 +149,11 @@ def search_text(json_data: TextBody) -> TextResponse:
 def search_hybrid(json_data: HybridBody) -> HybridResponse:
     query = HybridQuery(
         text=json_data.query_text,
-        top_k=json_data.top_k,
+        top_k=_top_k(json_data.top_k),
         weights=Weights(json_data.vector_weight, json_data.text_weight),
         fusion=_FUSIONS[json_data.fusion_method],
         rrf_k=json_data.rrf_k,
-        threshold=json_data.similarity_threshold,
+        threshold=_threshold(json_data.similarity_threshold),
         within=_within(json_data),
     )
     found = chunk_search.by_both(context.services(), context.user(), query)
@@ -187,7 +187,7 @@ def search_similar(chunk_id: UUID, query_data: SimilarQuery) -> SimilarResponse:
         context.services(),
         context.user(),
         chunk_id,
-        top_k=query_data.top_k,
+        top_k=_top_k(query_data.top_k),
         exclude_same_job=query_data.exclude_same_job,
         conversation_id=query_data.conversation_id,
     )
@@ -202,10 +202,23 @@ def _semantic_query(body: SemanticBody) -> SemanticQuery:
     return SemanticQuery(
         text=body.query_text or "",
         vector=None if body.query_vector is None else tuple(body.query_vector),
-        top_k=body.top_k,
-        threshold=body.similarity_threshold,
+        top_k=_top_k(body.top_k),
+        threshold=_threshold(body.similarity_threshold),
         within=_within(body),
     )
+
+
+def _top_k(asked: int | None) -> int:
+    search = context.services().settings.search
+    top_k = search.default_top_k if asked is None else asked
+    if top_k > search.max_top_k:
+        raise InvalidInput(reason=f"top_k is at most {search.max_top_k} here")
+    return top_k
+
+
+def _threshold(asked: float | None) -> float:
+    search = context.services().settings.search
+    return search.similarity_threshold if asked is None else asked
 
 
 def _within(body: WithinBody) -> Within:

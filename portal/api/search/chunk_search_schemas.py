@@ -105,8 +105,16 @@ FilterJson = Annotated[Any, WithJsonSchema(_FILTER_SCHEMA)]
 Query = Annotated[
     CleanText, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["年假有多少天？"])
 ]
-TopK = Annotated[int, Field(ge=1, le=MAX_RESULTS, description="how many passages at most")]
-Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+TopK = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        le=MAX_RESULTS,
+        description="how many passages at most, up to PORTAL_SEARCH__MAX_TOP_K; left out: "
+        "PORTAL_SEARCH__DEFAULT_TOP_K, 10 unless it is set",
+    ),
+]
+Threshold = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 Component = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -147,9 +155,11 @@ class SemanticBody(WithinBody):
         "zeros: anything else is 422",
         examples=[None],
     )
-    top_k: TopK = 10
+    top_k: TopK = None
     similarity_threshold: Threshold = Field(
-        0.0, description="the least cosine similarity; 0 sets no bound"
+        None,
+        description="the least cosine similarity; 0 sets no bound; left out: "
+        "PORTAL_SEARCH__SIMILARITY_THRESHOLD, 0 unless it is set",
     )
 
     @model_validator(mode="after")
@@ -163,7 +173,7 @@ class SemanticBody(WithinBody):
 
 class TextBody(WithinBody):
     query: Query
-    top_k: TopK = 10
+    top_k: TopK = None
     language: Literal["auto", "simple", "english", "chinese", "en", "zh"] = Field(
         "auto",
         description="taken for the sake of other servers; every word is read by its own script, "
@@ -182,7 +192,7 @@ class TextBody(WithinBody):
 
 class HybridBody(WithinBody):
     query_text: Query
-    top_k: TopK = 10
+    top_k: TopK = None
     vector_weight: Weight = Field(0.7, description="as a share of both weights")
     text_weight: Weight = Field(0.3, description="as a share of both weights")
     fusion_method: Literal["weighted_sum", "rrf"] = Field(
@@ -190,9 +200,9 @@ class HybridBody(WithinBody):
     )
     rrf_k: int = Field(60, ge=1, le=1000, description="the constant of rrf")
     similarity_threshold: Threshold = Field(
-        0.0,
+        None,
         description="the least cosine similarity for a passage that no word of the question "
-        "found; 0 sets no bound",
+        "found; 0 sets no bound; left out: PORTAL_SEARCH__SIMILARITY_THRESHOLD",
     )
 
     @model_validator(mode="after")
@@ -212,7 +222,7 @@ class BatchBody(RequestModel):
 
 
 class SimilarQuery(RequestModel):
-    top_k: TopK = 10
+    top_k: TopK = None
     exclude_same_job: bool = Field(False, description="only passages of other jobs")
     conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
 

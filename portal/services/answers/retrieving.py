@@ -131,7 +131,7 @@ def _look(services: Services, asked: Asked, queries: Sequence[str]) -> tuple[Ret
             session, asked.user, asked.conversation_id, before=asked.before,
             limit=_PAST_MESSAGES,
         )  # fmt: skip
-        config = dynamic_config.read(session)
+        config = dynamic_config.read(session, services.settings.search)
         model = registry.find_active(session)
     method = outcomes[0].search_method if outcomes else SearchMode.HYBRID
     retrieved = Retrieved(
@@ -194,7 +194,7 @@ def _rewritten(chat: ChatModel, turns: Sequence[Turn], question: str) -> str:
 
 def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
     request = SearchRequest(query, conversation_id=asked.conversation_id)
-    return engine.search(services, asked.user, request)
+    return engine.search_or_words(services, asked.user, request)
 
 
 def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:

@@ -105,7 +105,7 @@ def _request(
         stored = source_store.read_sources(
             session, user, None, [chunk.chunk_id for chunk in chunks]
         )
-        token_budget = dynamic_config.read(session).context_token_budget
+        token_budget = dynamic_config.read(session, services.settings.search).context_token_budget
     sources = sources_of(chunks, stored, after=0)
     built = prompt.build(sources, language=language, token_budget=token_budget)
     request = ChatRequest(

@@ -55,7 +55,7 @@ def hybrid_search(
         collection = collection_store.find_by_id(session, collection_id)
         if collection is None:
             raise NotFound
-        config = dynamic_config.read(session)
+        config = dynamic_config.read(session, collections.search)
         weights = Weights(config.semantic_weight, config.bm25_weight)
         meant = look_up(session, collections.ways, collection, wanted)
         found = _by_words(

@@ -11,8 +11,11 @@ from portal.domain.search import Fusion, Normalisation
 from portal.errors import Forbidden, InvalidInput
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.settings import SearchSettings
 from portal.store import config as config_store
 from portal.store.session import Session
+
+_FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
 
 
 class DynamicConfig(BaseModel):
@@ -31,18 +34,36 @@ class DynamicConfig(BaseModel):
     context_token_budget: int = Field(2000, ge=100, le=100_000)
 
 
-def read(session: Session) -> DynamicConfig:
-    """The values in force."""
-    return from_stored(config_store.read_all(session))
+def defaults(search: SearchSettings) -> DynamicConfig:
+    """Return the values that hold where none is stored: those of the settings."""
+    hybrid = search.hybrid
+    return DynamicConfig(
+        semantic_weight=hybrid.vector_weight,
+        bm25_weight=hybrid.text_weight,
+        fusion=_FUSIONS[hybrid.fusion_method],
+        rrf_k=hybrid.rrf_k,
+    )
 
 
-def from_stored(stored: dict[str, Any]) -> DynamicConfig:
-    """The values in force. A stored value that no longer fits is passed over, not served."""
+def read(session: Session, search: SearchSettings) -> DynamicConfig:
+    """Return the values in force."""
+    return from_stored(config_store.read_all(session), search)
+
+
+def from_stored(stored: dict[str, Any], search: SearchSettings) -> DynamicConfig:
+    """Return the values in force. A stored value that no longer fits is passed over."""
+    unset = defaults(search)
+    known = {key: value for key, value in stored.items() if key in DynamicConfig.model_fields}
     try:
-        return DynamicConfig(**stored)
+        config = DynamicConfig(**(unset.model_dump() | known))
     except ValidationError as error:
         wrong = {str(item["loc"][0]) for item in error.errors()}
-        return DynamicConfig(**{key: value for key, value in stored.items() if key not in wrong})
+        return from_stored({key: known[key] for key in known.keys() - wrong}, search)
+    if config.semantic_weight + config.bm25_weight <= 0:
+        # One stored as 0 beside a setting of 0.
+        weights = {"semantic_weight": unset.semantic_weight, "bm25_weight": unset.bm25_weight}
+        return config.model_copy(update=weights)
+    return config
 
 
 def show(services: Services, user: User) -> DynamicConfig:
@@ -50,18 +71,19 @@ def show(services: Services, user: User) -> DynamicConfig:
     if not user.is_admin:
         raise Forbidden
     with services.database.begin() as session:
-        return read(session)
+        return read(session, services.settings.search)
 
 
 def change(services: Services, user: User, values: dict[str, Any]) -> DynamicConfig:
-    """Change some values. Administrators only. Raises InvalidInput, then nothing changes."""
+    """Change some values; one that is the default again is no longer stored, so that it follows the
+    settings. Administrators only. Raises InvalidInput, then nothing changes."""
     if not user.is_admin:
         raise Forbidden
     unknown = sorted(set(values) - set(DynamicConfig.model_fields))
     if unknown:
         raise InvalidInput(reason=", ".join(unknown))
     with services.database.begin() as session:
-        current = read(session)
+        current = read(session, services.settings.search)
         before = current.model_dump(mode="json")
         merged = current.model_dump() | values
         try:
@@ -72,8 +94,12 @@ def change(services: Services, user: User, values: dict[str, Any]) -> DynamicCon
         if config.semantic_weight + config.bm25_weight <= 0:
             raise InvalidInput(reason="semantic_weight, bm25_weight")
         after = config.model_dump(mode="json")
+        unset = defaults(services.settings.search).model_dump(mode="json")
         for key in values:
-            config_store.write(session, key=key, value=after[key], updated_by=user.id)
+            if after[key] == unset[key]:
+                config_store.delete(session, key=key)
+            else:
+                config_store.write(session, key=key, value=after[key], updated_by=user.id)
         changed = [key for key in values if before[key] != after[key]]
         for key in changed:
             audit.record(

@@ -8,6 +8,8 @@ stops no one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from portal.domain.deadlines import Deadline
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
@@ -34,6 +36,7 @@ __all__ = [
     "PHRASE_NOT_FOUND",
     "VECTOR_UNAVAILABLE",
     "search",
+    "search_or_words",
 ]
 
 
@@ -51,6 +54,14 @@ def search(
         outcome = _search(services, user, request, deadline)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
     return outcome
+
+
+def search_or_words(services: Services, user: User, request: SearchRequest) -> SearchOutcome:
+    """Search; where vectors are switched off, by words alone, and name it in `degraded`."""
+    if services.settings.vector_store_enabled or request.mode is not SearchMode.HYBRID:
+        return search(services, user, request)
+    outcome = search(services, user, replace(request, mode=SearchMode.KEYWORD))
+    return replace(outcome, degraded=(*outcome.degraded, VectorStoreDisabled.code))
 
 
 def _search(

@@ -127,7 +127,7 @@ def prepare(
         request=request,
         user=user,
         parsed=parsed,
-        config=dynamic_config.from_stored(context.config),
+        config=dynamic_config.from_stored(context.config, services.settings.search),
         keywords=context.keywords,
         model=context.model,
         versions=context.versions,

@@ -117,7 +117,7 @@ def save() -> Answer:
     services, user = context.services(), context.user()
     current = dynamic_config.show(services, user)
     if request.form.get("action") == "defaults":
-        dynamic_config.change(services, user, DynamicConfig().model_dump(mode="json"))
+        dynamic_config.change(services, user, _defaults().model_dump(mode="json"))
         remember(gettext("Search settings restored to defaults."), kind="success")
         return redirect(url_for("admin_search.show"), code=303)
     given = {
@@ -176,7 +176,7 @@ def _names() -> list[str]:
 def _field(name: str, value: str | None, error: str | None = None) -> FormField:
     info = DynamicConfig.model_fields[name]
     label, explanation = WORDS.get(name, (name, ""))
-    default = _plain(info.default)
+    default = _plain(getattr(_defaults(), name))
     choices = {key.value: str(gettext(words)) for key, words in CHOICES.get(name, {}).items()}
     return FormField(
         name=name,
@@ -190,6 +190,10 @@ def _field(name: str, value: str | None, error: str | None = None) -> FormField:
         choices=tuple(choices.items()),
         error=error,
     )
+
+
+def _defaults() -> DynamicConfig:
+    return dynamic_config.defaults(context.services().settings.search)
 
 
 def _plain(value: Any) -> str:

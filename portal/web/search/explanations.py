@@ -23,6 +23,9 @@ DEGRADED_WORDS = {
     "embedder_unavailable": N_(
         "The embedding model is not responding. These are keyword results only."
     ),
+    "vector_store_disabled": N_(
+        "Semantic search is switched off on this server. These are keyword results only."
+    ),
     "model_not_indexed": N_(
         "No documents have been embedded by the current model yet. These are keyword results only."
     ),

@@ -92,7 +92,7 @@ def show() -> Answer:
     error: str | None = None
     if question.text:
         try:
-            outcome = engine.search(context.services(), context.user(), question.request)
+            outcome = engine.search_or_words(context.services(), context.user(), question.request)
         except NotSignedIn:
             raise
         except PortalError as problem:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Semaphore
 
 import pytest
 from flask import jsonify
@@ -60,6 +62,55 @@ def guesses(client: FlaskClient, count: int, *, name: str = "admin", address: st
     return [sign_in(client, name, f"guess {n}", address).status_code for n in range(count)]
 
 
+# --- bursts ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def held_open(open_portal) -> Callable[..., tuple[list[int], list[int]]]:
+    """Statuses of requests to one endpoint: of so many that run side by side, and of one after."""
+
+    def ask(count: int, **rate_limits: object) -> tuple[list[int], list[int]]:
+        portal, client = open_portal(rate_limits=ON | rate_limits)
+        let_go, begun = Event(), Semaphore(0)
+
+        @limits.limited("search_hybrid")
+        def slow() -> object:
+            begun.release()
+            let_go.wait(30)
+            return jsonify(ok=True)
+
+        # Flask takes no more routes once it has served a request.
+        app = client.application
+        app.add_url_rule(f"{PROBE}/slow", view_func=slow)
+        headers = portal.headers()
+
+        def get() -> int:
+            status = app.test_client().get(f"{PROBE}/slow", headers=headers).status_code
+            begun.release()
+            return status
+
+        with ThreadPoolExecutor(count) as pool:
+            running = [pool.submit(get) for _ in range(count)]
+            for _ in range(count):
+                # Each has either begun or been refused.
+                assert begun.acquire(timeout=30)
+            let_go.set()
+            return sorted(one.result() for one in running), [get()]
+
+    return ask
+
+
+def test_burst_of_the_table_is_what_an_endpoint_works_on_at_the_same_moment(held_open) -> None:
+    together, later = held_open(5)
+    assert together == [200] * 3 + [429] * 2
+    assert later == [200]
+
+
+def test_burst_is_a_setting(held_open) -> None:
+    assert held_open(5, search_hybrid_burst=1)[0] == [200] + [429] * 4
+    assert held_open(5, search_hybrid_burst=0)[0] == [200] * 5
+
+
 # --- the table ------------------------------------------------------------------------------------
 
 
@@ -73,6 +124,7 @@ def test_default_limits_are_those_of_the_table() -> None:
         "list_chunks": "100 per minute",
         "get_chunk": "200 per minute",
     }
+    assert [table[f"{name}_burst"] for name in TABLE] == [5, 10, 3, 5, 10, 20]
 
 
 def test_each_of_them_is_the_limit_of_its_endpoint(open_portal) -> None:

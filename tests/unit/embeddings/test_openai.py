@@ -99,11 +99,13 @@ def test_retry_after_as_a_date():
     assert _seconds(format_datetime(then - timedelta(hours=1), usegmt=True)) == 0
 
 
-def test_passages_are_given_up_after_a_while(endpoint):
+@pytest.mark.parametrize("max_retries", [0, 2])
+def test_chunks_are_retried_as_often_as_the_setting_says(endpoint, max_retries):
     endpoint.always = Reply(500)
+    client = embedder(endpoint, max_retries=max_retries)
     with pytest.raises(EmbedderUnavailable, match="answered 500"):
-        embedder(endpoint).embed_chunks(["a"])
-    assert len(endpoint.requests) == 5
+        client.embed_chunks(["a"])
+    assert len(endpoint.requests) == 1 + max_retries
 
 
 def test_question_is_never_tried_again(endpoint):

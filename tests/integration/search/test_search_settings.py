@@ -1,0 +1,133 @@
+"""Test that each setting of search has its effect, through HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from portal import create_app
+from portal.errors import InvalidSetting
+from portal.services import Services
+from portal.services.search import dynamic_config
+from portal.settings import load_settings
+from tests.conftest import Portal
+from tests.factories.uploads import needs_bm25
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def ask_with(make_services: Callable[..., Services], portal: Portal) -> Callable[..., Ask]:
+    """A client of a portal with these settings of search."""
+    for number in range(12):
+        portal.add(f"Annual leave, rule {number}: {'ask early ' * number}", name=f"{number}.txt")
+
+    def make(**search: Any) -> Ask:
+        client = create_app(make_services(search=search)).test_client()
+
+        def ask(path: str, *, status: int = 200, **body: Any) -> Any:
+            answer = client.post(path, json=body, headers=portal.headers())
+            assert answer.status_code == status, answer.json
+            return answer.json if status != 200 else answer.json.get("data", answer.json)
+
+        return ask
+
+    return make
+
+
+KINDS = {
+    "semantic": {"query_text": "annual leave"},
+    "text": {"query": "annual leave"},
+    "hybrid": {"query_text": "annual leave"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_default_top_k_is_what_a_request_without_one_gets(
+    ask_with: Callable[..., Ask], kind: str
+) -> None:
+    path = f"/api/v1/search/{kind}"
+    assert len(ask_with()(path, **KINDS[kind])["results"]) == 10
+    ask = ask_with(default_top_k=3)
+    assert len(ask(path, **KINDS[kind])["results"]) == 3
+    assert len(ask(path, **KINDS[kind], top_k=5)["results"]) == 5
+
+
+def test_max_top_k_is_the_most_that_a_request_may_want(ask_with: Callable[..., Ask]) -> None:
+    ask = ask_with(max_top_k=4, default_top_k=2)
+    for kind, body in KINDS.items():
+        assert len(ask(f"/api/v1/search/{kind}", **body, top_k=4)["results"]) == 4
+        refused = ask(f"/api/v1/search/{kind}", **body, top_k=5, status=422)
+        assert "top_k is at most 4" in refused["error"]["message"]
+    with pytest.raises(InvalidSetting, match=r"PORTAL_SEARCH__DEFAULT_TOP_K.*at most"):
+        load_settings(search={"max_top_k": 4, "default_top_k": 5})
+
+
+def test_similarity_threshold_holds_where_a_request_does_not_say(
+    ask_with: Callable[..., Ask],
+) -> None:
+    body = {"query_text": "Annual leave, rule 0:"}
+    every = ask_with()("/api/v1/search/semantic", **body)["results"]
+    cut = sorted(one["similarity"] for one in every)[len(every) // 2]
+    ask = ask_with(similarity_threshold=cut)
+    kept = ask("/api/v1/search/semantic", **body)["results"]
+    assert kept == [one for one in every if one["similarity"] >= cut]
+    assert len(ask("/api/v1/search/semantic", **body, similarity_threshold=0)["results"]) == 10
+
+
+@needs_bm25
+def test_hybrid_settings_hold_until_an_administrator_decides_otherwise(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    portal.add("Annual leave")
+    services = make_services(
+        search={"hybrid": {"vector_weight": 0.2, "text_weight": 0.6, "fusion_method": "rrf"}}
+    )
+    client, headers = create_app(services).test_client(), portal.headers()
+    body = {"query": "annual leave", "explain": True}
+
+    def used() -> tuple[str, dict[str, float]]:
+        shown = client.post("/api/knowledge/search", json=body, headers=headers).json["explanation"]
+        return shown["fusion"], shown["weights"]
+
+    assert used() == ("rrf", {"vector": 0.2, "text": 0.6})
+    dynamic_config.change(services, portal.admin, {"fusion": "weighted", "bm25_weight": 0.2})
+    assert used() == ("weighted", {"vector": 0.2, "text": 0.2})
+    # A value that is the default again follows the setting.
+    dynamic_config.change(services, portal.admin, {"bm25_weight": 0.6})
+    other = make_services(search={"hybrid": {"text_weight": 0.9}})
+    assert dynamic_config.show(other, portal.admin).bm25_weight == 0.9
+
+
+def test_two_weights_of_0_stop_the_start() -> None:
+    with pytest.raises(InvalidSetting, match="PORTAL_SEARCH__HYBRID"):
+        load_settings(search={"hybrid": {"vector_weight": 0, "text_weight": 0}})
+
+
+def test_vector_store_has_a_name_without_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VECTOR_STORE_ENABLED", "false")
+    assert load_settings().vector_store_enabled is False
+    monkeypatch.setenv("PORTAL_VECTOR_STORE_ENABLED", "true")
+    assert load_settings().vector_store_enabled is True
+
+
+def test_chat_and_the_search_page_go_by_words_without_a_vector_store(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    portal.add("New employees have fifteen days of annual leave.", title="Leave rules")
+    client = create_app(make_services(vector_store_enabled=False)).test_client()
+    headers = portal.headers() | {"Accept-Language": "en"}
+    conversation = client.post("/api/conversations", json={}, headers=headers).json["id"]
+    answer = client.post(
+        f"/api/conversations/{conversation}/messages",
+        json={"content": "How many days of annual leave do new employees have?"},
+        headers=headers,
+    )
+    assert "fifteen days" in answer.json["content"]
+    assert [one["title"] for one in answer.json["citations"]] == ["Leave rules"]
+    page = client.get("/search?q=annual+leave", headers=headers)
+    assert page.status_code == 200
+    assert "Leave rules" in page.text
+    assert "switched off on this server" in page.text

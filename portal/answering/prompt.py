@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from portal.answering.marker_syntax import BRACKETS, MARKER
@@ -21,8 +22,12 @@ from portal.text.scripts import is_invisible
 from portal.text.token_bound import token_bound
 
 SEARCH_TOOL = "search"
+# Holds the instructions in every language, and of the best passage about fifty tokens.
+MIN_TOKEN_BUDGET = 400
 _CODE_DIGITS = 12  # Digits alone, so that every code counts the same in tokens.
 _MAX_TITLE_LENGTH = 160
+_MAX_SHORT_TITLE_TOKENS, _MAX_SHORT_LABEL_LENGTH = 24, 12
+_CUT = "…"
 
 _RULES = """\
 You answer questions from the passages below and from nothing else.
@@ -61,8 +66,8 @@ class Prompt:
 def build(
     sources: Sequence[Source], *, language: str, token_budget: int = 2000, can_search: bool = False
 ) -> Prompt:
-    """The system message with whole passages, as many of the first as fit. All of it, with the
-    instructions, stays within the budget, save where these alone are more."""
+    """Return the system message with whole passages, as many of the first as fit; a best one that
+    does not is shortened. All of it stays within a budget of MIN_TOKEN_BUDGET or more."""
     code = f"{secrets.randbelow(10**_CODE_DIGITS):0{_CODE_DIGITS}}"
     rules = _RULES.format(language=_LANGUAGES.get(language, _ANY_LANGUAGE), code=code)
     if can_search:
@@ -75,7 +80,10 @@ def build(
         # The blank line between two parts is two tokens at most.
         cost = token_bound(chunk) + 2
         if tokens + cost > token_budget:
-            break
+            if fitted:
+                break
+            chunk = _shortened(source, code, token_budget - tokens - 2)
+            cost = token_bound(chunk) + 2
         parts.append(chunk)
         fitted.append(source)
         tokens += cost
@@ -111,10 +119,33 @@ def without_markers_of_its_own(text: str) -> str:
 def _chunk(source: Source, code: str) -> str:
     title = " ".join(as_data(source.title).split())[:_MAX_TITLE_LENGTH]
     page = as_data(source.page_label) if source.page_label else source.page
+    return _framed(source.number, code, title, page, as_data(source.text))
+
+
+def _framed(number: int, code: str, title: str, page: str | int | None, text: str) -> str:
     head = f"title: {title}" + (f", page {page}" if page is not None else "")
-    return (
-        f"[{source.number}] {code}\n{head}\n{as_data(source.text)}\n{code} end of [{source.number}]"
-    )
+    return f"[{number}] {code}\n{head}\n{text}\n{code} end of [{number}]"
+
+
+def _shortened(source: Source, code: str, max_tokens: int) -> str:
+    """Return the passage with a short title and as much of its beginning as fits."""
+    title = " ".join(as_data(source.title).split())[:_MAX_TITLE_LENGTH]
+    title = _longest(title, lambda short: token_bound(short) <= _MAX_SHORT_TITLE_TOKENS)
+    label = source.page_label and as_data(source.page_label)[:_MAX_SHORT_LABEL_LENGTH]
+    page, text = label or source.page, as_data(source.text)
+
+    def frame(short: str) -> str:
+        return _framed(source.number, code, title, page, short)
+
+    return frame(_longest(text, lambda short: token_bound(frame(short)) <= max_tokens))
+
+
+def _longest(text: str, fits: Callable[[str], bool]) -> str:
+    """Return the text, or the longest beginning of it that fits together with a sign of the cut."""
+    if fits(text):
+        return text
+    length = bisect_left(range(len(text)), True, key=lambda end: not fits(text[:end] + _CUT))
+    return text[: max(0, length - 1)].rstrip() + _CUT
 
 
 def tool_exchange(call: SearchCall, found: Sequence[Source]) -> list[dict[str, object]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from portal.answering.prompt import MIN_TOKEN_BUDGET
 from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation
 from portal.errors import Forbidden, InvalidInput
@@ -31,7 +32,7 @@ class DynamicConfig(BaseModel):
     top_n: int = Field(5, ge=1, le=100)
     confidence_threshold: float = Field(0.5, ge=0, le=1)
     domain_boost: float = Field(0.05, ge=0, le=0.5)
-    context_token_budget: int = Field(2000, ge=100, le=100_000)
+    context_token_budget: int = Field(2000, ge=MIN_TOKEN_BUDGET, le=100_000)
 
 
 def defaults(search: SearchSettings) -> DynamicConfig:

@@ -224,6 +224,19 @@ def test_prompt_keeps_to_the_configured_budget(portal: Portal, talk) -> None:
     assert answer.replay.context_tokens <= 900
 
 
+def test_smallest_budget_still_holds_the_best_passage(portal: Portal, talk) -> None:
+    portal.add("Glaciers melt at forty degrees. " + "Their ice carries stones. " * 40)
+    services = saying(portal.services, "Forty [1].")
+    for refused in (100, 300):
+        with pytest.raises(InvalidInput, match="context_token_budget"):
+            dynamic_config.change(portal.services, portal.admin, {"context_token_budget": refused})
+    dynamic_config.change(portal.services, portal.admin, {"context_token_budget": 400})
+    answer = ask(services, portal.admin, talk, "At how many degrees do glaciers melt?")
+    (request,) = asked(services)
+    assert "Glaciers melt at forty degrees." in request.system
+    assert len(answer.citations) == 1
+
+
 @pytest.mark.parametrize("broken_after", [[], ["Fifteen days [1]"]])
 def test_endpoint_that_fails_leaves_the_hits(portal: Portal, talk, broken_after: list) -> None:
     failure = ChatUnavailable(reason="it is down")

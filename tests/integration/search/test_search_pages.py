@@ -188,6 +188,7 @@ def test_search_settings_are_changed_and_count_at_once(
         ({"top_n": "0", "rrf_k": "60"}, {"top_n"}),
         ({"top_n": "five"}, {"top_n"}),
         ({"rrf_k": "", "fusion": "magic"}, {"rrf_k", "fusion"}),
+        ({"context_token_budget": "300"}, {"context_token_budget"}),
         ({"confidence_threshold": "nan"}, {"confidence_threshold"}),
         ({"semantic_weight": "0", "bm25_weight": "0"}, {"semantic_weight", "bm25_weight"}),
     ],

@@ -39,17 +39,36 @@ def test_budget_is_never_exceeded_over_a_thousand_contexts(language):
             source(number, random_text(choose, language), title=random_text(choose, language)[:200])
             for number in range(1, choose.randrange(2, 12))
         ]
-        budget = choose.choice([2000, 2000, 2000, 600, 1000])
+        budget = choose.choice([2000, 2000, prompt.MIN_TOKEN_BUDGET, 600, 1000])
         made = prompt.build(sources, language=language, token_budget=budget, can_search=True)
         assert token_bound(made.system) <= made.tokens <= budget
         fitted = len(made.sources)
+        assert fitted >= 1
         assert list(made.sources) == sources[:fitted], "whole passages, the first, in order"
-        for one in made.sources:
+        is_cut = prompt.as_data(sources[0].text) not in made.system
+        assert not (is_cut and fitted > 1)
+        for one in made.sources[is_cut:]:
             assert prompt.as_data(one.text) in made.system
-        if fitted < len(sources):
+        if not is_cut and fitted < len(sources):
             more = sources[: fitted + 1]
             bigger = prompt.build(more, language=language, token_budget=10**6, can_search=True)
             assert bigger.tokens > budget, "what would have fitted is not left out"
+
+
+@pytest.mark.parametrize("language", ["zh", "en", "other"])
+@pytest.mark.parametrize(
+    ("title", "text"), [("龘靐齉爩" * 40, "龘靐齉爩。" * 200), ("Leave " * 40, "\U0001f389" * 500)]
+)
+def test_smallest_budget_holds_the_beginning_of_the_worst_passage(language, title, text):
+    whole = source(999, text, title=title, page=99_999, page_label="Ⅷ" * 100)
+    made = prompt.build(
+        [whole], language=language, token_budget=prompt.MIN_TOKEN_BUDGET, can_search=True
+    )
+    assert made.sources == (whole,)
+    assert token_bound(made.system) <= made.tokens <= prompt.MIN_TOKEN_BUDGET
+    (shown,) = [line for line in made.system.splitlines() if line.endswith("…") and line[0] in text]
+    assert text.startswith(shown.removesuffix("…"))
+    assert token_bound(shown) >= 40
 
 
 # Counted with the vocabularies themselves (cl100k, o200k and XLM-R), of which the largest counts.

@@ -42,7 +42,7 @@ class Source:
     context: str | None = None
     """Caption and header of the table that `text` begins within, one a line."""
     blocks: tuple[Block, ...] = ()
-    """Tables, list items, captions, notes and code in `text`, counted from its beginning."""
+    """What `text` is made of, headings included, counted from its beginning."""
 
 
 @dataclass(frozen=True, slots=True)

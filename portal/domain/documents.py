@@ -81,7 +81,7 @@ class Chunk:
     `heading` the path of headings that its first words stand under; `page_label` is what is printed
     on the page, where that is not its number; `ends_on` the page of its last character, where it
     was asked for. `context` are the caption and the header of a table that begins further up, one a
-    line. `blocks` are counted from the beginning of `content`."""
+    line. `blocks` are counted from the beginning of `content`, headings among them."""
 
     index: int
     content: str

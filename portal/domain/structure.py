@@ -1,4 +1,4 @@
-"""Parts of a text that are more than paragraphs: tables, list items, captions, notes and code."""
+"""Parts of a text that are more than paragraphs: headings, tables, list items and the like."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 
 class BlockKind(StrEnum):
+    HEADING = "heading"
     TABLE = "table"
     ITEM = "item"
     CAPTION = "caption"
@@ -18,7 +19,8 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Characters `start` to `end` of a text. `level` is the depth of a list item, from 1.
+    """Characters `start` to `end` of a text. `level` is that of a heading, or the depth of a list
+    item, from 1.
 
     In a table each line is a row (`portal.text.tables` parts it into cells); the rows after the
     header begin at `body`, which is `start` if the text has no header there. `header` and `caption`

@@ -79,10 +79,24 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
                 page_label=page.label if page else None,
                 heading=paths[section] if section >= 0 else None,
                 context=structure.context(start),
-                blocks=structure.within(start, end),
+                blocks=tuple(
+                    sorted(
+                        (*structure.within(start, end), *_heading_blocks(units, headings)),
+                        key=lambda block: block.start,
+                    )
+                ),
             )
         )
     return chunks
+
+
+def _heading_blocks(units: Sequence[_Unit], headings: Sequence[Heading]) -> Iterator[Block]:
+    """Yield the headings of a chunk, counted from its beginning."""
+    first = units[0].start
+    for unit in units:
+        if unit.kind is _Kind.HEADING:
+            level = headings[unit.section].level
+            yield Block(BlockKind.HEADING, unit.start - first, unit.end - first, level)
 
 
 class _Structure:

@@ -22,6 +22,7 @@ from portal.services.documents import jobs, library, rereading, revisions
 from portal.services.documents.library import StoredFile
 from portal.web.documents.focus import find_focus
 from portal.web.documents.listing import ACTIVE
+from portal.web.documents.structured import chunk_pieces
 from portal.web.layout import fragments, remember, wants_fragment
 from portal.web.people.notifications import new_bell
 
@@ -143,6 +144,7 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
     return {
         **_state(detail),
         "chunks": chunks,
+        "chunk_pieces": chunk_pieces,
         "chunk_count": total_count,
         "part": part,
         "part_count": max(1, ceil(total_count / CHUNKS_PER_PAGE)),

@@ -113,6 +113,7 @@ def test_long_table_is_cut_between_rows_and_each_chunk_knows_its_header(tmp_path
     first, *others = chunks
     assert first.content.startswith("Parts\n\nTable 1: Stock\n\nPart | What it is | Count\npart 0")
     assert first.context is None
+    assert first.blocks[0] == Block(BlockKind.HEADING, 0, len("Parts"), level=1)
     assert {chunk.context for chunk in others} == {"Table 1: Stock\nPart | What it is | Count"}
 
 

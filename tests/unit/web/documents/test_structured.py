@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from portal.domain.documents import Chunk
+from portal.domain.search import Span
+from portal.domain.structure import Block, BlockKind
+from portal.web.documents.structured import TablePiece, TextPiece, chunk_pieces
+
+CONTENT = "Leave\n\nBefore.\n\n1–5 | 10 | \n>5 | 15 | yes\n\nAfter."
+
+
+def chunk() -> Chunk:
+    start, end = CONTENT.index("1–5"), CONTENT.index("\n\nAfter")
+    return Chunk(
+        index=0,
+        content=CONTENT,
+        char_start=100,
+        char_end=100 + len(CONTENT),
+        blocks=(
+            Block(BlockKind.HEADING, 0, 5, level=2),
+            Block(BlockKind.TABLE, start, end, body=start, header=("Years", "Days", "More")),
+        ),
+    )
+
+
+def test_tables_have_their_header_although_it_stands_further_up() -> None:
+    heading, before, table, after = chunk_pieces(chunk(), ())
+    assert heading == TextPiece("Leave", level=2)
+    assert (before, after) == (TextPiece("Before."), TextPiece("After."))
+    assert isinstance(table, TablePiece)
+    assert [cell.text for cell in table.header] == ["Years", "Days", "More"]
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["1–5", "10", ""],
+        [">5", "15", "yes"],
+    ]
+
+
+def test_marks_are_cut_at_cells_and_only_one_is_the_first() -> None:
+    start = CONTENT.index("10")
+    pieces = list(chunk_pieces(chunk(), [Span(start, CONTENT.index("15") + 2)]))
+    marked = [
+        (piece.text[span.start : span.end], piece.is_first)
+        for table in pieces
+        if isinstance(table, TablePiece)
+        for row in table.rows
+        for piece in row
+        for span in piece.spans
+    ]
+    assert marked == [("10", True), (">5", False), ("15", False)]

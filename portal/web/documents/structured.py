@@ -58,7 +58,7 @@ def _piece(content: str, start: int, end: int, marks: Sequence[Span]) -> TextPie
     within = tuple(
         Span(max(mark.start, start) - start, min(mark.end, end) - start)
         for mark in marks
-        if mark.start < end and mark.end > start
+        if max(mark.start, start) < min(mark.end, end)
     )
     return TextPiece(content[start:end], within, bool(marks) and start <= marks[0].start < end)
 

@@ -40,15 +40,57 @@ from __future__ import annotations
 import errno
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _MEGABYTE = 1024 * 1024
 
 
-def N_(message: str) -> str:  # noqa: N802 - gettext's own name for "translate later"
-    """Mark a message for translation without translating it yet."""
-    return message
+class Message(str):
+    """English text that keeps its template and parameters, so that each surface can translate it.
+
+    Logs, the command line and programs use it as the `str` that it is.
+    """
+
+    __slots__ = ("params", "template")
+
+    template: str
+    params: Mapping[str, Any]
+
+    def __new__(cls, template: str, /, **params: Any) -> Self:
+        message = super().__new__(cls, template % params if params else template)
+        message.template, message.params = template, params
+        return message
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `stored` reads."""
+        return {"template": self.template, "params": params_as_json(self.params)}
+
+    @classmethod
+    def stored(cls, value: Any) -> Any:
+        """Return the message that `as_json` wrote; any other value as it is."""
+        if isinstance(value, Mapping) and value.keys() == {"template", "params"}:
+            return cls(value["template"], **stored_params(value["params"]))
+        return value
+
+
+def params_as_json(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `params` with each message in it as JSON."""
+    return {k: v.as_json() if isinstance(v, Message) else v for k, v in params.items()}
+
+
+def stored_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that `params_as_json` wrote."""
+    return {name: Message.stored(value) for name, value in params.items()}
+
+
+N_ = Message  # gettext's name for "translate later"
+
+
+def verbatim(text: str) -> Message:
+    """Return a message that is the same in every language: names of fields, or the words of
+    another program."""
+    return Message("%(text)s", text=text)
 
 
 class PortalError(Exception):
@@ -71,8 +113,9 @@ class PortalError(Exception):
     details: Mapping[str, Any] | None = None
     """What a program may want of it beside the words; None: nothing."""
 
-    def __init__(self, **params: Any) -> None:
-        self.params = params
+    def __init__(self, *, reason: Message | None = None, **params: Any) -> None:
+        self.params = params if reason is None else {"reason": reason, **params}
+        params = self.params
         super().__init__(self.message % params if params else self.message)
 
 
@@ -90,7 +133,7 @@ class UntrustedHost(MalformedRequest):
 
 class NestedTooDeeply(MalformedRequest):
     def __init__(self) -> None:
-        super().__init__(reason="the JSON is nested too deeply")
+        super().__init__(reason=N_("the JSON is nested too deeply"))
 
 
 class NotSignedIn(PortalError):
@@ -731,25 +774,34 @@ def is_disk_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
-class ServerSetup(PortalError):
-    """The machine or its database is not fit to serve; told on the command line."""
+class CommandRefused(PortalError):
+    """Shown on the command line only, and so in English only."""
+
+    code = "command_refused"
+    message = "%(reason)s"
+
+    def __init__(self, *, reason: str) -> None:
+        super().__init__(reason=verbatim(reason))
+
+
+class ServerSetup(CommandRefused):
+    """The machine or its database cannot serve."""
 
     code = "server_setup"
-    message = "%(reason)s"
 
 
-class BackupRefused(PortalError):
-    """A backup cannot be taken or restored as things are; told on the command line."""
+class BackupRefused(CommandRefused):
+    """A backup cannot be written or restored."""
 
     code = "backup_refused"
-    message = "%(reason)s"
 
 
-def _tree(error: type[PortalError]) -> Iterator[type[PortalError]]:
+def tree(error: type[PortalError]) -> Iterator[type[PortalError]]:
+    """Yield a class of errors and all that derive from it."""
     yield error
     for child in error.__subclasses__():
-        yield from _tree(child)
+        yield from tree(child)
 
 
-MESSAGES = {error.code: error.message for error in _tree(PortalError)}
+MESSAGES = {error.code: error.message for error in tree(PortalError)}
 """The template behind each code: what a stored failure is told with."""

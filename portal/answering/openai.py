@@ -23,7 +23,7 @@ from portal.answering.chat_stream import (
 )
 from portal.answering.prompt import SEARCH_TOOL
 from portal.domain.answering import ChatEvent, ChatRequest, Heartbeat, TextDelta
-from portal.errors import ChatUnavailable
+from portal.errors import N_, ChatUnavailable, Message
 from portal.event_loop import EventLoop
 from portal.text.echo import without_echo
 
@@ -110,7 +110,7 @@ class OpenAIChatModel:
                     item = items.get(timeout=HEARTBEAT_S)
                 except queue.Empty:
                     if task.done() and items.empty():
-                        raise ChatUnavailable(reason="it was shut down") from None
+                        raise ChatUnavailable(reason=N_("it was shut down")) from None
                     yield Heartbeat()
                     continue
                 if item is None:
@@ -137,7 +137,11 @@ class OpenAIChatModel:
         except ChatUnavailable as error:
             items.put(error)
         except Exception as error:  # noqa: BLE001 - whoever reads would wait for ever
-            items.put(ChatUnavailable(reason=f"its endpoint failed ({type(error).__name__})"))
+            items.put(
+                ChatUnavailable(
+                    reason=N_("its endpoint failed (%(error)s)", error=type(error).__name__)
+                )
+            )
         else:
             items.put(None)
 
@@ -176,10 +180,10 @@ class OpenAIChatModel:
                     has_begun = True
                     length += len(event.text) if isinstance(event, TextDelta) else 0
                     if length > _MAX_CHARACTERS:
-                        raise ChatUnavailable(reason="its endpoint does not stop generating")
+                        raise ChatUnavailable(reason=N_("its endpoint does not stop generating"))
                     items.put(event)
             if not has_begun:
-                raise ChatUnavailable(reason="its endpoint wrote nothing")
+                raise ChatUnavailable(reason=N_("its endpoint wrote nothing"))
         except TimeoutError as error:
             # Also when all of the time is over: that is told outside.
             if has_begun:
@@ -205,7 +209,7 @@ class OpenAIChatModel:
                     if reader.is_done:
                         break
         if not reader.is_finished:
-            raise _WorthRetrying("its endpoint dropped the connection mid-answer")
+            raise _WorthRetrying(N_("its endpoint dropped the connection mid-answer"))
         for call in reader.calls():
             yield call
 
@@ -216,21 +220,28 @@ class OpenAIChatModel:
             yield
         except Malformed as error:
             raise ChatUnavailable(
-                reason="what its endpoint sends is not what OpenAI's protocol says. Does "
-                "PORTAL_CHAT__API_BASE lead to the API, such as https://host/v1?"
+                reason=N_(
+                    "what its endpoint sends is not what OpenAI's protocol says. Does "
+                    "PORTAL_CHAT__API_BASE lead to the API, such as https://host/v1?"
+                )
             ) from error
         except Refused as error:
             raise ChatUnavailable(
-                reason=f"its endpoint returned an error: {self._said(str(error), request)}"
+                reason=N_(
+                    "its endpoint returned an error: %(said)s", said=self._said(str(error), request)
+                )
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise ChatUnavailable(
-                reason="PORTAL_CHAT__API_BASE must begin with http:// or https://"
+                reason=N_("PORTAL_CHAT__API_BASE must begin with http:// or https://")
             ) from error
         except httpx.HTTPError as error:
             raise _WorthRetrying(
-                "its endpoint cannot be reached or dropped the connection "
-                f"({type(error).__name__}). Check PORTAL_CHAT__API_BASE"
+                N_(
+                    "its endpoint cannot be reached or dropped the connection (%(error)s). Check "
+                    "PORTAL_CHAT__API_BASE",
+                    error=type(error).__name__,
+                )
             ) from error
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
@@ -255,7 +266,7 @@ class OpenAIChatModel:
             return
         if status in _RETRIED:
             raise _WorthRetrying(
-                f"its endpoint answered {status}",
+                N_("its endpoint answered %(status)s", status=status),
                 pause_s=_seconds(response.headers.get("retry-after", "")),
             )
         start = (await start_of(response, 4 * _MAX_SAID_LENGTH)).decode(errors="replace")
@@ -264,15 +275,23 @@ class OpenAIChatModel:
             # Refused without them as well, they were not the reason.
             self._takes_tools = not self._takes_tools
             if not self._takes_tools:
-                raise _WorthRetrying(f"its endpoint answered {status}", pause_s=0.001)
+                raise _WorthRetrying(
+                    N_("its endpoint answered %(status)s", status=status), pause_s=0.001
+                )
         if response.is_redirect:
             raise ChatUnavailable(
-                reason="its endpoint redirects, and the key is not sent after it. Set "
-                "PORTAL_CHAT__API_BASE to the address that answers"
+                reason=N_(
+                    "its endpoint redirects, and the key is not sent after it. Set "
+                    "PORTAL_CHAT__API_BASE to the address that answers"
+                )
             )
         raise ChatUnavailable(
-            reason=f"its endpoint answered {status}: {said}. "
-            "Check PORTAL_CHAT__MODEL, __API_KEY and __API_BASE"
+            reason=N_(
+                "its endpoint answered %(status)s: %(said)s. Check PORTAL_CHAT__MODEL, __API_KEY "
+                "and __API_BASE",
+                status=status,
+                said=said,
+            )
         )
 
     def _said(self, text: str, request: ChatRequest) -> str:
@@ -287,13 +306,15 @@ class OpenAIChatModel:
 class _WorthRetrying(ChatUnavailable):
     """A failure that may be over in a moment."""
 
-    def __init__(self, reason: str, *, pause_s: float = 0.0) -> None:
+    def __init__(self, reason: Message, *, pause_s: float = 0.0) -> None:
         super().__init__(reason=reason)
         self.pause_s = pause_s
 
 
 def _late(seconds: float) -> ChatUnavailable:
-    return ChatUnavailable(reason=f"its endpoint did not answer within {seconds:g} seconds")
+    return ChatUnavailable(
+        reason=N_("its endpoint did not answer within %(seconds)s seconds", seconds=f"{seconds:g}")
+    )
 
 
 def _headers(key: str) -> dict[str, str]:

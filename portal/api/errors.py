@@ -14,12 +14,14 @@ from werkzeug.exceptions import HTTPException
 from portal.api import validation
 from portal.api.schemas import ENVELOPE_PREFIX
 from portal.errors import (
+    N_,
     InvalidInput,
     MalformedRequest,
     PortalError,
     StorageFull,
     UnsupportedMediaType,
     is_disk_full,
+    verbatim,
 )
 from portal.http import context
 from portal.http.messages import error_message
@@ -55,7 +57,7 @@ def respond(error: Exception) -> Response:
     if is_disk_full(error):
         return _body(StorageFull())
     if isinstance(error, RecursionError):
-        return _body(MalformedRequest(reason="the JSON is nested too deeply"))
+        return _body(MalformedRequest(reason=N_("the JSON is nested too deeply")))
     log.error("request_failed", error_type=type(error).__name__, exc_info=error)
     return _body(PortalError())
 
@@ -88,9 +90,9 @@ def _from_validation(error: HTTPError) -> Response:
     details = error.detail if isinstance(error.detail, dict) else {}
     if not isinstance(error.__cause__, ValidationError):
         names = sorted({name for fields in details.values() for name in fields})
-        return _body(InvalidInput(reason=", ".join(names) or "body"), details)
+        return _body(InvalidInput(reason=verbatim(", ".join(names) or "body")), details)
     words = validation.words_of(error.__cause__)
-    reason = validation.summary(words)
+    reason = verbatim(validation.summary(words))
     return _body(InvalidInput(reason=reason), dict.fromkeys(details, words))
 
 

@@ -84,7 +84,8 @@ def _words(error: ErrorDetails) -> str:
     if "expected" in context:
         context["expected"] = str(context["expected"]).replace(" or ", ", ")
     if error["type"] == "value_error":
-        return translated(str(context.get("error", error["msg"])))
+        raised = context.get("error")
+        return translated(raised.args[0] if isinstance(raised, ValueError) else error["msg"])
     kind = error["type"]
     if isinstance(error["input"], str) and kind in {"too_long", "too_short"}:
         # Text whose length is looked at by pydantic as if it were a list's.

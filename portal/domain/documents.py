@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.domain.structure import Block
+from portal.errors import Message, params_as_json, stored_params
 
 
 class DocumentStatus(StrEnum):
@@ -71,7 +72,7 @@ class ExtractedText:
     blocks: tuple[Block, ...] = ()
     encoding: str | None = None
     title: str | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +98,19 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a document failed, kept as an error code and its parameters, so that it reads in
-    the language of whoever looks."""
+    """Why a document failed: an error code and its parameters, translated where it is shown."""
 
     code: str
     params: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def stored(cls, error: Mapping[str, Any] | None) -> Failure | None:
-        """What a column for errors says, as it was written: `{code, params}`, or nothing."""
-        return cls(error["code"], error.get("params", {})) if error else None
+        """Return the failure in a column for errors, `{code, params}` as `as_json` wrote it."""
+        return cls(error["code"], stored_params(error.get("params", {}))) if error else None
 
     def as_json(self) -> dict[str, Any]:
-        """As `stored` reads it."""
-        return {"code": self.code, "params": self.params}
+        """Return what `stored` reads."""
+        return {"code": self.code, "params": params_as_json(self.params)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from portal.errors import InvalidInput
+from portal.errors import N_, InvalidInput
 
 MAX_DEPTH = 8
 
@@ -20,13 +20,15 @@ def check_json(value: Any, *, max_characters: int) -> None:
     _check(value, MAX_DEPTH)
     written = json.dumps(value, ensure_ascii=False)
     if len(written) > max_characters:
-        raise InvalidInput(reason=f"metadata has at most {max_characters} characters")
+        raise InvalidInput(
+            reason=N_("metadata has at most %(most)s characters", most=max_characters)
+        )
 
 
 def check_text(value: str) -> None:
     """Raises InvalidInput for text that PostgreSQL cannot store."""
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-        raise InvalidInput(reason="metadata holds a character that cannot be stored")
+        raise InvalidInput(reason=N_("metadata holds a character that cannot be stored"))
 
 
 def check_number(value: float) -> None:
@@ -36,7 +38,7 @@ def check_number(value: float) -> None:
     except OverflowError:  # An integer that no float reaches.
         is_finite = False
     if not is_finite:
-        raise InvalidInput(reason="metadata holds a number that is not finite")
+        raise InvalidInput(reason=N_("metadata holds a number that is not finite"))
 
 
 def _check(value: Any, depth: int) -> None:
@@ -44,7 +46,9 @@ def _check(value: Any, depth: int) -> None:
         check_text(value)
     elif isinstance(value, dict | list):
         if not depth:
-            raise InvalidInput(reason=f"metadata is nested at most {MAX_DEPTH} deep")
+            raise InvalidInput(
+                reason=N_("metadata is nested at most %(most)s deep", most=MAX_DEPTH)
+            )
         for key in value if isinstance(value, dict) else ():
             check_text(key)
         for one in value.values() if isinstance(value, dict) else value:

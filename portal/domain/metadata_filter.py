@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Any
 
 from portal.domain.json_values import check_json, check_number, check_text
-from portal.errors import InvalidInput
+from portal.errors import N_, InvalidInput
 
 MAX_CONDITIONS = 64
 MAX_MEMBERS = 100
@@ -125,14 +125,21 @@ def parse_filter(
         parts = _from_object(value, MAX_NESTING, None if dotted else ())
     conditions = [one for part in parts for one in _conditions(part)]
     if len(conditions) > max_conditions:
-        raise InvalidInput(reason=f"a metadata filter has at most {max_conditions} conditions")
+        raise InvalidInput(
+            reason=N_("a metadata filter has at most %(most)s conditions", most=max_conditions)
+        )
     values = [_values(one) for one in conditions]
     if max(values, default=0) > max_members:
         raise InvalidInput(
-            reason=f"“in” of a metadata filter takes a list of at most {max_members} values"
+            reason=N_(
+                "“in” of a metadata filter takes a list of at most %(most)s values",
+                most=max_members,
+            )
         )
     if sum(values) > max_values:
-        raise InvalidInput(reason=f"a metadata filter has at most {max_values} values")
+        raise InvalidInput(
+            reason=N_("a metadata filter has at most %(most)s values", most=max_values)
+        )
     return _together(parts) if parts else None
 
 
@@ -163,7 +170,7 @@ def _from_list(conditions: Sequence[Any]) -> list[MetadataFilter]:
     for one in conditions:
         if not isinstance(one, Mapping) or set(one) - {"operator"} != {"field", "value"}:
             raise InvalidInput(
-                reason="a condition of a metadata filter has field, operator and value"
+                reason=N_("a condition of a metadata filter has field, operator and value")
             )
         path = _listed_path(one["field"])
         found.append(_condition(path, str(one.get("operator", "eq")), one["value"]))
@@ -174,7 +181,9 @@ def _listed_path(field: Any) -> Path:
     if isinstance(field, str):
         return _path(field)
     if not isinstance(field, list) or not field:
-        raise InvalidInput(reason="the field of a metadata filter is a name, or a list of names")
+        raise InvalidInput(
+            reason=N_("the field of a metadata filter is a name, or a list of names")
+        )
     return _checked_path(tuple(field))
 
 
@@ -182,9 +191,11 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
     """`{"field": value or {"$operator": value, …}, …}`, all of which holds. `above` is the object
     of the metadata that the fields are looked for in; None: the whole, where a dot leads on."""
     if not isinstance(value, Mapping):
-        raise InvalidInput(reason="a metadata filter is an object, or a list of conditions")
+        raise InvalidInput(reason=N_("a metadata filter is an object, or a list of conditions"))
     if not nesting:
-        raise InvalidInput(reason=f"a metadata filter is nested at most {MAX_NESTING} deep")
+        raise InvalidInput(
+            reason=N_("a metadata filter is nested at most %(most)s deep", most=MAX_NESTING)
+        )
     found: list[MetadataFilter] = []
     for name, wanted in value.items():
         if name in {"$and", "$or"}:
@@ -198,10 +209,14 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
 
 def _joined(name: str, wanted: Any, nesting: int, above: Path | None) -> MetadataFilter:
     if not isinstance(wanted, list) or not wanted:
-        raise InvalidInput(reason=f"“{name}” of a metadata filter takes a list of filters")
+        raise InvalidInput(
+            reason=N_("“%(name)s” of a metadata filter takes a list of filters", name=name)
+        )
     parts = [_from_object(one, nesting - 1, above) for one in wanted]
     if not all(parts):
-        raise InvalidInput(reason=f"“{name}” of a metadata filter takes a list of filters")
+        raise InvalidInput(
+            reason=N_("“%(name)s” of a metadata filter takes a list of filters", name=name)
+        )
     joined = tuple(_together(part) for part in parts)
     return All(joined) if name == "$and" else AnyOf(joined)
 
@@ -213,7 +228,9 @@ def _of_field(name: Any, wanted: Any, nesting: int, above: Path | None) -> list[
     operators = [str(key).startswith("$") for key in wanted]
     if not wanted or any(operators) != all(operators):
         raise InvalidInput(
-            reason=f"“{_shortened(name)}” of a metadata filter mixes names and operators"
+            reason=N_(
+                "“%(name)s” of a metadata filter mixes names and operators", name=_shortened(name)
+            )
         )
     if operators[0] and not {"$and", "$or"} & set(wanted):
         return [_condition(path, str(key)[1:], operand) for key, operand in wanted.items()]
@@ -232,7 +249,7 @@ def _condition(path: Path, operator: str, value: Any) -> MetadataFilter:
         return Not(_condition(path, _NEGATED[known], value))
     if known in _ORDERED:
         if isinstance(value, bool):
-            raise InvalidInput(reason="true and false have no order in a metadata filter")
+            raise InvalidInput(reason=N_("true and false have no order in a metadata filter"))
         return Comparison(path, known, _scalar(value))
     if known is Operator.CONTAINS:
         check_json(value, max_characters=MAX_VALUE_LENGTH)
@@ -242,7 +259,7 @@ def _condition(path: Path, operator: str, value: Any) -> MetadataFilter:
 
 def _members(value: Any) -> tuple[Scalar, ...]:
     if not isinstance(value, list):
-        raise InvalidInput(reason="“in” of a metadata filter takes a list of values")
+        raise InvalidInput(reason=N_("“in” of a metadata filter takes a list of values"))
     return tuple(_scalar(one) for one in value)
 
 
@@ -254,8 +271,11 @@ def _scalar(value: Any) -> Scalar:
         check_number(value)
         return value
     raise InvalidInput(
-        reason="a value in a metadata filter is true, false, a number, or text of at most "
-        f"{MAX_VALUE_LENGTH} characters"
+        reason=N_(
+            "a value in a metadata filter is true, false, a number, or text of at most %(most)s "
+            "characters",
+            most=MAX_VALUE_LENGTH,
+        )
     )
 
 
@@ -266,17 +286,23 @@ def _path(name: Any) -> Path:
 def _checked_path(path: tuple[Any, ...]) -> Path:
     if not all(isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH for key in path):
         raise InvalidInput(
-            reason=f"a name in a metadata filter has 1 to {MAX_KEY_LENGTH} characters"
+            reason=N_(
+                "a name in a metadata filter has 1 to %(most)s characters", most=MAX_KEY_LENGTH
+            )
         )
     if len(path) > MAX_KEYS:
-        raise InvalidInput(reason=f"a path in a metadata filter has at most {MAX_KEYS} names")
+        raise InvalidInput(
+            reason=N_("a path in a metadata filter has at most %(most)s names", most=MAX_KEYS)
+        )
     for key in path:
         check_text(key)
     return path
 
 
 def _unknown(operator: Any) -> InvalidInput:
-    return InvalidInput(reason=f"“{_shortened(operator)}” is no operator of a metadata filter")
+    return InvalidInput(
+        reason=N_("“%(name)s” is no operator of a metadata filter", name=_shortened(operator))
+    )
 
 
 def _shortened(name: Any) -> str:

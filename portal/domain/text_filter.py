@@ -15,7 +15,7 @@ from typing import Any
 
 from portal.domain.json_values import check_text
 from portal.domain.vector_collections import TextCondition, TextConditions, TextFilter
-from portal.errors import InvalidInput
+from portal.errors import N_, InvalidInput
 
 MAX_NESTING = 6
 MAX_PARTS = 64
@@ -32,22 +32,32 @@ def parse_text_filter(value: Any) -> TextFilter | None:
 
 def _parsed(value: Any, nesting: int) -> TextFilter:
     if not nesting:
-        raise InvalidInput(reason=f"a filter of texts is nested at most {MAX_NESTING} deep")
+        raise InvalidInput(
+            reason=N_("a filter of texts is nested at most %(max)s deep", max=MAX_NESTING)
+        )
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise InvalidInput(reason="a filter of texts is an object with one operator")
+        raise InvalidInput(reason=N_("a filter of texts is an object with one operator"))
     ((operator, operand),) = value.items()
     if operator in {"$contains", "$not_contains"}:
         return TextCondition(_words(operand), is_negated=operator == "$not_contains")
     if operator in {"$and", "$or"}:
         if not isinstance(operand, list) or not 0 < len(operand) <= MAX_PARTS:
-            raise InvalidInput(reason=f"“{operator}” takes a list of 1 to {MAX_PARTS} filters")
+            raise InvalidInput(
+                reason=N_(
+                    "“%(name)s” takes a list of 1 to %(max)s filters", name=operator, max=MAX_PARTS
+                )
+            )
         parts = tuple(_parsed(one, nesting - 1) for one in operand)
         return TextConditions(parts, any_suffices=operator == "$or")
-    raise InvalidInput(reason=f"“{str(operator)[:40]}” is no operator of a filter of texts")
+    raise InvalidInput(
+        reason=N_("“%(name)s” is not an operator of a filter of texts", name=str(operator)[:40])
+    )
 
 
 def _words(operand: Any) -> str:
     if not isinstance(operand, str) or not 0 < len(operand) <= MAX_WORDS_LENGTH:
-        raise InvalidInput(reason=f"a filter of texts looks for 1 to {MAX_WORDS_LENGTH} characters")
+        raise InvalidInput(
+            reason=N_("a filter of texts looks for 1 to %(max)s characters", max=MAX_WORDS_LENGTH)
+        )
     check_text(operand)
     return operand

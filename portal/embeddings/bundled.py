@@ -22,7 +22,7 @@ import structlog
 from portal.domain.embedding import Vector
 from portal.embeddings.loading import BackgroundLoad, question_patience_s
 from portal.embeddings.validation import validated
-from portal.errors import EmbedderUnavailable
+from portal.errors import N_, EmbedderUnavailable
 from portal.text.normalise import clean
 
 E5 = "multilingual-e5-small-q4"
@@ -136,8 +136,12 @@ class BundledEmbedder:
         if self._name not in MODELS:
             known = ", ".join(MODELS)
             raise EmbedderUnavailable(
-                reason=f"no bundled model is called “{self._name}”. Set PORTAL_EMBEDDING__MODEL "
-                f"to one of {known}, or leave it out"
+                reason=N_(
+                    "no bundled model is called “%(name)s”. Set PORTAL_EMBEDDING__MODEL to one "
+                    "of %(names)s, or leave it out",
+                    name=self._name,
+                    names=known,
+                )
             )
         self._dimensions, self._load = MODELS[self._name]
         self._threads = threads or min(4, os.cpu_count() or 1)
@@ -201,9 +205,10 @@ class BundledEmbedder:
     def _loaded(self, patience_s: float | None) -> Model:
         if self._is_orphaned:
             raise EmbedderUnavailable(
-                reason="this process was forked after the model was used. Start the "
-                "processes first and embed in each (for gunicorn: without "
-                "--preload)"
+                reason=N_(
+                    "this process was forked after the model was used. Start the processes first "
+                    "and embed in each (for gunicorn: without --preload)"
+                )
             )
         return self._loading.get(wait_s=patience_s)
 
@@ -211,11 +216,14 @@ class BundledEmbedder:
         try:
             return self._load(self._threads)
         except (ImportError, OSError, RuntimeError) as error:
-            reason = (
-                f"the bundled model “{self._name}” does not load ({error}). Install the "
-                "locked requirements again, or choose another PORTAL_EMBEDDING__PROVIDER"
-            )
-            raise EmbedderUnavailable(reason=reason) from error
+            raise EmbedderUnavailable(
+                reason=N_(
+                    "the bundled model “%(name)s” does not load (%(error)s). Install the locked "
+                    "requirements again, or choose another PORTAL_EMBEDDING__PROVIDER",
+                    name=self._name,
+                    error=str(error),
+                )
+            ) from error
 
 
 def _renew_after_fork(embedder: BundledEmbedder) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from portal.errors import EmbedderUnavailable
+from portal.errors import N_, EmbedderUnavailable, Message
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class _Attempt(threading.Thread, Generic[T]):
         self.process = os.getpid()
         self.finished = threading.Event()
         self.model: T | None = None
-        self.failure = ""
+        self.failure: Message | None = None
         self.failed_at = 0.0
         self._load = load
         self._clock = clock
@@ -49,7 +49,8 @@ class _Attempt(threading.Thread, Generic[T]):
         except EmbedderUnavailable as error:
             self.failure = error.params["reason"]
         except Exception as error:  # noqa: BLE001 - whoever waits must be told, whatever it is
-            self.failure = f"it does not load ({type(error).__name__}: {error})"
+            said = f"{type(error).__name__}: {error}"
+            self.failure = N_("it does not load (%(error)s)", error=said)
         finally:
             self.failed_at = self._clock()
             self.finished.set()
@@ -83,7 +84,7 @@ class BackgroundLoad(Generic[T]):
         a number to its end. Raises EmbedderUnavailable."""
         attempt = self._current()
         if not attempt.finished.wait(wait_s):
-            raise EmbedderUnavailable(reason="it is still being loaded")
+            raise EmbedderUnavailable(reason=N_("it is still being loaded"))
         if attempt.model is None:
             raise EmbedderUnavailable(reason=attempt.failure)
         return attempt.model
@@ -98,4 +99,6 @@ class BackgroundLoad(Generic[T]):
     def _is_over(self, attempt: _Attempt[T]) -> bool:
         if not attempt.finished.is_set():
             return attempt.process != os.getpid()  # Its thread stayed with the parent.
-        return bool(attempt.failure) and self._clock() >= attempt.failed_at + self._again_after_s
+        return (
+            attempt.failure is not None and self._clock() >= attempt.failed_at + self._again_after_s
+        )

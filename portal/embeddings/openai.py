@@ -18,7 +18,7 @@ from portal.embeddings.breaker import CircuitBreaker
 from portal.embeddings.endpoint import Answer, AnswerTooLarge, Endpoint
 from portal.embeddings.prefixes import prefixes
 from portal.embeddings.validation import validated
-from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, Message
 from portal.text.echo import without_echo
 from portal.text.normalise import clean
 
@@ -69,7 +69,7 @@ class OpenAIEmbedder:
         self._max_retries = max_retries
         self._breaker = breaker or CircuitBreaker()
         self._sleep = sleep
-        self._failure = ""
+        self._failure: Message | None = None
         self._key = (api_key or "").strip()
         self._endpoint = Endpoint(api_base or DEFAULT_API_BASE, headers=_headers(self._key))
 
@@ -95,8 +95,12 @@ class OpenAIEmbedder:
         remaining_s = self._breaker.remaining_s()
         if remaining_s > 0:
             raise EmbedderUnavailable(
-                reason="its endpoint failed repeatedly and is paused for "
-                f"{remaining_s:.0f} more seconds; last error: {self._failure}"
+                reason=N_(
+                    "its endpoint failed repeatedly and is paused for %(seconds)s more seconds; "
+                    "last error: %(reason)s",
+                    seconds=f"{remaining_s:.0f}",
+                    reason=self._failure,
+                )
             )
         try:
             vectors = self._request([_capped(self._question, text)], self._timeout_s)
@@ -128,7 +132,8 @@ class OpenAIEmbedder:
             checked = validated(vectors, dimensions=dimensions, count=count)
         except InvalidEmbedding as error:
             # A wrong length is a wrong setting: say of which model.
-            raise InvalidEmbedding(reason=f"“{self._model}”: {error.params['reason']}") from error
+            reason = N_("“%(name)s”: %(reason)s", name=self._model, reason=error.params["reason"])
+            raise InvalidEmbedding(reason=reason) from error
         self._dimensions = dimensions
         return checked
 
@@ -158,50 +163,66 @@ class OpenAIEmbedder:
             return self._endpoint.post("embeddings", body, timeout_s=timeout_s, max_bytes=max_bytes)
         except TimeoutError as error:
             raise _WorthRetrying(
-                f"its endpoint did not answer within {timeout_s:g} seconds"
+                N_(
+                    "its endpoint did not answer within %(seconds)s seconds",
+                    seconds=f"{timeout_s:g}",
+                )
             ) from error
         except AnswerTooLarge as error:
             raise InvalidEmbedding(
-                reason=f"the endpoint answered with more than {max_bytes // 1024} kB"
+                reason=N_(
+                    "the endpoint answered with more than %(limit)s kB", limit=max_bytes // 1024
+                )
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise EmbedderUnavailable(
-                reason=f"“{address}” is not a valid endpoint address. Set "
-                "PORTAL_EMBEDDING__API_BASE to one that begins with http:// or "
-                "https://"
+                reason=N_(
+                    "“%(address)s” is not a valid endpoint address. Set "
+                    "PORTAL_EMBEDDING__API_BASE to one that begins with http:// or https://",
+                    address=address,
+                )
             ) from error
         except httpx.HTTPError as error:
             raise _WorthRetrying(
-                f"its endpoint {httpx.URL(address)!s} cannot be reached "
-                f"({without_echo(str(error), body['input'])}). Check "
-                "PORTAL_EMBEDDING__API_BASE"
+                N_(
+                    "its endpoint %(address)s cannot be reached (%(error)s). Check "
+                    "PORTAL_EMBEDDING__API_BASE",
+                    address=str(httpx.URL(address)),
+                    error=without_echo(str(error), body["input"]),
+                )
             ) from error
 
     def _require_success(self, answer: Answer, texts: list[str]) -> None:
         if answer.status in _RETRIED:
             raise _WorthRetrying(
-                f"its endpoint answered {answer.status}",
+                N_("its endpoint answered %(status)s", status=answer.status),
                 pause_s=_seconds(answer.headers.get("retry-after", "")),
             )
         if httpx.codes.is_redirect(answer.status):
             raise EmbedderUnavailable(
-                reason=f"its endpoint redirects to {answer.headers.get('location', 'nowhere')}, "
-                "and the key is not sent after it. Set PORTAL_EMBEDDING__API_BASE to the address "
-                "that answers"
+                reason=N_(
+                    "its endpoint redirects to %(address)s, and the key is not sent after it. "
+                    "Set PORTAL_EMBEDDING__API_BASE to the address that answers",
+                    address=answer.headers.get("location", "nowhere"),
+                )
             )
         if not httpx.codes.is_success(answer.status):
             said = without_echo(answer.text[:_MAX_LOOKED_AT], texts)
             said = (said.replace(self._key, "…") if self._key else said)[:_MAX_SAID_LENGTH]
             raise EmbedderUnavailable(
-                reason=f"its endpoint answered {answer.status}: {said}. "
-                "Check PORTAL_EMBEDDING__MODEL, __API_KEY, __API_BASE and __DIMENSIONS"
+                reason=N_(
+                    "its endpoint answered %(status)s: %(said)s. Check PORTAL_EMBEDDING__MODEL, "
+                    "__API_KEY, __API_BASE and __DIMENSIONS",
+                    status=answer.status,
+                    said=said,
+                )
             )
 
 
 class _WorthRetrying(EmbedderUnavailable):
     """A failure that may be over in a moment."""
 
-    def __init__(self, reason: str, *, pause_s: float = 0.0) -> None:
+    def __init__(self, reason: Message, *, pause_s: float = 0.0) -> None:
         super().__init__(reason=reason)
         self.pause_s = pause_s
 
@@ -243,14 +264,19 @@ def _vectors(answer: Answer, count: int) -> list[Any]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         kind = answer.headers.get("content-type", "").split(";")[0] or "something"
         raise InvalidEmbedding(
-            reason=f"the endpoint's answer ({kind}) is not what OpenAI's protocol says. Does "
-            "PORTAL_EMBEDDING__API_BASE lead to the API, such as https://host/v1?"
+            reason=N_(
+                "the endpoint's answer (%(kind)s) is not what OpenAI's protocol says. Does "
+                "PORTAL_EMBEDDING__API_BASE lead to the API, such as https://host/v1?",
+                kind=kind,
+            )
         ) from error
     if len(vectors) != count:
-        raise InvalidEmbedding(reason=f"asked for {count} vectors, got {len(vectors)}")
+        raise InvalidEmbedding(
+            reason=N_("asked for %(count)s vectors, got %(got)s", count=count, got=len(vectors))
+        )
     by_index = dict(zip(map(str, indexes), vectors, strict=True))
     if by_index.keys() != {str(place) for place in range(count)}:
         raise InvalidEmbedding(
-            reason="the endpoint does not say which vector belongs to which text"
+            reason=N_("the endpoint does not say which vector belongs to which text")
         )
     return [by_index[str(place)] for place in range(count)]

@@ -13,7 +13,7 @@ from portal.domain.embedding import Vector
 from portal.embeddings.loading import BackgroundLoad
 from portal.embeddings.prefixes import prefixes
 from portal.embeddings.validation import validated
-from portal.errors import EmbedderUnavailable
+from portal.errors import N_, EmbedderUnavailable, Message
 from portal.text.normalise import clean
 
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
@@ -79,8 +79,13 @@ class SentenceTransformersEmbedder:
         got = _dimensions(model)
         if self._asked_dimensions not in {None, got}:
             raise EmbedderUnavailable(
-                reason=f"“{self._model_name}” gives {got} dimensions, not "
-                f"{self._asked_dimensions}. Set PORTAL_EMBEDDING__DIMENSIONS={got} or leave it out"
+                reason=N_(
+                    "“%(name)s” gives %(got)s dimensions, not %(asked)s. Set "
+                    "PORTAL_EMBEDDING__DIMENSIONS=%(got)s or leave it out",
+                    name=self._model_name,
+                    got=got,
+                    asked=self._asked_dimensions,
+                )
             )
         return model
 
@@ -91,8 +96,10 @@ def load_model(model: str) -> Any:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise EmbedderUnavailable(
-            reason="the package sentence-transformers is not installed. Run "
-            "`./run setup --local`, or `pip install -r requirements/local.txt`"
+            reason=N_(
+                "the package sentence-transformers is not installed. Run `./run setup --local`, "
+                "or `pip install -r requirements/local.txt`"
+            )
         ) from error
     try:
         if _is_path(model):
@@ -108,17 +115,28 @@ def load_model(model: str) -> Any:
         raise EmbedderUnavailable(reason=_reason(model, error)) from error
 
 
-def _reason(model: str, error: Exception) -> str:
+def _reason(model: str, error: Exception) -> Message:
     path = Path(model).expanduser()
+    said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     if not _is_path(model):
-        what = f"the model “{model}” is neither in the cache, nor can it be downloaded"
-    elif not path.is_dir():
-        what = f"there is no directory “{path}”"
-    else:
-        what = f"the directory “{path}” holds no model that can be loaded"
-    return (
-        f"{what}. Copy the model to this machine and set PORTAL_EMBEDDING__MODEL to its "
-        f"directory ({type(error).__name__}: {' '.join(str(error).split())[:300]})"
+        return N_(
+            "the model “%(name)s” is neither in the cache, nor can it be downloaded. Copy the "
+            "model to this machine and set PORTAL_EMBEDDING__MODEL to its directory (%(error)s)",
+            name=model,
+            error=said,
+        )
+    if not path.is_dir():
+        return N_(
+            "there is no directory “%(path)s”. Copy the model to this machine and set "
+            "PORTAL_EMBEDDING__MODEL to its directory (%(error)s)",
+            path=path,
+            error=said,
+        )
+    return N_(
+        "the directory “%(path)s” holds no model that can be loaded. Copy the model to this "
+        "machine and set PORTAL_EMBEDDING__MODEL to its directory (%(error)s)",
+        path=path,
+        error=said,
     )
 
 

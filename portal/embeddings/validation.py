@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portal.domain.embedding import Vector
-from portal.errors import InvalidEmbedding
+from portal.errors import N_, InvalidEmbedding
 
 # Float32 rounding of a 4,000-dimensional sum stays far below this.
 _MIN_NORM = 1e-6
@@ -21,19 +21,19 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
         array = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidEmbedding(
-            reason="it is not a list of equally long lists of numbers"
+            reason=N_("it is not a list of equally long lists of numbers")
         ) from error
     if count == 0 and array.size == 0:
         return np.empty((0, dimensions), dtype=np.float32)
     require_shape(array.shape, dimensions=dimensions, count=count)
     if not np.isfinite(array).all():
-        raise InvalidEmbedding(reason="some of its numbers are not finite")
+        raise InvalidEmbedding(reason=N_("some of its numbers are not finite"))
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(array, axis=1, keepdims=True)
     if not np.isfinite(norms).all():
-        raise InvalidEmbedding(reason="its numbers are too large")
+        raise InvalidEmbedding(reason=N_("its numbers are too large"))
     if (norms < _MIN_NORM).any():
-        raise InvalidEmbedding(reason="its length is zero, so it points nowhere")
+        raise InvalidEmbedding(reason=N_("its length is zero, so it points nowhere"))
     unit: Vector = (array / norms).astype(np.float32)
     return unit
 
@@ -41,9 +41,12 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
 def require_shape(shape: tuple[int, ...], *, dimensions: int, count: int, of: str = "") -> None:
     """Raises InvalidEmbedding when vectors are not (count, dimensions); `of` names their model."""
     if shape != (count, dimensions):
-        got = " × ".join(map(str, shape)) or "a single number"
+        reason = N_(
+            "expected %(count)s × %(dimensions)s numbers, got %(got)s",
+            count=count,
+            dimensions=dimensions,
+            got=" × ".join(map(str, shape)) or N_("a single number"),
+        )
         if of:
-            raise InvalidEmbedding(
-                reason=f"“{of}”: expected {count} × {dimensions} numbers, got {got}"
-            )
-        raise InvalidEmbedding(reason=f"expected {count} × {dimensions} numbers, got {got}")
+            reason = N_("“%(name)s”: %(reason)s", name=of, reason=reason)
+        raise InvalidEmbedding(reason=reason)

@@ -18,7 +18,7 @@ from flask import Flask, request
 from flask import Request as FlaskRequest
 from werkzeug.datastructures import FileStorage
 
-from portal.errors import MalformedRequest, TooLarge
+from portal.errors import N_, MalformedRequest, Message, TooLarge
 from portal.http import context
 from portal.services.documents.disk_space import Room, temporary_dir
 from portal.services.documents.uploads import clean_file_name
@@ -38,13 +38,15 @@ def one_by_one(view: View) -> View:
     return view
 
 
-def sent_files(otherwise: str) -> list[FileStorage]:
+def sent_files(otherwise: Message) -> list[FileStorage]:
     """Return the files of the field `file`. Raises MalformedRequest, with the reason `otherwise`
     where the field is missing."""
     files = request.files.getlist("file")
     if not files and "file" in request.form:
         # Without a name that can be read, a part of a form counts as text.
-        raise MalformedRequest(reason="the part `file` has no file name, or one that is garbled")
+        raise MalformedRequest(
+            reason=N_("the part `file` has no file name, or one that is garbled")
+        )
     if not files:
         raise MalformedRequest(reason=otherwise)
     return files

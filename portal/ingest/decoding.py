@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import charset_normalizer
 import opencc
 
-from portal.errors import UndecodableText
+from portal.errors import N_, Message, UndecodableText
 
 # The 640 characters that make up four fifths of Chinese text, simplified; a text in the wrong
 # encoding has next to none of them.
@@ -86,7 +86,7 @@ class DecodedText:
 
     text: str
     encoding: str
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
 
 
 def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> DecodedText:
@@ -166,7 +166,7 @@ def _cut_off(encoding: str, data: bytes) -> DecodedText | None:
 
 
 def _with_damage(text: str, decoded: DecodedText, count: int) -> DecodedText:
-    warning = f"bytes that are no character, shown as “�” in the text: {count}"
+    warning = N_("bytes that are no character, shown as “�” in the text: %(count)s", count=count)
     return DecodedText(text, decoded.encoding, (*decoded.warnings, warning))
 
 
@@ -195,10 +195,10 @@ def _decoded(text: str, encoding: str) -> DecodedText | None:
         return None
     warnings = []
     if nul_count:
-        warnings.append(f"U+0000 (NUL), shown as “�” in the text: {nul_count}")
+        warnings.append(N_("U+0000 (NUL), shown as “�” in the text: %(count)s", count=nul_count))
     if controls := sorted(set(_CONTROL.findall(text))):
         named = ", ".join(f"U+{ord(control):04X}" for control in controls)
-        warnings.append(f"control characters, which do not show: {named}")
+        warnings.append(N_("control characters, which do not show: %(names)s", names=named))
     name = codecs.lookup(encoding).name
     return DecodedText(text.replace("\0", "\ufffd"), name, tuple(warnings))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.errors import ExtractionTooLarge
+from portal.errors import N_, ExtractionTooLarge
 from portal.ingest.formats import EXTRACTORS
 from portal.ingest.limits import ExtractionLimits
 
@@ -29,5 +29,5 @@ def extract(
     limits = limits or ExtractionLimits()
     extracted = EXTRACTORS[media_type](path, file_name=file_name, limits=limits, encoding=encoding)
     if len(extracted.text) > limits.max_characters:
-        raise ExtractionTooLarge(name=file_name, what="characters", limit=limits.max_characters)
+        raise ExtractionTooLarge(name=file_name, what=N_("characters"), limit=limits.max_characters)
     return extracted

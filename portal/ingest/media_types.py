@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import IO
 
 from portal.domain.documents import MediaType
-from portal.errors import EmptyFile, UnsupportedFormat
+from portal.errors import N_, EmptyFile, Message, UnsupportedFormat
 
 # How much of a file `sniff` wants to see: every signature and a fair sample of a text.
 HEAD_BYTES = 64 * 1024
@@ -32,40 +32,40 @@ _BYTE_ORDER_MARKS = (
 )
 _ZIP_SIGNATURES = (b"PK\x03\x04", _ZIP_END)
 _SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"GIF8", "a GIF image"),
-    (b"BM", "a BMP image"),
-    (b"II*\0", "a TIFF image"),
-    (b"MM\0*", "a TIFF image"),
-    (b"RIFF", "a WebP image, sound or video"),
-    (b"ID3", "an MP3 sound"),
-    (b"OggS", "an Ogg sound or video"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office document (DOC, XLS, PPT)"),
-    (b"{\\rtf", "an RTF document"),
-    (b"%!PS", "a PostScript file"),
-    (b"\x04%!PS", "a PostScript file"),
-    (b"\xc5\xd0\xd3\xc6", "a PostScript file"),
-    (b"%FDF-", "a form data file (FDF)"),
-    (b"\0\0\1\0", "an icon"),
-    (b"8BPS", "a Photoshop image"),
-    (b"fLaC", "a sound"),
-    (b"MThd", "a sound"),
-    (b"OTTO", "a font"),
-    (b"\0\1\0\0", "a font"),
-    (b"wOFF", "a font"),
-    (b"wOF2", "a font"),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
-    (b"\x1f\x8b", "a GZIP archive"),
-    (b"BZh", "a BZIP2 archive"),
-    (b"\xfd7zXZ\0", "an XZ archive"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
-    (b"Rar!\x1a\x07", "a RAR archive"),
-    (b"\x7fELF", "a program"),
-    (b"MZ\x90\0", "a program"),
-    (b"SQLite format 3\0", "an SQLite database"),
-    (b"AT&TFORM", "a DjVu document"),
-    (b"\0asm", "a program"),
+    (b"\x89PNG\r\n\x1a\n", N_("a PNG image")),
+    (b"\xff\xd8\xff", N_("a JPEG image")),
+    (b"GIF8", N_("a GIF image")),
+    (b"BM", N_("a BMP image")),
+    (b"II*\0", N_("a TIFF image")),
+    (b"MM\0*", N_("a TIFF image")),
+    (b"RIFF", N_("a WebP image, sound or video")),
+    (b"ID3", N_("an MP3 sound")),
+    (b"OggS", N_("an Ogg sound or video")),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", N_("an old Office document (DOC, XLS, PPT)")),
+    (b"{\\rtf", N_("an RTF document")),
+    (b"%!PS", N_("a PostScript file")),
+    (b"\x04%!PS", N_("a PostScript file")),
+    (b"\xc5\xd0\xd3\xc6", N_("a PostScript file")),
+    (b"%FDF-", N_("a form data file (FDF)")),
+    (b"\0\0\1\0", N_("an icon")),
+    (b"8BPS", N_("a Photoshop image")),
+    (b"fLaC", N_("a sound")),
+    (b"MThd", N_("a sound")),
+    (b"OTTO", N_("a font")),
+    (b"\0\1\0\0", N_("a font")),
+    (b"wOFF", N_("a font")),
+    (b"wOF2", N_("a font")),
+    (b"\x28\xb5\x2f\xfd", N_("a Zstandard archive")),
+    (b"\x1f\x8b", N_("a GZIP archive")),
+    (b"BZh", N_("a BZIP2 archive")),
+    (b"\xfd7zXZ\0", N_("an XZ archive")),
+    (b"7z\xbc\xaf\x27\x1c", N_("a 7-Zip archive")),
+    (b"Rar!\x1a\x07", N_("a RAR archive")),
+    (b"\x7fELF", N_("a program")),
+    (b"MZ\x90\0", N_("a program")),
+    (b"SQLite format 3\0", N_("an SQLite database")),
+    (b"AT&TFORM", N_("a DjVu document")),
+    (b"\0asm", N_("a program")),
 )
 # Words begin like these too ("ID3 is an algorithm"): they count where the rest is no text.
 _ALSO_WORDS = (
@@ -73,15 +73,15 @@ _ALSO_WORDS = (
     *(b"OTTO", b"wOFF", b"wOF2"),
 )
 _ZIP_KINDS = (
-    (b"xl/", "an Excel workbook (XLSX)"),
-    (b"ppt/", "a PowerPoint presentation (PPTX)"),
-    (b"mimetypeapplication/epub", "an EPUB book"),
-    (b"mimetypeapplication/vnd.oasis", "an OpenDocument file"),
-    (b"META-INF/", "a Java archive"),
+    (b"xl/", N_("an Excel workbook (XLSX)")),
+    (b"ppt/", N_("a PowerPoint presentation (PPTX)")),
+    (b"mimetypeapplication/epub", N_("an EPUB book")),
+    (b"mimetypeapplication/vnd.oasis", N_("an OpenDocument file")),
+    (b"META-INF/", N_("a Java archive")),
 )
 _OFFICE_SUFFIXES = {
-    ".xlsx": "an Excel workbook (XLSX)",
-    ".pptx": "a PowerPoint presentation (PPTX)",
+    ".xlsx": N_("an Excel workbook (XLSX)"),
+    ".pptx": N_("a PowerPoint presentation (PPTX)"),
 }
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,4000}?-->\s*)?<(?:!doctype\s+html|html)\b",
@@ -89,8 +89,8 @@ _HTML = re.compile(
 )
 _TAR_MARK_AT = 257
 _FTYP_BRANDS = {
-    **dict.fromkeys((b"heic", b"heix", b"mif1", b"msf1", b"avif"), "a HEIC or AVIF image"),
-    b"M4A ": "a sound",
+    **dict.fromkeys((b"heic", b"heix", b"mif1", b"msf1", b"avif"), N_("a HEIC or AVIF image")),
+    b"M4A ": N_("a sound"),
 }
 # What may stand before the first element: a declaration, comments, a document type.
 _XML_PROLOGUE = re.compile(
@@ -99,13 +99,13 @@ _XML_PROLOGUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TEXT_KINDS = (
-    (re.compile(rb"<(?:svg:)?svg[\s>]|<!DOCTYPE\s+svg\b", re.IGNORECASE), "an SVG image"),
-    (re.compile(rb"<(?:w:wordDocument|pkg:package)\b"), "a Word document saved as XML"),
+    (re.compile(rb"<(?:svg:)?svg[\s>]|<!DOCTYPE\s+svg\b", re.IGNORECASE), N_("an SVG image")),
+    (re.compile(rb"<(?:w:wordDocument|pkg:package)\b"), N_("a Word document saved as XML")),
     (re.compile(rb"<(?:ss:)?Workbook\b[^>]{0,2000}office:spreadsheet"),
-     "an Excel workbook saved as XML"),
-    (re.compile(rb"<office:document\b"), "an OpenDocument file saved as XML"),
-    (re.compile(rb"begin [0-7]{3} \S[^\r\n]{0,200}\r?\nM[!-`]{60}"), "uuencoded data"),
-    (re.compile(rb"P[1-3]\s+(?:#[^\n]*\s+)?\d+\s+\d+\s[\d\s]*\Z"), "a netpbm image"),
+     N_("an Excel workbook saved as XML")),
+    (re.compile(rb"<office:document\b"), N_("an OpenDocument file saved as XML")),
+    (re.compile(rb"begin [0-7]{3} \S[^\r\n]{0,200}\r?\nM[!-`]{60}"), N_("uuencoded data")),
+    (re.compile(rb"P[1-3]\s+(?:#[^\n]*\s+)?\d+\s+\d+\s[\d\s]*\Z"), N_("a netpbm image")),
 )  # fmt: skip
 # The head of an e-mail as programs write it: fields, the first at the very beginning.
 _MAIL_FIELDS = re.compile(
@@ -148,7 +148,7 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
     if detected := _other_format(head):
         raise UnsupportedFormat(name=file_name, detected=detected)
     if suffix == ".pdf":
-        raise UnsupportedFormat(name=file_name, detected="plain text that is called PDF")
+        raise UnsupportedFormat(name=file_name, detected=N_("plain text that is called PDF"))
     if suffix in HTML_SUFFIXES or _HTML.match(_plain(head)):
         return MediaType.HTML
     return MediaType.MARKDOWN if suffix in MARKDOWN_SUFFIXES else MediaType.TEXT
@@ -185,19 +185,19 @@ def _plain(head: bytes) -> bytes:
     return head.removeprefix(codecs.BOM_UTF8)
 
 
-def _other_format(head: bytes) -> str | None:
+def _other_format(head: bytes) -> Message | None:
     is_text = _is_text(head)
     if not is_text and head[_TAR_MARK_AT:].startswith(b"ustar"):
-        return "a TAR archive"
+        return N_("a TAR archive")
     if not is_text and head[4:8] == b"ftyp":
-        return _FTYP_BRANDS.get(head[8:12], "a video")
+        return _FTYP_BRANDS.get(head[8:12], N_("a video"))
     for signature, name in _SIGNATURES:
         if head.startswith(signature) and not (is_text and signature in _ALSO_WORDS):
-            return "an Office document with a password" if _PROTECTED_OFFICE in head else name
-    return _written_as_text(_plain(head)) if is_text else "binary data"
+            return N_("an Office document with a password") if _PROTECTED_OFFICE in head else name
+    return _written_as_text(_plain(head)) if is_text else N_("binary data")
 
 
-def _written_as_text(head: bytes) -> str | None:
+def _written_as_text(head: bytes) -> Message | None:
     """What the file is where its bytes are text that nobody reads, None for a text."""
     start = _XML_PROLOGUE.match(head)
     root = head[start.end() :] if start else head
@@ -207,17 +207,17 @@ def _written_as_text(head: bytes) -> str | None:
     fields = _MAIL_FIELDS.match(head)
     if fields and _MAIL_FIELD.search(fields[0]):
         if b"multipart/related" in fields[0].lower():
-            return "a web page archive (MHTML)"
+            return N_("a web page archive (MHTML)")
         if _MAIL_CODED.search(fields[0]):
-            return "an e-mail with attachments or coded text (EML)"
+            return N_("an e-mail with attachments or coded text (EML)")
     return None
 
 
-def _zip_kind(seen: bytes, suffix: str) -> str:
+def _zip_kind(seen: bytes, suffix: str) -> Message:
     for part, name in _ZIP_KINDS:
         if part in seen:
             return name
-    return _OFFICE_SUFFIXES.get(suffix, "a ZIP archive")
+    return _OFFICE_SUFFIXES.get(suffix, N_("a ZIP archive"))
 
 
 def _is_text(head: bytes) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from portal.errors import (
+    N_,
     BrokenFile,
     EmptyPdf,
     EncryptedPdf,
@@ -33,12 +34,12 @@ ERRORS = ("encrypted", "no_pages", "pages", "characters", "memory", "too_many", 
 """What a reader says went wrong: `{"error": …}`, for `too_many` with `what` and `limit`, for
 `memory` perhaps with `limit_mb`."""
 COUNTED = {
-    "attributes": "attributes in one element",
-    "depth": "levels of nesting",
-    "elements": "elements",
-    "lines": "lines",
-    "paragraph": "characters in one paragraph",
-    "parts": "parts",
+    "attributes": N_("attributes in one element"),
+    "depth": N_("levels of nesting"),
+    "elements": N_("elements"),
+    "lines": N_("lines"),
+    "paragraph": N_("characters in one paragraph"),
+    "parts": N_("parts"),
 }
 """`what` of `too_many`, as people are told."""
 
@@ -250,9 +251,9 @@ def _as_portal_error(  # noqa: PLR0911 - a table of cases
         case "no_pages":
             return EmptyPdf(name=name)
         case "pages":
-            return ExtractionTooLarge(name=name, what="pages", limit=limits.max_pages)
+            return ExtractionTooLarge(name=name, what=N_("pages"), limit=limits.max_pages)
         case "characters":
-            return ExtractionTooLarge(name=name, what="characters", limit=limits.max_characters)
+            return ExtractionTooLarge(name=name, what=N_("characters"), limit=limits.max_characters)
         case "memory":
             return UnpacksToTooMuch(name=name, limit_mb=record.get("limit_mb", limits.memory_mb))
         case "too_many" if record.get("what") in COUNTED:

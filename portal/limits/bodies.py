@@ -19,6 +19,7 @@ from flask import Flask, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from portal.errors import (
+    N_,
     EncodedBody,
     MalformedRequest,
     NestedTooDeeply,
@@ -184,7 +185,7 @@ def check_json_shape(text: bytes, *, max_values: int) -> None:
     encodings would be read wrongly here. What else is wrong with it is for the parser to say.
     """
     if b"\0" in text:
-        raise MalformedRequest(reason="it contains a NUL character")
+        raise MalformedRequest(reason=N_("it contains a NUL character"))
     structure = _STRING.sub(b"", text).translate(None, _NOT_STRUCTURE)
     # As many brackets close as open, and each value but the first stands behind a comma or a
     # bracket that opens.
@@ -203,4 +204,4 @@ def _refuse_many_fields(encoded: bytes) -> None:
 def _refuse_nul(values: list[str]) -> None:
     """No address or form of ours has a NUL in it, and PostgreSQL cannot store one."""
     if any("\0" in value for value in values):
-        raise MalformedRequest(reason="it contains a NUL character")
+        raise MalformedRequest(reason=N_("it contains a NUL character"))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from portal.errors import RerankerUnavailable
+from portal.errors import N_, Message, RerankerUnavailable
 from portal.settings import DEFAULT_RERANKER
 from portal.text.normalise import clean
 
@@ -28,7 +28,7 @@ class CrossEncoderReranker:
         self._name = model or DEFAULT_RERANKER
         self._lock = threading.Lock()
         self._model: Any = None
-        self._failure = ""
+        self._failure: Message | None = None
         self._again_at = 0.0
 
     @property
@@ -47,7 +47,11 @@ class CrossEncoderReranker:
             model = self._loaded()
             for start in range(0, len(pairs), _BATCH):
                 if time.monotonic() > ends_at:
-                    raise RerankerUnavailable(reason=f"it took more than {deadline_s:g} seconds")
+                    raise RerankerUnavailable(
+                        reason=N_(
+                            "it took more than %(seconds)s seconds", seconds=f"{deadline_s:g}"
+                        )
+                    )
                 batch = pairs[start : start + _BATCH]
                 found += model.predict(batch, batch_size=_BATCH, show_progress_bar=False).tolist()
         return found
@@ -75,8 +79,10 @@ def _load(name: str) -> Any:
         from sentence_transformers import CrossEncoder
     except ImportError as error:
         raise RerankerUnavailable(
-            reason="the package sentence-transformers is not installed. Run "
-            "`./run setup --local`, or set PORTAL_RERANK__PROVIDER=off"
+            reason=N_(
+                "the package sentence-transformers is not installed. Run `./run setup --local`, "
+                "or set PORTAL_RERANK__PROVIDER=off"
+            )
         ) from error
     path = Path(name).expanduser()
     source = str(path) if path.is_dir() else name
@@ -89,9 +95,13 @@ def _load(name: str) -> Any:
         model = model or CrossEncoder(source, device="cpu", max_length=_MAX_TOKENS)
     except Exception as error:
         raise RerankerUnavailable(
-            reason=f"the model “{name}” is neither a directory with a cross-encoder, nor in the "
-            "cache, nor can it be downloaded. Copy one to this machine and set "
-            f"PORTAL_RERANK__MODEL to its directory ({type(error).__name__}: {error})"
+            reason=N_(
+                "the model “%(name)s” is neither a directory with a cross-encoder, nor in the "
+                "cache, nor can it be downloaded. Copy one to this machine and set "
+                "PORTAL_RERANK__MODEL to its directory (%(error)s)",
+                name=name,
+                error=f"{type(error).__name__}: {error}",
+            )
         ) from error
     return _checked(model, name)
 
@@ -105,9 +115,15 @@ def _checked(model: Any, name: str) -> Any:
     )
     labels = getattr(model, "num_labels", 1)
     if makes_vectors or labels != 1:
-        what = f"it tells {labels} labels apart" if labels != 1 else "it only makes vectors"
+        what = N_("it only makes vectors")
+        if labels != 1:
+            what = N_("it tells %(count)s labels apart", count=labels)
         raise RerankerUnavailable(
-            reason=f"the model “{name}” is not a reranker: {what}. Set "
-            "PORTAL_RERANK__MODEL to a cross-encoder with a single score"
+            reason=N_(
+                "the model “%(name)s” is not a reranker: %(what)s. Set PORTAL_RERANK__MODEL to a "
+                "cross-encoder with a single score",
+                name=name,
+                what=what,
+            )
         )
     return model

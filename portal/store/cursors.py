@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import Row, Select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from portal.errors import MalformedRequest
+from portal.errors import N_, MalformedRequest
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_CURSOR = re.compile(r"([0-9]{1,17})[.]([0-9a-f]{32})")
@@ -35,7 +35,7 @@ def read_time_cursor(cursor: str) -> tuple[datetime, UUID]:
     """Return the place that `make_time_cursor` noted. Raises MalformedRequest."""
     found = _TIME_CURSOR.fullmatch(cursor)
     if found is None:
-        raise MalformedRequest(reason="invalid cursor")
+        raise MalformedRequest(reason=N_("invalid cursor"))
     return _EPOCH + timedelta(microseconds=int(found[1])), UUID(found[2])
 
 
@@ -43,7 +43,7 @@ def read_text_cursor(cursor: str) -> tuple[str, UUID]:
     """Return the place that `make_text_cursor` noted. Raises MalformedRequest."""
     found = _TEXT_CURSOR.fullmatch(cursor)
     if found is None:
-        raise MalformedRequest(reason="invalid cursor")
+        raise MalformedRequest(reason=N_("invalid cursor"))
     # One left over of each four holds no whole byte.
     encoded = found[1] if len(found[1]) % 4 != 1 else found[1][:-1]
     key = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode(errors="replace")

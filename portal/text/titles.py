@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.errors import InvalidInput
+from portal.errors import N_, InvalidInput
 from portal.text.scripts import is_invisible
 
 MAX_TITLE_CHARACTERS = 300
@@ -18,7 +18,9 @@ def check_title(title: str) -> str:
     """A title fit to show, on one line. Raises InvalidInput."""
     title = " ".join(without_invisible(title).split())
     if not 1 <= len(title) <= MAX_TITLE_CHARACTERS:
-        raise InvalidInput(reason=f"a title must have 1 to {MAX_TITLE_CHARACTERS} characters")
+        raise InvalidInput(
+            reason=N_("a title must have 1 to %(most)s characters", most=MAX_TITLE_CHARACTERS)
+        )
     return title
 
 
@@ -26,5 +28,7 @@ def check_domain(domain: str | None) -> str | None:
     """A domain on one line, None for an empty one. Raises InvalidInput."""
     domain = " ".join(without_invisible(domain or "").split())
     if len(domain) > MAX_DOMAIN_CHARACTERS:
-        raise InvalidInput(reason=f"a domain can have at most {MAX_DOMAIN_CHARACTERS} characters")
+        raise InvalidInput(
+            reason=N_("a domain can have at most %(most)s characters", most=MAX_DOMAIN_CHARACTERS)
+        )
     return domain or None

@@ -11,8 +11,8 @@ from portal.api.answers.conversation_schemas import (
     SupportModel,
 )
 from portal.domain.conversations import Citation, ConversationSummary, Message
-from portal.errors import MESSAGES, PortalError
-from portal.http.messages import in_words
+from portal.domain.documents import Failure
+from portal.http.messages import failure_message
 
 
 def summary_fields(summary: ConversationSummary) -> dict[str, Any]:
@@ -48,11 +48,8 @@ def message_json(of: Message) -> dict[str, Any]:
 
 
 def _failure(of: Message) -> dict[str, Any] | None:
-    failure = of.replay.extra.get("failure") if of.replay else None
-    if failure is None:
-        return None
-    template = MESSAGES.get(failure["code"], PortalError.message)
-    return {"code": failure["code"], "message": in_words(template, failure["params"])}
+    failure = Failure.stored(of.replay.extra.get("failure")) if of.replay else None
+    return {"code": failure.code, "message": failure_message(failure)} if failure else None
 
 
 def citation(of: Citation) -> CitationModel:

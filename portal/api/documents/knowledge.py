@@ -46,7 +46,7 @@ from portal.domain.search import (
     SearchRequest,
     Weights,
 )
-from portal.errors import InvalidInput
+from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.incoming import sent_files
 from portal.http.messages import absence_message, translated
@@ -70,10 +70,10 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 @context.reads
 def search(json_data: SearchBody) -> SearchResponse:
     if not json_data.query.strip():
-        raise InvalidInput(reason="query is blank; enter a question")
+        raise InvalidInput(reason=N_("query is blank; enter a question"))
     weights = json_data.weights
     if weights is not None and weights.vector + weights.text <= 0:
-        raise InvalidInput(reason="weights are both 0; at least one must be greater than 0")
+        raise InvalidInput(reason=N_("weights are both 0; at least one must be greater than 0"))
     outcome = engine.search(
         context.services(),
         context.user(),
@@ -141,7 +141,7 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
 )
 def why_not(query_data: WhyQuery) -> WhyResponse:
     if not query_data.query.strip():
-        raise InvalidInput(reason="query is blank; enter a question")
+        raise InvalidInput(reason=N_("query is blank; enter a question"))
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(
         context.services(), context.user(), SearchRequest(**wishes), query_data.document_id
@@ -233,14 +233,14 @@ def describe_upload(spec: dict[str, Any]) -> None:
 )
 @accepts_files
 def upload_documents() -> UploadResponse:
-    files = sent_files("send the document as multipart form data, in `file`")
+    files = sent_files(N_("send the document as multipart form data, in `file`"))
     title = request.form.get("title")
     if title and len(files) > 1:
-        raise InvalidInput(reason="a title goes with a single file")
+        raise InvalidInput(reason=N_("a title goes with a single file"))
     try:
         visibility = Visibility(request.form.get("visibility", "shared"))
     except ValueError as error:
-        raise InvalidInput(reason="visibility must be shared or private") from error
+        raise InvalidInput(reason=N_("visibility must be shared or private")) from error
 
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(

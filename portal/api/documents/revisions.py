@@ -23,7 +23,7 @@ from portal.api.documents.revision_schemas import (
 )
 from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.documents import MediaType
-from portal.errors import InvalidInput
+from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.incoming import sent_files
 from portal.limits.bodies import accepts_files
@@ -53,9 +53,9 @@ def describe_upload(spec: dict[str, Any]) -> None:
 )
 @accepts_files
 def add_revision(document_id: UUID) -> UploadedModel:
-    files = sent_files("send the new version as multipart form data, in `file`")
+    files = sent_files(N_("send the new version as multipart form data, in `file`"))
     if len(files) > 1:
-        raise InvalidInput(reason="a version is a single file")
+        raise InvalidInput(reason=N_("a version is a single file"))
     upload = uploads.Upload(files[0].stream, files[0].filename or "unnamed")
 
     def store() -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from portal.api.schemas import ENVELOPE_PREFIX, ERROR_WORDS
 from portal.errors import (
+    N_,
     BodyTooSlow,
     Conflict,
     Forbidden,
@@ -21,6 +22,7 @@ from portal.errors import (
     StorageFull,
     Unavailable,
     UnsupportedMediaType,
+    verbatim,
 )
 
 if TYPE_CHECKING:
@@ -28,18 +30,18 @@ if TYPE_CHECKING:
 
 # One error a status, as it would read: the classes themselves, so that no example can drift.
 EXAMPLES: tuple[PortalError, ...] = (
-    MalformedRequest(reason="bad request"),
+    MalformedRequest(reason=N_("invalid cursor")),
     NotSignedIn(),
     Forbidden(),
     NotFound(),
-    Conflict(reason="the document is not in the trash"),
+    Conflict(reason=N_("this is the last administrator")),
     BodyTooSlow(),
     RequestTooLarge(limit_mb=50),
     UnsupportedMediaType(),
-    InvalidInput(reason="query"),
+    InvalidInput(reason=verbatim("query")),
     RateLimited(seconds=12),
     PortalError(),
-    InvalidEmbedding(reason="it holds NaN"),
+    InvalidEmbedding(reason=N_("some of its numbers are not finite")),
     Unavailable(),
     StorageFull(),
 )

@@ -36,7 +36,7 @@ from portal.api.search.chunk_search_schemas import (
 from portal.domain.chunk_search import FoundChunk, FoundChunks, HybridQuery, SemanticQuery, Within
 from portal.domain.metadata_filter import parse_filter
 from portal.domain.search import Fusion, Weights
-from portal.errors import BatchTimedOut, InvalidInput
+from portal.errors import N_, BatchTimedOut, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.limits import limited
@@ -111,7 +111,9 @@ def search_batch(json_data: BatchBody) -> BatchResponse:
 def search_text(json_data: TextBody) -> TextResponse:
     query = json_data.query
     if json_data.fuzzy and query.isascii() and len(query.strip()) < _MIN_FUZZY_LENGTH:
-        raise InvalidInput(reason=f"a fuzzy query has {_MIN_FUZZY_LENGTH} letters or more")
+        raise InvalidInput(
+            reason=N_("a fuzzy query has %(least)s letters or more", least=_MIN_FUZZY_LENGTH)
+        )
     found = chunk_search.by_words(
         context.services(),
         context.user(),

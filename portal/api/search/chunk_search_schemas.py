@@ -14,6 +14,7 @@ from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.chunk_search import MAX_QUERIES, FusionMethod
 from portal.domain.metadata_filter import MAX_CONDITIONS, MAX_KEY_LENGTH, MAX_KEYS, MAX_VALUE_LENGTH
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
+from portal.errors import N_
 from portal.text.scripts import has_visible_text
 
 MAX_DIMENSIONS = 16_000
@@ -165,7 +166,7 @@ class SemanticBody(WithinBody):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.query_text is None) == (self.query_vector is None):
-            raise ValueError("provide either query_text or query_vector, not both")
+            raise ValueError(N_("provide either query_text or query_vector, not both"))
         if self.query_text is not None:
             _require_text(self.query_text)
         return self
@@ -209,7 +210,7 @@ class HybridBody(WithinBody):
     def _has_weight(self) -> Self:
         if self.vector_weight + self.text_weight <= 0:
             raise ValueError(
-                "vector_weight and text_weight are both 0; at least one must be greater than 0"
+                N_("vector_weight and text_weight are both 0; at least one must be greater than 0")
             )
         _require_text(self.query_text)
         return self
@@ -229,7 +230,7 @@ class SimilarQuery(RequestModel):
 
 def _require_text(query: str) -> None:
     if not has_visible_text(query):
-        raise ValueError("the query has no visible characters; enter a question")
+        raise ValueError(N_("the query has no visible characters; enter a question"))
 
 
 # --- what they answer -----------------------------------------------------------------------------

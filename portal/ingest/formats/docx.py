@@ -6,14 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from portal.domain.documents import ExtractedText
+from portal.errors import N_
 from portal.ingest.formats.html import read_html
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "mammoth"
 
-FORMULAS_LEFT_OUT = "formulas were skipped"
-HEADERS_LEFT_OUT = "headers and footers were skipped"
+FORMULAS_LEFT_OUT = N_("formulas were skipped")
+HEADERS_LEFT_OUT = N_("headers and footers were skipped")
 _LEFT_OUT = {"has_formulas": FORMULAS_LEFT_OUT, "has_headers": HEADERS_LEFT_OUT}
 
 

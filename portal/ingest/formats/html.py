@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from portal.domain.documents import ExtractedText
-from portal.errors import EmptyFile
+from portal.errors import N_, EmptyFile
 from portal.ingest.decoding import DecodedText, decode, known_encoding, strictly
 from portal.ingest.formats.html_text import HtmlText
 from portal.ingest.formats.plain_text import with_line_feeds
@@ -21,7 +21,7 @@ EXTRACTOR = "selectolax"
 
 # Of what the worker holds of a page at once: some 150 MB.
 _MAX_EVENTS = 2_000_000
-NESTED_TOO_DEEP = (
+NESTED_TOO_DEEP = N_(
     "nested too deeply: the innermost parts were read without headings, lists and tables"
 )
 _DECLARED_WITHIN = 1024  # Bytes in which a declaration counts, as browsers have it.

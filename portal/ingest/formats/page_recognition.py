@@ -9,18 +9,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from portal.errors import ExtractionTimedOut, InvalidInput
+from portal.errors import N_, ExtractionTimedOut, InvalidInput, Message
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import read_records
 
 _MAX_RANGES_NAMED = 10
 
-INSTALL = "Install text recognition (./run setup --ocr) and try again."
-NOTHING_RECOGNISED = "Text recognition found nothing on them either."
-OUT_OF_TIME = (
+INSTALL = N_("Install text recognition (./run setup --ocr) and try again.")
+NOTHING_RECOGNISED = N_("Text recognition found nothing on them either.")
+OUT_OF_TIME = N_(
     "Text recognition ran out of time: raise PORTAL_INGEST__OCR_TIMEOUT_S and read the file again."
 )
-BROKE_OFF = "Text recognition failed on this file."
+BROKE_OFF = N_("Text recognition failed on this file.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Recognition:
 
     lines: dict[int, list[list[Any]]] = field(default_factory=dict)
     not_reached: frozenset[int] = frozenset()
-    reason: str = ""
+    reason: Message | None = None
 
 
 @cache
@@ -48,7 +48,7 @@ def read_pages(path: Path, numbers: Sequence[int], *, limits: ExtractionLimits) 
     if not numbers or not is_installed():
         return Recognition()
     found = {}
-    left, reason = set(numbers), ""
+    left, reason = set(numbers), None
     try:
         for record in read_records(
             "ocr_reader",
@@ -67,26 +67,26 @@ def read_pages(path: Path, numbers: Sequence[int], *, limits: ExtractionLimits) 
     return Recognition(found, frozenset(left), reason)
 
 
-def warnings(numbers: Sequence[int], recognition: Recognition) -> tuple[str, ...]:
+def warnings(numbers: Sequence[int], recognition: Recognition) -> tuple[Message, ...]:
     """What a document says of its pages without text, those that were not reached apart."""
     not_reached = [number for number in numbers if number in recognition.not_reached]
     reached = [number for number in numbers if number not in recognition.not_reached]
     reason = NOTHING_RECOGNISED if is_installed() else INSTALL
     return tuple(
-        f"no text on {in_words(part)} (pictures?). {why}"
+        N_("no text on %(where)s (pictures?). %(advice)s", where=in_words(part), advice=why)
         for part, why in ((reached, reason), (not_reached, recognition.reason))
         if part
     )
 
 
-def advice(recognition: Recognition) -> str:
+def advice(recognition: Recognition) -> Message:
     """What to do about a document without any text."""
-    if recognition.not_reached:
+    if recognition.not_reached and recognition.reason:
         return recognition.reason
     return NOTHING_RECOGNISED if is_installed() else INSTALL
 
 
-def in_words(numbers: Sequence[int]) -> str:
+def in_words(numbers: Sequence[int]) -> Message:
     """Such as: page 4; pages 3–9, 12."""
     ranges = list(_ranges(numbers))
     more = "…" if len(ranges) > _MAX_RANGES_NAMED else ""
@@ -94,7 +94,9 @@ def in_words(numbers: Sequence[int]) -> str:
         f"{first}" if first == last else f"{first}–{last}"
         for first, last in ranges[:_MAX_RANGES_NAMED]
     )
-    return f"{'page' if len(numbers) == 1 else 'pages'} {named}{more}"
+    if len(numbers) == 1:
+        return N_("page %(numbers)s", numbers=named)
+    return N_("pages %(numbers)s", numbers=named + more)
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

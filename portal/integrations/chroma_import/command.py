@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from portal.errors import InvalidInput, ServerSetup
+from portal.errors import N_, InvalidInput, ServerSetup
 from portal.integrations.chroma.client import Client, open_directory
 from portal.integrations.chroma_import.moving import Advance, Cases, Options, Tally, move
 from portal.integrations.chroma_import.reading import (
@@ -124,8 +124,11 @@ def _chosen(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
     there = {source.name for source in sources}
     if unknown := [name for name in names if name not in there]:
         raise InvalidInput(
-            reason=f"there is no collection {', '.join(unknown)}; there are "
-            + (", ".join(sorted(there)) or "none")
+            reason=N_(
+                "there is no collection %(names)s; there are %(known)s",
+                names=", ".join(unknown),
+                known=", ".join(sorted(there)) or "–",
+            )
         )
     return [source for source in sources if not names or source.name in names]
 

@@ -32,6 +32,7 @@ from portal.errors import (
     InvalidInput,
     PortalError,
     SecondFactorEnrolmentRequired,
+    verbatim,
 )
 from portal.integrations.mcp.documents import (
     FetchArguments,
@@ -184,7 +185,7 @@ def _checked(kind: _Kind, given: dict[str, Any]) -> BaseModel:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(reason=f"{field}: {first['msg']}") from None
+        raise InvalidInput(reason=verbatim(f"{field}: {first['msg']}")) from None
 
 
 def _answered(found: BaseModel) -> CallToolResult:

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from portal.answering import prompt
 from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, MessageStatus, Replay, Role
 from portal.domain.people import User
-from portal.errors import InvalidInput, NotFound
+from portal.errors import N_, InvalidInput, NotFound
 from portal.services import Services
 from portal.services.answers import conversations
 from portal.services.answers.drafts import AnswerDraft
@@ -51,7 +51,9 @@ def ask(
     """
     question = question.strip()
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
-        raise InvalidInput(reason=f"a question must have 1 to {MAX_MESSAGE_CHARACTERS} characters")
+        raise InvalidInput(
+            reason=N_("a question must have 1 to %(most)s characters", most=MAX_MESSAGE_CHARACTERS)
+        )
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
         place = _Place(conversation_id)

@@ -13,7 +13,7 @@ from portal.domain.conversations import (
     Role,
 )
 from portal.domain.people import User
-from portal.errors import InvalidInput, NotFound
+from portal.errors import N_, InvalidInput, NotFound
 from portal.services import Services
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import messages as message_store
@@ -41,7 +41,9 @@ def create(services: Services, user: User, title: str = "") -> ConversationSumma
 def _check_title(title: str, *, least: int) -> str:
     title = " ".join(without_invisible(title).split())
     if not least <= len(title) <= MAX_TITLE_CHARACTERS:
-        raise InvalidInput(reason=f"a title must have 1 to {MAX_TITLE_CHARACTERS} characters")
+        raise InvalidInput(
+            reason=N_("a title must have 1 to %(most)s characters", most=MAX_TITLE_CHARACTERS)
+        )
     return title
 
 

@@ -10,6 +10,7 @@ from portal.answering import support
 from portal.answering.markers import MarkerStream
 from portal.domain.answering import MarkedText, Quoted, Source
 from portal.domain.conversations import Message, MessageStatus, Replay
+from portal.domain.documents import Failure
 from portal.domain.people import User
 from portal.errors import NotFound, PortalError
 from portal.services import Services
@@ -100,7 +101,7 @@ class AnswerDraft:
 
     def failed(self, error: PortalError) -> None:
         """Note why there is no answer, or no more of it."""
-        failure = {"code": error.code, "params": {k: str(v) for k, v in error.params.items()}}
+        failure = Failure(error.code, error.params).as_json()
         self.replay = replace(self.replay, extra=self.replay.extra | {"failure": failure})
 
     def keep(self) -> bool:

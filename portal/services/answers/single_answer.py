@@ -16,7 +16,7 @@ from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Role
 from portal.domain.people import User
 from portal.domain.search import Weights
-from portal.errors import ChatUnavailable
+from portal.errors import N_, ChatUnavailable
 from portal.services import Services
 from portal.services.answers.retrieving import settled, sources_of
 from portal.services.answers.streaming import chat_events
@@ -137,6 +137,6 @@ def _written(services: Services, request: ChatRequest, built: Prompt) -> _Writte
     parts += [piece.text for piece in markers.close()]
     text = "".join(parts).strip()
     if not text:
-        raise ChatUnavailable(reason="its endpoint wrote nothing")
+        raise ChatUnavailable(reason=N_("its endpoint wrote nothing"))
     cited = tuple(documents[number] for number in markers.order)
     return _Written(text, cited, has_abstained)

@@ -36,7 +36,7 @@ from portal.domain.conversations import (
     Waiting,
     Wrote,
 )
-from portal.errors import ChatUnavailable, PortalError
+from portal.errors import N_, ChatUnavailable, PortalError
 from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
 from portal.services.answers.retrieving import Asked, Retrieved, search_further
@@ -159,7 +159,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             self._draft.failed(error)
             return MessageStatus.UNAVAILABLE
         if ended is MessageStatus.DONE and not self._draft.has_text:
-            self._draft.failed(ChatUnavailable(reason="its endpoint wrote nothing"))
+            self._draft.failed(ChatUnavailable(reason=N_("its endpoint wrote nothing")))
             return MessageStatus.UNAVAILABLE
         return ended
 
@@ -249,7 +249,9 @@ def chat_events(services: Services, request: ChatRequest) -> Generator[Any, None
         raise
     except Exception as error:
         log.error("chat_model_failed", error_type=type(error).__name__, exc_info=error)
-        raise ChatUnavailable(reason=f"its endpoint failed ({type(error).__name__})") from error
+        raise ChatUnavailable(
+            reason=N_("its endpoint failed (%(error)s)", error=type(error).__name__)
+        ) from error
 
 
 def _unique(sources: Sequence[Source]) -> list[Source]:

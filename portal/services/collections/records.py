@@ -21,7 +21,7 @@ from portal.domain.vector_collections import (
     RecordFilter,
     StoredRecord,
 )
-from portal.errors import InvalidInput, NotFound
+from portal.errors import N_, InvalidInput, NotFound
 from portal.services.collections.checks import common_length, require_dimensions, require_distinct
 from portal.services.collections.nearest import (
     COMPARED_ONE_BY_ONE,
@@ -88,9 +88,13 @@ class Collections:
     def check_name(self, name: str) -> None:
         """Raises InvalidInput for what no collection of a program's can be called."""
         if not 0 < len(name) <= _MAX_NAME_LENGTH or "\0" in name:
-            raise InvalidInput(reason=f"a collection's name has 1 to {_MAX_NAME_LENGTH} characters")
+            raise InvalidInput(
+                reason=N_("a collection's name has 1 to %(max)s characters", max=_MAX_NAME_LENGTH)
+            )
         if name == PORTAL_COLLECTION:
-            raise InvalidInput(reason=f"the collection “{name}” is the portal's own")
+            raise InvalidInput(
+                reason=N_("the collection “%(name)s” is the portal's own", name=name)
+            )
 
     def drop(self, collection_id: UUID) -> None:
         """Erase a collection. Raises NotFound when there is none."""

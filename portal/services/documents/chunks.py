@@ -24,7 +24,7 @@ from portal.domain.chunks import (
 from portal.domain.documents import Chunk
 from portal.domain.json_values import check_json
 from portal.domain.people import User
-from portal.errors import ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound
+from portal.errors import N_, ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound
 from portal.services import Services
 from portal.services.documents import chunk_storage
 from portal.services.documents.chunk_storage import ChunkToStore, Place
@@ -133,22 +133,26 @@ def _editable(session: Session, user: User, job_id: UUID) -> DocumentRow:
         raise Forbidden
     if document.current_job_id != job_id:
         # A worker may be storing its passages right now, or a newer text has taken its place.
-        raise Conflict(reason="this job is not the one whose passages are searched")
+        raise Conflict(reason=N_("this job is not the one whose passages are searched"))
     return document
 
 
 def _check(new: Sequence[NewChunk]) -> None:
     if not 1 <= len(new) <= MAX_CHUNKS_ADDED:
-        raise InvalidInput(reason=f"1 to {MAX_CHUNKS_ADDED} passages are added at once")
+        raise InvalidInput(
+            reason=N_("1 to %(most)s passages are added at once", most=MAX_CHUNKS_ADDED)
+        )
     for one in new:
         if not has_visible_text(one.content) or len(one.content) > MAX_CONTENT_CHARACTERS:
             raise InvalidInput(
-                reason=f"a passage has 1 to {MAX_CONTENT_CHARACTERS} characters, and some of them "
-                "show"
+                reason=N_(
+                    "a passage has 1 to %(most)s characters, and some of them show",
+                    most=MAX_CONTENT_CHARACTERS,
+                )
             )
         check_json(dict(one.metadata), max_characters=MAX_METADATA_CHARACTERS)
         if one.chunk_index is not None and not 0 <= one.chunk_index <= MAX_CHUNK_INDEX:
-            raise InvalidInput(reason=f"chunk_index is 0 to {MAX_CHUNK_INDEX}")
+            raise InvalidInput(reason=N_("chunk_index is 0 to %(most)s", most=MAX_CHUNK_INDEX))
 
 
 def _numbered(session: Session, job_id: UUID, new: Sequence[NewChunk]) -> list[ChunkToStore]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from portal.domain import locks
 from portal.domain.people import User
-from portal.errors import IdempotencyConflict, IdempotencyMismatch, InvalidInput
+from portal.errors import N_, IdempotencyConflict, IdempotencyMismatch, InvalidInput
 from portal.services import Services
 from portal.store.documents import idempotency as idempotency_store
 
@@ -36,7 +36,9 @@ def once(
     if key is None:
         return action()
     if _KEY.fullmatch(key) is None:
-        raise InvalidInput(reason=f"Idempotency-Key has 1 to {MAX_KEY_CHARACTERS} characters")
+        raise InvalidInput(
+            reason=N_("Idempotency-Key has 1 to %(most)s characters", most=MAX_KEY_CHARACTERS)
+        )
     digest = body_sha256()
     # Held while it is answered: of a process that dies the server knows at once, and the same
     # request, sent again, need not wait until some time has passed.

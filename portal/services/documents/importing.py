@@ -20,6 +20,7 @@ from portal.errors import (
     PortalError,
     StorageFull,
     UnreadableFile,
+    verbatim,
 )
 from portal.services import Services
 from portal.services.documents import jobs
@@ -166,7 +167,7 @@ def _expect_no_device(path: Path) -> None:
 def unreadable(path: Path, error: OSError) -> ImportedFile:
     """A file or folder that the disk does not give."""
     reason = f"{shown_name(path.name)}: {error.strerror or error}"
-    return ImportedFile(path, Outcome.REFUSED, error=UnreadableFile(reason=reason))
+    return ImportedFile(path, Outcome.REFUSED, error=UnreadableFile(reason=verbatim(reason)))
 
 
 def shown_name(name: str) -> str:

@@ -14,7 +14,7 @@ from portal.domain.jobs import (
     QueueState,
 )
 from portal.domain.people import User
-from portal.errors import Conflict, JobCancelled, NotFound
+from portal.errors import N_, Conflict, JobCancelled, NotFound
 from portal.services import Services
 from portal.services.documents import attempts
 from portal.services.documents.library import editable, refuse_elsewhere
@@ -72,7 +72,7 @@ def cancel(services: Services, user: User, document_id: UUID) -> None:
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=False)
         if not attempts.cancel(session, document, Failure(JobCancelled.code)):
-            raise Conflict(reason="this document has no job in progress")
+            raise Conflict(reason=N_("this document has no job in progress"))
 
 
 def retry(services: Services, user: User, document_id: UUID) -> None:
@@ -105,7 +105,7 @@ def _retry(session: Session, user: User, document_id: UUID) -> None:
     document = editable(session, user, document_id, deleted=False)
     job = job_store.find_newest(session, document_id)
     if job is None or job.status not in ENDED_WITHOUT_TEXT or job.file_id is None:
-        raise Conflict(reason="only a failed document can be retried")
+        raise Conflict(reason=N_("only a failed document can be retried"))
     original = file_store.find_original_of_job(session, job.id)
     if original is not None:
         refuse_elsewhere(session, document, original.sha256)

@@ -12,7 +12,7 @@ import structlog
 
 from portal.domain.documents import DocumentStatus
 from portal.domain.people import User
-from portal.errors import Conflict, InvalidInput, NotFound, UndecodableAs
+from portal.errors import N_, Conflict, InvalidInput, NotFound, UndecodableAs
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.ingest.formats import READER_VERSIONS
 from portal.services import Services
@@ -45,7 +45,7 @@ def reread(
         document = editable(session, user, document_id, deleted=False)
         original = file_store.find_newest_original(session, document_id)
         if job_store.find_unfinished(session, document_id) is not None:
-            raise Conflict(reason="the document is already being processed")
+            raise Conflict(reason=N_("the document is already being processed"))
         if original is None:
             raise NotFound
         refuse_elsewhere(session, document, original.sha256)
@@ -81,7 +81,7 @@ def _checked(services: Services, user: User, document_id: UUID, encoding: str) -
     choice that cannot be right."""
     name = known_encoding(encoding)
     if name is None:
-        raise InvalidInput(reason="unknown encoding; see the documentation for the list")
+        raise InvalidInput(reason=N_("unknown encoding; see the documentation for the list"))
     with services.database.begin() as session:
         seen(session, user, document_id)
         original = file_store.find_newest_original(session, document_id)
@@ -89,7 +89,7 @@ def _checked(services: Services, user: User, document_id: UUID, encoding: str) -
         raise NotFound
     file = as_file(services, original)
     if not file.media_type.has_encoding:
-        raise InvalidInput(reason="only text files and web pages have an encoding to choose")
+        raise InvalidInput(reason=N_("only text files and web pages have an encoding to choose"))
     if not _reads_as(name, file.parts):
         raise UndecodableAs(name=file.file_name, encoding=name.upper())
     return name

@@ -14,7 +14,7 @@ from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.jobs import ENDED_WITHOUT_TEXT
 from portal.domain.people import User
 from portal.domain.revisions import Revision, RevisionPage, UnreadVersion
-from portal.errors import Conflict, NotFound, Superseded
+from portal.errors import N_, Conflict, NotFound, Superseded
 from portal.services import Services
 from portal.services.documents import attempts, disk_space, library, quotas, uploads
 from portal.services.documents.adopting import adopt
@@ -111,7 +111,7 @@ def discard_unread(services: Services, user: User, document_id: UUID) -> None:
         document = editable(session, user, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
         if unread is None or unread.status not in ENDED_WITHOUT_TEXT:
-            raise Conflict(reason="this document has no failed or cancelled version")
+            raise Conflict(reason=N_("this document has no failed or cancelled version"))
         revision_store.delete_unread(session, document)
 
 

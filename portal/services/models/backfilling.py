@@ -11,6 +11,7 @@ import structlog
 
 from portal.domain.people import User
 from portal.errors import (
+    N_,
     Conflict,
     EmbedderUnavailable,
     Forbidden,
@@ -67,7 +68,7 @@ def _embed(services: Services, model: RegisteredModel, batch_size: int) -> int:
     try:
         batch = builds.fill_batch(services, model, after=None, size=batch_size)
     except InvalidEmbedding as error:
-        raise EmbedderUnavailable(reason=str(error.params.get("reason", ""))) from error
+        raise EmbedderUnavailable(reason=error.params["reason"]) from error
     return batch[1] if batch else 0
 
 
@@ -83,6 +84,9 @@ def _in_turn(services: Services, model: RegisteredModel) -> Iterator[None]:
                 return
         if time.monotonic() > deadline:
             raise Conflict(
-                reason=f"“{model.name}” is being built; wait for it to finish, or stop the build"
+                reason=N_(
+                    "“%(name)s” is being built; wait for it to finish, or stop the build",
+                    name=model.name,
+                )
             )
         time.sleep(_PAUSE_S)

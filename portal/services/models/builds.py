@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from portal.domain.documents import Failure
-from portal.errors import Conflict, NoSuchModel, PortalError
+from portal.errors import N_, Conflict, NoSuchModel, PortalError
 from portal.services import Services
 from portal.services.models import catalog, comparison
 from portal.store.embedding_models import builds as build_store
@@ -75,7 +75,9 @@ def build(
     with build_store.building(services.database.engine, model) as connection:
         if connection is None:
             raise Conflict(
-                reason=f"“{name}” is being built; wait for it to finish, or stop the build"
+                reason=N_(
+                    "“%(name)s” is being built; wait for it to finish, or stop the build", name=name
+                )
             )
         try:
             yield from _fill(services, model, batch_size, should_stop)

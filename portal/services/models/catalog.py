@@ -17,6 +17,7 @@ from portal.embeddings.cached import hold_to
 from portal.embeddings.eventual import PATIENCE_S
 from portal.embeddings.loaded import LoadedModel, LoadedModels
 from portal.errors import (
+    N_,
     Conflict,
     EmbedderUnavailable,
     InvalidEmbedding,
@@ -136,7 +137,7 @@ def named_settings(services: Services, spec: str) -> EmbeddingSettings:
     provider, _, name = spec.partition(":")
     if provider not in PROVIDERS:
         if spec.startswith(("/", "~", "./", "../")):
-            raise InvalidInput(reason=f"there is no directory “{spec}”")
+            raise InvalidInput(reason=N_("there is no directory “%(path)s”", path=spec))
         raise NoSuchModel(name=spec)
     if not name and provider == configured.provider:
         return configured
@@ -150,7 +151,7 @@ def named_settings(services: Services, spec: str) -> EmbeddingSettings:
     try:
         return EmbeddingSettings(**values)
     except ValidationError as error:
-        raise InvalidInput(reason="a vector has 8 to 16000 dimensions") from error
+        raise InvalidInput(reason=N_("a vector has 8 to 16000 dimensions")) from error
 
 
 def find(services: Services, name: str) -> RegisteredModel:
@@ -226,7 +227,7 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
         moved.require_same(services, known, source, services.embedder)
         if source.dimensions != known.dimensions:
             name, length = known.name, known.dimensions
-            raise Conflict(reason=f"“{name}” is registered with {length} dimensions; drop it first")
+            raise _registered_otherwise(name, length)
     except Conflict as error:
         # The portal goes on with the model whose vectors it has.
         log.warning("configured_model_is_another", reason=error.params["reason"])
@@ -260,8 +261,7 @@ def register(services: Services, spec: str) -> RegisteredModel:
             return registry.ensure_model(session, source, services.settings.search)
         except ValueError as error:
             registered = require(session, source.name).dimensions
-            reason = f"“{source.name}” is registered with {registered} dimensions; drop it first"
-            raise Conflict(reason=reason) from error
+            raise _registered_otherwise(source.name, registered) from error
 
     return switches.patiently(services.database, add)
 
@@ -315,3 +315,13 @@ def _embed(
             return embedded
         found |= dict(zip(new, embedded, strict=True))
     return np.array([found[one] for one in texts])
+
+
+def _registered_otherwise(name: str, dimensions: int) -> Conflict:
+    return Conflict(
+        reason=N_(
+            "“%(name)s” is registered with %(dimensions)s dimensions; drop it first",
+            name=name,
+            dimensions=dimensions,
+        )
+    )

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from portal.errors import EmbedderUnavailable, InvalidEmbedding, InvalidInput
+from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding, InvalidInput
 from portal.services import Services
 from portal.services.models import catalog, question_sets
 from portal.services.models.question_sets import Question
@@ -75,7 +75,7 @@ def compare(
     if questions_dir is not None:
         asked = _answerable(services, asked)
     if not asked:
-        raise InvalidInput(reason="none of the questions has its answer stored here")
+        raise InvalidInput(reason=N_("none of the questions has its answer stored here"))
     for model in pair:
         # A command or a worker has the time that a question has not: a model that is still being
         # loaded is waited for, and no question's time has its loading in it.

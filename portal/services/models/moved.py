@@ -12,7 +12,7 @@ import numpy as np
 import structlog
 
 from portal.domain.embedding import Embedder, ModelSource
-from portal.errors import Conflict
+from portal.errors import N_, Conflict
 from portal.services import Services
 from portal.settings import EmbeddingSettings
 from portal.store.embedding_models import samples
@@ -45,8 +45,13 @@ def require_same(
         return
     before, now = registered.options.get("model"), source.options.get("model")
     raise Conflict(
-        reason=f"“{source.name}” is the model in {before}, and the one in {now} gives other "
-        "vectors; give its directory another name"
+        reason=N_(
+            "“%(name)s” is the model in %(before)s, and the one in %(now)s gives other vectors; "
+            "give its directory another name",
+            name=source.name,
+            before=before,
+            now=now,
+        )
     )
 
 

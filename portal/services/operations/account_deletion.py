@@ -6,7 +6,7 @@ from uuid import UUID
 
 from portal.domain.documents import Visibility
 from portal.domain.people import DocumentFate, User, require_admin
-from portal.errors import InvalidInput, NoSuchAccount, NotFound
+from portal.errors import N_, InvalidInput, NoSuchAccount, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.documents.library import erase
@@ -36,7 +36,7 @@ def delete_account(
         require_admin(actor)
     elif documents is DocumentFate.TRANSFER:
         # Nobody is to be given documents that they did not ask for, except by an administrator.
-        raise InvalidInput(reason="an administrator transfers documents to another user")
+        raise InvalidInput(reason=N_("an administrator transfers documents to another user"))
     with services.database.begin() as session:
         _delete(session, account_store.lock_for_deletion(session, user_id), actor, documents,
                 heir_name)  # fmt: skip
@@ -114,7 +114,7 @@ def _find_heir(
     else:
         heir = account_store.first_active_admin(session, other_than=row.id)
     if heir is None or heir.id == row.id:
-        raise InvalidInput(reason="documents are transferred to another account")
+        raise InvalidInput(reason=N_("documents are transferred to another account"))
     # It must not be deleted at the same time.
     account_store.lock_user(session, heir.id)
     return heir

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.people import PasswordReset, User, require_admin
-from portal.errors import Conflict, NoSuchAccount, NotFound
+from portal.errors import N_, Conflict, NoSuchAccount, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people.accounts import (
@@ -83,7 +83,9 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
     """
     require_admin(user)
     if user_id == user.id:
-        raise Conflict(reason="this is your own account; change its password on the account page")
+        raise Conflict(
+            reason=N_("this is your own account; change its password on the account page")
+        )
     secret, expires_at = secrets.token_urlsafe(24), datetime.now(UTC) + _RESET_LIFE
     with services.database.begin() as session:
         row = account_store.lock_user(session, user_id)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from portal.domain.people import TokenKind
 from portal.errors import (
+    N_,
     InvalidInput,
     InvalidSetting,
     InvalidToken,
@@ -141,4 +142,4 @@ def _issuer(services: Services, given: str | None) -> str:
         )
     if given in known or (given is None and len(known) == 1):
         return given or known[0]
-    raise InvalidInput(reason="the issuer is one of " + ", ".join(known))
+    raise InvalidInput(reason=N_("the issuer is one of %(names)s", names=", ".join(known)))

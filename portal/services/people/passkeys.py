@@ -39,7 +39,7 @@ from portal.domain.second_factors import (
     Challenge,
     RelyingParty,
 )
-from portal.errors import Conflict, NotFound, PasskeyRefused
+from portal.errors import N_, Conflict, NotFound, PasskeyRefused
 from portal.services import Services, audit
 from portal.services.people import accounts, recovery_codes
 from portal.store.models import PasskeyRow
@@ -99,7 +99,7 @@ def finish_registration(
     with services.database.begin() as session:
         account_store.lock_user(session, user.id)
         if len(factor_store.list_passkeys(session, user.id)) >= MAX_PASSKEYS:
-            raise Conflict(reason=f"an account has at most {MAX_PASSKEYS} passkeys")
+            raise Conflict(reason=N_("an account has at most %(most)s passkeys", most=MAX_PASSKEYS))
         added = factor_store.add_passkey(
             session,
             user_id=user.id,
@@ -111,7 +111,7 @@ def finish_registration(
             transports=[one.value for one in parsed.response.transports or ()],
         )
         if added is None:
-            raise Conflict(reason="this passkey is registered already")
+            raise Conflict(reason=N_("this passkey is registered already"))
         audit.record(
             session,
             audit.AuditEvent.SECOND_FACTOR_ADDED,

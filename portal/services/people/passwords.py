@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from portal.errors import (
+    N_,
     BlankPassword,
     BreachedListUnavailable,
     BreachedPassword,
@@ -46,7 +47,9 @@ def check_length(password: str) -> None:
     if len(password) < MIN_CHARACTERS:
         raise WeakPassword(least=MIN_CHARACTERS)
     if len(password) > MAX_CHARACTERS:
-        raise InvalidInput(reason=f"a password can have at most {MAX_CHARACTERS} characters")
+        raise InvalidInput(
+            reason=N_("a password can have at most %(most)s characters", most=MAX_CHARACTERS)
+        )
 
 
 def check_password(settings: Settings, password: str, *, name: str) -> None:

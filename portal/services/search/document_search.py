@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from portal.domain.people import User
 from portal.domain.search import SearchHit, SearchRequest, Unit, Weights
-from portal.errors import InvalidInput
+from portal.errors import InvalidInput, verbatim
 from portal.services import Services
 from portal.services.search import engine
 from portal.text.scripts import has_visible_text
@@ -48,9 +48,9 @@ def search(
     `searching.search` raises.
     """
     if not has_visible_text(query):
-        raise InvalidInput(reason="query")
+        raise InvalidInput(reason=verbatim("query"))
     if weights.text + weights.vector <= 0:
-        raise InvalidInput(reason="weights")
+        raise InvalidInput(reason=verbatim("weights"))
     outcome = engine.search(
         services,
         user,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from portal.answering.prompt import MIN_TOKEN_BUDGET
 from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation
-from portal.errors import Forbidden, InvalidInput
+from portal.errors import Forbidden, InvalidInput, verbatim
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.settings import SearchSettings
@@ -82,7 +82,7 @@ def change(services: Services, user: User, values: dict[str, Any]) -> DynamicCon
         raise Forbidden
     unknown = sorted(set(values) - set(DynamicConfig.model_fields))
     if unknown:
-        raise InvalidInput(reason=", ".join(unknown))
+        raise InvalidInput(reason=verbatim(", ".join(unknown)))
     with services.database.begin() as session:
         current = read(session, services.settings.search)
         before = current.model_dump(mode="json")
@@ -91,9 +91,9 @@ def change(services: Services, user: User, values: dict[str, Any]) -> DynamicCon
             config = DynamicConfig(**merged)
         except ValidationError as error:
             names = sorted({str(item["loc"][0]) for item in error.errors()})
-            raise InvalidInput(reason=", ".join(names)) from error
+            raise InvalidInput(reason=verbatim(", ".join(names))) from error
         if config.semantic_weight + config.bm25_weight <= 0:
-            raise InvalidInput(reason="semantic_weight, bm25_weight")
+            raise InvalidInput(reason=verbatim("semantic_weight, bm25_weight"))
         after = config.model_dump(mode="json")
         unset = defaults(services.settings.search).model_dump(mode="json")
         for key in values:

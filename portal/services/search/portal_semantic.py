@@ -16,7 +16,7 @@ from portal.domain.search import (
     Unit,
 )
 from portal.domain.semantic import HybridStatus, SemanticHit, SemanticOutcome
-from portal.errors import EmbedderUnavailable, Unavailable, VectorStoreDisabled
+from portal.errors import N_, EmbedderUnavailable, Unavailable, VectorStoreDisabled
 from portal.services import Services
 from portal.services.models import catalog
 from portal.services.search import engine
@@ -81,7 +81,7 @@ class _ServingModel:
 
     def embed_query(self, text: str) -> Vector:
         if self.model is None:
-            raise EmbedderUnavailable(reason="it is still being loaded")
+            raise EmbedderUnavailable(reason=N_("it is still being loaded"))
         loaded = catalog.loaded(self.services, self.model, is_urgent=True)
         return loaded.embedder.embed_query(text)
 

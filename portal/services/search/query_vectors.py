@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from portal.domain.embedding import Vector
 from portal.embeddings.validation import validated
-from portal.errors import InvalidEmbedding, InvalidQueryVector
+from portal.errors import N_, InvalidEmbedding, InvalidQueryVector
 from portal.store.embedding_models.registry import RegisteredModel
 
 
@@ -15,8 +15,12 @@ def checked(given: Sequence[float], model: RegisteredModel) -> Vector:
     where they differ."""
     if len(given) != model.dimensions:
         raise InvalidQueryVector(
-            reason=f"it has {len(given)} dimensions, and “{model.name}”, the model that serves, "
-            f"has {model.dimensions}"
+            reason=N_(
+                "it has %(got)s dimensions, and “%(name)s”, the model that serves, has %(wanted)s",
+                got=len(given),
+                name=model.name,
+                wanted=model.dimensions,
+            )
         )
     try:
         (vector,) = validated([given], dimensions=model.dimensions, count=1)

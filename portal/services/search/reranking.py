@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from portal.errors import RerankerUnavailable
+from portal.errors import N_, RerankerUnavailable
 from portal.observability import metrics
 from portal.services import Services
 
@@ -69,10 +69,12 @@ def _checked(scores: npt.ArrayLike, count: int) -> list[float]:
     try:
         array = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise RerankerUnavailable(reason="its scores are not numbers") from error
+        raise RerankerUnavailable(reason=N_("its scores are not numbers")) from error
     if array.shape != (count,):
-        got = " × ".join(map(str, array.shape)) or "a single number"
-        raise RerankerUnavailable(reason=f"asked for {count} scores, got {got}")
+        got = " × ".join(map(str, array.shape)) or N_("a single number")
+        raise RerankerUnavailable(
+            reason=N_("asked for %(count)s scores, got %(got)s", count=count, got=got)
+        )
     if not np.isfinite(array).all():
-        raise RerankerUnavailable(reason="some of its scores are not finite")
+        raise RerankerUnavailable(reason=N_("some of its scores are not finite"))
     return [float(score) for score in array]

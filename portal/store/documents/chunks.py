@@ -48,7 +48,7 @@ def add_revision(
         headings=[[h.level, h.title, h.start] for h in extracted.headings],
         blocks=[block.as_json() for block in extracted.blocks],
         reader_version=reader_version,
-        warnings=list(extracted.warnings),
+        warnings=[warning.as_json() for warning in extracted.warnings],
     )
     session.add(row)
     session.flush()

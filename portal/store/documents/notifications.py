@@ -40,6 +40,7 @@ from portal.domain.notifications import (
     NotificationState,
 )
 from portal.domain.people import User
+from portal.errors import Message
 from portal.store.cursors import latest_first
 from portal.store.documents.rows import PORTAL_COLLECTION
 from portal.store.documents.selection import visible_to
@@ -277,7 +278,7 @@ def _to_notification(row: Any) -> Notification:
         title=row.title,
         failure=Failure.stored(row.payload.get("error")),
         beside=Beside(beside) if (beside := row.payload.get("beside")) else None,
-        warnings=tuple(row.payload.get("warnings", ())),
+        warnings=tuple(map(Message.stored, row.payload.get("warnings", ()))),
         created_at=row.created_at,
         read_at=row.read_at,
         details=row.payload.get("device") or row.payload.get("details", {}),

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from portal.domain.documents import MediaType
 from portal.domain.jobs import ENDED_WITHOUT_TEXT, JobStatus
 from portal.domain.revisions import MAX_NUMBER, Revision, RevisionPage, UnreadVersion
-from portal.errors import MalformedRequest
+from portal.errors import N_, MalformedRequest
 from portal.store.documents import files, vocabulary
 from portal.store.documents.chunks import stretch_of_body
 from portal.store.documents.files import Original
@@ -98,7 +98,7 @@ def list_revisions(
 def _number(cursor: str) -> int:
     is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MAX_DIGITS
     if not is_number or int(cursor) > MAX_NUMBER:
-        raise MalformedRequest(reason="invalid cursor")
+        raise MalformedRequest(reason=N_("invalid cursor"))
     return int(cursor)
 
 

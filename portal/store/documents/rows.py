@@ -22,6 +22,7 @@ from portal.domain.documents import (
 )
 from portal.domain.jobs import UNFINISHED
 from portal.domain.people import User
+from portal.errors import Message
 from portal.store.cursors import latest_first
 from portal.store.documents import files, vocabulary
 from portal.store.documents.selection import visible_to
@@ -133,7 +134,7 @@ def _to_summary(row: Any, user: User) -> DocumentSummary:
         chunk_count=chunk_count,
         deleted_at=document.deleted_at,
         can_edit=user.is_admin or document.owner_id == user.id,
-        warnings=tuple(warnings or ()),
+        warnings=tuple(map(Message.stored, warnings or ())),
     )
 
 

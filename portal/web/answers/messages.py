@@ -10,7 +10,7 @@ from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from portal.domain.conversations import Feedback, Message, Role, Verification
-from portal.errors import MalformedRequest, NotFound, NotSignedIn, PortalError
+from portal.errors import MalformedRequest, NotFound, NotSignedIn, PortalError, verbatim
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.answers import answering, citing, conversations
@@ -82,7 +82,7 @@ def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
     name = request.form.get("feedback", "")
     if name not in set(Feedback):
-        raise MalformedRequest(reason="feedback")
+        raise MalformedRequest(reason=verbatim("feedback"))
     wanted = None if message.feedback == name else Feedback(name)
     services, user = context.services(), context.user()
     changed = conversations.set_feedback(services, user, message.id, wanted)
@@ -147,5 +147,5 @@ def _replaced() -> UUID | None:
     stated = request.form.get("replace_from")
     replaced = as_uuid(stated)
     if stated and replaced is None:
-        raise MalformedRequest(reason="replace_from")
+        raise MalformedRequest(reason=verbatim("replace_from"))
     return replaced

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 
 from portal.domain.documents import DocumentDetail, MediaType, Visibility
 from portal.domain.jobs import UNFINISHED
-from portal.errors import Conflict, InvalidInput
+from portal.errors import N_, Conflict, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents import jobs, library, rereading, revisions
@@ -79,7 +79,7 @@ def edit(document_id: UUID) -> Answer:
     try:
         title = request.form.get("title", "").strip()
         if not title:
-            raise InvalidInput(reason=gettext("the title is empty"))
+            raise InvalidInput(reason=N_("the title is empty"))
         library.change_document(
             services,
             user,

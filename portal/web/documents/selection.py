@@ -139,7 +139,7 @@ def _wanted_state() -> bool | None:
     """What the form says. Raises MalformedRequest."""
     name = request.form.get("state", "")
     if name not in STATES:
-        raise MalformedRequest(reason=gettext("unknown switch state"))
+        raise MalformedRequest(reason=N_("unknown switch state"))
     return STATES[name]
 
 

@@ -203,7 +203,7 @@ def _wishes() -> tuple[Visibility, str | None]:
     nobody is shown what may not have been meant for them."""
     visibility = request.form.get("visibility", Visibility.SHARED)
     if visibility not in set(Visibility):
-        raise InvalidInput(reason="visibility must be shared or private")
+        raise InvalidInput(reason=N_("visibility must be shared or private"))
     return Visibility(visibility), request.form.get("domain", "").strip() or None
 
 

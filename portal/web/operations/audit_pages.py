@@ -123,7 +123,7 @@ def _filter() -> AuditFilter:
     sent = _as_sent()
     event, user = sent["event"], sent["user"]
     if event is not None and event not in set(AuditEvent):
-        raise InvalidInput(reason="there is no such event")
+        raise InvalidInput(reason=N_("there is no such event"))
     until = _day(sent["until"])
     return AuditFilter(
         event=AuditEvent(event) if event else None,
@@ -141,4 +141,4 @@ def _day(text: str | None) -> datetime | None:
         # The last day that there is has none after it.
         return min(datetime.strptime(text, "%Y-%m-%d"), datetime(9999, 12, 30)).replace(tzinfo=UTC)  # noqa: DTZ001, DTZ007
     except ValueError as error:
-        raise InvalidInput(reason="a date must be written like 2026-01-31") from error
+        raise InvalidInput(reason=N_("a date must be written like 2026-01-31")) from error

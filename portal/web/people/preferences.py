@@ -6,7 +6,7 @@ from apiflask import APIBlueprint
 from flask import redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from portal.errors import InvalidInput
+from portal.errors import InvalidInput, verbatim
 from portal.http import context, cookies
 from portal.services.people import accounts
 from portal.web.i18n import LANGUAGES
@@ -23,7 +23,7 @@ blueprint = APIBlueprint("preferences", __name__, enable_openapi=False, url_pref
 def set_language() -> AnyResponse:
     chosen = request.form.get("language", "")
     if chosen not in LANGUAGES:
-        raise InvalidInput(reason="language")
+        raise InvalidInput(reason=verbatim("language"))
     user = viewer()
     if user is not None:
         accounts.set_language(context.services(), user, chosen)
@@ -37,7 +37,7 @@ def set_language() -> AnyResponse:
 def set_theme() -> AnyResponse:
     chosen = request.form.get("theme", "")
     if chosen not in THEMES:
-        raise InvalidInput(reason="theme")
+        raise InvalidInput(reason=verbatim("theme"))
     response = _back()
     cookies.set_cookie(response, cookies.THEME, chosen, max_age=COOKIE_LIFE_S)
     return response

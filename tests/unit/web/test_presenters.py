@@ -62,7 +62,8 @@ def test_sizes_read_as_people_say_them(app: Flask, size_bytes, words):
 def test_a_failure_is_told_in_the_readers_language(app: Flask):
     advice = page_recognition.INSTALL
     failure = Failure(
-        "no_text_in_pdf", {"name": "合同.pdf", "where": "pages 3–9", "advice": advice}
+        "no_text_in_pdf",
+        {"name": "合同.pdf", "where": page_recognition.in_words(range(3, 10)), "advice": advice},
     )
     with app.test_request_context():
         with force_locale("zh_Hans_CN"):
@@ -81,12 +82,6 @@ def test_a_failure_is_told_in_the_readers_language(app: Flask):
 def test_an_unknown_or_incomplete_failure_still_says_something(app: Flask, failure):
     with app.test_request_context(), force_locale("en"):
         assert presenters.failure_message(failure)
-
-
-def test_values_inside_messages_are_translated_too(app: Flask):
-    failure = Failure("unsupported_format", {"name": "x.pdf", "detected": "a PNG image"})
-    with app.test_request_context(), force_locale("zh_Hans_CN"):
-        assert "PNG 图片" in presenters.failure_message(failure)
 
 
 def test_icons_are_hidden_from_screen_readers():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from babel.messages.catalog import Catalog
 from flask_babel import force_locale
 
+from portal.domain.documents import Failure
+from portal.errors import N_, EmbedderUnavailable, UnsupportedFormat
 from portal.http import messages
 from portal.ingest import media_types
 from portal.web import translations
@@ -48,16 +52,19 @@ def test_every_kind_of_file_that_is_refused_has_its_chinese_name(app, kind):
         assert messages.translated(kind) != kind
 
 
-@pytest.mark.parametrize("template", messages.TEMPLATES)
-def test_no_phrase_shadows_another(app, template):
-    values = {name: name for name in translations.PLACES.findall(template)}
-    text = template % values if "%" in template else template
-    with app.test_request_context(), force_locale("en"):
-        assert messages.translated(text) == text
-
-
-def test_numbers_inside_a_phrase_are_kept(app):
+def test_messages_within_messages_are_translated(app):
+    reason = N_("there is no directory “%(path)s”", path="m/")
+    error = EmbedderUnavailable(reason=N_("“%(name)s”: %(reason)s", name="bge", reason=reason))
+    assert str(error) == "The embedding model cannot be used: “bge”: there is no directory “m/”."
     with app.test_request_context(), force_locale("zh_Hans_CN"):
-        words = messages.translated("2 of 9 pages have no text (pictures?): 3, 7")
-        assert words == "共 9 页，其中 2 页没有文字（可能是图片）：3, 7"
+        assert messages.error_message(error) == "嵌入模型无法使用：“bge”：没有目录“m/”。"
         assert messages.translated("什么也不像") == "什么也不像"
+
+
+def test_stored_failure_reads_in_both_languages(app):
+    error = UnsupportedFormat(name="a.png", detected=N_("a PNG image"))
+    failure = Failure.stored(json.loads(json.dumps(Failure(error.code, error.params).as_json())))
+    with app.test_request_context(), force_locale("zh_Hans_CN"):
+        assert "PNG 图片" in messages.failure_message(failure)
+    with app.test_request_context(), force_locale("en"):
+        assert messages.failure_message(failure) == str(error)

@@ -90,7 +90,6 @@ def register(app: APIFlask) -> None:
     selection.init_app(app)
     layout.init_app(app)
     notifications.init_app(app)
-    api_docs.init_app(app)
     app.register_error_handler(Exception, errors.respond)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)

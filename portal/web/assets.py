@@ -1,14 +1,14 @@
 """Static files under addresses that change with their content, so that browsers keep them.
 
 One digest stands for all of our own files: a module that imports its neighbour, or a style sheet
-that names an image, then finds it under the same digest without a build step. htmx comes from the
-static files of the package `django-htmx`; Django itself is never imported.
+that names an image, then finds it under the same digest without a build step. htmx and Swagger UI
+come from the static files of packages, which are never imported.
 """
 
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,21 +19,27 @@ from portal.errors import NotFound
 from portal.http import context
 
 STATIC = Path(__file__).parents[2] / "static"
-VENDOR = {"htmx.js": "htmx-2.min.js", "sse.js": "ext/hx-sse-2.min.js"}
+VENDOR = {
+    "htmx.js": ("django_htmx", "static/django_htmx/htmx-2.min.js"),
+    "swagger-ui.js": ("flask_swagger_ui", "dist/swagger-ui-bundle.js"),
+    "swagger-ui.css": ("flask_swagger_ui", "dist/swagger-ui.css"),
+}
 YEAR_S = 365 * 24 * 3600
 
 blueprint = APIBlueprint("assets", __name__, enable_openapi=False, url_prefix="/static")
 
 
-def vendor_folder() -> Path:
-    """Return the directory of htmx in the package `django-htmx`. Raises ModuleNotFoundError."""
-    spec = find_spec("django_htmx")
+@cache
+def vendor_file(name: str) -> Path:
+    """Return the path of a file of VENDOR. Raises ModuleNotFoundError without its package."""
+    package, path = VENDOR[name]
+    spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("django-htmx is not installed: its static files hold htmx")
-    return Path(spec.origin).parent / "static" / "django_htmx"
+        raise ModuleNotFoundError(f"{package} is not installed: its static files are needed")
+    return Path(spec.origin).parent / path
 
 
-@lru_cache(maxsize=1)
+@cache
 def digest() -> str:
     """Return twelve hexadecimal digits that change with any static file."""
     content = hashlib.sha256()
@@ -41,8 +47,8 @@ def digest() -> str:
         if path.is_file():
             content.update(path.relative_to(STATIC).as_posix().encode() + b"\0")
             content.update(path.read_bytes())
-    for name in VENDOR.values():
-        content.update((vendor_folder() / name).read_bytes())
+    for name in VENDOR:
+        content.update(vendor_file(name).read_bytes())
     return content.hexdigest()[:12]
 
 
@@ -67,7 +73,8 @@ def own(version: str, path: str) -> Response:
 def vendor(version: str, name: str) -> Response:
     if name not in VENDOR:
         raise NotFound
-    return _kept(send_from_directory(vendor_folder(), VENDOR[name]), version)
+    path = vendor_file(name)
+    return _kept(send_from_directory(path.parent, path.name), version)
 
 
 def _kept(response: Response, version: str) -> Response:

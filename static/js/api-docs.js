@@ -1,0 +1,15 @@
+// The API reference: Swagger UI over the portal's own OpenAPI document.
+const root = document.getElementById("api-reference");
+const page = document.documentElement;
+const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+const { theme } = page.dataset;
+
+page.classList.toggle("dark-mode", theme === "dark" || (theme === "auto" && isDark));
+window.SwaggerUIBundle({
+  domNode: root,
+  url: root.dataset.url,
+  deepLinking: true,
+  docExpansion: "none",
+  defaultModelsExpandDepth: -1,
+  filter: true,
+});

@@ -214,7 +214,7 @@ def _top_k(asked: int | None) -> int:
     search = context.services().settings.search
     top_k = search.default_top_k if asked is None else asked
     if top_k > search.max_top_k:
-        raise InvalidInput(reason=f"top_k is at most {search.max_top_k} here")
+        raise InvalidInput(reason=N_("top_k is at most %(most)s here", most=search.max_top_k))
     return top_k
 
 

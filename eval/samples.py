@@ -145,6 +145,8 @@ def _collections(
     for pair in _mixtures(material):
         asked = rng.choice(every, len(every) // 4, replace=False)
         yield "mixed", asked, material.chunks_of(*pair)
+    if len(several := _largest_mixture(material)) > 2:
+        yield "several mixed", every, material.chunks_of(*several)
 
 
 def _mixtures(material: Material) -> Iterator[tuple[str, str]]:
@@ -155,6 +157,16 @@ def _mixtures(material: Material) -> Iterator[tuple[str, str]]:
             shared = np.intersect1d(material.titles[first], material.titles[second])
             if not len(shared) and material.languages[first[0]] != material.languages[second[0]]:
                 yield one, other
+
+
+def _largest_mixture(material: Material) -> list[str]:
+    """Return sets that share no subject, the largest first: a library of several languages."""
+    chosen: list[str] = []
+    for name in sorted(material.names, key=lambda one: -len(material.chunks_of(one))):
+        titles = material.titles[material.chunks_of(name)]
+        if not np.isin(titles, material.titles[material.chunks_of(*chosen)]).any():
+            chosen.append(name)
+    return chosen
 
 
 def _ask(

@@ -218,7 +218,7 @@ def test_share_of_words():
 
 
 @pytest.mark.parametrize(
-    ("question", "passage", "lacks"),
+    ("question", "chunk", "lacks"),
     [
         ("PO-4713", "Order PO-4712: forty chairs", True),
         ("Who signed PO-4711?", "Order PO-4712: forty chairs", True),
@@ -256,6 +256,6 @@ def test_no_evidence_is_no_confidence():
 
 
 @pytest.mark.parametrize("terms", [0, 1, 40])
-@pytest.mark.parametrize("passages", [-1, 0, 1, 10**9])
+@pytest.mark.parametrize("chunks", [-1, 0, 1, 10**9])
 def test_text_scale_is_positive_for_any_corpus(terms, chunks):
     assert 0 < Calibration.text_floor(terms, chunks) < Calibration.text_scale(terms, chunks)

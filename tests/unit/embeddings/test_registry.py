@@ -43,7 +43,7 @@ def test_bundled_model_without_a_wheel_says_what_to_do(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("model", "question", "passage"),
+    ("model", "question", "chunk"),
     [
         ("BAAI/bge-small-zh-v1.5", "为这个句子生成表示以用于检索相关文章：", ""),
         ("/models/bge-small-zh-v1.5/", "为这个句子生成表示以用于检索相关文章：", ""),

@@ -221,8 +221,8 @@ class OpenAIChatModel:
         except Malformed as error:
             raise ChatUnavailable(
                 reason=N_(
-                    "what its endpoint sends is not what OpenAI's protocol says. Does "
-                    "PORTAL_CHAT__API_BASE lead to the API, such as https://host/v1?"
+                    "what its endpoint sends is not what OpenAI's protocol says. Does its "
+                    "address lead to the API, such as https://host/v1?"
                 )
             ) from error
         except Refused as error:
@@ -233,13 +233,13 @@ class OpenAIChatModel:
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise ChatUnavailable(
-                reason=N_("PORTAL_CHAT__API_BASE must begin with http:// or https://")
+                reason=N_("its address must begin with http:// or https://")
             ) from error
         except httpx.HTTPError as error:
             raise _WorthRetrying(
                 N_(
                     "its endpoint cannot be reached or dropped the connection (%(error)s). Check "
-                    "PORTAL_CHAT__API_BASE",
+                    "its address",
                     error=type(error).__name__,
                 )
             ) from error
@@ -282,13 +282,12 @@ class OpenAIChatModel:
             raise ChatUnavailable(
                 reason=N_(
                     "its endpoint redirects, and the key is not sent after it. Set "
-                    "PORTAL_CHAT__API_BASE to the address that answers"
+                    "its address to the one that answers"
                 )
             )
         raise ChatUnavailable(
             reason=N_(
-                "its endpoint answered %(status)s: %(said)s. Check PORTAL_CHAT__MODEL, __API_KEY "
-                "and __API_BASE",
+                "its endpoint answered %(status)s: %(said)s. Check its model, key and address",
                 status=status,
                 said=said,
             )

@@ -12,6 +12,7 @@ from portal.domain.answering import ChatModel
 from portal.domain.embedding import Embedder
 from portal.domain.reranking import Reranker
 from portal.embeddings.calibration import Calibration
+from portal.services.answers.built_models import BuiltModel
 from portal.services.answers.slots import AnswerSlots
 from portal.services.documents.comparisons import Comparisons
 from portal.services.documents.use_estimates import UseEstimates
@@ -47,6 +48,7 @@ class Services:
     oidc: OidcProvider | None = field(default=None, repr=False)
     search_cache: SearchCache = field(default_factory=SearchCache, repr=False)
     enabled_sets: EnabledSets = field(default_factory=EnabledSets, repr=False)
+    built_model: BuiltModel = field(default_factory=BuiltModel, repr=False)
     answer_slots: AnswerSlots = field(default_factory=AnswerSlots, repr=False)
     use_estimates: UseEstimates = field(default_factory=UseEstimates, repr=False)
     comparisons: Comparisons = field(default_factory=Comparisons, repr=False)

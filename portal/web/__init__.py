@@ -21,6 +21,7 @@ from portal.web.documents import (
 )
 from portal.web.operations import (
     admin,
+    answer_settings,
     api_docs,
     audit_pages,
     job_pages,
@@ -70,6 +71,7 @@ BLUEPRINTS = (
     job_pages.blueprint,
     model_pages.blueprint,
     search_settings.blueprint,
+    answer_settings.blueprint,
     audit_pages.blueprint,
     api_docs.blueprint,
 )

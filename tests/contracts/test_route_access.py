@@ -299,6 +299,12 @@ ROWS: dict[str, Row] = {
     "admin_models.drop": Row(ADMINS, 303, ADMIN, form(name="no such model")),
     "admin_search.show": Row(ADMINS, 200, ADMIN),
     "admin_search.save": Row(ADMINS, 303, ADMIN, form(action="defaults")),
+    "admin_answers.show": Row(ADMINS, 200, ADMIN),
+    "admin_answers.connect": Row(ADMINS, 422, ADMIN, form(api_base="ftp://nowhere")),
+    "admin_answers.disconnect": Row(ADMINS, 303, ADMIN),
+    "admin_answers.load_models": Row(ADMINS, 303, ADMIN),
+    "admin_answers.try_out": Row(ADMINS, 404, ADMIN, form(model="m")),  # nothing is connected
+    "admin_answers.choose": Row(ADMINS, 303, ADMIN, form(writer="quotations")),
     "documents_v1.embed": Row(ADMINS, 200, ADMIN, json(batch_size=10)),
 }
 

@@ -75,10 +75,13 @@ Step = str | Pause | Until | Die | Hangup | Raw | Call | Status | Whole
 @dataclass
 class FakeChat:
     """`scripts` are played one a request, the last again and again. `requests` are (headers, body);
+    `models` answers who asks for the models, with the headers that are kept in `listings`.
     `sent_at` is when each piece of text left, `left` counts readers that went before the end."""
 
     scripts: list[Sequence[Step]]
     requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    models: Status = field(default_factory=lambda: Status(200, {"data": []}))
+    listings: list[dict[str, str]] = field(default_factory=list)
     sent_at: list[float] = field(default_factory=list)
     left: int = 0
     active: int = 0
@@ -110,6 +113,10 @@ class _Handler(BaseHTTPRequestHandler):
             chat.left += 1
         finally:
             chat.active -= 1
+
+    def do_GET(self) -> None:
+        self.chat.listings.append(dict(self.headers))
+        self._answer_whole(self.chat.models)
 
     def _play(self, script: Sequence[Step]) -> None:
         if script and isinstance(script[0], Status | Whole):

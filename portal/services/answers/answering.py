@@ -14,7 +14,7 @@ from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, Message
 from portal.domain.people import User
 from portal.errors import N_, InvalidInput, NotFound
 from portal.services import Services
-from portal.services.answers import conversations
+from portal.services.answers import conversations, writers
 from portal.services.answers.drafts import AnswerDraft
 from portal.services.answers.retrieving import Asked, Retrieved, ask_in, retrieve
 from portal.services.answers.streaming import Answering, AnswerStream
@@ -91,6 +91,7 @@ def stop(services: Services, user: User, message_id: UUID) -> Message:
 def _begin(services: Services, user: User, place: _Place, question: str) -> AnswerStream:
     slot = services.answer_slots.take(user.id, services.settings.chat)
     try:
+        services = writers.with_current(services)
         before = _position_of_question(services, place)
         asked = ask_in(services, user, place.conversation_id, question, before)
         retrieved = retrieve(services, asked)

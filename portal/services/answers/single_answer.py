@@ -18,6 +18,7 @@ from portal.domain.people import User
 from portal.domain.search import Weights
 from portal.errors import N_, ChatUnavailable
 from portal.services import Services
+from portal.services.answers import writers
 from portal.services.answers.retrieving import settled, sources_of
 from portal.services.answers.streaming import chat_events
 from portal.services.search import document_search, dynamic_config
@@ -75,7 +76,7 @@ def answer(
         return (found, request, built), has_all
 
     try:
-        return _answered(services, *settled(look))
+        return _answered(writers.with_current(services), *settled(look))
     finally:
         slot.release()
 

@@ -24,10 +24,12 @@ from portal.store.models.chunks import (
 )
 from portal.store.models.conversations import (
     Bm25IndexStateRow,
+    ChatSetupRow,
     CitationRow,
     ConversationDocumentOverrideRow,
     ConversationRow,
     DynamicConfigRow,
+    EvaluationQuestionRow,
     IdempotencyKeyRow,
     MessageRow,
     NotificationRow,
@@ -55,6 +57,7 @@ __all__ = [
     "AuditRow",
     "Base",
     "Bm25IndexStateRow",
+    "ChatSetupRow",
     "ChunkEmbeddingRow",
     "CitationRow",
     "CollectionRow",
@@ -65,6 +68,7 @@ __all__ = [
     "DocumentRow",
     "DynamicConfigRow",
     "EmbeddingModelRow",
+    "EvaluationQuestionRow",
     "IdempotencyKeyRow",
     "InvitationRow",
     "JobRow",

@@ -83,6 +83,8 @@ class MessageRow(Base):
     # Of each sentence: [start, end, markers, is supported, likeness].
     support: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
     feedback: Mapped[str | None] = mapped_column(Text)
+    # Why an answer was not useful.
+    feedback_reason: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[CreatedAt]
     # While an answer is written this moves on; where it stands still, its process has ended.
     updated_at: Mapped[CreatedAt]
@@ -96,6 +98,12 @@ class MessageRow(Base):
             name="status_known",
         ),
         CheckConstraint("feedback IN ('useful', 'not_useful')", name="feedback_known"),
+        CheckConstraint(
+            "feedback_reason IN ('wrong', 'incomplete', 'outdated', 'bad_source')",
+            name="feedback_reason_known",
+        ),
+        # Reports read the answers of the last weeks.
+        Index("ix_messages_created_at", "created_at", postgresql_where=text("role = 'assistant'")),
         Index("ix_messages_conversation_id_position", "conversation_id", "position"),
     )
 
@@ -171,6 +179,33 @@ class DynamicConfigRow(Base):
     value: Mapped[Any] = mapped_column(JSONB)
     updated_at: Mapped[CreatedAt]
     updated_by: Mapped[UUID | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+
+
+class ChatSetupRow(Base):
+    """What administrators chose to write answers: one row, in which null means the settings."""
+
+    __tablename__ = "chat_setup"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    # Its key is encrypted (services/people/sealing.py).
+    endpoint: Mapped[dict[str, Any] | None]
+    writer: Mapped[dict[str, Any] | None]
+
+    __table_args__ = (CheckConstraint("id = 1", name="one_row"),)
+
+
+class EvaluationQuestionRow(Base):
+    """A question that administrators keep to measure answers with. It goes with its answer."""
+
+    __tablename__ = "evaluation_questions"
+
+    message_id: Mapped[UUID] = mapped_column(
+        ForeignKey("messages.id", ondelete="CASCADE"), primary_key=True
+    )
+    question: Mapped[str] = mapped_column(Text)
+    # What an answer must contain; empty where the documents do not say.
+    gold: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'::jsonb"))
+    created_at: Mapped[CreatedAt]
 
 
 class IdempotencyKeyRow(Base):

@@ -16,7 +16,7 @@ from portal.errors import InvalidInput, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.downloads import conversation_file
 from portal.http.messages import error_message
-from portal.services.answers import answering, conversations
+from portal.services.answers import answering, conversations, writers
 from portal.services.answers.streaming import AnswerStream
 from portal.services.documents import selections
 from portal.web.answers.rendering import questions_of
@@ -125,6 +125,7 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
         "conversation_id": conversation_id,
         "messages": messages,
         "questions": questions_of(messages),
+        "writer": writers.current(services),
         "enabled_count": enabled_count,
         "total_count": total_count,
         "max_question_characters": MAX_MESSAGE_CHARACTERS,
@@ -147,6 +148,7 @@ def _list_values() -> dict[str, Any]:
     return {
         "page": page,
         "text": text,
+        "writer": writers.current(services),
         "max_question_characters": MAX_MESSAGE_CHARACTERS,
         "error": None,
         "draft": "",

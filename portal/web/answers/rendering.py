@@ -21,6 +21,7 @@ from portal.domain.conversations import (
     SourceState,
 )
 from portal.errors import N_
+from portal.services.answers.writers import EXTRACTIVE
 from portal.web.answers.html import to_html
 from portal.web.search.explanations import degraded_notices
 
@@ -123,6 +124,13 @@ def questions_of(messages: Iterable[Message]) -> dict[UUID, str]:
     return found
 
 
+def writer_words(provider: str, model: str) -> str:
+    """Say what writes answers."""
+    if provider == EXTRACTIVE:
+        return str(gettext("Quotations only · no language model"))
+    return model or provider
+
+
 def init_app(app: Flask) -> None:
     app.jinja_env.globals.update(_globals())
 
@@ -135,6 +143,7 @@ def _globals() -> dict[str, Any]:
         "changed_count": changed_count,
         "unsupported_count": unsupported_count,
         "searched_for": searched_for,
+        "writer_words": writer_words,
         "shows_passages": lambda message: message.status in SHOWS_CHUNKS,
         "state_word": lambda state: gettext(STATE_WORDS[state]),
         "state_icon": STATE_ICONS.__getitem__,

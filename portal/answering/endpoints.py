@@ -1,0 +1,91 @@
+"""OpenAI-compatible endpoints: servers that are known, their models, their addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from portal.errors import N_, ChatUnavailable, InvalidInput
+from portal.settings.base import http_address
+
+_TIMEOUT_S = 5.0
+_MAX_BYTES = 1024 * 1024
+_MAX_MODELS = 500
+_MAX_NAME_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A program that serves models, and the address that it has by default."""
+
+    id: str
+    name: str
+    api_base: str
+
+
+SERVERS = (
+    Server("ollama", "Ollama", "http://localhost:11434/v1"),
+    Server("vllm", "vLLM", "http://localhost:8000/v1"),
+    Server("llama.cpp", "llama.cpp", "http://localhost:8080/v1"),
+    Server("openai", "OpenAI", "https://api.openai.com/v1"),
+)
+
+
+def check_address(value: str) -> str:
+    """Return the address of an endpoint. Raises InvalidInput when it is none, or leads to a
+    link-local address: clouds hand out the credentials of a machine there."""
+    try:
+        address = http_address(value.strip()).rstrip("/")
+        parts = urlsplit(address)
+        found = socket.getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
+    except ValueError as error:
+        raise InvalidInput(reason=N_("the address must begin with http:// or https://")) from error
+    except (OSError, UnicodeError):
+        # It may be reachable later; asking it for its models tells.
+        return address
+    for *_, (host, *_port) in found:
+        ip = ipaddress.ip_address(str(host).partition("%")[0])
+        if ip.is_link_local or ip.is_multicast or ip.is_unspecified:
+            raise InvalidInput(reason=N_("the address leads to a link-local or multicast host"))
+    return address
+
+
+def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
+    """Return the names of the models that an endpoint serves. Raises ChatUnavailable, with a
+    reason that holds neither the key nor what the endpoint said."""
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    try:
+        body = _download(f"{api_base}/models", headers)
+        return _names(json.loads(body))
+    except httpx.HTTPError as error:
+        raise ChatUnavailable(
+            reason=N_("its endpoint cannot be reached (%(error)s)", error=type(error).__name__)
+        ) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ChatUnavailable(reason=N_("its endpoint sends no list of models")) from error
+
+
+def _download(address: str, headers: dict[str, str]) -> bytes:
+    body = bytearray()
+    with httpx.stream("GET", address, headers=headers, timeout=_TIMEOUT_S) as response:
+        if not response.is_success:
+            raise ChatUnavailable(
+                reason=N_("its endpoint answered %(status)s", status=response.status_code)
+            )
+        for part in response.iter_bytes():
+            body += part
+            if len(body) > _MAX_BYTES:
+                raise ValueError("too long")
+    return bytes(body)
+
+
+def _names(listed: Any) -> tuple[str, ...]:
+    names = (str(model["id"]) for model in listed["data"])
+    usable = (one for one in names if one.isprintable() and 0 < len(one) <= _MAX_NAME_CHARACTERS)
+    return tuple(sorted(dict.fromkeys(usable)))[:_MAX_MODELS]

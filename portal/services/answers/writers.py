@@ -1,0 +1,308 @@
+"""What writes answers: the settings' chat model, or the endpoint that administrators chose.
+
+The choice is read for every answer, so that it counts at once in every process. A key is stored
+encrypted, and goes to the address that it was entered for and to no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from uuid import UUID
+
+from pydantic import SecretStr
+
+from portal.answering import create_chat_model, endpoints, prompt
+from portal.domain.answering import ChatModel, ChatRequest, Source, TextDelta, Turn
+from portal.domain.people import User
+from portal.domain.search import SearchMode
+from portal.errors import N_, ChatUnavailable, Forbidden, InvalidInput, NotFound
+from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
+from portal.services.people import sealing
+from portal.store.answers import writers as writer_store
+from portal.store.answers.writers import FailedAnswer, Use
+from portal.store.session import Session
+
+_SUBJECT = Subject(SubjectKind.SETTING, "chat", "chat")
+_MAX_TRIAL_CHARACTERS = 400
+MAX_MODEL_CHARACTERS = 200
+
+EXTRACTIVE = "extractive"
+_OPENAI = "openai"
+
+# What an endpoint is tried on: a passage and a question that it answers.
+_SAMPLES = {
+    "zh": (
+        "请假制度",
+        "员工每年有十五天年假。未休完的年假须在次年三月底前用完。",
+        "每年有几天年假？",
+    ),
+    "en": (
+        "Leave policy",
+        "Employees have fifteen days of annual leave. Unused days lapse at the end of March.",
+        "How many days of annual leave are there?",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An endpoint as it is stored: `sealed_key` is its key, encrypted."""
+
+    api_base: str
+    sealed_key: str | None = None
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What administrators chose to write answers."""
+
+    provider: str
+    model: str | None = None
+    api_base: str | None = None
+    sealed_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What the page of the writers shows. `chosen` is None where the settings decide."""
+
+    chosen: Writer | None
+    provider: str
+    model: str
+    endpoint: Endpoint | None
+    configured_provider: str
+    configured_model: str
+    is_key_unreadable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How an endpoint answered the sample question."""
+
+    model: str
+    first_word_s: float
+    total_s: float
+    text: str
+
+
+def current(services: Services) -> ChatModel:
+    """Return the model that writes the next answer."""
+    with services.database.begin() as session:
+        _, chosen = _read_setup(session)
+    if chosen is None:
+        return services.chat
+    return services.built_model.get(chosen, lambda: _build(services, chosen))
+
+
+def with_current(services: Services) -> Services:
+    """Return the services with the model that writes the next answer, for all of one answer."""
+    return replace(services, chat=current(services))
+
+
+def show(services: Services, user: User) -> Overview:
+    """Return what writes answers and which endpoint is connected. Administrators only."""
+    _require_admin(user)
+    with services.database.begin() as session:
+        endpoint, chosen = _read_setup(session)
+    model = current(services)
+    return Overview(
+        chosen=chosen,
+        provider=model.provider,
+        model=model.model,
+        endpoint=endpoint,
+        configured_provider=services.chat.provider,
+        configured_model=services.chat.model,
+        is_key_unreadable=_is_unreadable(services, endpoint),
+    )
+
+
+def connect(services: Services, user: User, api_base: str, api_key: str) -> Endpoint:
+    """Store an endpoint, in use only when a model of it is chosen, and load its models.
+
+    Without a key the one that is stored goes on counting, for the same address. Administrators
+    only. Raises InvalidInput, and ChatUnavailable when the models cannot be listed: the endpoint
+    is stored then.
+    """
+    _require_admin(user)
+    address = endpoints.check_address(api_base)
+    with services.database.begin() as session:
+        before, _ = _read_setup(session)
+        sealed = _seal(services, api_key)
+        if sealed is None and before is not None and before.api_base == address:
+            sealed = before.sealed_key
+        endpoint = Endpoint(address, sealed)
+        writer_store.write_setup(session, endpoint=asdict(endpoint))
+        _record(session, user, before=before.api_base if before else None, after=address)
+    return load_models(services, user)
+
+
+def disconnect(services: Services, user: User) -> None:
+    """Forget the endpoint and its key. Answers are written by what the settings name if one of its
+    models was in use. Administrators only."""
+    _require_admin(user)
+    with services.database.begin() as session:
+        endpoint, chosen = _read_setup(session)
+        writer_store.write_setup(session, endpoint=None)
+        if chosen is not None and chosen.provider == _OPENAI:
+            writer_store.write_setup(session, writer=None)
+        _record(session, user, before=endpoint.api_base if endpoint else None, after=None)
+
+
+def load_models(services: Services, user: User) -> Endpoint:
+    """Ask the endpoint for its models again. Administrators only. Raises ChatUnavailable."""
+    _require_admin(user)
+    endpoint = _require_endpoint(services)
+    listed = endpoints.list_models(
+        endpoints.check_address(endpoint.api_base), _unseal(services, endpoint.sealed_key)
+    )
+    endpoint = replace(endpoint, models=listed)
+    with services.database.begin() as session:
+        writer_store.write_setup(session, endpoint=asdict(endpoint))
+    return endpoint
+
+
+def choose_model(services: Services, user: User, model: str) -> None:
+    """Have a model of the endpoint write all answers. Administrators only. Raises InvalidInput."""
+    _require_admin(user)
+    endpoint = _require_endpoint(services)
+    name = _check_model(model)
+    _choose(services, user, Writer(_OPENAI, name, endpoint.api_base, endpoint.sealed_key))
+
+
+def choose_quotations(services: Services, user: User) -> None:
+    """Have answers quote and no model write. Administrators only."""
+    _choose(services, user, Writer(EXTRACTIVE))
+
+
+def follow_settings(services: Services, user: User) -> None:
+    """Have answers written by what the settings name. Administrators only."""
+    _choose(services, user, None)
+
+
+def try_out(services: Services, user: User, model: str, language: str) -> Trial:
+    """Ask a model of the endpoint the sample question. Administrators only. Raises InvalidInput,
+    ChatUnavailable."""
+    _require_admin(user)
+    endpoint = _require_endpoint(services)
+    endpoints.check_address(endpoint.api_base)
+    name = _check_model(model)
+    chat = _build(services, Writer(_OPENAI, name, endpoint.api_base, endpoint.sealed_key))
+    began = time.monotonic()
+    first_word_s, text = 0.0, ""
+    for event in chat.stream(_sample(language)):
+        if isinstance(event, TextDelta):
+            first_word_s = first_word_s or time.monotonic() - began
+            text += event.text
+    if not text:
+        raise ChatUnavailable(reason=N_("its endpoint wrote nothing"))
+    return Trial(name, first_word_s, time.monotonic() - began, text[:_MAX_TRIAL_CHARACTERS])
+
+
+def list_uses(services: Services, user: User) -> tuple[Sequence[Use], Sequence[FailedAnswer]]:
+    """Return how many answers each model wrote in the last seven days, and its latest failures.
+    Neither holds a question or an answer. Administrators only."""
+    _require_admin(user)
+    with services.database.begin() as session:
+        return writer_store.list_uses(session), writer_store.list_failures(session)
+
+
+def _choose(services: Services, user: User, writer: Writer | None) -> None:
+    _require_admin(user)
+    with services.database.begin() as session:
+        _, before = _read_setup(session)
+        writer_store.write_setup(session, writer=asdict(writer) if writer else None)
+        _record(session, user, before=_label(before), after=_label(writer))
+
+
+def _label(writer: Writer | None) -> str | None:
+    return (
+        " ".join(filter(None, (writer.provider, writer.model, writer.api_base))) if writer else None
+    )
+
+
+def _build(services: Services, writer: Writer) -> ChatModel:
+    key = _unseal(services, writer.sealed_key)
+    settings = services.settings.chat.model_copy(
+        update={
+            "provider": writer.provider,
+            "model": writer.model,
+            "api_base": writer.api_base,
+            "api_key": SecretStr(key) if key else None,
+        }
+    )
+    return create_chat_model(settings, services.embedder)
+
+
+def _sample(language: str) -> ChatRequest:
+    """Return a request with one passage and a question that it answers."""
+    title, text, question = _SAMPLES["zh" if language.startswith("zh") else "en"]
+    nothing = UUID(int=0)
+    source = Source(
+        number=1, document_id=nothing, revision_id=None, chunk_id=nothing, title=title,
+        media_type="text/plain", text=text, char_start=0, char_end=len(text), language=language,
+        page=None, heading=None, score=1.0, vector_score=None, text_score=0.0, confidence=1.0,
+        low_confidence=False, found_by=SearchMode.HYBRID,
+    )  # fmt: skip
+    built = prompt.build([source], language=language[:2])
+    turns = (Turn("user", question),)
+    return ChatRequest(built.system, turns, question, language[:2], built.sources)
+
+
+def _require_admin(user: User) -> None:
+    if not user.is_admin:
+        raise Forbidden
+
+
+def _require_endpoint(services: Services) -> Endpoint:
+    with services.database.begin() as session:
+        endpoint, _ = _read_setup(session)
+    if endpoint is None:
+        raise NotFound
+    return endpoint
+
+
+def _check_model(model: str) -> str:
+    name = model.strip()
+    if not name or len(name) > MAX_MODEL_CHARACTERS or not name.isprintable():
+        raise InvalidInput(reason=N_("the name of a model is missing"))
+    return name
+
+
+def _read_setup(session: Session) -> tuple[Endpoint | None, Writer | None]:
+    endpoint, writer = writer_store.read_setup(session)
+    return (
+        Endpoint(**endpoint | {"models": tuple(endpoint["models"])}) if endpoint else None,
+        Writer(**writer) if writer else None,
+    )
+
+
+def _record(session: Session, user: User, *, before: str | None, after: str | None) -> None:
+    if before != after:
+        audit.record(
+            session,
+            AuditEvent.SETTINGS_CHANGED,
+            actor=user,
+            subject=_SUBJECT,
+            details={"before": before, "after": after},
+        )
+
+
+def _seal(services: Services, key: str) -> str | None:
+    return sealing.seal(services, key.strip().encode()).decode() if key.strip() else None
+
+
+def _unseal(services: Services, sealed: str | None) -> str | None:
+    """Return a key; None for one that was sealed with a secret key that is gone."""
+    try:
+        return sealing.unseal(services, sealed.encode()).decode() if sealed else None
+    except sealing.Unreadable:
+        return None
+
+
+def _is_unreadable(services: Services, endpoint: Endpoint | None) -> bool:
+    sealed = endpoint.sealed_key if endpoint else None
+    return sealed is not None and _unseal(services, sealed) is None

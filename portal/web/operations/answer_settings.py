@@ -1,0 +1,121 @@
+"""What writes answers: connect an endpoint, try it, choose it, watch its failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.answering.endpoints import SERVERS
+from portal.errors import ChatUnavailable, PortalError
+from portal.http import context
+from portal.http.messages import error_message
+from portal.http.recent_sign_in import require_recent_sign_in
+from portal.services.answers import writers
+from portal.web.layout import remember
+
+blueprint = APIBlueprint(
+    "admin_answers", __name__, enable_openapi=False, url_prefix="/admin/answers"
+)
+
+Answer = Response | str | tuple[str, int]
+
+
+@blueprint.get("")
+@context.for_administrators
+def show() -> Answer:
+    return _page()
+
+
+@blueprint.post("/endpoint")
+@context.for_administrators
+@require_recent_sign_in
+def connect() -> Answer:
+    """Store the endpoint; one whose models cannot be listed is stored all the same."""
+    address, key = request.form.get("api_base", ""), request.form.get("api_key", "")
+    try:
+        endpoint = writers.connect(context.services(), context.user(), address, key)
+    except ChatUnavailable as error:
+        remember(error_message(error), kind="error")
+    except PortalError as error:
+        return _page(error=error_message(error), api_base=address), error.status
+    else:
+        count = len(endpoint.models)
+        remember(gettext("Connected. Models found: %(count)s.", count=count), kind="success")
+    return redirect(url_for("admin_answers.show"), code=303)
+
+
+@blueprint.post("/endpoint/remove")
+@context.for_administrators
+@require_recent_sign_in
+def disconnect() -> Answer:
+    writers.disconnect(context.services(), context.user())
+    return _done(gettext("Endpoint and key removed."))
+
+
+@blueprint.post("/models")
+@context.for_administrators
+def load_models() -> Answer:
+    try:
+        endpoint = writers.load_models(context.services(), context.user())
+    except PortalError as error:
+        remember(error_message(error), kind="error")
+        return redirect(url_for("admin_answers.show"), code=303)
+    return _done(gettext("Models found: %(count)s.", count=len(endpoint.models)))
+
+
+@blueprint.post("/test")
+@context.for_administrators
+def try_out() -> Answer:
+    model = request.form.get("model", "")
+    try:
+        trial = writers.try_out(context.services(), context.user(), model, context.language())
+    except PortalError as error:
+        return _page(model=model, error=error_message(error)), error.status
+    return _page(model=model, trial=trial)
+
+
+@blueprint.post("/writer")
+@context.for_administrators
+@require_recent_sign_in
+def choose() -> Answer:
+    services, user = context.services(), context.user()
+    try:
+        match request.form.get("writer"):
+            case "quotations":
+                writers.choose_quotations(services, user)
+            case "settings":
+                writers.follow_settings(services, user)
+            case _:
+                writers.choose_model(services, user, request.form.get("model", ""))
+    except PortalError as error:
+        return _page(error=error_message(error)), error.status
+    return _done(gettext("Saved. It applies from the next answer on."))
+
+
+def _done(message: str) -> Answer:
+    remember(message, kind="success")
+    return redirect(url_for("admin_answers.show"), code=303)
+
+
+def _page(**given: Any) -> str:
+    services, user = context.services(), context.user()
+    overview = writers.show(services, user)
+    uses, failures = writers.list_uses(services, user)
+    preset = request.args.get("server", "")
+    chosen = next((one.api_base for one in SERVERS if one.id == preset), None)
+    endpoint, writer = overview.endpoint, overview.chosen
+    values = {
+        "overview": overview,
+        "servers": SERVERS,
+        "uses": uses,
+        "failures": failures,
+        "api_base": chosen or (endpoint.api_base if endpoint else ""),
+        "model": (writer.model if writer else None) or "",
+        "trial": None,
+        "error": None,
+    }
+    return render_template("pages/admin_answers.html", **(values | given))

@@ -1,0 +1,240 @@
+"""What writes answers: an endpoint is connected, tried, chosen and watched on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from portal import create_app
+from portal.container import build_services
+from portal.services.answers import conversations
+from tests.conftest import Portal
+from tests.factories.answers import ask
+from tests.factories.chat import FakeChat, Hangup, Status, fake_chat
+
+PAGE = "/admin/answers"
+KEY = "sk-very-secret-0123456789"
+LEAVE = "Employees have fifteen days of annual leave."
+QUESTION = "How many days of annual leave do employees have?"
+QUOTES = "Quotations only · no language model"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FakeChat]:
+    with fake_chat(["Fifteen ", "days [1]."]) as chat:
+        chat.models = Status(200, {"data": [{"id": "qwen3:8b"}, {"id": "gemma3"}]})
+        yield chat
+
+
+def get(client: FlaskClient, portal: Portal, path: str = PAGE) -> str:
+    headers = portal.headers() | {"Accept-Language": "en"}
+    return client.get(path, headers=headers).get_data(as_text=True)
+
+
+def post(client: FlaskClient, portal: Portal, path: str, **form: str) -> tuple[int, str]:
+    headers = portal.headers() | {"Accept-Language": "en"}
+    answer = client.post(f"{PAGE}{path}", headers=headers, data=form)
+    return answer.status_code, answer.get_data(as_text=True)
+
+
+def connect(client: FlaskClient, portal: Portal, chat: FakeChat, key: str = KEY) -> None:
+    status, page = post(client, portal, "/endpoint", api_base=chat.url, api_key=key)
+    assert status == 303, page
+
+
+def answer(portal: Portal, services=None):
+    services = services or portal.services
+    conversation = conversations.create(services, portal.admin)
+    return ask(services, portal.admin, conversation.id, QUESTION)
+
+
+def test_models_of_an_endpoint_are_listed_with_its_key(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    connect(client, portal, endpoint)
+    assert endpoint.listings[0]["Authorization"] == f"Bearer {KEY}"
+    page = get(client, portal)
+    assert page.index(">gemma3<") < page.index(">qwen3:8b<")
+
+
+def test_chosen_model_writes_in_every_process_without_a_restart(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    portal.add(LEAVE)
+    other = build_services(portal.services.settings)
+    assert answer(portal, other).replay.chat_provider == "extractive"
+    connect(client, portal, endpoint)
+    assert post(client, portal, "/writer", model="gemma3")[0] == 303
+    for services in (portal.services, other):
+        written = answer(portal, services)
+        assert written.content == "Fifteen days [1]."
+        assert written.replay.chat_model == "gemma3"
+    headers, body = endpoint.requests[-1]
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert body["model"] == "gemma3"
+    assert post(client, portal, "/writer", writer="quotations")[0] == 303
+    assert answer(portal, other).replay.chat_provider == "extractive"
+    other.database.dispose()
+
+
+def test_key_is_stored_encrypted_and_never_shown(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    connect(client, portal, endpoint)
+    post(client, portal, "/writer", model="gemma3")
+    with portal.services.database.begin() as session:
+        stored = str(session.execute(text("SELECT * FROM chat_setup")).all())
+        logged = str(session.execute(text("SELECT * FROM audit_log")).all())
+    assert endpoint.url in stored
+    assert endpoint.url in logged
+    for seen in (stored, logged, get(client, portal), get(client, portal, "/chat")):
+        assert KEY not in seen
+    assert "A key is stored, encrypted." in get(client, portal)
+
+
+def test_key_goes_to_the_address_that_it_was_entered_for_only(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    connect(client, portal, endpoint)
+    connect(client, portal, endpoint, key="")
+    assert endpoint.listings[-1]["Authorization"] == f"Bearer {KEY}"
+    with fake_chat() as other:
+        connect(client, portal, other, key="")
+        assert "Authorization" not in other.listings[0]
+
+
+def test_redirects_are_not_followed(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    with fake_chat() as elsewhere:
+        endpoint.models = Status(302, b"", {"Location": f"{elsewhere.url}/models"})
+        connect(client, portal, endpoint)
+        assert elsewhere.listings == []
+    assert "its endpoint answered 302" in get(client, portal)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["ftp://localhost/v1", "localhost:11434", "http://me:secret@localhost/v1",
+     "http://169.254.169.254/v1", "http://[fe80::1]/v1", "http://0.0.0.0/v1", "http://224.0.0.1"],
+)  # fmt: skip
+def test_address_that_no_model_server_has_is_refused(
+    client: FlaskClient, portal: Portal, address: str
+) -> None:
+    status, page = post(client, portal, "/endpoint", api_base=address, api_key=KEY)
+    assert status == 422
+    assert 'data-testid="form-error"' in page
+    assert KEY not in page
+    assert 'data-testid="writer-form"' not in get(client, portal)
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [Status(401, {"error": "secret words"}), Status(200, b"<html>"), Status(200, {"data": 3}),
+     Status(200, b"[" * 2_000_000)],
+)  # fmt: skip
+def test_endpoint_without_a_list_of_models_is_kept_and_takes_a_name(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat, listing: Status
+) -> None:
+    endpoint.models = listing
+    connect(client, portal, endpoint)
+    page = get(client, portal)
+    assert "The chat model did not answer" in page
+    assert "secret words" not in page
+    assert "The server listed no models. Enter the name of one." in page
+    assert post(client, portal, "/writer", model="")[0] == 422
+    assert post(client, portal, "/writer", model="llama")[0] == 303
+
+
+def test_trial_shows_the_answer_and_the_time_to_its_first_word(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    connect(client, portal, endpoint)
+    status, page = post(client, portal, "/test", model="gemma3")
+    assert status == 200
+    assert "gemma3 answered. First word after 0" in page
+    assert "Fifteen days [1]." in page
+    assert QUOTES in page  # Trying a model out does not choose it.
+
+
+def test_trial_of_an_endpoint_that_fails_says_why(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    endpoint.scripts[:] = [[Status(404, {"error": {"message": "no such model"}})]]
+    connect(client, portal, endpoint)
+    status, page = post(client, portal, "/test", model="gemma3")
+    assert status == 503
+    assert "its endpoint answered 404" in page
+
+
+def test_failures_are_watched_without_what_was_asked(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    portal.add(LEAVE)
+    endpoint.scripts[:] = [["Fifteen", Hangup()]]
+    connect(client, portal, endpoint)
+    post(client, portal, "/writer", model="gemma3")
+    assert answer(portal).status == "unavailable"
+    page = get(client, portal)
+    assert "dropped the connection" in page.split('data-testid="writer-failures"')[1]
+    assert QUESTION not in page
+
+
+def test_composer_and_answers_say_what_writes(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    portal.add(LEAVE)
+    first = answer(portal)
+    address = f"/chat/{first.conversation_id}"
+    assert f'data-testid="composer-writer">{QUOTES}' in get(client, portal, "/chat")
+    assert f'data-testid="answer-writer">{QUOTES}' in get(client, portal, address)
+    connect(client, portal, endpoint)
+    post(client, portal, "/writer", model="gemma3")
+    page = get(client, portal, address)
+    assert 'data-testid="composer-writer">gemma3' in page
+    assert f'data-testid="answer-writer">{QUOTES}' in page
+
+
+def test_removed_endpoint_writes_no_more(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    portal.add(LEAVE)
+    connect(client, portal, endpoint)
+    post(client, portal, "/writer", model="gemma3")
+    assert post(client, portal, "/endpoint/remove")[0] == 303
+    assert answer(portal).replay.chat_provider == "extractive"
+    with portal.services.database.begin() as session:
+        assert session.execute(text("SELECT endpoint, writer FROM chat_setup")).one() == (
+            None,
+            None,
+        )
+
+
+def test_servers_are_named_with_their_addresses(client: FlaskClient, portal: Portal) -> None:
+    page = get(client, portal)
+    for name, address in (
+        ("Ollama", "http://localhost:11434/v1"),
+        ("vLLM", "http://localhost:8000/v1"),
+        ("llama.cpp", "http://localhost:8080/v1"),
+    ):
+        assert name in page
+        assert address in page
+    assert 'value="http://localhost:8080/v1"' in get(client, portal, f"{PAGE}?server=llama.cpp")
+
+
+def test_new_secret_key_asks_for_the_key_of_the_endpoint_again(
+    portal: Portal, endpoint: FakeChat
+) -> None:
+    connect(create_app(portal.services).test_client(), portal, endpoint)
+    settings = portal.services.settings.model_copy(
+        update={"secret_key": type(portal.services.settings.secret_key)("another " * 8)}
+    )
+    rotated = build_services(settings)
+    client = create_app(rotated).test_client()
+    headers = Portal(rotated, portal.admin).headers()
+    page = client.get(PAGE, headers=headers | {"Accept-Language": "en"}).get_data(as_text=True)
+    assert "Enter it again." in page
+    rotated.database.dispose()

@@ -5,8 +5,8 @@ ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_
 WORKDIR /srv/portal
 
 # The locks change rarely: what they install stays cached while the code changes.
-COPY requirements/core.txt requirements/core.txt
-RUN pip install --require-hashes --no-deps -r requirements/core.txt
+COPY requirements/core.txt requirements/prune.py requirements/
+RUN pip install --require-hashes --no-deps -r requirements/core.txt && python requirements/prune.py
 
 RUN useradd --system --user-group --create-home --home-dir /var/lib/portal portal
 COPY . .

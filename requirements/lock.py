@@ -13,11 +13,12 @@ import tempfile
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent
-LOCKS = ("core", "dev", "local", "ocr", "chroma", "mcp", "bench")
+LOCKS = ("core", "dev", "local", "ocr", "chroma", "mcp", "langchain", "bench")
 MARK = "# source sha256: "
 
-# django-htmx is wanted for its static files only; these two come with Django.
-NOT_LOCKED = ("django", "sqlparse")
+# What packages name and the portal never imports. django-htmx is wanted for its static files only,
+# and sqlparse comes with Django; APIFlask names pydantic's support of e-mail addresses.
+NOT_LOCKED = ("django", "sqlparse", "email-validator", "dnspython")
 # On Linux the portal takes torch's builds for the CPU: what builds for NVIDIA's cards pull in
 # (4 GB) is left out. Those builds are not on every index, so their hashes are added by hand.
 NOT_LOCKED_WITH_TORCH = (

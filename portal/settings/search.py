@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic_settings import NoDecode
 
 from portal.settings.base import Section
 
@@ -55,6 +56,43 @@ class DocumentWeights(Section):
         return self
 
 
+Language = Literal[
+    "english", "simple", "danish", "dutch", "finnish", "french", "german", "hungarian", "italian",
+    "norwegian", "portuguese", "romanian", "spanish", "swedish", "turkish",
+]  # fmt: skip
+Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class TextSettings(Section):
+    """How words are matched and ranked."""
+
+    language: Language = Field(
+        "english",
+        description="what words of Latin letters are stemmed by, `simple`: by nothing; Chinese is "
+        "cut into words whatever it is. A worker analyses existing documents again",
+    )
+    weights: Annotated[tuple[Weight, Weight, Weight, Weight], NoDecode] = Field(
+        (0.1, 0.2, 0.4, 1.0),
+        description="of words in the text, the caption, the heading and the title; of "
+        "`ts_rank_cd` alone (KEYWORD_BACKEND `tsvector`)",
+    )
+    normalization: int = Field(
+        32, ge=0, le=63, description="of `ts_rank_cd`, a sum of flags as PostgreSQL has them"
+    )
+    fuzzy_threshold: float = Field(
+        0.3,
+        ge=0,
+        le=1,
+        description="least likeness of another spelling to the word that was typed, as the share "
+        "of letters that agree",
+    )
+
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return value.strip("[]{}").split(",") if isinstance(value, str) else value
+
+
 class HybridSettings(Section):
     """What an administrator may change at /admin/search; these hold until then."""
 
@@ -93,6 +131,7 @@ class SearchSettings(Section):
         description="least cosine similarity where such a request does not say; 0 sets no bound",
     )
     hybrid: HybridSettings = HybridSettings()
+    text: TextSettings = TextSettings()
     keyword_backend: Literal["auto", "pg_textsearch", "tsvector", "off"] = Field(
         "auto", description="what ranks words"
     )

@@ -17,18 +17,40 @@ import snowballstemmer
 # PostgreSQL's parser reads 12e45f as the number 12e45 and the word f.
 _LOOKS_LIKE_FLOAT = re.compile("[0-9]+e[0-9]")
 _of_thread = threading.local()
+# Languages whose words are stemmed, those of Latin letters; `simple` stems none. A language keeps
+# its place: chunks are marked with it.
+STEMMERS = (
+    "english", "simple", "danish", "dutch", "finnish", "french", "german", "hungarian", "italian",
+    "norwegian", "portuguese", "romanian", "spanish", "swedish", "turkish",
+)  # fmt: skip
+_language = "english"
+
+
+def language() -> str:
+    """Return the language that words are stemmed in."""
+    return _language
+
+
+def stem_in(wanted: str) -> None:
+    """Stem words in one of STEMMERS from now on, in all of the process."""
+    global _language  # noqa: PLW0603 - the analyser is one for all of a process
+    _language = wanted
+    stemmed.cache_clear()
 
 
 @lru_cache(maxsize=131072)
 def stemmed(word: str) -> str:
-    """The stem of an English word; of others the word as one lexeme."""
+    """Return the stem of a word of Latin letters, of others the word as one lexeme."""
     if not word.isascii():
         word = _spelt_out(word)
     if not word.isascii() or word[0].isdigit():
         return one_lexeme(word)
-    stemmer = getattr(_of_thread, "stemmer", None)
+    if _language == "simple":
+        return word.replace("'", "")
+    stemmer = getattr(_of_thread, _language, None)
     if stemmer is None:  # The C stemmer keeps state: one a thread.
-        stemmer = _of_thread.stemmer = snowballstemmer.stemmer("english")
+        stemmer = snowballstemmer.stemmer(_language)
+        setattr(_of_thread, _language, stemmer)
     stem: str = stemmer.stemWord(word)
     return stem.replace("'", "") or word.replace("'", "")
 

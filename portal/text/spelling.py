@@ -223,6 +223,12 @@ def edits(one: str, other: str, most: int) -> int:
     return min(row[-1], most + 1)
 
 
+def likeness(one: str, other: str) -> float:
+    """Return the share of letters that agree: 1 for the same word, 0 for nothing in common."""
+    longest = max(len(one), len(other), 1)
+    return 1 - edits(one, other, longest) / longest
+
+
 def in_the_manner_of(typed: str, surface: str) -> str:
     """A word in the case in which its slip was typed."""
     if typed.isupper() and len(typed) > 1:

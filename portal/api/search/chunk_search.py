@@ -128,6 +128,7 @@ def search_text(json_data: TextBody) -> TextResponse:
             **_chunk(one),
             relevance_score=one.combined,
             highlighted_content=one.highlighted,
+            similarity=one.similarity,
         )
         for one in found.items
     ]

@@ -257,6 +257,11 @@ class TextModel(FoundModel):
         description="the content as HTML, words of the question within <mark>; null: not asked for",
         examples=["工作满一年的员工享有十天带薪<mark>年假</mark>。"],
     )
+    similarity: float | None = Field(
+        description="of a fuzzy search: how like the words of the query are to those of the "
+        "passage, 1 where it holds each as typed, 0 to 1; null: not fuzzy",
+        examples=[None],
+    )
 
 
 class HybridModel(FoundModel):

@@ -16,7 +16,7 @@ from portal.store.documents import vocabulary
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
-from portal.text.analyser import ANALYSER_VERSION, index_terms
+from portal.text.analyser import analyser_version, index_terms
 from portal.text.language import detect_language
 
 
@@ -113,7 +113,7 @@ def _row(place: Place, new: ChunkToStore) -> dict[str, Any]:
         "chunk_index": chunk.index,
         "content": chunk.content,
         "terms": chunk_terms(place.title, chunk.heading, chunk.context, chunk.content),
-        "analyser_version": ANALYSER_VERSION,
+        "analyser_version": analyser_version(),
         "language": detect_language(chunk.content),
         "page": chunk.page,
         "heading": chunk.heading,
@@ -140,6 +140,8 @@ def chunk_text(*parts: str | None) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def chunk_terms(*parts: str | None) -> str:
-    """Return what the keyword index holds of a chunk."""
-    return index_terms(chunk_text(*parts))
+def chunk_terms(title: str, heading: str | None, context: str | None, content: str) -> str:
+    """Return what the keyword index holds of a chunk, each part on a line of its own."""
+    parts = (content, context, heading, title)
+    # Between spaces, so that each term still stands between two.
+    return " \n ".join(index_terms(part or "") for part in parts)

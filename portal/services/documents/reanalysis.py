@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import structlog
 
 from portal.services import Services
-from portal.services.documents.chunk_storage import chunk_text
+from portal.services.documents.chunk_storage import chunk_terms, chunk_text
 from portal.store.documents import outdated_chunks, vocabulary
-from portal.text.analyser import ANALYSER_VERSION, index_terms
+from portal.text.analyser import analyser_version
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ def reanalyse(services: Services, *, batch_size: int = 500) -> Iterator[Progress
     while batch := _reanalyse_batch(services, batch_size):
         done += batch
         with services.database.begin() as session:
-            left = outdated_chunks.count_outdated(session, ANALYSER_VERSION)
+            left = outdated_chunks.count_outdated(session, analyser_version())
         yield Progress(done, left)
 
 
@@ -44,7 +44,7 @@ def reanalyse_for(services: Services, *, seconds: float, batch_size: int = 100) 
     until = time.monotonic() + seconds
     for progress in reanalyse(services, batch_size=batch_size):
         if not progress.left:
-            log.info("all passages have the terms of this analyser", version=ANALYSER_VERSION)
+            log.info("all passages have the terms of this analyser", version=analyser_version())
         if time.monotonic() >= until:
             log.info("passages analysed anew", done=progress.done, left=progress.left)
             return
@@ -54,10 +54,10 @@ def _reanalyse_batch(services: Services, batch_size: int) -> int:
     with services.database.begin() as session:
         if not outdated_chunks.is_alone(session):
             return 0
-        chunks = outdated_chunks.lock_outdated(session, ANALYSER_VERSION, limit=batch_size)
-        texts = {c.id: chunk_text(c.title, c.heading, c.context, c.content) for c in chunks}
-        if texts:
-            terms = {chunk_id: index_terms(each) for chunk_id, each in texts.items()}
-            outdated_chunks.write_terms(session, terms, ANALYSER_VERSION)
-            vocabulary.add_words(session, texts.values())
-        return len(texts)
+        chunks = outdated_chunks.lock_outdated(session, analyser_version(), limit=batch_size)
+        parts = {c.id: (c.title, c.heading, c.context, c.content) for c in chunks}
+        if parts:
+            terms = {chunk_id: chunk_terms(*each) for chunk_id, each in parts.items()}
+            outdated_chunks.write_terms(session, terms, analyser_version())
+            vocabulary.add_words(session, [chunk_text(*each) for each in parts.values()])
+        return len(parts)

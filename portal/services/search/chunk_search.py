@@ -21,9 +21,11 @@ from portal.domain.chunk_search import (
     SemanticQuery,
     Within,
 )
+from portal.domain.chunks import JobChunk
 from portal.domain.deadlines import Deadline
 from portal.domain.people import User
 from portal.domain.search import (
+    Correction,
     Fusion,
     SearchHit,
     SearchMode,
@@ -41,8 +43,10 @@ from portal.errors import (
 from portal.services import Services
 from portal.services.search import engine
 from portal.store.documents import job_chunks
-from portal.text.analyser import query_terms
+from portal.text.analyser import index_terms, query_terms
+from portal.text.folding import fold
 from portal.text.highlight import highlight_spans
+from portal.text.spelling import likeness, words_of
 
 
 def by_meaning(
@@ -95,9 +99,13 @@ def by_words(
     request = replace(_request(text, top_k, SearchMode.KEYWORD, within), fuzzy=fuzzy)
     outcome = engine.search(services, user, request)
     found = _found(services, user, request, outcome)
+    applied = outcome.correction if outcome.correction and outcome.correction.is_applied else None
+    if fuzzy:
+        typed = applied or Correction(text, query_terms(text), ())
+        items = (replace(one, similarity=_similarity(one.chunk, typed)) for one in found.items)
+        found = replace(found, items=tuple(items))
     if not highlight:
         return found
-    applied = outcome.correction if outcome.correction and outcome.correction.is_applied else None
     terms = applied.terms if applied else query_terms(text)
     items = (replace(one, highlighted=highlighted(one.chunk.content, terms)) for one in found.items)
     return replace(found, items=tuple(items))
@@ -206,6 +214,23 @@ def _combined(found: FoundChunk, query: HybridQuery) -> float:
     total = query.weights.vector + query.weights.text
     vector_share, text_share = query.weights.vector / total, query.weights.text / total
     return vector_share * found.cosine + text_share * found.text_score
+
+
+def _similarity(chunk: JobChunk, correction: Correction) -> float:
+    """Return how like the words typed are to those of a chunk: the mean over the words, 1 for one
+    that stands there as typed, less for another spelling of it, 0 for none."""
+    held = set(index_terms(f"{chunk.title}\n{chunk.heading or ''}\n{chunk.content}").split())
+    respelt = {
+        word: likeness(fold(typed).text, fold(new).text)
+        for typed, new in correction.replaced
+        for word in words_of(new)
+    }
+    words = words_of(correction.query)
+    alike = [
+        respelt.get(word, 1.0) if held.issuperset(found.term.split()) else 0.0
+        for word, found in words.items()
+    ] or [float(term in held) for term in correction.terms]
+    return sum(alike) / max(1, len(alike))
 
 
 def _method(asked: Fusion, outcome: SearchOutcome) -> FusionMethod:

@@ -248,5 +248,6 @@ def _with_suggestion(
     if has_titles and (not doubtful or (has_matches and is_long)):
         return outcome
     with services.database.read() as session:
-        suggestion = respelt(session, prepared.user, request, parsed, seen)
+        threshold = services.settings.search.text.fuzzy_threshold
+        suggestion = respelt(session, prepared.user, request, parsed, seen, threshold=threshold)
     return replace(outcome, correction=suggestion)

@@ -155,7 +155,8 @@ def _correct(
     if not request.fuzzy or request.mode is SearchMode.VECTOR:
         return None
     with services.database.read() as session:
-        found = respelt(session, user, request, parsed)
+        threshold = services.settings.search.text.fuzzy_threshold
+        found = respelt(session, user, request, parsed, threshold=threshold)
     return replace(found, is_applied=True) if found else None
 
 
@@ -165,14 +166,18 @@ def respelt(
     request: SearchRequest,
     parsed: ParsedQuery,
     seen: Seen = Seen(),  # noqa: B008 - it never changes
+    *,
+    threshold: float,
 ) -> Correction | None:
     """The whole question in another spelling; None where that is the one it has. Words that were
     `seen` are not looked up."""
     conversation_id = request.conversation_id
     # Words of titles are looked up in titles.
     plain = "" if parsed.is_of_titles else parsed.text
-    text = spelling.correct(session, user, conversation_id, plain, seen)
-    titles = spelling.correct_titles(session, user, conversation_id, parsed.titles)
+    text = spelling.correct(session, user, conversation_id, plain, seen, threshold=threshold)
+    titles = spelling.correct_titles(
+        session, user, conversation_id, parsed.titles, threshold=threshold
+    )
     in_text, in_titles = (found.replaced if found else () for found in (text, titles))
     if request.operators:
         query = respell(request.query, in_text, in_titles)

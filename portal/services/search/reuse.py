@@ -13,7 +13,7 @@ from portal.services import Services
 from portal.services.models import catalog
 from portal.services.search.cache import key_of
 from portal.store.search.context import SearchContext
-from portal.text.analyser import ANALYSER_VERSION
+from portal.text.analyser import analyser_version
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ def _of_process(services: Services) -> tuple[object, ...]:
         settings.embedding,
         services.embedder.name,
         services.reranker.name if services.reranker else None,
-        ANALYSER_VERSION,
+        analyser_version(),
     )
 
 

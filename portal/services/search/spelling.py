@@ -27,6 +27,7 @@ from portal.text.spelling import (
     Word,
     edits,
     in_the_manner_of,
+    likeness,
     lookup_keys,
     max_edits,
     not_seen,
@@ -82,21 +83,29 @@ def correct(
     conversation_id: UUID | None,
     parsed_text: str,
     seen: Seen = Seen(),
+    *,
+    threshold: float = 0.0,
 ) -> Correction | None:
     """The question with unknown words replaced by the nearest known ones; None where there is
-    nothing to replace. The keyword index is not needed. Words that were `seen` are known."""
+    nothing to replace. The keyword index is not needed. Words that were `seen` are known. No
+    replacement is less like the word than `threshold`."""
     suspects = _doubtful(parsed_text, seen)
-    return _corrected(session, user, conversation_id, parsed_text, suspects)
+    return _corrected(session, user, conversation_id, parsed_text, suspects, threshold=threshold)
 
 
 def correct_titles(
-    session: Session, user: User, conversation_id: UUID | None, titles: Iterable[str]
+    session: Session,
+    user: User,
+    conversation_id: UUID | None,
+    titles: Iterable[str],
+    *,
+    threshold: float = 0.0,
 ) -> Correction | None:
     """Titles that a question names, a line each, with words that no title holds replaced by the
     nearest that one does hold; None where there is nothing to replace."""
     lines = "\n".join(titles)
     suspects = [suspect._replace(in_title=True) for suspect in suspects_of(lines)]
-    return _corrected(session, user, conversation_id, lines, suspects)
+    return _corrected(session, user, conversation_id, lines, suspects, threshold=threshold)
 
 
 def _corrected(
@@ -105,10 +114,16 @@ def _corrected(
     conversation_id: UUID | None,
     parsed_text: str,
     suspects: Sequence[Suspect],
+    *,
+    threshold: float,
 ) -> Correction | None:
     suspects = _unknown(session, user, conversation_id, suspects[:_MAX_SUSPECTS])
     candidates = _candidates(session, suspects)
-    chosen = _chosen(session, user, conversation_id, candidates)
+    chosen = {
+        suspect: word
+        for suspect, word in _chosen(session, user, conversation_id, candidates).items()
+        if likeness(suspect.word, word.word) >= threshold
+    }
     if not chosen:
         return None
     replaced: list[tuple[str, str]] = []

@@ -21,7 +21,7 @@ from portal.store.collections.rows import VectorCollection
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.ordered_ids import ids_in_order
 from portal.store.vector_parameters import VectorParameter
-from portal.text.analyser import ANALYSER_VERSION, index_terms
+from portal.text.analyser import analyser_version, index_terms
 from portal.text.language import detect_language
 
 _MEDIA_TYPE = "text/plain"
@@ -158,7 +158,7 @@ def _write_chunks(
         _CHUNKS,
         {
             "collection": collection.id,
-            "analyser": ANALYSER_VERSION,
+            "analyser": analyser_version(),
             "ids": ids_in_order(len(records)),
             "documents": list(documents),
             "external_ids": [record.id for record in records],

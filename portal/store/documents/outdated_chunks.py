@@ -11,6 +11,10 @@ from sqlalchemy.orm import Session
 
 from portal.domain import locks
 
+# A later analyser's are left alone: a process of an earlier release would undo them.
+_IS_OUTDATED = """c.analyser_version <> :version
+    AND c.analyser_version / 100 <= CAST(:version AS smallint) / 100"""
+
 
 @dataclass(frozen=True, slots=True)
 class OutdatedChunk:
@@ -30,19 +34,19 @@ def is_alone(session: Session) -> bool:
 
 
 def count_outdated(session: Session, version: int) -> int:
-    query = text("SELECT count(*) FROM document_chunks WHERE analyser_version < :version")
+    query = text(f"SELECT count(*) FROM document_chunks c WHERE {_IS_OUTDATED}")
     return session.scalar(query, {"version": version}) or 0
 
 
 def lock_outdated(session: Session, version: int, *, limit: int) -> list[OutdatedChunk]:
-    """Some passages of analysers before `version`, held until the transaction ends. Those that
-    somebody else holds come another time."""
+    """Lock some chunks of earlier analysers, or of this one in another language, until the
+    transaction ends; chunks that others hold are skipped."""
     rows = session.execute(
         text(
-            """
+            f"""
             SELECT c.id, d.title, c.heading, c.context, c.content
             FROM document_chunks c JOIN documents d ON d.id = c.document_id
-            WHERE c.analyser_version < :version
+            WHERE {_IS_OUTDATED}
             ORDER BY c.analyser_version, c.id
             LIMIT :limit
             FOR UPDATE OF c SKIP LOCKED

@@ -23,6 +23,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
 
+_WEIGHTED_TERMS = " || ".join(
+    f"setweight(to_tsvector('simple'::regconfig, split_part(terms, chr(10), {part})), '{label}')"
+    for part, label in enumerate("DCBA", 1)
+)
+
 
 class DocumentChunkRow(Base):
     """A passage. It is searchable when its document's `current_job_id` is its job."""
@@ -36,11 +41,10 @@ class DocumentChunkRow(Base):
     external_id: Mapped[str | None] = mapped_column(Text)
     chunk_index: Mapped[int]
     content: Mapped[str] = mapped_column(Text)
-    # Analysed terms, joined by spaces: what both keyword backends index with `simple`.
+    # Analysed terms, joined by spaces: what both keyword backends index with `simple`. A line each
+    # for the content, caption, heading and title, which have the weights D to A in the tsvector.
     terms: Mapped[str] = mapped_column(Text, server_default=text("''"))
-    terms_vector: Mapped[Any] = mapped_column(
-        TSVECTOR, Computed("to_tsvector('simple'::regconfig, terms)", persisted=True)
-    )
+    terms_vector: Mapped[Any] = mapped_column(TSVECTOR, Computed(_WEIGHTED_TERMS, persisted=True))
     analyser_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
     language: Mapped[str] = mapped_column(Text, server_default=text("'other'"))
     page: Mapped[int | None]

@@ -544,6 +544,10 @@ class ChunkSearch:
         if self._keywords is not None:
             words = self._keywords.words
             binds |= {"words": words, "words_again": words}
+            if self._keywords.backend is KeywordBackend.TSVECTOR:
+                ranked = self._settings.text
+                binds["label_weights"] = list(ranked.weights)
+                binds["normalization"] = ranked.normalization
             binds["text_floor"] = self._keywords.text_floor
         return binds
 

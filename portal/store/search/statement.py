@@ -332,7 +332,8 @@ def bm25_statement(shape: Shape) -> TextClause:
 
 
 def _best_by_tsvector(leg: KeywordLeg, shape: Shape) -> str:
-    rank = "CAST(ts_rank_cd(c.terms_vector, to_tsquery('simple', :words), 1) AS float8)"
+    rank = """CAST(ts_rank_cd(CAST(:label_weights AS float4[]), c.terms_vector,
+        to_tsquery('simple', :words), CAST(:normalization AS int)) AS float8)"""
     counting = _counting("c", shape, chunks=False)
     if leg.plan is KeywordPlan.SELECTION:
         key = "id" if leg.of_chunks else "job_id"

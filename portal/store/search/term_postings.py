@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from threading import Lock
 from uuid import UUID
 
@@ -45,12 +46,13 @@ class Postings:
 
     @classmethod
     def count(cls, texts: Sequence[str]) -> Postings:
-        """From texts as their terms between single spaces."""
-        # All texts in one go: whoever has just switched something waits for this.
-        held_terms = " ".join(texts).split()
+        """Count texts, given as their terms between white space."""
+        # All texts in one go: a search after a change of the selection waits for this.
+        split = [text.split() for text in texts]
+        held_terms = list(chain.from_iterable(split))
         terms = {term: number for number, term in enumerate(dict.fromkeys(held_terms))}
         numbers = np.fromiter(map(terms.__getitem__, held_terms), np.int64, len(held_terms))
-        lengths = np.array([text.count(" ") + 1 if text else 0 for text in texts], np.int64)
+        lengths = np.array(list(map(len, split)), np.int64)
         holders = np.repeat(np.arange(len(texts)), lengths)
         # Sorted by term, then by text; what stands twice in a text is counted.
         keys, counts = np.unique(numbers * max(1, len(texts)) + holders, return_counts=True)

@@ -31,7 +31,7 @@ from portal.store.documents import rows as document_store
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
-from portal.text.analyser import ANALYSER_VERSION
+from portal.text.analyser import analyser_version
 from tests.integration.documents.selection_model import Asker, Chunk, Document, Library, Question
 from tests.integration.search import chunk_search
 
@@ -649,7 +649,7 @@ def _chunk_row(
         "place": place,
         "content": content,
         "terms": chunk_terms(title, None, content),
-        "version": ANALYSER_VERSION,
+        "version": analyser_version(),
         "end": len(content),
     }
 

@@ -6,8 +6,9 @@ import pytest
 from sqlalchemy import text
 
 from portal.services.documents import library, reanalysis
+from portal.services.documents.chunk_storage import chunk_terms
 from portal.services.operations import maintenance
-from portal.text.analyser import ANALYSER_VERSION, index_terms
+from portal.text.analyser import analyser_version
 from tests.conftest import Portal
 
 
@@ -38,7 +39,7 @@ def found(portal: Portal, term: str) -> int:
 
 def outdated(portal: Portal) -> int:
     query = "SELECT id FROM document_chunks WHERE analyser_version < :version"
-    return len(ask(portal, query, version=ANALYSER_VERSION))
+    return len(ask(portal, query, version=analyser_version()))
 
 
 def test_old_passages_are_found_again_batch_by_batch(aged: Portal) -> None:
@@ -59,7 +60,7 @@ def test_what_is_interrupted_goes_on_where_it_stopped(aged: Portal) -> None:
     maintenance.run(aged.services)
     assert outdated(aged) == 0
     terms = ask(aged, "SELECT terms FROM document_chunks ORDER BY terms LIMIT 1")
-    assert terms == [index_terms("年假0\n員工每年有十五天帶薪年假。Running number0.")]
+    assert terms == [chunk_terms("年假0", None, None, "員工每年有十五天帶薪年假。Running number0.")]
 
 
 def test_only_one_process_at_a_time_does_it(aged: Portal) -> None:

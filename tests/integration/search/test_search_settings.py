@@ -10,8 +10,10 @@ import pytest
 from portal import create_app
 from portal.errors import InvalidSetting
 from portal.services import Services
+from portal.services.documents import reanalysis
 from portal.services.search import dynamic_config
 from portal.settings import load_settings
+from portal.text.analyser import analyse_in
 from tests.conftest import Portal
 from tests.factories.uploads import needs_bm25
 
@@ -131,3 +133,89 @@ def test_chat_and_the_search_page_go_by_words_without_a_vector_store(
     assert page.status_code == 200
     assert "Leave rules" in page.text
     assert "switched off on this server" in page.text
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def titles_by_words(
+    make_services: Callable[..., Services], portal: Portal
+) -> Callable[..., list[str]]:
+    """Titles that a search by words finds, best first, where `ts_rank_cd` ranks."""
+
+    def titles(query: str, **words: Any) -> list[str]:
+        services = make_services(search={"keyword_backend": "tsvector", "text": words})
+        client = create_app(services).test_client()
+        answer = client.post("/api/v1/search/text", json={"query": query}, headers=portal.headers())
+        return [one["title"] for one in answer.json["data"]["results"]]
+
+    return titles
+
+
+def test_weights_say_how_much_a_word_of_the_title_counts(
+    portal: Portal, titles_by_words: Callable[..., list[str]]
+) -> None:
+    portal.add("Grey birds stand in shallow water.", title="Heron")
+    portal.add("The heron waits. Another heron flies.", name="b.txt", title="Birds")
+    assert titles_by_words("heron") == ["Heron", "Birds"]
+    assert titles_by_words("heron", weights=(1.0, 0.4, 0.2, 0.1)) == ["Birds", "Heron"]
+
+
+def test_normalization_says_how_much_long_chunks_are_held_back(
+    portal: Portal, titles_by_words: Callable[..., list[str]]
+) -> None:
+    portal.add("A heron.", title="Short")
+    portal.add("A heron and a heron. " + "Reeds grow here. " * 40, name="b.txt", title="Long")
+    assert titles_by_words("heron") == ["Long", "Short"]
+    # Divided by the length (2).
+    assert titles_by_words("heron", normalization=2) == ["Short", "Long"]
+
+
+def test_language_says_how_words_are_stemmed_and_existing_documents_follow(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    portal.add("Viele Häuser stehen am Hang.", title="Berg")
+
+    def found(query: str, **words: Any) -> list[str]:
+        services = make_services(search={"text": words})
+        for _ in reanalysis.reanalyse(services):
+            pass
+        client = create_app(services).test_client()
+        answer = client.post("/api/v1/search/text", json={"query": query}, headers=portal.headers())
+        return [one["title"] for one in answer.json["data"]["results"]]
+
+    try:
+        assert found("Haus") == []
+        assert found("Haus", language="german") == ["Berg"]
+        assert found("Haus", language="simple") == []
+        assert found("Häuser", language="simple") == ["Berg"]
+    finally:
+        analyse_in("english")
+
+
+def test_fuzzy_results_say_how_like_they_are_and_the_threshold_cuts_spellings(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    portal.add("Vacation rules for new employees.", title="Rules")
+
+    def results(query: str, **words: Any) -> list[Any]:
+        client = create_app(make_services(search={"text": words})).test_client()
+        answer = client.post(
+            "/api/v1/search/text",
+            json={"query": query, "fuzzy": True},
+            headers=portal.headers(),
+        )
+        return answer.json["data"]["results"]
+
+    assert [one["similarity"] for one in results("vacation rules")] == [1.0]
+    (respelt,) = results("vacaton")
+    assert respelt["similarity"] == pytest.approx(7 / 8)
+    assert results("vacaton", fuzzy_threshold=0.9) == []
+    assert len(results("vacation", fuzzy_threshold=0.9)) == 1
+    plain = (
+        create_app(portal.services)
+        .test_client()
+        .post("/api/v1/search/text", json={"query": "vacation"}, headers=portal.headers())
+    )
+    assert plain.json["data"]["results"][0]["similarity"] is None

@@ -32,6 +32,7 @@ def _type_words(field: FieldInfo) -> str:
     text = {
         "str": "text",
         "tuple[str, ...]": "names",
+        "tuple[float, float, float, float]": "four numbers",
         "int": "whole number",
         "pathlib.Path": "path",
     }.get(text, text)
@@ -66,6 +67,6 @@ def settings_page() -> str:
         default = (
             "unset" if field.default in (None, ()) else f"`{field.default}`".replace("True", "true")
         )
-        default = default.replace("False", "false")
+        default = default.replace("False", "false").replace("`(", "`").replace(")`", "`")
         lines.append(f"| `{name}` | {_type_words(field)} | {default} | {field.description} |")
     return "\n".join(lines) + "\n"

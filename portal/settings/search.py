@@ -13,6 +13,9 @@ from portal.settings.base import Section
 class HnswSettings(Section):
     """The graph that finds near vectors."""
 
+    enabled: bool = Field(
+        True, description="false: no index is built, and each search compares all vectors"
+    )
     m: int = Field(16, ge=2, le=100, description="links a node")
     ef_construction: int = Field(64, ge=4, le=1000, description="candidates while building")
     ef_search: int = Field(80, ge=1, le=1000, description="candidates while searching")
@@ -60,7 +63,6 @@ Language = Literal[
     "english", "simple", "danish", "dutch", "finnish", "french", "german", "hungarian", "italian",
     "norwegian", "portuguese", "romanian", "spanish", "swedish", "turkish",
 ]  # fmt: skip
-Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class TextSettings(Section):
@@ -71,7 +73,7 @@ class TextSettings(Section):
         description="what words of Latin letters are stemmed by, `simple`: by nothing; Chinese is "
         "cut into words whatever it is. A worker analyses existing documents again",
     )
-    weights: Annotated[tuple[Weight, Weight, Weight, Weight], NoDecode] = Field(
+    weights: Annotated[tuple[float, float, float, float], NoDecode] = Field(
         (0.1, 0.2, 0.4, 1.0),
         description="of words in the text, the caption, the heading and the title; of "
         "`ts_rank_cd` alone (KEYWORD_BACKEND `tsvector`)",
@@ -91,6 +93,15 @@ class TextSettings(Section):
     @classmethod
     def _split(cls, value: object) -> object:
         return value.strip("[]{}").split(",") if isinstance(value, str) else value
+
+    @field_validator("weights")
+    @classmethod
+    def _are_shares(
+        cls, value: tuple[float, float, float, float]
+    ) -> tuple[float, float, float, float]:
+        if not all(0 <= weight <= 1 for weight in value):
+            raise ValueError("four numbers from 0 to 1, with commas between them")
+        return value
 
 
 class HybridSettings(Section):

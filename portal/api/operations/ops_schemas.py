@@ -63,7 +63,7 @@ class VectorStoreBody(ResponseModel):
         description="state of the BM25 index (ready, rebuilding, stale, absent), when it was "
         "rebuilt, about how many passages it holds; null where the settings want none",
     )
-    vector_index: Literal["ok", "missing"] | None = None
+    vector_index: Literal["ok", "missing", "off"] | None = None
     embedding_model: str | None = None
     embedder: Literal["ok", "unavailable"] | None = None
     reranker: str | None = Field(None, description="name of the re-ranking model, if there is one")

@@ -138,8 +138,11 @@ def requeue_lost(services: Services) -> None:
         if services.vector_rounds.find_missing(session, serving):
             log.warning("passages have no vectors; making them", model=serving.name)
             build_store.enqueue_build(session, serving)
-        elif build_store.lacks_index(session, serving):
+        elif build_store.lacks_index(session, serving, services.settings.search):
             log.warning("vector index is gone; making it anew", model=serving.name)
+            build_store.enqueue_build(session, serving)
+        elif build_store.has_unwanted_index(session, serving, services.settings.search):
+            log.info("vector index is switched off; dropping it", model=serving.name)
             build_store.enqueue_build(session, serving)
         elif serving.shape.axis is None and catalog.language_axis(services, serving) is not None:
             log.info("vector_index_across_languages_queued", model=serving.name)

@@ -12,8 +12,10 @@ from portal.domain.sightings import Seen, Watched
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.models import catalog
+from portal.settings import SearchSettings
 from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.embedding_models.vector_index import wants_index
 from portal.store.migrations import newest_revision
 from portal.store.operations import health as health_store
 from portal.store.search import keyword_index
@@ -68,10 +70,10 @@ def check_vector_store(services: Services, *, for_administrators: bool = True) -
 
 
 def _look_at_vector_store(services: Services) -> dict[str, Any]:
-    wanted = services.settings.search.keyword_backend
+    search = services.settings.search
     try:
         state = services.database.probe(
-            lambda session: _read_index_state(session, wanted), timeout_s=_PATIENCE_S
+            lambda session: _read_index_state(session, search), timeout_s=_PATIENCE_S
         )
     except DatabaseUnavailable:
         return {"status": "unavailable", "reason": "the database does not answer"}
@@ -85,7 +87,7 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         "extensions": state.extensions,
         "keyword_backend": state.keywords.backend.value,
         "keyword_index": state.keyword_index,
-        "vector_index": "ok" if state.has_vector_index else "missing",
+        "vector_index": _vector_index(state, search),
         "embedding_model": state.serving.name if state.serving else services.embedder.name,
         "embedder": "ok" if _embedder_answers(services, state.serving) else "unavailable",
         "reranker": _shown(services.reranker.name) if services.reranker else None,
@@ -94,7 +96,7 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         "counts": counts.everything if counts else None,
         _SHARED_COUNTS: counts.shared if counts else None,
     }
-    return found | {"status": _status(found, wanted)}
+    return found | {"status": _status(found, search.keyword_backend)}
 
 
 def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
@@ -102,7 +104,7 @@ def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
     return (
         bool(vector_store.get("enabled"))
         and vector_store["embedder"] == "ok"
-        and vector_store["vector_index"] == "ok"
+        and vector_store["vector_index"] in {"ok", "off"}
         and not (vector_store["counts"] or {}).get("missing_embeddings")
     )
 
@@ -125,8 +127,14 @@ class _IndexState:
     has_vector_index: bool
 
 
-def _read_index_state(session: Session, wanted: str) -> _IndexState:
-    serving = registry.find_active(session)
+def _vector_index(state: _IndexState, search: SearchSettings) -> str:
+    if not wants_index(search):
+        return "off"
+    return "ok" if state.has_vector_index else "missing"
+
+
+def _read_index_state(session: Session, search: SearchSettings) -> _IndexState:
+    serving, wanted = registry.find_active(session), search.keyword_backend
     keywords = keyword_index.read_state(session, wanted=wanted)
     return _IndexState(
         extensions=health_store.read_extensions(session),
@@ -134,7 +142,7 @@ def _read_index_state(session: Session, wanted: str) -> _IndexState:
         keyword_index=_read_keyword_index(session, keywords) if wanted in _BM25 else None,
         models=health_store.read_models(session),
         serving=serving,
-        has_vector_index=serving is None or not builds.lacks_index(session, serving),
+        has_vector_index=serving is None or not builds.lacks_index(session, serving, search),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from portal.database import bm25, extensions
 from portal.database import health as server_health
+from portal.domain.search import KeywordBackend
 from portal.embeddings.cached import hold_to
 from portal.errors import (
     EmbedderUnavailable,
@@ -21,8 +22,11 @@ from portal.ingest import reader_process
 from portal.services import Services
 from portal.services.documents import malware
 from portal.services.models import catalog
+from portal.services.search import dynamic_config
+from portal.settings.unused import UnusedSetting, find_unused, given_fields
 from portal.store import migrations as store_migrations
 from portal.store.documents import vocabulary
+from portal.store.search import keyword_index
 
 
 def prepare_database(services: Services, *, revision: str = "head") -> Iterator[str]:
@@ -49,6 +53,28 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     except (EmbedderUnavailable, InvalidEmbedding) as error:
         # It may be back before anyone needs it, and words are found without it.
         yield f"{error} Until then search goes by words alone and no document can be indexed"
+    for unused in unused_settings(services):
+        yield f"{unused.name} has no effect: {unused.reason}"
+
+
+def unused_settings(services: Services) -> list[UnusedSetting]:
+    """Return the settings that were given and have no effect on this server."""
+    settings = services.settings
+    with services.database.begin() as session:
+        keywords = keyword_index.read_state(session, wanted=settings.search.keyword_backend)
+        config = dynamic_config.read(session, settings.search).model_dump()
+    is_bm25 = keywords.backend is KeywordBackend.PG_TEXTSEARCH
+    unset = dynamic_config.defaults(settings.search).model_dump()
+    given = given_fields(settings, ("search", "hybrid"))
+    overridden = [
+        UnusedSetting(
+            f"PORTAL_SEARCH__HYBRID__{name.upper()}",
+            f"an administrator has set {key} to {config[key]} at /admin/search",
+        )
+        for name, key in dynamic_config.OF_HYBRID_SETTINGS.items()
+        if name in given and config[key] != unset[key]
+    ]
+    return [*find_unused(settings, ranks_by_bm25=is_bm25), *overridden]
 
 
 def prepare_keyword_index(services: Services) -> None:
@@ -97,7 +123,8 @@ def diagnose(services: Services) -> dict[str, Any]:
     with services.database.engine.connect() as connection:
         report = server_health.report(connection)
         revision = store_migrations.current_revision(connection)
-    if revision == store_migrations.newest_revision():
+    is_current = revision == store_migrations.newest_revision()
+    if is_current:
         _hold_to_registered_length(services)
     settings = services.settings
     return {
@@ -118,6 +145,7 @@ def diagnose(services: Services) -> dict[str, Any]:
                 *_lacks_of_models(services),
                 *_lacks_of_confinement(confinement),
                 *_lacks_of_scanner(services),
+                *(_lacks_of_settings(services) if is_current else ()),
             )
         ],
     }
@@ -132,6 +160,13 @@ def _lacks_of_confinement(confinement: Mapping[str, bool]) -> Iterator[server_he
             cost="a file that takes a parser over may do what the portal's user may",
             remedy="use Linux 5.13 or later on x86_64 or arm64; in a container, a runtime whose "
             "profile allows seccomp and Landlock",
+        )
+
+
+def _lacks_of_settings(services: Services) -> Iterator[server_health.Lack]:
+    for unused in unused_settings(services):
+        yield server_health.Lack(
+            what=f"{unused.name} has no effect", cost=unused.reason, remedy="take the setting out"
         )
 
 

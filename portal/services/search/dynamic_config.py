@@ -19,6 +19,15 @@ from portal.store.session import Session
 _FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
 
 
+# What stands for each setting of PORTAL_SEARCH__HYBRID.
+OF_HYBRID_SETTINGS = {
+    "vector_weight": "semantic_weight",
+    "text_weight": "bm25_weight",
+    "fusion_method": "fusion",
+    "rrf_k": "rrf_k",
+}
+
+
 class DynamicConfig(BaseModel):
     """Read anew for every search, so that a change counts at once in every process."""
 

@@ -27,6 +27,7 @@ from portal.store.embedding_models.vector_index import (
     IndexShape,
     create_statement,
     standing_indexes,
+    wants_index,
 )
 from portal.store.models import CollectionRow, EmbeddingModelRow
 
@@ -164,6 +165,8 @@ def needs_index(session: Session, collection: VectorCollection, most: int) -> bo
 def ensure_index(session: Session, collection: VectorCollection, search: SearchSettings) -> None:
     """Make the collection's index where it has none and can have one. Nobody writes meanwhile."""
     shape, model = collection.index_shape, collection.model
-    if shape is None or model is None or standing_indexes(session, model.partition):
+    if shape is None or model is None or not wants_index(search):
+        return
+    if standing_indexes(session, model.partition):
         return
     session.execute(text(create_statement(model.partition, shape, model.dimensions, search)))

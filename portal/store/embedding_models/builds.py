@@ -30,6 +30,7 @@ from portal.store.embedding_models.vector_index import (
     replace,
     shape_for,
     standing_indexes,
+    wants_index,
 )
 from portal.store.models import EmbeddingModelRow
 from portal.store.session import Database
@@ -143,6 +144,10 @@ def bring_index_up_to_date(
 
     `connection` has no transactions.
     """
+    if not wants_index(search):
+        for index in standing_indexes(connection, model.partition):
+            connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}"))
+        return
     with database.begin() as session:
         lock_registry(session)
         axis_name = model.shape.axis
@@ -173,12 +178,19 @@ def bring_index_up_to_date(
     patiently(database, put_in_place)
 
 
-def lacks_index(session: Session, model: RegisteredModel) -> bool:
-    """Whether searches by a model go through all of its vectors, if it has any: an IVFFlat index
-    needs them to find its centres."""
+def lacks_index(session: Session, model: RegisteredModel, search: SearchSettings) -> bool:
+    """Return whether searches by a model compare all of its vectors, against the settings. Without
+    vectors it lacks none: an IVFFlat index needs them to find its centres."""
+    if not wants_index(search):
+        return False
     if any(index.is_valid for index in standing_indexes(session, model.partition)):
         return False
     return bool(session.scalar(text(f"SELECT EXISTS (SELECT FROM {model.partition})")))
+
+
+def has_unwanted_index(session: Session, model: RegisteredModel, search: SearchSettings) -> bool:
+    """Return whether a model has an index although the settings want none."""
+    return not wants_index(search) and bool(standing_indexes(session, model.partition))
 
 
 @dataclass(frozen=True, slots=True)

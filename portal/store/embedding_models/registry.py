@@ -120,7 +120,7 @@ def _add(
     session.flush()
     make_partition(session, registered(row))
     _activate_if_first(session, row)
-    if row.status == "active" and shape.method == "hnsw":
+    if row.status == "active" and shape.method == "hnsw" and search.hnsw.enabled:
         # It serves from the first vector on. Other models get theirs when their rows are there,
         # which is several times faster; IVFFlat needs rows to find its centres.
         if axis is not None:

@@ -100,6 +100,11 @@ def shape_for(search: SearchSettings, dimensions: int, axis: str | None = None) 
     return IndexShape.of(search.index, vector_type, axis)
 
 
+def wants_index(search: SearchSettings) -> bool:
+    """Return whether vectors have an index at all."""
+    return search.index != "hnsw" or search.hnsw.enabled
+
+
 def index_name(partition: str, method: str) -> str:
     return f"ix_{partition}_{method}"
 

@@ -11,8 +11,11 @@ from portal import create_app
 from portal.errors import InvalidSetting
 from portal.services import Services
 from portal.services.documents import reanalysis
+from portal.services.models import builds, catalog
+from portal.services.operations import health, setup
 from portal.services.search import dynamic_config
 from portal.settings import load_settings
+from portal.store.embedding_models.vector_index import standing_indexes
 from portal.text.analyser import analyse_in
 from tests.conftest import Portal
 from tests.factories.uploads import needs_bm25
@@ -133,6 +136,53 @@ def test_chat_and_the_search_page_go_by_words_without_a_vector_store(
     assert page.status_code == 200
     assert "Leave rules" in page.text
     assert "switched off on this server" in page.text
+
+
+# --- what has no effect, and the index ------------------------------------------------------------
+
+
+@needs_bm25
+def test_start_and_doctor_name_settings_without_effect(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    services = make_services(search={"text": {"weights": "1,1,1,1"}, "hybrid": {"rrf_k": 9}})
+    dynamic_config.change(services, portal.admin, {"rrf_k": 7})
+    names = ["PORTAL_SEARCH__TEXT__WEIGHTS", "PORTAL_SEARCH__HYBRID__RRF_K"]
+    said = [line for line in setup.prepare_database(services) if "has no effect" in line]
+    assert [line.split()[0] for line in said] == names
+    assert "an administrator has set rrf_k to 7" in said[1]
+    lacks = [lack["what"] for lack in setup.diagnose(services)["lacks"]]
+    assert [f"{name} has no effect" for name in names] == [
+        what for what in lacks if "no effect" in what
+    ]
+
+
+def test_without_hnsw_there_is_no_index_and_the_same_is_found(
+    make_services: Callable[..., Services], portal: Portal
+) -> None:
+    portal.add("A heron waits by the water.", title="Heron")
+
+    def indexes(services: Services) -> list[str]:
+        model = catalog.find(services, services.embedder.name)
+        with services.database.begin() as session:
+            return [one.method for one in standing_indexes(session, model.partition)]
+
+    def found(services: Services) -> list[str]:
+        client = create_app(services).test_client()
+        answer = client.post(
+            "/api/v1/search/semantic", json={"query_text": "heron"}, headers=portal.headers()
+        )
+        return [one["chunk_id"] for one in answer.json["data"]["results"]]
+
+    without = make_services(search={"hnsw": {"enabled": False}})
+    before = found(portal.services)
+    assert indexes(portal.services) == ["hnsw"]
+    list(builds.backfill(without))
+    assert indexes(without) == []
+    assert found(without) == before
+    assert health.check_vector_store(without)["vector_index"] == "off"
+    list(builds.backfill(portal.services))
+    assert indexes(portal.services) == ["hnsw"]
 
 
 # --- words ----------------------------------------------------------------------------------------

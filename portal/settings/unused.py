@@ -1,0 +1,123 @@
+"""Settings that were given and have no effect beside the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from portal.settings.whole import Settings, environment_name
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSetting:
+    """`name` as the environment has it, and why it has no effect."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Of the section at `path`, `fields` (empty: all) have no effect while `is_unused`."""
+
+    path: tuple[str, ...]
+    is_unused: Callable[[Settings], bool]
+    reason: str
+    fields: tuple[str, ...] = ()
+
+
+_RULES = (
+    _Rule(
+        ("search", "hnsw"),
+        lambda settings: settings.search.index != "hnsw",
+        "PORTAL_SEARCH__INDEX is ivfflat",
+    ),
+    _Rule(
+        ("search", "hnsw"),
+        lambda settings: not settings.search.hnsw.enabled,
+        "PORTAL_SEARCH__HNSW__ENABLED is false",
+        fields=("m", "ef_construction", "ef_search", "max_scan_tuples"),
+    ),
+    _Rule(
+        ("search", "ivfflat"),
+        lambda settings: settings.search.index != "ivfflat",
+        "PORTAL_SEARCH__INDEX is hnsw",
+    ),
+    _Rule(
+        ("search",),
+        lambda settings: settings.search.keyword_backend in {"tsvector", "off"},
+        "PORTAL_SEARCH__KEYWORD_BACKEND says that BM25 does not rank words",
+        fields=("bm25_k1", "bm25_b"),
+    ),
+    _Rule(
+        ("embedding",),
+        lambda settings: settings.embedding.provider != "openai",
+        "PORTAL_EMBEDDING__PROVIDER is not openai",
+        fields=("api_base", "api_key", "max_retries"),
+    ),
+    _Rule(
+        ("rerank",),
+        lambda settings: settings.rerank.provider == "off",
+        "PORTAL_RERANK__PROVIDER is off",
+        fields=("model", "candidates", "timeout_s"),
+    ),
+    _Rule(
+        ("chat",),
+        lambda settings: settings.chat.provider == "extractive",
+        "PORTAL_CHAT__PROVIDER is extractive",
+        fields=("model", "api_base", "api_key", "first_token_timeout_s", "max_tokens"),
+    ),
+    _Rule(
+        ("web",),
+        lambda settings: settings.trusted_proxies > 0,
+        "PORTAL_TRUSTED_PROXIES says that connections are the proxy's",
+        fields=("connections_per_address",),
+    ),
+    _Rule(
+        ("rate_limits",),
+        lambda settings: not settings.rate_limits.enabled,
+        "PORTAL_RATE_LIMITS__ENABLED is false",
+        fields=tuple(
+            f"{name}{suffix}"
+            for name in (
+                *("default", "search_semantic", "search_text", "search_hybrid"),
+                *("search_similar", "search_batch", "list_chunks", "get_chunk"),
+            )
+            for suffix in ("", "_burst")
+        ),
+    ),
+)
+_RANKED_BY_TSVECTOR = _Rule(
+    ("search", "text"),
+    lambda _: True,
+    "words are ranked by BM25; it needs PORTAL_SEARCH__KEYWORD_BACKEND=tsvector",
+    fields=("weights", "normalization"),
+)
+
+
+def find_unused(settings: Settings, *, ranks_by_bm25: bool | None = None) -> list[UnusedSetting]:
+    """Return what was given in vain; `ranks_by_bm25` is None where the server is not known."""
+    if ranks_by_bm25 is None:
+        ranks_by_bm25 = settings.search.keyword_backend == "pg_textsearch"
+    rules = [rule for rule in _RULES if rule.is_unused(settings)]
+    if ranks_by_bm25:
+        rules.append(_RANKED_BY_TSVECTOR)
+    return [unused for rule in rules for unused in _given(settings, rule)]
+
+
+def given_fields(settings: Settings, path: tuple[str, ...]) -> set[str]:
+    """Return the fields of a section that the environment or the file gives."""
+    section: BaseModel = settings
+    for name in path:
+        if name not in section.model_fields_set:
+            return set()
+        section = getattr(section, name)
+    return section.model_fields_set
+
+
+def _given(settings: Settings, rule: _Rule) -> Iterator[UnusedSetting]:
+    given = given_fields(settings, rule.path)
+    for name in sorted(given.intersection(rule.fields) if rule.fields else given):
+        yield UnusedSetting(environment_name((*rule.path, name)), rule.reason)

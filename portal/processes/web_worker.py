@@ -38,6 +38,7 @@ MAX_UNSENT_BYTES = 256 * 1024
 
 _BLOCK_BYTES = 64 * 1024
 _LINGER_S = 5.0
+_MAX_TRANSFER_S = 3600.0  # Of a body or a response, at any rate.
 _SWEEP_INTERVAL_S = 0.5
 _ACCEPTED_AT_ONCE = 64
 # Files, pipes and connections to the database.
@@ -140,7 +141,7 @@ class ClientSocket(socket.socket):
 def allowed_seconds(settings: WebSettings, size_bytes: int) -> float:
     """How long moving so many bytes may take."""
     at_rate = settings.client_patience_s + size_bytes / (settings.min_rate_kb_s * 1024)
-    return min(settings.max_transfer_s, at_rate)
+    return min(_MAX_TRANSFER_S, at_rate)
 
 
 class Connection(TConn):  # type: ignore[misc]  # Gunicorn ships no types.

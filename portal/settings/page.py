@@ -2,71 +2,153 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from portal.settings.whole import Settings, environment_name
 
+# What most portals set, in the order in which one comes to it.
+EVERYDAY = (
+    "PORTAL_DATA_DIR",
+    "PORTAL_ADMIN_PASSWORD",
+    "PORTAL_PUBLIC_URL",
+    "PORTAL_TRUSTED_PROXIES",
+    "PORTAL_REGISTRATION",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "PORTAL_SECRET_KEY",
+    "PORTAL_MAX_UPLOAD_MB",
+    "PORTAL_QUOTA_MB",
+    "PORTAL_TRASH_DAYS",
+    "PORTAL_EMBEDDING__PROVIDER",
+    "PORTAL_EMBEDDING__MODEL",
+    "PORTAL_EMBEDDING__API_BASE",
+    "PORTAL_EMBEDDING__API_KEY",
+    "PORTAL_CHAT__PROVIDER",
+    "PORTAL_CHAT__MODEL",
+    "PORTAL_CHAT__API_BASE",
+    "PORTAL_CHAT__API_KEY",
+    "PORTAL_OIDC__ISSUER",
+    "PORTAL_OIDC__CLIENT_ID",
+    "PORTAL_OIDC__CLIENT_SECRET",
+    "PORTAL_BACKUP__RECIPIENTS",
+    "PORTAL_METRICS__TOKEN",
+)
+# Headings of the sections, by their field in Settings; "" is Settings itself.
+_HEADINGS = {
+    "": "General",
+    "web": "Web server",
+    "embedding": "Embedding model",
+    "rerank": "Re-ranking",
+    "chat": "Chat model",
+    "search": "Search",
+    "ingest": "Reading documents",
+    "uploads": "Uploads",
+    "jwt": "Tokens",
+    "passwords": "Passwords",
+    "sign_in": "Sign-in",
+    "oidc": "Sign-in through OpenID Connect",
+    "rate_limits": "Rate limits",
+    "mcp": "MCP",
+    "chroma": "Chroma",
+    "audit": "Audit log",
+    "backup": "Backups",
+    "metrics": "Metrics",
+}
+_TYPES = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Path: "path",
+    SecretStr: "secret text",
+}
+_INTRODUCTION = """\
+# Settings
 
-def _fields(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        nested = field.annotation
-        if isinstance(nested, type) and issubclass(nested, BaseModel):
-            yield from _fields(nested, (*path, name))
-        else:
-            yield environment_name((*path, name)), field
+Made from `portal/settings` by `python -m portal.settings`; do not edit by hand.
+
+Values come from `portal.yaml` (path in `PORTAL_CONFIG`) and, above it, the environment.
+In YAML the levels that two underscores part are nested:
+`PORTAL_SEARCH__HNSW__M=24` is `search: {hnsw: {m: 24}}`.
+A wrong value stops the start with its name, what it got and what it takes. One that has no effect
+beside the others is named at the start and by `portal doctor`.
+
+What administrators change while the portal serves (weights, fusion, number of results, the prompt's
+budget) is not here but at `/admin/search`.
+
+## What most portals set
+"""
+_TABLE = ["| setting | takes | default | what it does |", "|---|---|---|---|"]
 
 
-def _type_words(field: FieldInfo) -> str:
-    text = str(field.annotation).replace("typing.", "").replace("pydantic.types.", "")
-    words = {"<class 'str'>": "text", "<class 'int'>": "whole number", "<class 'float'>": "number"}
-    words |= {"<class 'bool'>": "true or false", "<class 'pathlib.Path'>": "path"}
-    words |= {"<class 'pathlib._local.Path'>": "path"}
-    text = words.get(text, text)
-    if text.startswith("Literal["):
-        text = ", ".join(f"`{word.strip(chr(39))}`" for word in text[8:-1].split(", "))
-    text = text.replace(" | None", "").replace("SecretStr", "secret text")
-    text = {
-        "str": "text",
-        "tuple[str, ...]": "names",
-        "tuple[float, float, float, float]": "four numbers",
-        "int": "whole number",
-        "pathlib.Path": "path",
-    }.get(text, text)
-    limits = [f"{type(m).__name__.lower()} {next(iter(vars_of(m)))}" for m in field.metadata]
-    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "minlen": "length ≥"}
-    spoken = [f"{signs[k]} {v}" for k, v in (item.split(" ", 1) for item in limits) if k in signs]
-    return ", ".join([text, *spoken])
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    name: str
+    section: str
+    field: FieldInfo
 
-
-def vars_of(metadata: Any) -> list[Any]:
-    """Values of an annotated-types constraint such as Ge(ge=1)."""
-    slots = getattr(type(metadata), "__slots__", ()) or getattr(metadata, "__dict__", {})
-    return [getattr(metadata, name) for name in slots] or [""]
+    @property
+    def row(self) -> str:
+        return (
+            f"| `{self.name}` | {_takes(self.field)} | {_default(self.field.default)} "
+            f"| {self.field.description} |"
+        )
 
 
 def settings_page() -> str:
-    """docs/settings.md, from the fields."""
-    lines = [
-        "# Settings",
-        "",
-        "Made from `portal/settings` by `python -m portal.settings`; do not edit by hand.",
-        "",
-        "Values come from `portal.yaml` (path in `PORTAL_CONFIG`) and, above it, the environment.",
-        "In YAML the levels that two underscores part are nested:",
-        "`PORTAL_SEARCH__HNSW__M=24` is `search: {hnsw: {m: 24}}`.",
-        "A wrong value stops the start with its name, what it got and what it takes.",
-        "",
-        "| setting | takes | default | what it does |",
-        "|---|---|---|---|",
-    ]
-    for name, field in _fields(Settings):
-        default = (
-            "unset" if field.default in (None, ()) else f"`{field.default}`".replace("True", "true")
-        )
-        default = default.replace("False", "false").replace("`(", "`").replace(")`", "`")
-        lines.append(f"| `{name}` | {_type_words(field)} | {default} | {field.description} |")
+    """Return docs/settings.md: the settings that people set, then all others by group."""
+    settings = {one.name: one for one in _settings(Settings)}
+    lines = [_INTRODUCTION, *_TABLE, *(settings.pop(name).row for name in EVERYDAY)]
+    for section, heading in _HEADINGS.items():
+        rows = [one.row for one in settings.values() if one.section == section]
+        if rows:
+            lines += ["", f"## {heading}", "", *_TABLE, *rows]
     return "\n".join(lines) + "\n"
+
+
+def _settings(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[_Setting]:
+    for name, field in model.model_fields.items():
+        nested = field.annotation
+        if isinstance(nested, type) and issubclass(nested, BaseModel):
+            yield from _settings(nested, (*path, name))
+        else:
+            yield _Setting(environment_name((*path, name)), path[0] if path else "", field)
+
+
+def _takes(field: FieldInfo) -> str:
+    bounds = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "min_length": "length ≥"}
+    limits = [
+        f"{sign} {value}"
+        for rule in field.metadata
+        for bound, sign in bounds.items()
+        if (value := getattr(rule, bound, None)) is not None
+    ]
+    return ", ".join([_type(field.annotation), *limits])
+
+
+def _type(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f"`{choice}`" for choice in arguments)
+    if origin is tuple:
+        return "names" if arguments[-1] is ... else f"{len(arguments)} numbers"
+    if origin in {types.UnionType, Union}:
+        return _type(next(one for one in arguments if one is not type(None)))
+    return _TYPES[annotation]
+
+
+def _default(value: Any) -> str:
+    if value in {None, ()}:
+        return "unset"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return f"`{','.join(map(str, value))}`"
+    return f"`{value}`"

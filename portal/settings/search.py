@@ -19,9 +19,6 @@ class HnswSettings(Section):
     m: int = Field(16, ge=2, le=100, description="links a node")
     ef_construction: int = Field(64, ge=4, le=1000, description="candidates while building")
     ef_search: int = Field(80, ge=1, le=1000, description="candidates while searching")
-    max_scan_tuples: int = Field(
-        20_000, ge=1, le=2_000_000_000, description="most vectors visited when many are filtered"
-    )
 
 
 class IvfflatSettings(Section):

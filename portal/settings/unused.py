@@ -38,7 +38,7 @@ _RULES = (
         ("search", "hnsw"),
         lambda settings: not settings.search.hnsw.enabled,
         "PORTAL_SEARCH__HNSW__ENABLED is false",
-        fields=("m", "ef_construction", "ef_search", "max_scan_tuples"),
+        fields=("m", "ef_construction", "ef_search"),
     ),
     _Rule(
         ("search", "ivfflat"),

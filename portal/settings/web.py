@@ -47,9 +47,6 @@ class WebSettings(Section):
     min_rate_kb_s: float = Field(
         8.0, gt=0, le=10_000, description="kB a second that it has to keep after that"
     )
-    max_transfer_s: float = Field(
-        3600.0, gt=0, le=86_400, description="how long a body or a response may take at any rate"
-    )
     connections_per_address: int = Field(
         200,
         ge=0,

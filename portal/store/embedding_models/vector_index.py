@@ -36,6 +36,8 @@ _LISTS_TOLERANCE = 4
 # pgvector's advice: a list for each thousand rows up to a million.
 _ROWS_A_LIST = 1000
 _MAX_LISTS = 32768
+# Vectors that a scan visits at most where the selection refuses what it finds.
+_MAX_SCAN_TUPLES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:
     return {
         "hnsw.ef_search": str(min(1000, max(search.hnsw.ef_search, wanted))),
         "hnsw.iterative_scan": "relaxed_order",
-        "hnsw.max_scan_tuples": str(search.hnsw.max_scan_tuples),
+        "hnsw.max_scan_tuples": str(_MAX_SCAN_TUPLES),
         "ivfflat.probes": str(search.ivfflat.probes),
         "ivfflat.iterative_scan": "relaxed_order",
     }

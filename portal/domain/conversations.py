@@ -37,6 +37,15 @@ class Feedback(StrEnum):
     NOT_USEFUL = "not_useful"
 
 
+class FeedbackReason(StrEnum):
+    """Why an answer was not useful."""
+
+    WRONG = "wrong"
+    INCOMPLETE = "incomplete"
+    OUTDATED = "outdated"
+    BAD_SOURCE = "bad_source"
+
+
 class SourceState(StrEnum):
     """What became of a cited document since: the same text, other text, in the trash, or gone
     (purged, or no longer shared with this reader)."""
@@ -134,6 +143,7 @@ class Message:
     support: tuple[SentenceSupport, ...] = ()
     replay: Replay | None = None
     feedback: Feedback | None = None
+    feedback_reason: FeedbackReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ def message(of: Message) -> MessageModel:
         consulted=[citation(one) for one in of.citations if not one.was_cited],
         support=[SupportModel.model_validate(one) for one in of.support],
         feedback=of.feedback,
+        feedback_reason=of.feedback_reason,
         error=_failure(of),
         replay=ReplayModel.model_validate(of.replay) if of.replay else None,
     )

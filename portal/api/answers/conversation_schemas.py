@@ -12,6 +12,7 @@ from portal.domain.conversations import (
     MAX_MESSAGE_CHARACTERS,
     MAX_TITLE_CHARACTERS,
     Feedback,
+    FeedbackReason,
     MessageStatus,
     Role,
     SourceState,
@@ -56,6 +57,7 @@ class RetryBody(RequestModel):
 
 class FeedbackBody(RequestModel):
     feedback: Feedback | None = Field(description="null takes it back")
+    reason: FeedbackReason | None = Field(None, description="why an answer is not useful")
 
 
 class CitationModel(ResponseModel):
@@ -126,6 +128,7 @@ class MessageModel(ResponseModel):
     )
     support: list[SupportModel] = Field(description="each sentence against what it cites")
     feedback: Feedback | None = Field(examples=[None])
+    feedback_reason: FeedbackReason | None = Field(examples=[None])
     error: dict[str, Any] | None = Field(
         None, description="why there is no answer, or no more", examples=[None]
     )

@@ -203,7 +203,11 @@ def get_message(message_id: UUID) -> MessageModel:
 def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
     return bodies.message(
         conversations.set_feedback(
-            context.services(), context.user(), message_id, json_data.feedback
+            context.services(),
+            context.user(),
+            message_id,
+            json_data.feedback,
+            json_data.reason,
         )
     )
 

@@ -9,6 +9,7 @@ from portal.domain.conversations import (
     ConversationPage,
     ConversationSummary,
     Feedback,
+    FeedbackReason,
     Message,
     Role,
 )
@@ -116,14 +117,20 @@ def question_of(services: Services, user: User, message: Message) -> str | None:
 
 
 def set_feedback(
-    services: Services, user: User, message_id: UUID, feedback: Feedback | None
+    services: Services,
+    user: User,
+    message_id: UUID,
+    feedback: Feedback | None,
+    reason: FeedbackReason | None = None,
 ) -> Message:
-    """Say whether an answer was useful; None takes it back. Raises NotFound, also for a
-    question."""
+    """Say whether an answer was useful, and why not; None takes it back. Raises NotFound, also
+    for a question, and InvalidInput for a reason of a useful answer."""
+    if reason is not None and feedback is not Feedback.NOT_USEFUL:
+        raise InvalidInput(reason=N_("only an answer that was not useful has a reason"))
     with services.database.begin() as session:
         patience_s = stale_after_s(services)
         message = message_store.get_message(session, user, message_id, stale_after_s=patience_s)
         if message.role is not Role.ASSISTANT:
             raise NotFound
-        message_store.set_feedback(session, message_id, feedback)
+        message_store.set_feedback(session, message_id, feedback, reason)
         return message_store.get_message(session, user, message_id, stale_after_s=patience_s)

@@ -12,7 +12,14 @@ from sqlalchemy import ColumnElement, Select, case, false, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.answering import SentenceSupport
-from portal.domain.conversations import Feedback, Message, MessageStatus, Replay, Role
+from portal.domain.conversations import (
+    Feedback,
+    FeedbackReason,
+    Message,
+    MessageStatus,
+    Replay,
+    Role,
+)
 from portal.domain.people import User
 from portal.errors import NotFound
 from portal.store.answers import citations
@@ -72,6 +79,7 @@ def _to_messages(session: Session, user: User, rows: Sequence[Any]) -> tuple[Mes
             support=tuple(to_support(values) for values in row.support),
             replay=_to_replay(row.retrieval),
             feedback=Feedback(row.feedback) if row.feedback else None,
+            feedback_reason=FeedbackReason(row.feedback_reason) if row.feedback_reason else None,
         )
         for row, status in rows
     )
@@ -207,9 +215,14 @@ def _stop(session: Session, message_ids: Sequence[UUID]) -> None:
     )
 
 
-def set_feedback(session: Session, message_id: UUID, feedback: Feedback | None) -> None:
+def set_feedback(
+    session: Session, message_id: UUID, feedback: Feedback | None, reason: FeedbackReason | None
+) -> None:
     session.execute(
         update(MessageRow)
         .where(MessageRow.id == message_id)
-        .values(feedback=feedback.value if feedback else None)
+        .values(
+            feedback=feedback.value if feedback else None,
+            feedback_reason=reason.value if reason else None,
+        )
     )

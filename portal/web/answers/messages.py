@@ -9,7 +9,7 @@ from apiflask import APIBlueprint
 from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from portal.domain.conversations import Feedback, Message, Role, Verification
+from portal.domain.conversations import Feedback, FeedbackReason, Message, Role, Verification
 from portal.errors import MalformedRequest, NotFound, NotSignedIn, PortalError, verbatim
 from portal.http import context
 from portal.http.messages import error_message
@@ -78,14 +78,15 @@ def edit(conversation_id: UUID, message_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:message_id>/feedback")
 def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
-    """Useful or not; the same again takes it back."""
+    """Useful or not, and why not; the same again takes it back."""
     message = _message(conversation_id, message_id)
-    name = request.form.get("feedback", "")
+    has_reason = "reason" in request.form
+    name = Feedback.NOT_USEFUL if has_reason else request.form.get("feedback", "")
     if name not in set(Feedback):
         raise MalformedRequest(reason=verbatim("feedback"))
-    wanted = None if message.feedback == name else Feedback(name)
+    wanted = None if message.feedback == name and not has_reason else Feedback(name)
     services, user = context.services(), context.user()
-    changed = conversations.set_feedback(services, user, message.id, wanted)
+    changed = conversations.set_feedback(services, user, message.id, wanted, _reason(message))
     if wants_fragment():
         return render_template("fragments/chat/_feedback.html", message=changed)
     return _to_message(conversation_id, message_id)
@@ -105,6 +106,16 @@ def replay(conversation_id: UUID, message_id: UUID) -> Answer:
         "verified": {source.id: _verified(source.id) for source in message.citations},
     }
     return render_template("pages/replay.html", **values)
+
+
+def _reason(message: Message) -> FeedbackReason | None:
+    """Return the reason that was clicked; None for none, or for the one that is given already."""
+    name = request.form.get("reason")
+    if name is None or name == message.feedback_reason:
+        return None
+    if name not in set(FeedbackReason):
+        raise MalformedRequest(reason=verbatim("reason"))
+    return FeedbackReason(name)
 
 
 def _verified(citation_id: UUID) -> Verification | None:

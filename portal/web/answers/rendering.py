@@ -15,6 +15,7 @@ from portal.domain.answering import SentenceSupport
 from portal.domain.conversations import (
     Began,
     Citation,
+    FeedbackReason,
     Message,
     MessageStatus,
     Role,
@@ -36,6 +37,12 @@ STATE_ICONS = {
     SourceState.GONE: "file-x",
 }
 # An answer that found nothing, or that nobody wrote, shows what was found beneath itself.
+REASON_WORDS = {
+    FeedbackReason.WRONG: N_("Wrong"),
+    FeedbackReason.INCOMPLETE: N_("Incomplete"),
+    FeedbackReason.OUTDATED: N_("Outdated"),
+    FeedbackReason.BAD_SOURCE: N_("Bad source"),
+}
 SHOWS_CHUNKS = frozenset({MessageStatus.ABSTAINED, MessageStatus.UNAVAILABLE})
 
 
@@ -144,6 +151,7 @@ def _globals() -> dict[str, Any]:
         "unsupported_count": unsupported_count,
         "searched_for": searched_for,
         "writer_words": writer_words,
+        "feedback_reasons": lambda: {key: gettext(word) for key, word in REASON_WORDS.items()},
         "shows_passages": lambda message: message.status in SHOWS_CHUNKS,
         "state_word": lambda state: gettext(STATE_WORDS[state]),
         "state_icon": STATE_ICONS.__getitem__,

@@ -454,6 +454,22 @@ def test_conversation_is_found_renamed_exported_and_deleted(chat: Chat) -> None:
     assert chat.get(address).status_code == 404
 
 
+def test_reason_of_bad_feedback_is_one_click(chat: Chat) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    path = f"{address}/messages/{chat.messages(address)[1].id}/feedback"
+    assert "feedback-reasons" not in chat.get(address).text
+    assert "Outdated" in chat.post(path, FRAGMENT, feedback="not_useful").text
+    for reason, kept in (("outdated", "outdated"), ("wrong", "wrong"), ("wrong", None)):
+        assert chat.post(path, FRAGMENT, reason=reason).status_code == 200
+        message = chat.messages(address)[1]
+        assert (message.feedback, message.feedback_reason) == ("not_useful", kept)
+    assert chat.post(path, reason="boring").status_code == 400
+    chat.post(path, reason="incomplete")
+    chat.post(path, feedback="useful")
+    assert chat.messages(address)[1].feedback_reason is None
+
+
 def test_feedback_is_given_and_taken_back(chat: Chat) -> None:
     address = chat.begin()
     chat.ask(address)

@@ -275,6 +275,11 @@ def test_feedback_is_kept_taken_back_and_only_of_answers(
         got = client.put(path, headers=portal.headers(), json={"feedback": feedback})
         assert got.json["feedback"] == feedback
     assert client.put(path, headers=portal.headers(), json={"feedback": "x"}).status_code == 422
+    body = {"feedback": "not_useful", "reason": "outdated"}
+    got = client.put(path, headers=portal.headers(), json=body)
+    assert got.json["feedback_reason"] == "outdated"
+    body = {"feedback": "useful", "reason": "outdated"}
+    assert client.put(path, headers=portal.headers(), json=body).status_code == 422
     question = client.get(f"{API}/{talk['id']}", headers=portal.headers()).json["messages"][0]
     path = f"/api/messages/{question['id']}/feedback"
     assert client.put(path, headers=portal.headers(), json={"feedback": None}).status_code == 404

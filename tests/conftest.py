@@ -23,7 +23,7 @@ from sqlalchemy.engine import make_url
 
 from portal import create_app
 from portal.container import build_services
-from portal.database import bm25
+from portal.database import bm25, cluster_files
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import exclusive
 from portal.domain.documents import DocumentSummary, Visibility
@@ -130,10 +130,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--tries", type=int, default=200, help="of the attack in test_hidden_statistics.py"
     )
+    group.addoption(
+        "--without-pg-textsearch",
+        action="store_true",
+        help="run on a server that has pgvector and no BM25",
+    )
     group.addoption("--seed", type=int, help="repeat a round of tests/faults that failed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("without_pg_textsearch"):
+        cluster_files.pg_textsearch_prefix = lambda: None
     worker_input = getattr(config, "workerinput", None)
     run_id = worker_input["testrunuid"] if worker_input else uuid4().hex
     # Not pytest's own temporary folder: each pytest that starts closes that to other users, and
@@ -145,6 +152,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take long go first: none is begun when all others are done."""
+    if cluster_files.pg_textsearch_prefix() is None:
+        skip = pytest.mark.skip(reason="the server has no pg_textsearch")
+        for item in items:
+            if item.get_closest_marker("bm25"):
+                item.add_marker(skip)
     slow = {item.path for item in items if any(map(item.get_closest_marker, ("slow", "e2e")))}
     items.sort(key=lambda item: item.path not in slow)
 

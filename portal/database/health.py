@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from sqlalchemy import Connection, text
 
@@ -16,6 +15,7 @@ from portal.database.extensions import (
     server_version,
     version_tuple,
 )
+from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY
 
 _MIB = 1024 * 1024
 # An index of 50,000 passages of 512 dimensions in half precision is built in about this much.
@@ -23,6 +23,11 @@ _MIN_MAINTENANCE_BYTES = 256 * _MIB
 _MIN_BUFFERS_BYTES = 256 * _MIB
 # Above this the planner takes disks for spinning ones and shuns index scans that are fast.
 _MAX_RANDOM_PAGE_COST = 2.0
+_BM25_STATES = {
+    "absent": "missing",
+    "stale": "out of date",
+    "rebuilding": "being rebuilt",
+}
 _JUDGED_SETTINGS = (
     "fsync",
     "full_page_writes",
@@ -49,7 +54,6 @@ class ServerReport:
 
     server_version: str
     extensions: dict[str, str | None]
-    keyword_backend: Literal["pg_textsearch", "tsvector"]
     bm25: Bm25State
     lacks: tuple[Lack, ...]
 
@@ -59,7 +63,7 @@ class ServerReport:
         return not any(lack.is_fatal for lack in self.lacks)
 
 
-def report(connection: Connection) -> ServerReport:
+def report(connection: Connection, *, wants_bm25: bool = True) -> ServerReport:
     """Look at the server that `connection` leads to. Changes nothing."""
     version = server_version(connection)
     extensions = read_extensions(connection)
@@ -69,13 +73,12 @@ def report(connection: Connection) -> ServerReport:
         *_lacks_of_version(version),
         *_lacks_of_encoding(connection),
         *_lacks_of_extensions(extensions),
-        *_lacks_of_bm25(bm25, has_textsearch=has_textsearch),
+        *(_lacks_of_bm25(bm25, has_textsearch=has_textsearch) if wants_bm25 else ()),
         *_lacks_of_settings(connection),
     ]
     return ServerReport(
         server_version=".".join(str(part) for part in version),
         extensions={name: extension.installed for name, extension in extensions.items()},
-        keyword_backend="pg_textsearch" if has_textsearch else "tsvector",
         bm25=bm25,
         lacks=tuple(lacks),
     )
@@ -139,21 +142,19 @@ def _lacks_of_bm25(bm25: Bm25State, *, has_textsearch: bool) -> list[Lack]:
     if not has_textsearch:
         return [
             Lack(
-                what="no pg_textsearch",
-                cost="hybrid search is semantic only; the text search endpoint ranks by "
+                what=NO_TEXTSEARCH,
+                cost="hybrid search is semantic only; searches for words alone rank by "
                 "ts_rank_cd, which does not weigh rare words",
-                remedy="install pg_textsearch 1.4.0 or newer, add it to "
-                "shared_preload_libraries, restart the server and run CREATE EXTENSION "
-                "pg_textsearch; or set PORTAL_SEARCH__KEYWORD_BACKEND=tsvector",
+                remedy=TEXTSEARCH_REMEDY,
             )
         ]
-    if bm25.state == "stale":
+    if bm25.state != "ready":
         return [
             Lack(
-                what="the keyword index is out of date",
-                cost="keyword search may miss passages or rank them wrongly",
-                remedy="it is rebuilt by itself within a minute while a worker runs; "
-                "at once: portal migrate",
+                what=f"the keyword index is {_BM25_STATES[bm25.state]}",
+                cost="until it is back, hybrid search is semantic only and searches for words "
+                "alone rank by ts_rank_cd",
+                remedy="a running worker rebuilds it within a minute; at once: portal migrate",
             )
         ]
     return []

@@ -52,6 +52,13 @@ class KeywordBackend(StrEnum):
     OFF = "off"
 
 
+NO_TEXTSEARCH = "no pg_textsearch"
+TEXTSEARCH_REMEDY = (
+    "install pg_textsearch 1.4.0 or newer, add it to shared_preload_libraries, restart the server "
+    "and run CREATE EXTENSION pg_textsearch; or set PORTAL_SEARCH__KEYWORD_BACKEND=tsvector"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """How much each leg counts in weighted fusion."""

@@ -9,13 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from portal.database.cluster_files import pg_textsearch_prefix
-
 T = TypeVar("T")
 
-needs_bm25 = pytest.mark.skipif(
-    pg_textsearch_prefix() is None, reason="no package carries pg_textsearch for this machine"
-)
+needs_bm25 = pytest.mark.bm25
 
 
 def upload(content: str | bytes) -> io.BytesIO:

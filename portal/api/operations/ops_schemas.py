@@ -57,7 +57,12 @@ class VectorStoreBody(ResponseModel):
         description="versions of PostgreSQL and of its extensions that are installed",
         examples=[{"postgresql": "18.1", "vector": "0.8.1", "pg_textsearch": "1.4.0"}],
     )
-    keyword_backend: Literal["pg_textsearch", "tsvector", "off"] | None = None
+    keyword_backend: Literal["pg_textsearch", "tsvector", "off"] | None = Field(
+        None, description="what ranks words where they alone are searched for"
+    )
+    hybrid: bool | None = Field(
+        None, description="whether hybrid search uses words too, or is semantic only"
+    )
     keyword_index: dict[str, Any] | None = Field(
         None,
         description="state of the BM25 index (ready, rebuilding, stale, absent), when it was "

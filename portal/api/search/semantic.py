@@ -16,8 +16,7 @@ from portal.api.search.semantic_schemas import (
 from portal.domain.addresses import chunk_url
 from portal.domain.semantic import SemanticResult
 from portal.http import context
-from portal.services import Services
-from portal.services.search import portal_semantic, semantic
+from portal.services.search import portal_semantic
 
 blueprint = APIBlueprint(
     "semantic",
@@ -30,8 +29,7 @@ blueprint = APIBlueprint(
 @blueprint.record_once
 def _announce(state: BlueprintSetupState) -> None:
     """Log at the start of each process whether searches are hybrid."""
-    services: Services = state.app.extensions["portal"]
-    semantic.announce(portal_semantic.configured_status(services))
+    portal_semantic.announce_start(state.app.extensions["portal"])
 
 
 _DESCRIPTION = (

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-import structlog
-
 from portal.domain.embedding import Vector
 from portal.domain.fusion import Offer, Ranking, fuse
 from portal.domain.search import KeywordBackend, Weights
@@ -21,10 +19,11 @@ from portal.services.collections.records import Collections
 from portal.services.search import dynamic_config
 from portal.store.collections import by_vector, reads
 from portal.store.collections import rows as collection_store
-from portal.store.collections.by_words import best_by_words
+from portal.store.collections.by_words import best_by_cover_density, best_by_words
 from portal.store.collections.rows import VectorCollection
 from portal.store.search import keyword_index
 from portal.store.search.keyword_candidates import Scored
+from portal.store.search.keyword_index import KeywordState
 from portal.store.search.term_postings import Bm25Shape
 from portal.store.session import Session
 from portal.text.analyser import query_terms
@@ -32,8 +31,6 @@ from portal.text.analyser import query_terms
 # Each leg offers at least so many, and so many times what is wanted.
 _MIN_OFFERED = 100
 _OFFERED_FACTOR = 5
-
-log = structlog.get_logger(__name__)
 
 
 def hybrid_search(
@@ -45,8 +42,8 @@ def hybrid_search(
     *,
     limit: int,
 ) -> list[StoredRecord]:
-    """The best records by both, with their `score`, the best first. Without pg_textsearch by
-    meaning alone, which is logged: the score is the cosine then.
+    """The best records by both, with their `score`, the best first. Without BM25 by meaning alone:
+    the score is the cosine then.
 
     Raises InvalidInput for a vector of another length, NotFound.
     """
@@ -58,16 +55,13 @@ def hybrid_search(
         config = dynamic_config.read(session, collections.search)
         weights = Weights(config.semantic_weight, config.bm25_weight)
         meant = look_up(session, collections.ways, collection, wanted)
+        state = _read_state(session, collections)
+        if state.backend is KeywordBackend.OFF:
+            weights = Weights(1.0, 0.0)
         found = _by_words(
-            session, collections, collection, words, meant, limit=offered, enough=offered // 2
-        )
-        if found is None:
-            log.warning(
-                "hybrid search goes by meaning alone, BM25 is disabled",
-                reason="pg_textsearch is not available",
-                collection=collection.name,
-            )
-            weights, found = Weights(1.0, 0.0), []
+            session, collections, collection, words, meant,
+            state=state, backend=state.backend, limit=offered, enough=offered // 2,
+        )  # fmt: skip
         near = nearest(
             session,
             collections.ways,
@@ -96,31 +90,38 @@ def hybrid_search(
 
 
 def ranks_words(collections: Collections) -> bool:
-    """Whether the server can rank records by their words, right now."""
+    """Whether hybrid search has words to go by, right now."""
     with collections.database.read() as session:
-        state = keyword_index.read_state(session, wanted=collections.search.keyword_backend)
-    return state.backend is KeywordBackend.PG_TEXTSEARCH
+        return _read_state(session, collections).backend is not KeywordBackend.OFF
 
 
 def search_by_words(
     collections: Collections, collection_id: UUID, words: str, wanted: RecordFilter, *, limit: int
 ) -> list[StoredRecord]:
-    """The best records by BM25, with it as their `score`, the best first.
+    """The best records by BM25, or else by `ts_rank_cd`, with it as their `score`, the best first.
 
-    Raises NotFound, and Unavailable where the server cannot rank words.
+    Raises NotFound, and Unavailable where the settings want no words searched for.
     """
     with collections.database.read() as session:
         collection = collection_store.find_by_id(session, collection_id)
         if collection is None:
             raise NotFound
-        meant = look_up(session, collections.ways, collection, wanted)
-        found = _by_words(session, collections, collection, words, meant, limit=limit, enough=limit)
-        if found is None:
+        state = _read_state(session, collections)
+        if state.alone is KeywordBackend.OFF:
             raise Unavailable
+        meant = look_up(session, collections.ways, collection, wanted)
+        found = _by_words(
+            session, collections, collection, words, meant,
+            state=state, backend=state.alone, limit=limit, enough=limit,
+        )  # fmt: skip
         records = reads.records_of_chunks(session, [one.chunk_id for one in found])
     return [
         replace(records[one.chunk_id], score=one.bm25) for one in found if one.chunk_id in records
     ]
+
+
+def _read_state(session: Session, collections: Collections) -> KeywordState:
+    return keyword_index.read_state(session, wanted=collections.search.keyword_backend)
 
 
 def _by_words(
@@ -130,19 +131,24 @@ def _by_words(
     words: str,
     meant: Meant,
     *,
+    state: KeywordState,
+    backend: KeywordBackend,
     limit: int,
     enough: int,
-) -> list[Scored] | None:
-    """The best by BM25: `limit`, or where looking for more would cost too much, at least
-    `enough`. None where the server cannot rank words."""
-    settings = collections.search
-    state = keyword_index.read_state(session, wanted=settings.keyword_backend)
-    if state.backend is not KeywordBackend.PG_TEXTSEARCH:
-        return None
+) -> list[Scored]:
+    """The best by words: `limit`, or where looking for more would cost too much, at least
+    `enough`."""
+    settings, terms = collections.search, query_terms(words)
+    if backend is KeywordBackend.OFF:
+        return []
+    if backend is KeywordBackend.TSVECTOR:
+        return best_by_cover_density(
+            session, collection, terms, wanted=meant.wanted, limit=limit, search=settings
+        )
     return best_by_words(
         session,
         collection,
-        query_terms(words),
+        terms,
         wanted=meant.wanted,
         chunks=meant.chunks,
         shape=Bm25Shape(settings.bm25_k1, settings.bm25_b),

@@ -26,8 +26,6 @@ from portal.store.session import Session
 _PATIENCE_S = 0.5
 _COUNTING_PATIENCE_S = 0.35
 _SHARED_COUNTS = "shared_counts"
-# What of the settings ranks words by the BM25 index, where the server has it.
-_BM25 = frozenset({"auto", KeywordBackend.PG_TEXTSEARCH})
 
 
 def check(services: Services) -> dict[str, Any]:
@@ -85,7 +83,8 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         "status": "ok",
         "enabled": services.settings.vector_store_enabled,
         "extensions": state.extensions,
-        "keyword_backend": state.keywords.backend.value,
+        "keyword_backend": state.keywords.alone.value,
+        "hybrid": state.keywords.backend is not KeywordBackend.OFF,
         "keyword_index": state.keyword_index,
         "vector_index": _vector_index(state, search),
         "embedding_model": state.serving.name if state.serving else services.embedder.name,
@@ -136,10 +135,11 @@ def _vector_index(state: _IndexState, search: SearchSettings) -> str:
 def _read_index_state(session: Session, search: SearchSettings) -> _IndexState:
     serving, wanted = registry.find_active(session), search.keyword_backend
     keywords = keyword_index.read_state(session, wanted=wanted)
+    wants_bm25 = wanted in {"auto", KeywordBackend.PG_TEXTSEARCH}
     return _IndexState(
         extensions=health_store.read_extensions(session),
         keywords=keywords,
-        keyword_index=_read_keyword_index(session, keywords) if wanted in _BM25 else None,
+        keyword_index=_read_keyword_index(session, keywords) if wants_bm25 else None,
         models=health_store.read_models(session),
         serving=serving,
         has_vector_index=serving is None or not builds.lacks_index(session, serving, search),
@@ -160,8 +160,8 @@ def _read_keyword_index(session: Session, keywords: KeywordState) -> dict[str, A
 def _status(found: dict[str, Any], wanted: str) -> str:
     if not found["enabled"]:
         return "disabled"
-    finds_words = wanted == KeywordBackend.OFF or found["keyword_backend"] != KeywordBackend.OFF
-    is_whole = finds_words and finds_by_meaning(found) and found["reranking"] != "unavailable"
+    is_hybrid = wanted == KeywordBackend.OFF or found["hybrid"]
+    is_whole = is_hybrid and finds_by_meaning(found) and found["reranking"] != "unavailable"
     return "ok" if is_whole else "degraded"
 
 

@@ -134,10 +134,10 @@ def _index_metrics(services: Services) -> tuple[Metric, ...]:
         return ()
     keyword = GaugeMetricFamily(
         "portal_keyword_index_ready",
-        "Whether words are searched for, and by what",
+        "Whether hybrid search uses words, and what ranks them",
         labels=("backend",),
     )
-    keyword.add_metric((state["keyword_backend"],), int(state["keyword_backend"] != "off"))
+    keyword.add_metric((state["keyword_backend"],), int(state["hybrid"]))
     vector = _gauge(
         "portal_vector_index_ready",
         "Whether the serving model's vectors have their index",

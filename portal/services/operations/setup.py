@@ -28,6 +28,18 @@ from portal.store import migrations as store_migrations
 from portal.store.documents import vocabulary
 from portal.store.search import keyword_index
 
+_RANKINGS = {
+    "pg_textsearch": "BM25 (pg_textsearch)",
+    "tsvector": "ts_rank_cd (tsvector)",
+    "off": "off",
+    None: "unknown before portal migrate",
+}
+_HYBRID = {
+    True: "semantic and words",
+    False: "semantic only",
+    None: "unknown before portal migrate",
+}
+
 
 def prepare_database(services: Services, *, revision: str = "head") -> Iterator[str]:
     """Bring schema, extensions, keyword index and model partition in order; says what it does.
@@ -79,13 +91,22 @@ def unused_settings(services: Services) -> list[UnusedSetting]:
 
 def prepare_keyword_index(services: Services) -> None:
     """Make the BM25 index where the setting wants it, and rebuild it after a server start."""
-    settings, engine = services.settings.search, services.database.engine
-    if settings.keyword_backend not in {"auto", "pg_textsearch"}:
+    engine = services.database.engine
+    if not wants_bm25(services):
         return
     with engine.begin() as connection:
         has_index = bm25.ensure_index(connection, _bm25_parameters(services))
     if has_index:
         bm25.rebuild_after_start(engine, _bm25_parameters(services))
+
+
+def wants_bm25(services: Services) -> bool:
+    """Whether the settings let BM25 rank words where the server can."""
+    return _wanted_backend(services) in {"auto", KeywordBackend.PG_TEXTSEARCH}
+
+
+def _wanted_backend(services: Services) -> str:
+    return services.settings.search.keyword_backend
 
 
 def _bm25_parameters(services: Services) -> bm25.Parameters:
@@ -102,7 +123,7 @@ def prepare_vocabulary(services: Services) -> None:
 def heal_keyword_index(services: Services) -> None:
     """See that the BM25 index is there and answers. If not, make it anew where the server can,
     or rebuild it beside those who read and write."""
-    if services.settings.search.keyword_backend in {"auto", "pg_textsearch"}:
+    if wants_bm25(services):
         bm25.heal(services.database.engine, _bm25_parameters(services))
 
 
@@ -121,11 +142,14 @@ def schema_differences(services: Services) -> list[object]:
 def diagnose(services: Services) -> dict[str, Any]:
     """What the server has and lacks, what each lack costs, and what to do."""
     with services.database.engine.connect() as connection:
-        report = server_health.report(connection)
+        report = server_health.report(connection, wants_bm25=wants_bm25(services))
         revision = store_migrations.current_revision(connection)
+    keywords = None
     is_current = revision == store_migrations.newest_revision()
     if is_current:
         _hold_to_registered_length(services)
+        with services.database.read() as session:
+            keywords = keyword_index.read_state(session, wanted=_wanted_backend(services))
     settings = services.settings
     return {
         "fit": report.is_fit,
@@ -134,7 +158,8 @@ def diagnose(services: Services) -> dict[str, Any]:
         "extensions": report.extensions,
         "schema": revision,
         "schema_wanted": store_migrations.newest_revision(),
-        "keyword_backend": report.keyword_backend,
+        "keyword_backend": keywords.alone.value if keywords else None,
+        "hybrid": keywords.backend is not KeywordBackend.OFF if keywords else None,
         "bm25_state": report.bm25.state,
         "embedding_model": services.embedder.name,
         "readers_confined_by": (confinement := reader_process.probe_confinement()),
@@ -218,7 +243,9 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
     for name, version in report["extensions"].items():
         yield f"  {name}: {version or 'missing'}"
     yield f"schema: {report['schema'] or 'none'} (this version wants {report['schema_wanted']})"
-    yield f"keyword search: {report['keyword_backend']}, index {report['bm25_state']}"
+    ranks = _RANKINGS[report["keyword_backend"]]
+    yield f"search by words: {ranks}; BM25 index {report['bm25_state']}"
+    yield f"hybrid search: {_HYBRID[report['hybrid']]}"
     yield f"embedding model: {report['embedding_model']}"
     held = [layer for layer, holds in report["readers_confined_by"].items() if holds]
     missing = [layer for layer, holds in report["readers_confined_by"].items() if not holds]

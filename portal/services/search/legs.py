@@ -63,16 +63,13 @@ class _Attempt:
 def run(services: Services, prepared: Prepared, deadline: Deadline) -> SearchOutcome:
     """What both legs find; where that fails or is late what one of them finds, all of it by
     `deadline`. Raises Unavailable when none does, ModelGone, DatabaseUnavailable."""
-    vector, keywords = _vector_query(prepared), _keyword_query(services, prepared)
-    degraded = prepared.degraded
-    if (
-        prepared.request.mode is not SearchMode.VECTOR
-        and prepared.keywords.backend is KeywordBackend.OFF
-    ):
-        degraded += (KEYWORD_UNAVAILABLE,)
-    attempts = _attempts(vector, keywords)
+    attempts = _attempts(services, prepared)
     if not attempts:
-        return results.nothing(prepared.request, degraded)
+        is_by_words = prepared.request.mode is not SearchMode.VECTOR
+        is_off = is_by_words and prepared.keywords.alone is KeywordBackend.OFF
+        return results.nothing(
+            prepared.request, prepared.degraded + (KEYWORD_UNAVAILABLE,) * is_off
+        )
     failure: StatementFailed | None = None
     for attempt in attempts:
         if failure is not None and deadline.is_over:
@@ -82,7 +79,7 @@ def run(services: Services, prepared: Prepared, deadline: Deadline) -> SearchOut
         is_whole = attempt is attempts[-1] or prepared.demands_text
         ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
         try:
-            return _outcome(services, prepared, attempt, degraded, ends)
+            return _outcome(services, prepared, attempt, ends)
         except StatementFailed as error:
             log.warning("search_leg_failed", error_type=type(error.__cause__).__name__)
             if attempt.vector is not None:
@@ -91,16 +88,31 @@ def run(services: Services, prepared: Prepared, deadline: Deadline) -> SearchOut
     raise Unavailable from failure
 
 
-def _attempts(vector: VectorQuery | None, keywords: KeywordQuery | None) -> list[_Attempt]:
+def _attempts(services: Services, prepared: Prepared) -> list[_Attempt]:
     """Both legs, then each alone, so that one broken index stops no one."""
-    if vector is None or keywords is None:
-        is_some = vector is not None or keywords is not None
-        return [_Attempt(vector, keywords)] if is_some else []
-    return [
-        _Attempt(vector, keywords),
-        _Attempt(vector, None, (KEYWORD_UNAVAILABLE,)),
-        _Attempt(None, keywords, (VECTOR_UNAVAILABLE,)),
+    state = prepared.keywords
+    vector = _vector_query(prepared)
+    alone = [
+        _Attempt(None, words)
+        for backend in dict.fromkeys((state.alone, _fallback(state.alone)))
+        if (words := _keyword_query(services, prepared, backend)) is not None
     ]
+    if vector is None or prepared.request.mode is not SearchMode.HYBRID:
+        return alone if vector is None else [_Attempt(vector, None)]
+    beside = _keyword_query(services, prepared, state.backend)
+    is_off = state.backend is KeywordBackend.OFF
+    without = (KEYWORD_UNAVAILABLE,) if beside or is_off else ()
+    return [
+        *([_Attempt(vector, beside)] if beside else []),
+        _Attempt(vector, None, without),
+        *(replace(one, without=(VECTOR_UNAVAILABLE,)) for one in alone[:1]),
+    ]
+
+
+def _fallback(backend: KeywordBackend) -> KeywordBackend:
+    """What ranks words where this backend fails."""
+    is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
+    return KeywordBackend.TSVECTOR if is_bm25 else backend
 
 
 def _check_model(services: Services, model: RegisteredModel) -> None:
@@ -131,9 +143,11 @@ def _vector_query(prepared: Prepared) -> VectorQuery | None:
     )
 
 
-def _keyword_query(services: Services, prepared: Prepared) -> KeywordQuery | None:
+def _keyword_query(
+    services: Services, prepared: Prepared, backend: KeywordBackend
+) -> KeywordQuery | None:
     """None without a backend or without a word: an empty query would match every row."""
-    backend, terms = prepared.keywords.backend, prepared.terms
+    terms = prepared.terms
     if prepared.request.mode is SearchMode.VECTOR or backend is KeywordBackend.OFF or not terms:
         return None
     is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
@@ -148,11 +162,10 @@ def _outcome(
     services: Services,
     prepared: Prepared,
     attempt: _Attempt,
-    degraded: tuple[str, ...],
     deadline: Deadline,
 ) -> SearchOutcome:
     """What one attempt finds, made ready to be read."""
-    degraded += attempt.without
+    degraded = prepared.degraded + attempt.without
     found, trace = _find(services, prepared, attempt, deadline, phrases=True)
     if not found.candidates and prepared.parsed.phrases:
         found, trace = _find(services, prepared, attempt, deadline, phrases=False)

@@ -36,6 +36,7 @@ CANDIDATES_PER_RESULT = 2
 EMBEDDING_FAILED = "embedder_unavailable"
 DENSE_FAILED = "vector_unavailable"
 SPARSE_FAILED = "keyword_unavailable"
+NO_KEYWORD_INDEX = SPARSE_FAILED
 THRESHOLD_NOT_APPLIED = "threshold_not_applied"
 
 _Found = Sequence[SemanticHit]
@@ -193,12 +194,14 @@ class SemanticSearch:
 _announced: dict[str, HybridStatus] = {}
 
 
-def announce(status: HybridStatus) -> None:
-    """Log how a backend is searched: once, and again whenever that changes."""
+def announce(status: HybridStatus, *, is_told: bool = False) -> None:
+    """Log how a backend is searched: once, and again whenever that changes. With a warning where
+    hybrid search is missed, unless it is told that PostgreSQL ranks no words beside meaning."""
     if _announced.get(status.backend) == status:
         return
     _announced[status.backend] = status
     is_missed = status.is_requested and not status.is_enabled
+    is_missed &= not (is_told and status.reason == NO_KEYWORD_INDEX)
     (log.warning if is_missed else log.info)(
         "semantic_search_configured",
         backend=status.backend,

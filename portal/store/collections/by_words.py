@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.vector_collections import RecordFilter
+from portal.settings import SearchSettings
 from portal.store.collections.reads import LIVE, condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_candidates import Scored, best_of_index, best_of_selection
+from portal.store.search.keyword_index import COVER_DENSITY
 from portal.store.search.term_postings import Bm25Shape
+from portal.text.analyser import tsquery_or
 
 # How many times what is wanted is read from the index first.
 _FIRST_READ = 2
@@ -70,3 +74,37 @@ def best_by_words(
         enough=enough,
         settings=_PLANNER,
     )
+
+
+def best_by_cover_density(
+    session: Session,
+    collection: VectorCollection,
+    words: Sequence[str],
+    *,
+    wanted: RecordFilter,
+    limit: int,
+    search: SearchSettings,
+) -> list[Scored]:
+    """The best records that are meant by `ts_rank_cd`, for servers without BM25."""
+    if not words:
+        return []
+    binds: dict[str, Any] = {
+        "collection": collection.id,
+        "words": tsquery_or(words),
+        "label_weights": list(search.text.weights),
+        "normalization": search.text.normalization,
+        "limit": limit,
+    }
+    rows = session.execute(
+        text(
+            f"""
+            SELECT c.id, c.document_id, {COVER_DENSITY} AS rank
+            FROM document_chunks c JOIN documents d ON {LIVE}
+            WHERE c.collection_id = :collection {condition_of(wanted, binds)}
+              AND c.terms_vector @@ to_tsquery('simple', :words)
+            ORDER BY rank DESC, c.id LIMIT :limit
+            """
+        ),
+        binds,
+    )
+    return [Scored(*row) for row in rows]

@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from portal.domain.search import KeywordBackend
+from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY, KeywordBackend
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,22 @@ _COUNT = 2
 # From here on, the planner's estimate of the number of chunks is good enough.
 _ESTIMATE_FROM = 1000
 
+# How well a chunk's analysed terms match the words bound to :words, by cover density.
+COVER_DENSITY = """CAST(ts_rank_cd(CAST(:label_weights AS float4[]), c.terms_vector,
+    to_tsquery('simple', :words), CAST(:normalization AS int)) AS float8)"""
+
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordState:
-    """What a search needs to know before it asks for words."""
+    """What ranks words beside meaning (`backend`) and where words alone are asked for (`alone`):
+    without BM25 the first is off, unless the setting names another, and the second is
+    `ts_rank_cd`."""
 
     backend: KeywordBackend
     chunk_count: int
+    alone: KeywordBackend
 
 
 # Before 1.4.0 an index answers wrongly, and in silence, after every start of the server and every
@@ -61,6 +68,7 @@ STATE_COLUMNS = f"""
         SELECT FROM pg_extension
         WHERE extname = 'pg_textsearch' AND extversion ~ '^(0|1[.][0-3])([.]|$)'
     ) AS has_forgotten,
+    EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_textsearch') AS has_textsearch,
     (SELECT reltuples FROM pg_class WHERE oid = CAST('document_chunks' AS regclass))
         AS chunk_estimate
 """
@@ -72,43 +80,57 @@ def read_state(session: Session, *, wanted: str) -> KeywordState:
     return state_of(session, row, wanted=wanted)
 
 
+def read_state_if_migrated(session: Session, *, wanted: str) -> KeywordState | None:
+    """`read_state`, or None where the portal's tables are missing."""
+    if session.scalar(text("SELECT to_regclass('bm25_index_state')")) is None:
+        return None
+    return read_state(session, wanted=wanted)
+
+
 def state_of(session: Session, row: Any, *, wanted: str) -> KeywordState:
     """What ranks words, by the setting and by a row that has `STATE_COLUMNS`.
 
-    `auto` without pg_textsearch is off: hybrid search is then by meaning alone. That it
-    is off, or on again, is logged once, not for every search.
+    A change is logged once in each process, not for every search.
     """
     if wanted in {"auto", "pg_textsearch"}:
         is_ready = row.has_keyword_index and not row.has_forgotten
         backend = KeywordBackend.PG_TEXTSEARCH if is_ready else KeywordBackend.OFF
-        _notice.tell(is_ready=is_ready, has_index=row.has_keyword_index)
+        alone = backend if is_ready else KeywordBackend.TSVECTOR
+        _notice.tell(row, is_ready=is_ready)
     else:
-        backend = KeywordBackend(wanted)
+        backend = alone = KeywordBackend(wanted)
     chunk_count = int(row.chunk_estimate)
     if chunk_count < _ESTIMATE_FROM:
         chunk_count = session.scalar(text("SELECT count(*) FROM document_chunks")) or 0
-    return KeywordState(backend=backend, chunk_count=chunk_count)
+    return KeywordState(backend, chunk_count, alone)
 
 
 class _Notice:
-    """Tells of a change once in this process."""
+    """Logs a change once in this process."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._was_ready = True
 
-    def tell(self, *, is_ready: bool, has_index: bool) -> None:
+    def tell(self, row: Any, *, is_ready: bool) -> None:
         with self._lock:
             if is_ready == self._was_ready:
                 return
             self._was_ready = is_ready
         if is_ready:
-            log.info("keyword search is back")
+            log.info("hybrid search uses words again")
             return
+        if not row.has_textsearch:
+            reason, remedy = NO_TEXTSEARCH, TEXTSEARCH_REMEDY
+        else:
+            reason = "the keyword index is " + (
+                "being rebuilt" if row.has_keyword_index else "missing"
+            )
+            remedy = "a running worker rebuilds it within a minute; at once: portal migrate"
         log.warning(
-            "keyword search is off, searches go by meaning alone",
-            reason="the index is being rebuilt" if has_index else "there is no keyword index",
-            remedy="a worker mends it within a minute where it can; `portal doctor` tells more",
+            "hybrid search is semantic only; searches for words alone rank by ts_rank_cd",
+            reason=reason,
+            remedy=remedy,
         )
 
 

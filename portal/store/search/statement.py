@@ -20,7 +20,7 @@ from portal.store.documents.page_labels import label_of_chunk
 from portal.store.documents.selection import selection_sql
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.fusion import TEXT_SCORE
-from portal.store.search.keyword_index import ALL_CHUNKS, WordIndex
+from portal.store.search.keyword_index import ALL_CHUNKS, COVER_DENSITY, WordIndex
 
 # Ends in a unique key, so that the order of equals is the same each time.
 _BEST_FIRST = "fused DESC, cosine DESC NULLS LAST, chunk_id"
@@ -332,14 +332,12 @@ def bm25_statement(shape: Shape) -> TextClause:
 
 
 def _best_by_tsvector(leg: KeywordLeg, shape: Shape) -> str:
-    rank = """CAST(ts_rank_cd(CAST(:label_weights AS float4[]), c.terms_vector,
-        to_tsquery('simple', :words), CAST(:normalization AS int)) AS float8)"""
     counting = _counting("c", shape, chunks=False)
     if leg.plan is KeywordPlan.SELECTION:
         key = "id" if leg.of_chunks else "job_id"
         counting = f"WHERE c.{key} = ANY(CAST(:enabled_ids AS uuid[]))"
     return f"""
-        SELECT c.id AS chunk_id, c.document_id, {rank} AS bm25
+        SELECT c.id AS chunk_id, c.document_id, {COVER_DENSITY} AS bm25
         FROM document_chunks c {counting} AND c.terms_vector @@ to_tsquery('simple', :words)
         ORDER BY bm25 DESC, c.id
         LIMIT {leg.limit}

@@ -64,11 +64,6 @@ def test_a_server_without_pgvector_is_not_fit(server: EmbeddedPostgres) -> None:
     assert "pgvector" in next(lack.what for lack in found.lacks if lack.is_fatal)
 
 
-def test_without_pg_textsearch_words_are_ranked_by_tsvector(server: EmbeddedPostgres) -> None:
-    found = look(server, "DROP EXTENSION IF EXISTS pg_textsearch CASCADE")
-    assert (found.keyword_backend, found.bm25.state) == ("tsvector", "absent")
-
-
 def test_an_old_pgvector_is_refused_by_its_cve() -> None:
     with pytest.raises(ServerSetup, match="CVE-2026-3172"):
         require_pgvector(Extension("vector", "0.8.4", "0.8.6"))

@@ -46,7 +46,9 @@ def titles(outcome: SearchOutcome) -> list[str]:
     return [hit.title for hit in outcome.hits]
 
 
-@pytest.mark.parametrize("backend", ["pg_textsearch", "tsvector"])
+@pytest.mark.parametrize(
+    "backend", [pytest.param("pg_textsearch", marks=pytest.mark.bm25), "tsvector"]
+)
 def test_words_rank_and_operators_narrow_with_every_backend(
     open_portal: Callable[[str], Portal], backend: str
 ) -> None:
@@ -89,6 +91,7 @@ def test_without_a_backend_meaning_answers_and_operators_still_narrow(
     assert engine.KEYWORD_UNAVAILABLE in outcome.degraded
 
 
+@pytest.mark.bm25
 def test_a_lost_index_is_told_once_and_its_return_too(
     open_portal: Callable[[str], Portal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,8 +107,8 @@ def test_a_lost_index_is_told_once_and_its_return_too(
         setup.heal_keyword_index(portal.services)
         for _ in range(3):
             assert not ask(portal, "office").degraded
-    told = [entry["event"] for entry in logs if entry["event"].startswith("keyword search is")]
+    told = [entry["event"] for entry in logs if entry["event"].startswith("hybrid search")]
     assert told == [
-        "keyword search is off, searches go by meaning alone",
-        "keyword search is back",
+        "hybrid search is semantic only; searches for words alone rank by ts_rank_cd",
+        "hybrid search uses words again",
     ]

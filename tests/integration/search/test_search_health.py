@@ -60,7 +60,9 @@ def test_keyword_index_that_is_gone_is_told_at_once_and_its_return_too(
     execute(portal, LOSSES[loss])
     assert engine.KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
     body = look(portal.services)
-    assert (body["status"], body["keyword_backend"]) == ("degraded", "off")
+    assert (body["status"], body["keyword_backend"], body["hybrid"]) == (
+        "degraded", "tsvector", False,
+    )  # fmt: skip
     assert body["keyword_index"]["state"] == "absent"
     setup.heal_keyword_index(portal.services)
     body = look(portal.services)
@@ -98,7 +100,7 @@ def test_page_tells_words_from_meaning_when_one_is_lost(portal: Portal) -> None:
     execute(portal, LOSSES["index dropped"])
     state = health.check_vector_store(portal.services)
     assert health.finds_by_meaning(state)
-    assert state["keyword_backend"] == "off"
+    assert (state["keyword_backend"], state["hybrid"]) == ("tsvector", False)
 
 
 # --- the embedding model ------------------------------------------------------------------------

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import structlog
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
-from portal.database import bm25
 from portal.domain.vector_collections import RecordFilter
 from portal.integrations.langchain import PostgresVectorStore
 from portal.store import config
 from portal.store.collections import by_vector
 from portal.store.collections import rows as collection_store
 from portal.store.embedding_models.vector_index import standing_indexes
+from portal.store.search import keyword_index
 from portal.store.session import Database
 from portal.store.vector_parameters import VectorParameter
 from tests.integration.collections.langchain.conftest import MakeStore
@@ -77,13 +78,18 @@ def test_weights_come_from_dynamic_config(filled: PostgresVectorStore, database:
 
 
 def test_without_pg_textsearch_meaning_alone(
-    filled: PostgresVectorStore, database: Database
+    filled: PostgresVectorStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())
+    monkeypatch.setattr(keyword_index, "log", structlog.get_logger("fresh"))
     with database.begin() as session:
-        session.execute(text(f"DROP INDEX {bm25.ALL_CHUNKS.name}"))
+        session.execute(text("DROP EXTENSION IF EXISTS pg_textsearch CASCADE"))
     with capture_logs() as logs:
-        found = filled.hybrid_search(WordEmbeddings().embed_query("canteen"), "leave", 4)
-    assert any("BM25 is disabled" in one["event"] for one in logs if one["log_level"] == "warning")
+        for _ in range(2):
+            found = filled.hybrid_search(WordEmbeddings().embed_query("canteen"), "leave", 4)
+    (warning,) = [one for one in logs if one["log_level"] == "warning"]
+    assert warning["event"].startswith("hybrid search is semantic only")
+    assert warning["reason"] == "no pg_textsearch"
     cosines = _cosines("canteen")
     assert [document.id for document, _score in found] == sorted(
         cosines, key=lambda key: -cosines[key]

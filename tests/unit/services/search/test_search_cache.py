@@ -33,7 +33,7 @@ MODEL = RegisteredModel(
 )
 CONTEXT = SearchContext(
     config={"top_n": 5, "fusion": "rrf"},
-    keywords=KeywordState(KeywordBackend.OFF, 7),
+    keywords=KeywordState(KeywordBackend.OFF, 7, KeywordBackend.OFF),
     model=MODEL,
     has_conversation=False,
     versions=Versions(uuid4(), 1, 2, 3),
@@ -68,7 +68,7 @@ def test_every_field_of_what_a_result_depends_on_is_in_its_key(place: int, name:
         replace(CONTEXT, versions=replace(CONTEXT.versions, overrides=4)),
         replace(CONTEXT, config=CONTEXT.config | {"rrf_k": 60}),
         replace(CONTEXT, model=replace(MODEL, calibration={"scale": [1, 2.6]})),
-        replace(CONTEXT, keywords=KeywordState(KeywordBackend.TSVECTOR, 7)),
+        replace(CONTEXT, keywords=KeywordState(KeywordBackend.TSVECTOR, 7, KeywordBackend.OFF)),
     ],
 )
 def test_what_stands_deeper_is_in_the_key_as_well(other: SearchContext) -> None:

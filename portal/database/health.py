@@ -73,7 +73,7 @@ def report(connection: Connection, *, wants_bm25: bool = True) -> ServerReport:
         *_lacks_of_version(version),
         *_lacks_of_encoding(connection),
         *_lacks_of_extensions(extensions),
-        *(_lacks_of_bm25(bm25, has_textsearch=has_textsearch) if wants_bm25 else ()),
+        *(_lacks_of_bm25(connection, bm25, has_textsearch=has_textsearch) if wants_bm25 else ()),
         *_lacks_of_settings(connection),
     ]
     return ServerReport(
@@ -138,7 +138,7 @@ def _lacks_of_extensions(extensions: dict[str, Extension]) -> list[Lack]:
     return lacks
 
 
-def _lacks_of_bm25(bm25: Bm25State, *, has_textsearch: bool) -> list[Lack]:
+def _lacks_of_bm25(connection: Connection, bm25: Bm25State, *, has_textsearch: bool) -> list[Lack]:
     if not has_textsearch:
         return [
             Lack(
@@ -148,7 +148,8 @@ def _lacks_of_bm25(bm25: Bm25State, *, has_textsearch: bool) -> list[Lack]:
                 remedy=TEXTSEARCH_REMEDY,
             )
         ]
-    if bm25.state != "ready":
+    is_migrated = connection.scalar(text("SELECT to_regclass('bm25_index_state')")) is not None
+    if is_migrated and bm25.state != "ready":
         return [
             Lack(
                 what=f"the keyword index is {_BM25_STATES[bm25.state]}",

@@ -7,16 +7,23 @@ from typing import Any
 
 from apiflask import APIBlueprint
 from flask import Response, jsonify, request
+from flask.sansio.blueprints import BlueprintSetupState
 
 from portal.api.operations.ops_schemas import HealthBody, LiveBody, VectorStoreBody
 from portal.api.schemas import error_responses
 from portal.http import context
 from portal.http.clients import is_from_this_machine
-from portal.services.operations import health, scraping
+from portal.services.operations import health, scraping, starting
 
 _TAG = {"name": "Operations", "description": "Health and metrics, for those who run the portal."}
 
 blueprint = APIBlueprint("ops", __name__, tag=_TAG)
+
+
+@blueprint.record_once
+def _announce(state: BlueprintSetupState) -> None:
+    """Log at the start of each process what searches use."""
+    starting.announce(state.app.extensions["portal"])
 
 
 _TEXT = {"schema": {"type": "string"}}

@@ -68,7 +68,12 @@ class VectorStoreBody(ResponseModel):
         description="state of the BM25 index (ready, rebuilding, stale, absent), when it was "
         "rebuilt, about how many passages it holds; null where the settings want none",
     )
-    vector_index: Literal["ok", "missing", "off"] | None = None
+    vector_index: Literal["ok", "missing", "differs", "off"] | None = Field(
+        None,
+        description="differs: it serves, and is not what the settings ask for; off: they ask for "
+        "none",
+    )
+    vector_index_detail: str | None = Field(None, description="how it differs from the settings")
     embedding_model: str | None = None
     embedder: Literal["ok", "unavailable"] | None = None
     reranker: str | None = Field(None, description="name of the re-ranking model, if there is one")

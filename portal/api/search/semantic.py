@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask.sansio.blueprints import BlueprintSetupState
 
 from portal.api.search.semantic_schemas import (
     HybridStatusModel,
@@ -24,13 +23,6 @@ blueprint = APIBlueprint(
     url_prefix="/api/semantic_search",
     tag={"name": "Semantic search", "description": "Passages by meaning, or by meaning and words."},
 )
-
-
-@blueprint.record_once
-def _announce(state: BlueprintSetupState) -> None:
-    """Log at the start of each process whether searches are hybrid."""
-    portal_semantic.announce_start(state.app.extensions["portal"])
-
 
 _DESCRIPTION = (
     "By meaning alone, or, with `USE_HYBRID_SEARCH` on, by meaning and words: both lists are fused "

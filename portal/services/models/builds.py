@@ -124,8 +124,8 @@ def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool
 def requeue_lost(services: Services) -> None:
     """Queue builds that began and that nothing goes on with: their worker or their queue entry
     is gone. So too the model that serves, some minutes after its last build failed: where passages
-    lost their vectors, where somebody dropped its index, or where that was made before the model's
-    direction of language was known."""
+    lost their vectors, where its index was dropped or differs from the settings, or where that was
+    made before the model's direction of language was known."""
     with services.database.begin() as session:
         for model in build_store.unfinished_without_queue_entry(session):
             log.warning("model_build_requeued", model=model.name)
@@ -138,13 +138,24 @@ def requeue_lost(services: Services) -> None:
         if services.vector_rounds.find_missing(session, serving):
             log.warning("passages have no vectors; making them", model=serving.name)
             build_store.enqueue_build(session, serving)
-        elif build_store.lacks_index(session, serving, services.settings.search):
+            return
+        index = build_store.index_state(session, serving, services.settings.search)
+        if index.state == "missing":
             log.warning("vector index is gone; making it anew", model=serving.name)
             build_store.enqueue_build(session, serving)
-        elif build_store.has_unwanted_index(session, serving, services.settings.search):
-            log.info("vector index is switched off; dropping it", model=serving.name)
+        elif index.state == "differs":
+            log.warning(
+                "vector index differs from settings; replacing it",
+                model=serving.name,
+                has=index.has,
+                wanted=index.wanted,
+            )
             build_store.enqueue_build(session, serving)
-        elif serving.shape.axis is None and catalog.language_axis(services, serving) is not None:
+        elif (
+            index.state == "ok"
+            and serving.shape.axis is None
+            and catalog.language_axis(services, serving) is not None
+        ):
             log.info("vector_index_across_languages_queued", model=serving.name)
             build_store.enqueue_build(session, serving)
 

@@ -14,8 +14,8 @@ from portal.services import Services
 from portal.services.models import catalog
 from portal.settings import SearchSettings
 from portal.store.embedding_models import builds, registry
+from portal.store.embedding_models.builds import IndexState
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.embedding_models.vector_index import wants_index
 from portal.store.migrations import newest_revision
 from portal.store.operations import health as health_store
 from portal.store.search import keyword_index
@@ -86,7 +86,8 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         "keyword_backend": state.keywords.alone.value,
         "hybrid": state.keywords.backend is not KeywordBackend.OFF,
         "keyword_index": state.keyword_index,
-        "vector_index": _vector_index(state, search),
+        "vector_index": state.vector_index.state,
+        "vector_index_detail": _describe(state.vector_index),
         "embedding_model": state.serving.name if state.serving else services.embedder.name,
         "embedder": "ok" if _embedder_answers(services, state.serving) else "unavailable",
         "reranker": _shown(services.reranker.name) if services.reranker else None,
@@ -103,7 +104,7 @@ def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
     return (
         bool(vector_store.get("enabled"))
         and vector_store["embedder"] == "ok"
-        and vector_store["vector_index"] in {"ok", "off"}
+        and vector_store["vector_index"] != "missing"
         and not (vector_store["counts"] or {}).get("missing_embeddings")
     )
 
@@ -123,17 +124,12 @@ class _IndexState:
     keyword_index: dict[str, Any] | None
     models: list[dict[str, Any]]
     serving: RegisteredModel | None
-    has_vector_index: bool
-
-
-def _vector_index(state: _IndexState, search: SearchSettings) -> str:
-    if not wants_index(search):
-        return "off"
-    return "ok" if state.has_vector_index else "missing"
+    vector_index: IndexState
 
 
 def _read_index_state(session: Session, search: SearchSettings) -> _IndexState:
-    serving, wanted = registry.find_active(session), search.keyword_backend
+    wanted = search.keyword_backend
+    serving = registry.find_active(session)
     keywords = keyword_index.read_state(session, wanted=wanted)
     wants_bm25 = wanted in {"auto", KeywordBackend.PG_TEXTSEARCH}
     return _IndexState(
@@ -142,7 +138,16 @@ def _read_index_state(session: Session, search: SearchSettings) -> _IndexState:
         keyword_index=_read_keyword_index(session, keywords) if wants_bm25 else None,
         models=health_store.read_models(session),
         serving=serving,
-        has_vector_index=serving is None or not builds.lacks_index(session, serving, search),
+        vector_index=builds.index_state(session, serving, search) if serving else IndexState("ok"),
+    )
+
+
+def _describe(index: IndexState) -> str | None:
+    if index.state != "differs":
+        return None
+    return (
+        f"index differs from settings: it is {index.has}, they ask for {index.wanted}; "
+        "a running worker replaces it"
     )
 
 

@@ -141,7 +141,7 @@ def _index_metrics(services: Services) -> tuple[Metric, ...]:
     vector = _gauge(
         "portal_vector_index_ready",
         "Whether the serving model's vectors have their index",
-        int(state["vector_index"] == "ok"),
+        int(state["vector_index"] != "missing"),
     )
     counts = state["counts"]
     if counts is None:

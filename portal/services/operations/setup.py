@@ -26,6 +26,8 @@ from portal.services.search import dynamic_config
 from portal.settings.unused import UnusedSetting, find_unused, given_fields
 from portal.store import migrations as store_migrations
 from portal.store.documents import vocabulary
+from portal.store.embedding_models import builds, registry
+from portal.store.embedding_models.builds import IndexState
 from portal.store.search import keyword_index
 
 _RANKINGS = {
@@ -144,12 +146,14 @@ def diagnose(services: Services) -> dict[str, Any]:
     with services.database.engine.connect() as connection:
         report = server_health.report(connection, wants_bm25=wants_bm25(services))
         revision = store_migrations.current_revision(connection)
-    keywords = None
+    keywords = index = None
     is_current = revision == store_migrations.newest_revision()
     if is_current:
         _hold_to_registered_length(services)
         with services.database.read() as session:
             keywords = keyword_index.read_state(session, wanted=_wanted_backend(services))
+            if model := registry.find_active(session):
+                index = builds.index_state(session, model, services.settings.search)
     settings = services.settings
     return {
         "fit": report.is_fit,
@@ -161,12 +165,14 @@ def diagnose(services: Services) -> dict[str, Any]:
         "keyword_backend": keywords.alone.value if keywords else None,
         "hybrid": keywords.backend is not KeywordBackend.OFF if keywords else None,
         "bm25_state": report.bm25.state,
+        "vector_index": index.state if index else None,
         "embedding_model": services.embedder.name,
         "readers_confined_by": (confinement := reader_process.probe_confinement()),
         "lacks": [
             asdict(lack)
             for lack in (
                 *report.lacks,
+                *_lacks_of_index(index),
                 *_lacks_of_models(services),
                 *_lacks_of_confinement(confinement),
                 *_lacks_of_scanner(services),
@@ -174,6 +180,20 @@ def diagnose(services: Services) -> dict[str, Any]:
             )
         ],
     }
+
+
+def _lacks_of_index(index: IndexState | None) -> Iterator[server_health.Lack]:
+    if index is None or index.state in {"ok", "off"}:
+        return
+    is_missing = index.state == "missing"
+    yield server_health.Lack(
+        what="the vector index is missing" if is_missing else "vector index differs from settings",
+        cost="searches by meaning compare every passage"
+        if is_missing
+        else f"searches use the one that stands ({index.has})",
+        remedy=f"a running worker replaces it ({index.wanted}) while searches go on; at once: "
+        "portal reindex",
+    )
 
 
 def _lacks_of_confinement(confinement: Mapping[str, bool]) -> Iterator[server_health.Lack]:
@@ -247,6 +267,7 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"search by words: {ranks}; BM25 index {report['bm25_state']}"
     yield f"hybrid search: {_HYBRID[report['hybrid']]}"
     yield f"embedding model: {report['embedding_model']}"
+    yield f"vector index: {report['vector_index'] or 'none'}"
     held = [layer for layer, holds in report["readers_confined_by"].items() if holds]
     missing = [layer for layer, holds in report["readers_confined_by"].items() if not holds]
     without = f"; not available here: {', '.join(missing)}" if missing else ""

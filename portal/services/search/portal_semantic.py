@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import structlog
-
 from portal.domain.embedding import Vector
 from portal.domain.people import User
 from portal.domain.search import (
@@ -18,20 +16,16 @@ from portal.domain.search import (
     Unit,
 )
 from portal.domain.semantic import HybridStatus, SemanticHit, SemanticOutcome
-from portal.errors import N_, DatabaseUnavailable, EmbedderUnavailable, Unavailable, VectorStoreDisabled
+from portal.errors import N_, EmbedderUnavailable, Unavailable, VectorStoreDisabled
 from portal.services import Services
 from portal.services.models import catalog
-from portal.services.search import engine, semantic
+from portal.services.search import engine
 from portal.services.search.semantic import NO_KEYWORD_INDEX, SemanticSearch
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search import found_chunks, keyword_index
 
 BACKEND = "postgresql"
-# A process starts without a database that does not answer.
-_START_PATIENCE_S = 1.0
-
-log = structlog.get_logger(__name__)
 
 
 def semantic_search(
@@ -53,33 +47,6 @@ def semantic_search(
 def status(services: Services, user: User) -> HybridStatus:
     """Whether searches are hybrid right now, and why not when they were to be."""
     return _search_for(services, user).status
-
-
-def announce_start(services: Services) -> None:
-    """Log what this process searches with, as the server has it now. A server that does not answer
-    is announced by the first search."""
-    search, is_requested = services.settings.search, services.settings.hybrid_semantic_search
-    try:
-        keywords = services.database.probe(
-            lambda session: keyword_index.read_state_if_migrated(
-                session, wanted=search.keyword_backend
-            ),
-            timeout_s=_START_PATIENCE_S,
-        )
-    except DatabaseUnavailable:
-        return
-    if keywords is None:
-        return
-    is_hybrid = keywords.backend is not KeywordBackend.OFF
-    reason = None if is_hybrid or not is_requested else NO_KEYWORD_INDEX
-    status = HybridStatus(BACKEND, is_requested, is_requested and is_hybrid, reason)
-    semantic.announce(status, is_told=keywords.alone is not KeywordBackend.OFF)
-    log.info(
-        "search_configured",
-        method="hybrid" if is_hybrid else "semantic",
-        keyword_backend=keywords.alone.value,
-        keyword_backend_setting=search.keyword_backend,
-    )
 
 
 def _search_for(services: Services, user: User) -> SemanticSearch:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, Update, func, select, text, update
@@ -26,7 +26,9 @@ from portal.store.embedding_models.registry import RegisteredModel, list_models,
 from portal.store.embedding_models.switches import IS_MISSING, PORTAL_CHUNKS, patiently, read_size
 from portal.store.embedding_models.vector_index import (
     build_aside,
+    described,
     is_current,
+    options,
     replace,
     shape_for,
     standing_indexes,
@@ -178,19 +180,45 @@ def bring_index_up_to_date(
     patiently(database, put_in_place)
 
 
-def lacks_index(session: Session, model: RegisteredModel, search: SearchSettings) -> bool:
-    """Return whether searches by a model compare all of its vectors, against the settings. Without
-    vectors it lacks none: an IVFFlat index needs them to find its centres."""
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """How a model's vector index stands. `missing`: searches compare all of its vectors. `differs`:
+    it serves, and is not what the settings ask for; `has` and `wanted` tell both in words. `off`:
+    they ask for none."""
+
+    state: Literal["ok", "missing", "differs", "off"]
+    has: str = ""
+    wanted: str = ""
+
+
+def index_state(session: Session, model: RegisteredModel, search: SearchSettings) -> IndexState:
+    """Compare a model's index with the settings."""
+    shape = shape_for(search, model.dimensions, model.shape.axis)
+    rows = _estimate_rows(session, model) if shape.method == "ivfflat" else 0
+    wanted = described(shape, options(shape, search, rows))
+    usable = [one for one in standing_indexes(session, model.partition) if one.is_valid]
     if not wants_index(search):
-        return False
-    if any(index.is_valid for index in standing_indexes(session, model.partition)):
-        return False
-    return bool(session.scalar(text(f"SELECT EXISTS (SELECT FROM {model.partition})")))
+        wanted = "no index"
+        if not usable:
+            return IndexState("off", "", wanted)
+        return IndexState("differs", described(model.shape, usable[0].options), wanted)
+    if not usable:
+        # An IVFFlat index is built when there are vectors, from which it learns its lists.
+        has_vectors = session.scalar(text(f"SELECT EXISTS (SELECT FROM {model.partition})"))
+        return IndexState("missing" if has_vectors else "ok", "", wanted)
+    has = described(model.shape, usable[0].options)
+    is_same = shape == model.shape and is_current(usable[0], model.partition, shape, search, rows)
+    return IndexState("ok" if is_same else "differs", has, wanted)
 
 
-def has_unwanted_index(session: Session, model: RegisteredModel, search: SearchSettings) -> bool:
-    """Return whether a model has an index although the settings want none."""
-    return not wants_index(search) and bool(standing_indexes(session, model.partition))
+def _estimate_rows(session: Session, model: RegisteredModel) -> int:
+    """About how many vectors there are; counted where no statistics have been gathered yet."""
+    estimate = f"""
+        SELECT CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM {model.partition})
+                    ELSE CAST(reltuples AS bigint) END
+        FROM pg_class WHERE oid = to_regclass(:partition)
+    """
+    return session.scalar(text(estimate), {"partition": model.partition}) or 0
 
 
 @dataclass(frozen=True, slots=True)

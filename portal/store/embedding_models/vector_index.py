@@ -211,6 +211,12 @@ def is_current(
     return dict(index.options) == wanted
 
 
+def described(shape: IndexShape, options: Mapping[str, int]) -> str:
+    """An index in words, such as `hnsw halfvec m=16 ef_construction=64`."""
+    parameters = (f"{name}={value}" for name, value in options.items())
+    return " ".join((shape.method, shape.vector_type, *parameters))
+
+
 def build_aside(
     connection: Connection,
     partition: str,

@@ -80,13 +80,6 @@ def read_state(session: Session, *, wanted: str) -> KeywordState:
     return state_of(session, row, wanted=wanted)
 
 
-def read_state_if_migrated(session: Session, *, wanted: str) -> KeywordState | None:
-    """`read_state`, or None where the portal's tables are missing."""
-    if session.scalar(text("SELECT to_regclass('bm25_index_state')")) is None:
-        return None
-    return read_state(session, wanted=wanted)
-
-
 def state_of(session: Session, row: Any, *, wanted: str) -> KeywordState:
     """What ranks words, by the setting and by a row that has `STATE_COLUMNS`.
 

@@ -129,7 +129,7 @@ def test_1_5_index_that_is_not_there_is_logged_and_meaning_alone_is_searched(
     assert (found["method"], found["hybrid_enabled"]) == ("dense", False)
     assert titles(found)[0] == "leave"
     told = named(log, "configured")[-1]
-    assert (told["log_level"], told["reason"]) == ("warning", "keyword_unavailable")
+    assert (told["hybrid_enabled"], told["reason"]) == (False, "keyword_unavailable")
 
 
 # --- requirement 2: the switch ------------------------------------------------------------------

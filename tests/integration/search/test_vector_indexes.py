@@ -7,12 +7,17 @@ import sys
 from collections.abc import Callable
 
 import pytest
+import structlog
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
+from portal import create_app
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.models import builds, catalog, switching
+from portal.services.operations import setup, starting
 from portal.services.search import engine
+from portal.store.embedding_models import builds as model_builds
 from portal.store.embedding_models import registry, vector_index
 from portal.store.embedding_models.registry import RegisteredModel
 from tests.conftest import Portal
@@ -125,6 +130,73 @@ def test_changed_parameters_rebuild_the_index_and_unchanged_ones_do_not(
     assert index_id() != before
     (index,) = indexes(portal)
     assert index.options == {"m": 24, "ef_construction": 48}  # pgvector takes no less than 2 m.
+
+
+CHANGES: dict[str, dict[str, object]] = {
+    "method": {"index": "ivfflat"},
+    "vector type": {"vector_type": "bit"},
+    "hnsw parameters": {"hnsw": {"m": 24, "ef_construction": 50}},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_setting_is_noticed_and_the_worker_swaps_the_index(
+    portal: Portal,
+    make_services: Callable[..., Services],
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+) -> None:
+    fill(portal)
+    changed = Portal(make_services(search=CHANGES[change]), portal.admin)
+    (before,) = indexes(portal)
+    monkeypatch.setattr(starting, "log", structlog.get_logger("fresh"))
+    with capture_logs() as log:
+        client = create_app(changed.services).test_client()
+    (warning,) = [one for one in log if one["event"] == "vector index differs from settings"]
+    assert warning["has"] == "hnsw halfvec m=16 ef_construction=64"
+    assert "portal reindex" in warning["remedy"]
+    body = client.get("/health/vector_store").json
+    assert (body["status"], body["vector_index"]) == ("ok", "differs")
+    assert body["vector_index_detail"].startswith("index differs from settings")
+    report = setup.diagnose(changed.services)
+    assert "lacking: vector index differs from settings" in list(setup.report_lines(report))
+
+    builds.requeue_lost(changed.services)
+    with changed.services.database.begin() as session:
+        assert model_builds.is_queued(session, serving(changed))
+    assert indexes(portal) == [before]
+    name = serving(changed).name
+    builds.build_slice(changed.services, name, should_stop=lambda: False)
+    with changed.services.database.begin() as session:
+        session.execute(text("DELETE FROM procrastinate_jobs"))
+
+    (after,) = indexes(portal)
+    assert after != before
+    assert f"Index Scan using {after.name}" in plan(changed, serving(changed))
+    body = client.get("/health/vector_store").json
+    assert (body["vector_index"], body["vector_index_detail"]) == ("ok", None)
+    builds.requeue_lost(changed.services)
+    with changed.services.database.begin() as session:
+        assert not model_builds.is_queued(session, serving(changed))
+
+
+def test_index_of_lists_is_rebuilt_when_there_are_many_more_vectors(
+    portal: Portal, make_services: Callable[..., Services]
+) -> None:
+    services = make_services(search={"index": "ivfflat"})
+    fill(portal)
+    list(builds.backfill(services))
+    model = serving(portal)
+
+    def state(rows: int) -> str:
+        with services.database.begin() as session:
+            session.execute(
+                text("UPDATE pg_class SET reltuples = :rows WHERE relname = :name"),
+                {"rows": rows, "name": model.partition},
+            )
+            return model_builds.index_state(session, model, services.settings.search).state
+
+    assert [state(rows) for rows in (-1, 10, 4000, 40_000)] == ["ok", "ok", "ok", "differs"]
 
 
 def test_what_a_killed_index_build_left_is_removed(

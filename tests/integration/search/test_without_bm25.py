@@ -20,8 +20,9 @@ from portal.domain.semantic import SemanticChunk
 from portal.integrations.chunk_stores import open_postgresql
 from portal.processes.cli import main
 from portal.services import Services
+from portal.services.operations import starting
 from portal.services.people import accounts
-from portal.services.search import portal_semantic, semantic
+from portal.services.search import semantic
 from portal.store.search import keyword_index
 from tests.conftest import Portal
 from tests.factories.endpoint import fake_endpoint
@@ -55,7 +56,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process log as one that has just started."""
     monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())
     monkeypatch.setattr(semantic, "_announced", {})
-    for module in (keyword_index, semantic, portal_semantic):
+    for module in (keyword_index, semantic, starting):
         monkeypatch.setattr(module, "log", structlog.get_logger("fresh"))
 
 

@@ -45,7 +45,7 @@ def create_app(services: Services | None = None) -> APIFlask:
     incoming.init_app(app)
     credentials.init_app(app)
     limits.init_app(app, services)
-    context.close_to_strangers(app)
+    context.require_login(app)
     web.register(app)
     recent_sign_in.init_app(app)
     api.register(app)

@@ -13,17 +13,18 @@ _MAX_CLIENT_CHARACTERS = 100
 
 
 def chunk_url(document_id: UUID, chunk_id: UUID, query: str | None = None) -> str:
-    """The page that opens a document at a passage, with the words of a query lit up."""
+    """Return the page that opens a document at a chunk, with the words of a query highlighted."""
     words = "" if query is None else f"&q={quote(query[:_MAX_QUERY_CHARACTERS], safe='')}"
     return f"/documents/{document_id}?chunk={chunk_id}{words}#chunk-{chunk_id}"
 
 
 def client_network(address: str) -> str:
-    """What limits take for one client: an address of IPv4, or the /64 network of one of IPv6."""
+    """Return the key of a client for limits: an IPv4 address, or the /64 network of an IPv6
+    address."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        # A socket file, or whatever else a trusted proxy calls its client.
+        # A socket file, or another name that a trusted proxy gives its client.
         return address[:_MAX_CLIENT_CHARACTERS]
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:

@@ -1,4 +1,4 @@
-"""Answers from passages: what a chat model is given, what it gives, and what comes of it."""
+"""Answers from chunks: what a chat model is given, and what it gives."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from portal.domain.structure import Block
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage that an answer may cite. `number` is its place in the register of the answer,
+    """A chunk that an answer may cite. `number` is its place in the register of the answer,
     from 1, as the model sees it; what a reader sees follows first use. `text` are characters
-    `char_start` to `char_end` of revision `revision_id`; passages that a program added have none,
+    `char_start` to `char_end` of revision `revision_id`; chunks that a program added have none,
     and are characters 0 to their end of themselves."""
 
     number: int
@@ -55,8 +55,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What a chat model is asked. `system` holds the instructions and the passages as data;
-    `sources` are the same passages for a provider that needs no prompt; `turns` end with the
+    """What a chat model is asked. `system` holds the instructions and the chunks as data;
+    `sources` are the same chunks for a provider that needs no prompt; `turns` end with the
     question; `language` is the question's, `zh` or `en`. With `can_search` the model may ask
     for another search."""
 
@@ -121,11 +121,11 @@ class ChatModel(Protocol):
 
     @property
     def takes_tools(self) -> bool:
-        """Whether it may ask for another search."""
+        """Return whether the model may ask for another search."""
         ...
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
-        """The answer in pieces, as they come; closing the iterator ends the request at once.
+        """Yield the answer in pieces, as they come; closing the iterator ends the request at once.
         Raises ChatUnavailable."""
         ...
 

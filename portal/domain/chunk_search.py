@@ -1,4 +1,4 @@
-"""Searches of passages by programs: what they ask for, what they find."""
+"""Searches of chunks by programs: what they ask for, what they find."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SemanticQuery:
 
 @dataclass(frozen=True, slots=True)
 class HybridQuery:
-    """A question by meaning and by words. `threshold` is the cosine from which a passage counts as
+    """A question by meaning and by words. `threshold` is the cosine from which a chunk counts as
     found by meaning; what the words find stays."""
 
     text: str
@@ -59,7 +59,7 @@ class HybridQuery:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
-    """A passage with its scores: cosine (0 without a vector), BM25 as a share of the best, and what
+    """A chunk with its scores: cosine (0 without a vector), BM25 as a share of the best, and what
     orders the results. `highlighted` is its content as HTML, words of the query marked; of a
     fuzzy search, `similarity` says how like the words typed are to those of the chunk, 0 to 1."""
 
@@ -75,7 +75,7 @@ class FoundChunk:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunks:
-    """Passages in order, best first, and in codes what the search did without."""
+    """Chunks in order, best first, and in codes what the search did without."""
 
     items: tuple[FoundChunk, ...]
     degraded: tuple[str, ...] = ()

@@ -67,7 +67,7 @@ class ConversationSummary:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """One page of a person's conversations, latest first; `next_cursor` is opaque and None at the
+    """One page of a user's conversations, latest first; `next_cursor` is opaque and None at the
     end."""
 
     items: tuple[ConversationSummary, ...]
@@ -77,7 +77,7 @@ class ConversationPage:
 @dataclass(frozen=True, slots=True)
 class Citation:
     """What an answer rests on, as it stood. `excerpt` are characters `char_start` to `char_end` of
-    revision `revision_id`, or without one of the passage that a program added; `quote_sha256` is
+    revision `revision_id`, or without one of the chunk that a program added; `quote_sha256` is
     their hash. `was_cited` tells a source that a marker
     names from one that was only consulted. `page_label` is what is printed on the page where that
     is not its number. `can_open` when this reader may open the document. What
@@ -204,7 +204,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The answer as it is stored, whatever became of it; always the last event."""
+    """The answer as stored, complete or not; always the last event."""
 
     answer: Message
 

@@ -19,7 +19,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left, 0 or more."""
+        """Return the seconds that are left, 0 or more."""
         return max(0.0, self.ends_at - monotonic())
 
     @property
@@ -27,9 +27,9 @@ class Deadline:
         return self.left_s == 0
 
     def sooner(self, share: float) -> Deadline:
-        """When that share of what is left from now on is used."""
+        """Return a deadline at that share of what is left."""
         return Deadline(self.ends_at - (1 - share) * self.left_s)
 
     def milliseconds(self) -> str:
-        """What is left, as PostgreSQL takes a time-out: 1 or more, for 0 means without end."""
+        """Return what is left as a time-out of PostgreSQL: 1 or more, for 0 means without end."""
         return str(max(1, int(self.left_s * 1000)))

@@ -1,4 +1,4 @@
-"""Short names for the programs that people sign in with."""
+"""Short names for the programs that users sign in with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents, the text taken out of them, and the passages that search finds."""
+"""Documents, their extracted text, and the chunks that search finds."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class MediaType(StrEnum):
 
     @property
     def short(self) -> str:
-        """The word that people know it by: PDF, TXT, MD, HTML, DOCX."""
+        """Return its common name: PDF, TXT, MD, HTML, DOCX."""
         return {MediaType.TEXT: "TXT", MediaType.MARKDOWN: "MD"}.get(self, self.name)
 
     @property
     def has_encoding(self) -> bool:
-        """Whether its bytes are characters in some encoding, which may be mistaken."""
+        """Return whether its bytes are characters in an encoding, which may be mistaken."""
         return self in {MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML}
 
 
@@ -62,7 +62,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The text of a file as people read it, with where its pages and headings begin, and its
+    """The text of a file as it reads, with where its pages and headings begin, and its
     tables, lists, captions, notes and code (`blocks`, in order, apart from each other)."""
 
     text: str
@@ -151,7 +151,7 @@ class DocumentDetail:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A passage as stored; `id` is its chunk id."""
+    """A chunk as stored; `id` is its chunk id."""
 
     id: UUID
     chunk: Chunk

@@ -40,17 +40,17 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model is registered under; vectors of two names never mix."""
+        """Return the name that the model is registered under; vectors of two names never mix."""
 
     @property
     def dimensions(self) -> int:
-        """Length of each vector."""
+        """Return the length of each vector."""
 
     def embed_query(self, text: str) -> Vector:
         """Embed a question: (dimensions,) float32, unit length. Raises EmbedderUnavailable."""
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
-        """Embed passages: (len(texts), dimensions) float32, unit length, input order.
+        """Embed chunks: (len(texts), dimensions) float32, unit length, input order.
 
         Raises EmbedderUnavailable.
         """

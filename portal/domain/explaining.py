@@ -32,7 +32,7 @@ class Absence(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FailedFilter:
     """What the search was narrowed by and the document is not: `kind` is ``domain``, ``type``,
-    ``title``, ``phrase``, ``word`` (one that must not occur) or ``together``, when no one passage
+    ``title``, ``phrase``, ``word`` (one that must not occur) or ``together``, when no one chunk
     passes all of several."""
 
     kind: str
@@ -52,7 +52,7 @@ class OtherDocument:
 class WhyNot:
     """The one reason; what goes with each stands in the fields of its name, else None.
 
-    `rank` is the place of the document's best passage among all passages of the search, from 1;
+    `rank` is the place of the document's best chunk among all chunks of the search, from 1;
     with ``ranked`` and no `rank` it comes after the first `ranked_beyond`. `shown_count` is how
     many results the search gives.
     """

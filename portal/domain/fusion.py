@@ -82,19 +82,20 @@ def cosines(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[float]:
 
 
 def relative_bm25(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[float]:
-    """BM25 as a share of the best: BM25 has no upper bound, and so is in [0, 1] as a cosine is."""
+    """Return BM25 as a share of the best, in [0, 1] as a cosine is: BM25 itself has no upper
+    bound."""
     best = max((one.bm25 for one in offers), default=0.0) or 1.0
     return [one.bm25 / best for one in offers]
 
 
 def calibrated_likeness(offers: Sequence[Offer], scale: Scale) -> list[float]:
-    """Likeness in units of what unrelated text reaches for this very query."""
+    """Return likeness in units of what unrelated text reaches for this query."""
     return [_unit(((one.likeness or 0.0) - scale.low) / scale.width) for one in offers]
 
 
 def faded_bm25(offers: Sequence[Offer], scale: Scale) -> list[float]:
-    """Relative BM25, held down when even the best matches little of what the query could have
-    matched: then the words say nothing, as in a query asked across languages."""
+    """Return relative BM25, reduced when even the best matches little of what the query could
+    match: then words say nothing, as in a query across languages."""
     best = max((one.bm25 for one in offers), default=0.0)
     fade = min(1.0, best / scale.text_floor) ** 2 if scale.text_floor else 1.0
     return [fade * share for share in relative_bm25(offers)]

@@ -24,7 +24,7 @@ ENDED_WITHOUT_TEXT = frozenset({JobStatus.FAILED, JobStatus.CANCELLED})
 
 
 class JobStage(StrEnum):
-    """What a job is at: its counts are pages while it reads, passages while it embeds."""
+    """What a job is at: its counts are pages while it reads, chunks while it embeds."""
 
     READING = "reading"
     EMBEDDING = "embedding"
@@ -32,7 +32,7 @@ class JobStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How far a job is: `done` of `total` pages or passages, 0 of 0 before they are counted.
+    """How far a job is: `done` of `total` pages or chunks, 0 of 0 before they are counted.
 
     `attempts` are those begun, without those that made room for others. `failure` says why the
     last one ended; with `retry_at` the next one is due then.
@@ -55,7 +55,7 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class ListedJob:
     """A job as lists show it, with its document. `can_retry`: it ended without its text, no
-    later one of its document was begun, and the person may."""
+    later one of its document was begun, and the user may."""
 
     job: Job
     title: str

@@ -12,10 +12,10 @@ MAX_DEPTH = 8
 
 
 def check_json(value: Any, *, max_characters: int) -> None:
-    """See that PostgreSQL can store a value that was parsed from JSON.
+    """Check that PostgreSQL can store a value that was parsed from JSON.
 
-    Raises InvalidInput for what it cannot (NUL, half a character, NaN), for what is nested deeper
-    than `MAX_DEPTH`, and for more than `max_characters` written out.
+    Raises InvalidInput for what it cannot store (NUL, half a character, NaN), for what is nested
+    deeper than `MAX_DEPTH`, and for more than `max_characters` written out.
     """
     _check(value, MAX_DEPTH)
     written = json.dumps(value, ensure_ascii=False)

@@ -14,4 +14,4 @@ OUTSIDE_SUBJECT = 7_316_007
 """With a second number, of the subject."""
 LOST_JOBS = 7_316_008
 IDEMPOTENCY = 7_316_010
-"""With a second number, of a person and a key."""
+"""With a second number, of a user and a key."""

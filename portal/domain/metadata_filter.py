@@ -1,4 +1,4 @@
-"""Conditions on the metadata of passages, as programs write them.
+"""Conditions on the metadata of chunks, as programs write them.
 
 ::
 
@@ -8,8 +8,8 @@
 
 Types are strict: a number is compared with numbers, text with text, true and false with those;
 what has another type, or is not there, fulfils no condition. Negations (`$ne`, `$nin`,
-`$not_contains`) are fulfilled by whatever does not fulfil the condition that they negate, so by a
-passage without that field too. Text is ordered by code points.
+`$not_contains`) hold where the condition that they negate does not, so by a
+chunk without that field too. Text is ordered by code points.
 
 A dot in a name leads into an object: `author.name`. Of a name with a dot in it, the path is
 written as objects, `{"a.b": …}` being `{"a": {"b": …}}`, or in a list as `"field": ["a.b"]`.
@@ -28,7 +28,7 @@ from portal.errors import N_, InvalidInput
 
 MAX_CONDITIONS = 64
 MAX_MEMBERS = 100
-# Of all conditions together: each passage that is left is compared with every one.
+# Of all conditions together: each chunk that is left is compared with every one.
 MAX_VALUES = 400
 MAX_NESTING = 6
 MAX_KEYS = 8
@@ -112,8 +112,8 @@ def parse_filter(
     max_values: int = MAX_VALUES,
     max_conditions: int = MAX_CONDITIONS,
 ) -> MetadataFilter | None:
-    """The filter that parsed JSON means; None for an empty one, which everything fulfils. Without
-    `dotted`, names in objects are taken as they are: `a.b` is the name of one field.
+    """Return the filter that parsed JSON means; None for an empty one. Without `dotted`, `a.b` is
+    the name of one field.
 
     Raises InvalidInput, naming what is wrong.
     """
@@ -165,7 +165,7 @@ def _together(parts: Sequence[MetadataFilter]) -> MetadataFilter:
 
 
 def _from_list(conditions: Sequence[Any]) -> list[MetadataFilter]:
-    """`[{"field", "operator", "value"}, …]`, all of which hold."""
+    """Return the conditions of `[{"field", "operator", "value"}, …]`, all of which hold."""
     found: list[MetadataFilter] = []
     for one in conditions:
         if not isinstance(one, Mapping) or set(one) - {"operator"} != {"field", "value"}:
@@ -188,8 +188,9 @@ def _listed_path(field: Any) -> Path:
 
 
 def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataFilter]:
-    """`{"field": value or {"$operator": value, …}, …}`, all of which holds. `above` is the object
-    of the metadata that the fields are looked for in; None: the whole, where a dot leads on."""
+    """Return the conditions of `{"field": value or {"$operator": value, …}, …}`, all of which
+    hold. `above` is the path of the object that the fields are in; None: the whole, where a dot
+    leads on."""
     if not isinstance(value, Mapping):
         raise InvalidInput(reason=N_("a metadata filter is an object, or a list of conditions"))
     if not nesting:

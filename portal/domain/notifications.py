@@ -11,11 +11,11 @@ from uuid import UUID
 from portal.domain.documents import Failure
 
 MANY_IN_WORK = 5
-"""So many documents of a person are an import: they are told of together."""
+"""From so many documents on, notes are merged: it is an import."""
 MAX_HELD_S = 300.0
 """After so long an import is told of in part."""
 MAX_UNREAD_COUNTED = 100
-"""Nobody needs to know by how much there are more."""
+"""Above it, the exact number does not matter."""
 
 
 class NotificationKind(StrEnum):
@@ -46,7 +46,7 @@ class Notification:
     recovery code are `left`.
 
     `failure` says why it failed, `beside` that text from before is still searched. `warnings`
-    say what of it could not be read. `read_at` is None until the person opened it or said so.
+    say what of it could not be read. `read_at` is None until the user opened it or said so.
     """
 
     id: UUID
@@ -72,9 +72,9 @@ class NotificationPage:
 
 @dataclass(frozen=True, slots=True)
 class NotificationState:
-    """What a page knows of a person's notifications.
+    """What a page knows of a user's notifications.
 
-    `unread` is counted to MAX_UNREAD_COUNTED, `in_work`, the person's documents that are queued
+    `unread` is counted to MAX_UNREAD_COUNTED, `in_work`, the user's documents that are queued
     or being prepared, to MANY_IN_WORK. `waiting_s` is since when they were to be told of something,
     None when they were told of everything.
     """
@@ -85,7 +85,8 @@ class NotificationState:
 
     @property
     def is_due(self) -> bool:
-        """Whether to tell them now: not of each of many documents that come one after another."""
+        """Return whether to show them now, not for each of many documents that end one after
+        another."""
         if self.waiting_s is None:
             return False
         return self.in_work < MANY_IN_WORK or self.waiting_s >= MAX_HELD_S

@@ -33,7 +33,7 @@ SCOPES = tuple(Scope)
 
 
 def with_lesser(scopes: Iterable[Scope]) -> frozenset[Scope]:
-    """Whoever may write may read, and an administrator may both."""
+    """Return these scopes with the lesser ones: write includes read, admin includes both."""
     most = max(map(SCOPES.index, scopes), default=-1)
     return frozenset(SCOPES[: most + 1])
 
@@ -41,7 +41,7 @@ def with_lesser(scopes: Iterable[Scope]) -> frozenset[Scope]:
 @dataclass(frozen=True, slots=True)
 class User:
     """Someone with an account, as every use case sees them. `is_admin` says what counts now: a
-    token without the scope `admin` makes an ordinary person of an administrator."""
+    token without the scope `admin` makes an ordinary user of an administrator."""
 
     id: UUID
     name: str
@@ -143,7 +143,7 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A person together with the token that showed who they are. Personal tokens and those of an
+    """A user together with the token that showed who they are. Personal tokens and those of an
     outside issuer have no session."""
 
     user: User
@@ -164,7 +164,7 @@ class TokenPair:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """A link that lets one person make an account; `secret` is known only when it is made."""
+    """A link that lets one user make an account; `secret` is known only when it is made."""
 
     id: UUID
     expires_at: datetime
@@ -216,7 +216,7 @@ class PersonalToken:
 
     @property
     def level(self) -> Scope:
-        """The most that it may do."""
+        """Return the highest scope."""
         return max(self.scopes, key=SCOPES.index, default=Scope.READ)
 
 

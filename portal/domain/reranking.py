@@ -8,20 +8,19 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Reads a question and a passage together, which ranks better than comparing their vectors
-    and costs a run of the model for each passage."""
+    """Reads a question and a chunk together, which ranks better than comparing their vectors
+    and costs a run of the model for each chunk."""
 
     @property
     def name(self) -> str:
-        """The model, as a person knows it."""
+        """Return the model's name for users."""
 
     def load(self) -> None:
-        """Get ready to score; nothing when that was done. Raises RerankerUnavailable, with the
-        remedy."""
+        """Prepare to score. Raises RerankerUnavailable, with the remedy."""
 
     def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
-        """How well each passage answers: higher is better, input order, comparable within this
-        call only.
+        """Return how well each chunk answers: higher is better, in input order, comparable within
+        this call only.
 
         Gives up about `deadline_s` seconds from now. Raises RerankerUnavailable.
         """

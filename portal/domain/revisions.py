@@ -16,7 +16,7 @@ MAX_NUMBER = 2**31 - 1
 @dataclass(frozen=True, slots=True)
 class Revision:
     """A text that is searched, or was. `sha256` and `size_bytes` are of its file; `uploaded_by` is
-    the name of whoever sent that, empty when the account is gone. `previous` is the number of the
+    the user who sent that, empty when the account is gone. `previous` is the number of the
     one that was searched before: some are begun and never searched. With `is_reread` the file is
     that of the revision before. The numbers of characters tell it from the one before, None where
     that was not compared."""

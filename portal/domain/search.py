@@ -11,7 +11,7 @@ from portal.domain.metadata_filter import MetadataFilter
 
 MAX_QUERY_CHARACTERS = 4096
 MAX_RESULTS = 100
-# A result's confidence is judged against this many of the passages nearest to the question.
+# A result's confidence is judged against this many of the chunks nearest to the question.
 NEAREST_COMPARED = 31
 
 
@@ -36,8 +36,8 @@ class Normalisation(StrEnum):
 
 
 class Unit(StrEnum):
-    """What a search shows once, by its best passage: passages that say nearly the same, a document,
-    or nothing: every passage."""
+    """What a search shows once, by its best chunk: chunks that say nearly the same, a document,
+    or nothing: every chunk."""
 
     TEXT = "text"
     DOCUMENT = "document"
@@ -88,14 +88,14 @@ class Parts(NamedTuple):
 class SearchRequest:
     """A question to the store. None means: what `dynamic_config` says.
 
-    Without `operators` the question is text and nothing else, whatever it looks like.
-    `content_type` keeps passages of that type alone, of the document's file or by their own
+    Without `operators` the question is text and nothing else.
+    `content_type` keeps chunks of that type alone, of the document's file or by their own
     metadata. `as_shown` orders by the weighted sum of just the two scores that a hit shows, cosine
     and BM25 as a share of the best: no correction, no preferred domain, no second model.
 
     `query_vector` is looked for instead of the question's own vector, which then is not asked for;
-    its length does not count. `min_similarity` is the cosine from which a passage counts as found
-    by meaning; one that words found stays. `job_id` keeps the passages of that job alone,
+    its length does not count. `min_similarity` is the cosine from which a chunk counts as found
+    by meaning; one that words found stays. `job_id` keeps the chunks of that job alone,
     `without_job_id` all others, `metadata` those that fulfil it.
     """
 
@@ -144,13 +144,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One passage found. `score` orders, `confidence` in [0, 1] is the calibrated chance that
-    the passage is relevant, `vector_score` is cosine similarity, `text_score` is BM25 in [0, 1].
+    """One chunk found. `score` orders, `confidence` in [0, 1] is the calibrated chance that
+    the chunk is relevant, `vector_score` is cosine similarity, `text_score` is BM25 in [0, 1].
     `highlights` are spans of `excerpt`. Ranks count from 1 in each leg, None where the leg did not
     find it; `page_label` is what is printed on the page where that is not its number;
-    `matched_words` are words of the question as they stand in the passage;
+    `matched_words` are words of the question as they stand in the chunk;
     `context` are the caption and the header of the table whose rows the chunk begins with;
-    `duplicate_count` counts near-identical passages that this one stands for."""
+    `duplicate_count` counts near-identical chunks that this one stands for."""
 
     document_id: UUID
     chunk_id: UUID

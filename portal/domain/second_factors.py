@@ -47,7 +47,7 @@ class SecondFactors:
 
     @property
     def is_on(self) -> bool:
-        """Whether signing in asks for more than the password."""
+        """Return whether signing in asks for more than the password."""
         return self.totp is not None or bool(self.passkeys)
 
 

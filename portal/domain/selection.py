@@ -1,4 +1,4 @@
-"""Which documents count: system → a person's default → a conversation's override."""
+"""Which documents count: system → a user's default → a conversation's override."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class DocumentSwitch:
 
 @dataclass(frozen=True, slots=True)
 class SelectionPage:
-    """One page of switches in the order of titles. The counts are of all documents that the person
-    may see, whatever the page is narrowed to; `next_cursor` is opaque and None at the end."""
+    """One page of switches in the order of titles. The counts are of all documents that the user
+    may see, with or without a filter; `next_cursor` is opaque and None at the end."""
 
     items: tuple[DocumentSwitch, ...]
     enabled_count: int

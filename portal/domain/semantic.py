@@ -1,4 +1,4 @@
-"""What `semantic_search` finds, and what it asks of whatever keeps the passages."""
+"""The port of `semantic_search`: its results, and what it needs of a backend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.domain.embedding import Vector
 
 @dataclass(frozen=True, slots=True)
 class SemanticHit:
-    """A passage as a backend finds it. `similarity` is its cosine to the question, None where a
+    """A chunk as a backend finds it. `similarity` is its cosine to the question, None where a
     search by words did not look."""
 
     id: str
@@ -23,7 +23,7 @@ class SemanticHit:
 
 @dataclass(frozen=True, slots=True)
 class SemanticResult:
-    """A passage to show. `metadata` holds its own and, always, `similarity`; in a hybrid search
+    """A chunk to show. `metadata` holds its own and, always, `similarity`; in a hybrid search
     `rrf_score`, `dense_rank` and `sparse_rank` too (from 1, None where that leg did not find
     it)."""
 
@@ -57,7 +57,7 @@ class HybridStatus:
 
 @dataclass(frozen=True, slots=True)
 class SemanticChunk:
-    """A passage as a program keeps it under an id of its own. A `content` of None counts as the
+    """A chunk as a program keeps it under an id of its own. A `content` of None counts as the
     empty text. `vector` is (dimensions,) float32; None where the store is to embed the content,
     or where it was not asked for."""
 
@@ -75,48 +75,48 @@ class QueryEmbedder(Protocol):
 
 
 class SemanticBackend(Protocol):
-    """Where passages are. Whatever a method raises counts as that leg's failure."""
+    """A store of chunks. An error in a method counts as that leg's failure."""
 
     @property
     def name(self) -> str: ...
 
     def why_no_sparse(self) -> str | None:
-        """Why there is no search by words here, in a word for programs; None where there is."""
+        """Return why there is no keyword search, in a word for programs; None where there is."""
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None
     ) -> Sequence[SemanticHit]:
-        """The passages nearest to a vector, nearest first, each with its similarity."""
+        """Return the chunks nearest to a vector, nearest first, each with its similarity."""
 
     def sparse(
         self, query_text: str, limit: int, content_type: str | None
     ) -> Sequence[SemanticHit]:
-        """The passages that BM25 ranks first, best first."""
+        """Return the chunks that BM25 ranks first, best first."""
 
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
-        """Cosines of passages to a vector, of those that have one."""
+        """Return the cosines of chunks to a vector, for those that have one."""
 
 
 class ChunkBackend(SemanticBackend, Protocol):
-    """Where a program's passages are kept. Ids, texts and metadata come cleaned, and each passage
+    """Where a program's chunks are kept. Ids, texts and metadata come cleaned, and each chunk
     that is to be written with its vector."""
 
     def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
-        """Keep passages of distinct ids, whole, in the place of those with the same ids. Raises
+        """Keep chunks of distinct ids, whole, in the place of those with the same ids. Raises
         ValueError for what cannot be kept."""
 
     def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
-        """Those of these ids, or all, in the order in which they were first kept."""
+        """Return the chunks with these ids, or all, in the order in which they were first kept."""
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Erase passages; how many there were."""
+        """Erase chunks; how many there were."""
 
     def count(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSlice:
-    """Which of the passages, in the order in which they were first kept."""
+    """Which of the chunks, in the order in which they were first kept."""
 
     limit: int | None = None
     offset: int = 0
@@ -124,8 +124,7 @@ class ChunkSlice:
 
 
 class ChunkStore(Protocol):
-    """Passages of a program that are searched by meaning, or by meaning and words: the one port,
-    whatever keeps them."""
+    """Chunks of a program that are searched by meaning, or by meaning and words: over any store."""
 
     @property
     def status(self) -> HybridStatus: ...
@@ -139,8 +138,8 @@ class ChunkStore(Protocol):
         threshold: float | None = None,
         content_type: str | None = None,
     ) -> list[SemanticResult]:
-        """The best passages: at most `limit` (less than 1 counts as 5), of a cosine of `threshold`
-        or more, whose metadata has this `content_type`; none for an empty question."""
+        """Return the best chunks: at most `limit` (less than 1 counts as 5), of a cosine of
+        `threshold` or more, whose metadata has this `content_type`; none for an empty query."""
 
     def upsert(self, chunks: Iterable[SemanticChunk]) -> None: ...
 

@@ -21,7 +21,7 @@ class Watched(Protocol):
 
     @property
     def seen(self) -> Seen | None:
-        """None when it was not asked yet."""
+        """Return the last state; None when it was not probed yet."""
 
     def look(self) -> None:
         """Ask it itself, for something small. Raises what it raises when it cannot be used."""

@@ -23,7 +23,7 @@ MAX_WORDS_LENGTH = 4000
 
 
 def parse_text_filter(value: Any) -> TextFilter | None:
-    """The filter that parsed JSON means; None for an empty one, which every text fulfils.
+    """Return the filter that parsed JSON means; None for an empty one.
 
     Raises InvalidInput, naming what is wrong.
     """

@@ -1,6 +1,6 @@
 """Collections that programs keep beside the portal's own: texts with vectors and metadata.
 
-Their documents belong to nobody: no page and no search of the portal shows them.
+Their documents have no owner: no page and no search of the portal shows them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DISTANCES: tuple[Distance, ...] = ("cosine", "l2", "ip")
 @dataclass(frozen=True, slots=True)
 class NewRecord:
     """What is to stand under `id`. `vector` is (dimensions,) float32; None keeps the one there.
-    Records with the same `document` make up one document; None: the record is one by itself."""
+    Records with the same `document` make up one document; None: the record is one of its own."""
 
     id: str
     content: str

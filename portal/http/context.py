@@ -1,4 +1,4 @@
-"""What a request knows: its services, its person, its language and its id."""
+"""Give views the services, the user, the language and the id of a request."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ login_manager = LoginManager()
 
 
 class CurrentUser(UserMixin):
-    """What flask-login hands around: a signed-in person."""
+    """A signed-in user, as flask-login passes it on."""
 
     def __init__(self, signed_in: SignedIn) -> None:
         self.signed_in = signed_in
@@ -65,7 +65,7 @@ class CurrentUser(UserMixin):
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Give every request its services, its id and its person."""
+    """Give every request its services, its id and its user."""
     app.extensions["portal"] = services
     login_manager.init_app(app)
     # Who someone is stands in their token; flask-login must not keep a second copy.
@@ -76,8 +76,8 @@ def init_app(app: Flask, services: Services) -> None:
     app.teardown_request(lambda _error: audit.set_origin(None))
 
 
-def close_to_strangers(app: Flask) -> None:
-    """Turn away who is not signed in. To be called when all is registered that counts them too."""
+def require_login(app: Flask) -> None:
+    """Require a login everywhere else. Call this after the hooks that count requests."""
     app.before_request(_require_sign_in)
 
 
@@ -101,7 +101,7 @@ def for_administrators(view: View) -> View:
 
 
 def open_when(check: Callable[[], bool]) -> Callable[[View], View]:
-    """Mark a view that settings may open to a request without a person: `check` says whether."""
+    """Mark a view that needs no sign-in while `check` holds."""
 
     def mark(view: View) -> View:
         cast("Any", view).is_open = check
@@ -111,7 +111,7 @@ def open_when(check: Callable[[], bool]) -> Callable[[View], View]:
 
 
 def any_token(view: View) -> View:
-    """Mark a view that every token may use, whatever else it may do: one that ends it."""
+    """Mark a view that every token may use, such as one that ends the token."""
     return reads(view)
 
 
@@ -122,12 +122,12 @@ def while_enrolling(view: View) -> View:
 
 
 def view() -> Callable[..., Any] | None:
-    """What answers this request; None for an address that is none."""
+    """Return the view of this request; None for an unknown address."""
     return current_app.view_functions.get(request.endpoint or "")
 
 
 def is_public() -> bool:
-    """Whether strangers may have what was asked for."""
+    """Return whether this address needs no sign-in."""
     return getattr(view(), "is_public", False)
 
 
@@ -136,13 +136,14 @@ def services() -> Services:
 
 
 def signed_in() -> SignedIn | None:
-    """Who asks, or None for a stranger."""
+    """Return the signed-in user with their token, or None."""
     user = current_user
     return user.signed_in if isinstance(user._get_current_object(), CurrentUser) else None  # noqa: SLF001 - the proxy has no other way
 
 
 def user() -> User:
-    """Who asks. Raises NotSignedIn, or InvalidToken when a token was sent that does not count."""
+    """Return the signed-in user. Raises NotSignedIn, or InvalidToken for a token that is not
+    valid."""
     found = signed_in()
     if found is not None:
         return found.user
@@ -151,7 +152,7 @@ def user() -> User:
 
 
 def administrator() -> User:
-    """Who asks, when they may administer. Raises NotSignedIn, InsufficientScope, Forbidden."""
+    """Return the signed-in administrator. Raises NotSignedIn, InsufficientScope, Forbidden."""
     _require_scope(Scope.ADMIN)
     found = user()
     _require_enrolled()
@@ -161,8 +162,8 @@ def administrator() -> User:
 
 
 def session_user() -> User:
-    """Who asks, when they proved it with a password: what makes and revokes tokens takes no
-    token that was made by itself. Raises NotSignedIn, NeedsSession."""
+    """Return the user, signed in with a password: personal tokens may not make or revoke tokens.
+    Raises NotSignedIn, NeedsSession."""
     found = user()
     who = signed_in()
     if who is None or who.token_kind is not TokenKind.ACCESS:
@@ -171,11 +172,11 @@ def session_user() -> User:
 
 
 def language() -> str:
-    """`zh-CN` or `en`: the account's, else the switch's, else what the browser prefers."""
+    """Return `zh-CN` or `en`: the account's, else the switch's, else what the browser prefers."""
     try:
         found = signed_in()
     except PortalError:
-        # Without a database nobody is known, and the error page still needs a language.
+        # Without a database the user is unknown, and the error page still needs a language.
         found = None
     if found is not None and found.user.language:
         return found.user.language
@@ -187,12 +188,12 @@ def language() -> str:
 
 
 def request_id() -> str:
-    """What this request's log lines are found by."""
+    """Return the id of this request in the log."""
     return str(g.get("request_id", ""))
 
 
 def as_portal_error(error: HTTPException, code: int) -> PortalError:
-    """The framework's own errors, in our words."""
+    """Return the PortalError for an error of the framework."""
     if code == RequestTooLarge.status:
         return _too_large()
     if isinstance(error, ClientDisconnected) and isinstance(error.__context__, TimeoutError):
@@ -207,28 +208,28 @@ def as_portal_error(error: HTTPException, code: int) -> PortalError:
 
 
 def _too_large() -> PortalError:
-    """What to send less of: files, where files are taken."""
+    """Return RequestTooLarge where files are taken, else BodyTooLarge."""
     if request.mimetype == _UPLOAD and getattr(view(), "accepts_files", False):
         return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
     return BodyTooLarge(limit=(request.max_content_length or 0) // 1024)
 
 
 def retry_after_s(error: HTTPException) -> int:
-    """How long the framework says to wait; a minute where it does not say."""
+    """Return the seconds of Retry-After; 60 without one."""
     given = str(dict(error.get_headers()).get("Retry-After", ""))
     return int(given) if given.isdigit() else 60
 
 
 def bearer_token(from_request: Request) -> str | None:
-    """What a bearer header brings; None without one. A header of another scheme is not for us: a
-    proxy in front may ask for a password of its own, which browsers then send with everything."""
+    """Return the token of a bearer header, or None. Other schemes are ignored: a proxy in front may
+    ask for a password, which browsers then send with every request."""
     scheme, _, token = from_request.headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 
 def read_token(from_request: Request) -> str | None:
-    """The token that a request carries. A bearer header counts alone: a request that could have
-    been forged with the cookie never borrows its exemption from CSRF checks."""
+    """Return the token of a request. A bearer header counts alone: a request that could be forged
+    with the cookie must not borrow its exemption from CSRF checks."""
     bearer = bearer_token(from_request)
     return cookies.get_cookie(cookies.SESSION, of=from_request) if bearer is None else bearer
 
@@ -263,7 +264,7 @@ def _name_request() -> None:
 
 
 def _require_sign_in() -> None:
-    """Closed by default: a view is open only where it says so."""
+    """Refuse a request unless its view says that it is open."""
     wanted = view()
     if wanted is None or is_public():
         return
@@ -288,8 +289,8 @@ def _require_enrolled() -> None:
 
 
 def scope_of(view: Callable[..., Any], method: str) -> Scope:
-    """What a token must be allowed to use this view: where the view does not say, to read for
-    what HTTP calls safe, and to write for the rest."""
+    """Return the scope that a view needs: its own, else read for safe methods and write for
+    others."""
     marked: Scope | None = getattr(view, "scope", None)
     return marked or (Scope.READ if method in _SAFE_METHODS else Scope.WRITE)
 

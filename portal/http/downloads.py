@@ -12,7 +12,7 @@ from portal.services.answers import exporting
 
 
 def conversation_file(conversation_id: UUID) -> Response:
-    """A conversation of the reader's as Markdown, in the reader's language. Raises NotFound."""
+    """Return a conversation as Markdown, in the reader's language. Raises NotFound."""
     file = exporting.export_markdown(
         context.services(), context.user(), conversation_id, context.language()
     )

@@ -1,4 +1,4 @@
-"""An answer as server-sent events, in whatever words the surface has for them."""
+"""Answers as server-sent events."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def encode(name: str, values: Mapping[str, Any]) -> str:
 
 
 def respond(stream: AnswerStream, *, write: Write, fail: Fail) -> Response:
-    """The events of an answer as they come, put by `write`; what goes wrong ends them, put by
-    `fail`. A reader who leaves stops the answer."""
+    """Return the events of an answer as they come, encoded by `write`. An error ends them, encoded
+    by `fail`. A reader who leaves stops the answer."""
     lines = stream_with_context(_lines(stream, write, fail))
     response = Response(lines, mimetype="text/event-stream")
     # A reader who left before the first event never started what would close the stream.

@@ -1,7 +1,7 @@
 """Host names that this portal answers to, and the address that links out of it begin with.
 
 A client chooses the Host header. One that the portal does not know is refused, so that no link or
-cache carries a name that somebody else chose, and no web site reads a portal on a private network
+cache carries a name that a client chose, and no web site reads a portal on a private network
 by pointing its own name there (DNS rebinding).
 """
 

@@ -32,8 +32,8 @@ _ASK_EVERY_BYTES = 8 * 1024 * 1024
 
 
 def one_by_one(view: View) -> View:
-    """Mark a view that takes each file by itself: one that is too long is not to cost the others.
-    Anywhere else reading ends with it."""
+    """Mark a view that takes each file on its own: one that is too large does not refuse the
+    others."""
     cast("Any", view).takes_one_by_one = True
     return view
 
@@ -56,14 +56,14 @@ class Spool:
     """The file behind all files of a request."""
 
     def __init__(self, directory: Path, room: Room) -> None:
-        """`room` is what its bytes were promised, as far as anybody said how many come."""
+        """Reserve space in `room` as far as the request says how much it brings."""
         self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 - of the request
         self._room, self._ask_at = room, _ASK_EVERY_BYTES
         self.size_bytes = 0
 
     def begin(self, *, limit_bytes: int, refuse: Callable[[], Exception] | None) -> SpooledFile:
-        """The next file, which takes what is written until the one after it begins. What goes
-        beyond the limit raises what `refuse` makes, or without it is counted and not kept."""
+        """Return the next file, which is written until the one after it begins. Beyond the limit,
+        raise what `refuse` makes, or without it count the bytes and drop them."""
         return SpooledFile(self, self.size_bytes, limit_bytes, refuse)
 
     def append(self, data: memoryview) -> None:

@@ -24,7 +24,7 @@ def init_app(app: Flask) -> None:
 
 
 def _note_endpoint() -> None:
-    # The rule's name: addresses hold ids, and strangers make up as many as they like.
+    # The rule's name: addresses hold ids, and clients can invent any number of them.
     request.environ[_ENDPOINT] = request.endpoint or metrics.UNMATCHED
 
 

@@ -1,6 +1,6 @@
 """Asking for the password again before rights or credentials change.
 
-Whoever finds an unlocked browser, or steals its cookie, must not be able to keep what they found:
+A thief of an unlocked browser or of its cookie must not be able to keep what they found:
 make a token, change a role, remove a second factor.
 """
 
@@ -42,13 +42,13 @@ def require_recent_sign_in(view: View) -> View:
 
 def confirms_password(view: View) -> View:
     """Mark a view that checks the password of the user who is signed in. Wrong ones are counted for
-    each session by itself, apart from those of signing in."""
+    each session on its own, apart from those of signing in."""
     cast("Any", view).confirms_password = True
     return view
 
 
 def is_confirmation() -> bool:
-    """Whether this request brings the password of the user who is signed in."""
+    """Return whether this request brings the password of the signed-in user."""
     view = context.view()
     if getattr(view, "confirms_password", False):
         return True
@@ -84,8 +84,7 @@ def check_recent_sign_in() -> None:
 
 
 def require_recent() -> None:
-    """Do the same from within a view, for requests that bring no password. Raises
-    ReauthenticationRequired."""
+    """Raise ReauthenticationRequired from within a view, for requests that bring no password."""
     signed_in = context.signed_in()
     if signed_in is not None and not is_recent(signed_in):
         raise ReauthenticationRequired

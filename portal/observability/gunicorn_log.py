@@ -1,5 +1,5 @@
 """Gunicorn's own log, in the portal's words: an address without its query string, an exception
-without its message, whatever format of access log an operator asks for."""
+without its message, in every format of the access log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.settings import load_settings
 
 # What a client sent instead of a request stands behind the kind of its mistake.
 _INVALID_REQUEST = re.compile(r"(Invalid request from ip=\S+: [^:']*).*", re.DOTALL)
-# Fields of an access log that hold what people ask, or who they are.
+# Fields of an access log that hold queries or personal data.
 _WITH_QUERY = {"q": "-", "f": "-", "{raw_uri}e": "-", "{query_string}e": "-", "{request_uri}e": "-"}
 _WITH_QUERY |= {"{referer}i": "-", "{http_referer}e": "-", "{location}o": "-"}
 
@@ -43,7 +43,7 @@ class GunicornLog(Logger):  # type: ignore[misc]  # Gunicorn ships no types.
         super().warning(_INVALID_REQUEST.sub(r"\1", str(msg)), *args, **kwargs)
 
     def atoms(self, *given: Any) -> dict[str, Any]:
-        """The fields of an access log, whichever of them its format names."""
+        """Return the fields of an access log."""
         fields: dict[str, Any] = super().atoms(*given)
         fields["r"] = f"{fields['m']} {fields['U']} {fields['H']}"
         fields |= {name: value for name, value in _WITH_QUERY.items() if name in fields}

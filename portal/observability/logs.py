@@ -87,8 +87,7 @@ def _render_json(logger: Any, name: str, event: MutableMapping[str, Any]) -> str
 
 
 def log_uncaught() -> None:
-    """Tell of exceptions that nobody catches as of all others, instead of printing them whole.
-    For processes that serve."""
+    """Log uncaught exceptions like all others; for processes that serve."""
 
     def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):

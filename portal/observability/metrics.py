@@ -1,8 +1,8 @@
 """What the portal counts and times, and the only place where its metrics have names.
 
-Everyone who has something to tell calls a function here; nobody else knows of Prometheus. Every
-metric has labels, and every label takes few values: the name of an endpoint, never an address; a
-code, never a message. What a person asks or a document says is in none of them.
+Callers use the functions here; only this module knows of Prometheus. Every metric has labels, and
+every label takes few values: the name of an endpoint, never an address; a code, never a message.
+No label holds a query, a question or the text of a document.
 
 Where processes serve together, `portal.observability.metric_files` adds their counts up.
 """
@@ -29,7 +29,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2, 3, 5, 10, 30)
 _HITS = (0, 1, 2, 5, 10, 20, 50, 100)
 
 OK, ERROR, CANCELLED = "ok", "error", "cancelled"
-# Whatever a client makes up instead of a method is one method.
+# All methods that a client invents count as one.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNMATCHED = "unmatched"
 """The endpoint of every address that there is not."""
@@ -117,7 +117,7 @@ def request_began(method: str) -> None:
 
 
 def request_answered(method: str, endpoint: str, status: int, seconds: float) -> None:
-    """`endpoint` is the name of the rule that matched, or UNMATCHED."""
+    """Count and time a request. `endpoint` is the name of the rule that matched, or UNMATCHED."""
     _REQUEST_SECONDS.labels(_method(method), endpoint, str(status)).observe(seconds)
     if status == 429:  # noqa: PLR2004 - Too Many Requests
         _RATE_LIMITED.labels(endpoint).inc()
@@ -128,7 +128,7 @@ def request_ended(method: str) -> None:
 
 
 def error_told(code: str, surface: str) -> None:
-    """`code` is that of a PortalError, `surface` is `page`, `api` or `job`."""
+    """Count an error. `code` is that of a PortalError, `surface` is `page`, `api` or `job`."""
     _ERRORS.labels(code, surface).inc()
 
 
@@ -141,25 +141,26 @@ def _method(method: str) -> str:
 
 @contextmanager
 def searching(method: str) -> Iterator[None]:
-    """Time a search: `method` is hybrid, vector or keyword, as asked for."""
+    """Time a search. `method` is hybrid, vector or keyword, as requested."""
     with _timing(_SEARCH_SECONDS, method):
         yield
 
 
 def search_found(method: str, hits: int, degraded: Iterable[str]) -> None:
-    """`method` is what really ran; `degraded` are the codes of what it went without."""
+    """Count a search. `method` is what ran; `degraded` has the codes of what was missing."""
     _SEARCH_HITS.labels(method).observe(hits)
     for reason in degraded:
         _SEARCH_DEGRADED.labels(reason).inc()
 
 
 def cache_asked(cache: str, *, hit: bool) -> None:
-    """`cache` is one of few names, such as `search_results` or `query_embeddings`."""
+    """Count a look-up. `cache` is one of few names, such as `search_results` or
+    `query_embeddings`."""
     _CACHE_REQUESTS.labels(cache, "hit" if hit else "miss").inc()
 
 
 def dependency_failed(dependency: str) -> None:
-    """A call of another server, such as `redis`, failed or was late."""
+    """Count a call of another server, such as `redis`, that failed or was late."""
     _DEPENDENCY_FAILURES.labels(dependency).inc()
 
 
@@ -183,12 +184,12 @@ def reranking() -> Iterator[None]:
 
 
 def chat_began(provider: str, seconds: float) -> None:
-    """The first word came so many seconds after the prompt was sent."""
+    """Record the seconds from the prompt to the first word."""
     _CHAT_FIRST_TOKEN_SECONDS.labels(provider).observe(seconds)
 
 
 def chat_ended(provider: str, outcome: str, seconds: float) -> None:
-    """`outcome` is `ok`, `error`, or `cancelled` when the reader left."""
+    """Count an answer. `outcome` is `ok`, `error`, or `cancelled` when the reader left."""
     _CHAT_SECONDS.labels(provider, outcome).observe(seconds)
 
 
@@ -203,7 +204,7 @@ def working(task: str) -> Iterator[None]:
 
 
 def connection_taken(count: int) -> None:
-    """So many more database connections are in use; fewer when negative."""
+    """Add to the number of database connections in use; a negative number takes off."""
     _POOL.labels("sessions").inc(count)
 
 

@@ -1,8 +1,8 @@
-"""What may stand in a log line: never a secret, nor what people ask and write.
+"""Redaction of log lines: no secrets, no queries, no text of documents.
 
-Three ways lead there, and each is closed here: a value under a telling name, a secret inside of a
-text, and the message of an exception, which quotes whatever went wrong. Of an exception its type,
-its place in the code and its codes are told, and its message is not.
+They could get there as a value under a known name, inside a text, or in the message of an
+exception, which quotes its input. Of an exception, the log has its type, its place in the code and
+its codes, but not its message.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SECRETS = (
         ),
         rf"\1{REDACTED}",
     ),
-    # The query string of an address holds what somebody asks.
+    # The query string of an address holds queries.
     (re.compile(r"(/[^\s?\"']*)\?[^\s\"']+"), rf"\1?{REDACTED}"),
 )
 # Codes that libraries give their exceptions: of an error of the database, of the system, of HTTP.
@@ -66,13 +66,13 @@ def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
 
 
 def is_private(name: str) -> bool:
-    """Whether a value of this name stays out of logs, whatever it is."""
+    """Return whether values of this name stay out of logs."""
     lowered = name.lower()
     return lowered in _PRIVATE_WORDS or any(word in lowered for word in _SECRET_WORDS)
 
 
 def scrub(text: str) -> str:
-    """The text without passwords, tokens and query strings."""
+    """Return the text without passwords, tokens and query strings."""
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
@@ -116,8 +116,8 @@ def _cleaned(value: Any) -> Any:
 def shorten_foreign(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Of what a library logs, the first line without the messages of its exceptions: the rest
-    repeats what was being worked on."""
+    """Return the first line of what a library logs, without the messages of exceptions, which
+    repeat the data being processed."""
     message = _message(event["_record"].msg, event.pop("positional_args", ()), event["event"])
     given = event.get("exc_info")
     if isinstance(given, tuple) and isinstance(given[1], BaseException):
@@ -155,7 +155,7 @@ def tell_exception(
 
 
 def told(error: BaseException, *, depth: int = 0) -> list[str]:
-    """Types, codes and places of an exception and its causes, the first cause first."""
+    """Return types, codes and places of an exception and its causes, the first cause first."""
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and depth < _MAX_CAUSES:
@@ -179,13 +179,13 @@ def _named(error: BaseException) -> str:
     )
     codes = []
     for attribute in _CODES:
-        # A property of somebody else's exception may do anything.
+        # A property of a library's exception may raise anything.
         with suppress(Exception):
             value = getattr(error, attribute, None)
             if isinstance(value, (int, str)) and _is_code(str(value)):
                 codes.append(f"{attribute} {value}")
     told_of = f"{name} ({', '.join(codes)})" if codes else name
-    # These say what whoever runs the portal has to set, and quote nothing else.
+    # These say what the operator has to set, and quote nothing else.
     is_for_operators = isinstance(error, (InvalidSetting, ServerSetup))
     return f"{told_of}: {scrub(str(error))}" if is_for_operators else told_of
 

@@ -2,7 +2,7 @@
 
 The portal records no spans of its own. It reads where a request comes from, shows that in its log
 lines, and passes it on to the servers that it asks and to the jobs that it enqueues, so that
-whoever does record sees one trace.
+a collector sees one trace.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Trace:
         return f"00-{self.trace_id}-{self.span_id}-{int(self.is_sampled):02x}"
 
     def child(self) -> Trace:
-        """A part of this part."""
+        """Return a span within this span."""
         return replace(self, span_id=secrets.token_hex(8))
 
 
@@ -47,7 +47,7 @@ _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def parse(traceparent: str, tracestate: str = "") -> Trace | None:
-    """The trace that a caller names; None unless it keeps to the format exactly."""
+    """Return the trace that a caller names; None unless it keeps to the format exactly."""
     found = _TRACEPARENT.fullmatch(traceparent)
     if found is None or (found["version"] == "00" and found["more"]):
         return None
@@ -59,8 +59,8 @@ def parse(traceparent: str, tracestate: str = "") -> Trace | None:
 
 
 def begin(request_id: str, traceparent: str = "", tracestate: str = "") -> None:
-    """From here on this thread or task works for this request, in the caller's trace or a new
-    one; every log line says so."""
+    """Bind this thread or task to a request, in the caller's trace or a new one; log lines then
+    carry both."""
     caller = parse(traceparent, tracestate)
     trace = caller.child() if caller else Trace(secrets.token_hex(16), secrets.token_hex(8))
     _current.set(trace)
@@ -77,7 +77,7 @@ def end() -> None:
 
 
 def outgoing() -> dict[str, str]:
-    """Headers for a call of another server; none outside of any request or job."""
+    """Return the headers for a call of another server; none outside of a request or job."""
     trace = _current.get()
     if trace is None:
         return {}
@@ -90,20 +90,20 @@ def outgoing() -> dict[str, str]:
 
 
 def origin() -> dict[str, str]:
-    """What a job keeps of whoever enqueues it; empty where nobody asked for it."""
+    """Return what a job keeps of the request that enqueues it; empty without one."""
     trace = _current.get()
     return {"traceparent": trace.traceparent(), "request_id": _request_id()} if trace else {}
 
 
 def resume(origin: Mapping[str, str]) -> None:
-    """Go on in a job for the request that enqueued it, as a part of the same trace."""
+    """Continue the trace of the request that enqueued a job."""
     given = origin.get("request_id", "")
     request_id = given if is_request_id(given) else secrets.token_hex(16)
     begin(request_id, origin.get("traceparent", ""))
 
 
 def is_request_id(text: str) -> bool:
-    """Whether a caller's id is kept: only what cannot break a log line."""
+    """Return whether a caller's id is safe in a log line."""
     return _REQUEST_ID.fullmatch(text) is not None
 
 

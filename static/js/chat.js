@@ -147,8 +147,8 @@ function stop() {
   say("stopped");
 }
 
-// The stream ended before the answer did: show what the server kept of it. Whoever writes the
-// answer notices within a second or so, so that it is asked again while it has less than we show.
+// The stream ended before the answer did: show what the server kept of it. The server
+// notices within a second or so, so that it is asked again while it has less than we show.
 async function settle(run) {
   const { stopAddress } = run.answer.dataset;
   const shown = run.answer.querySelector(".answer-text").textContent.trim().length;

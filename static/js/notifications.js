@@ -1,17 +1,17 @@
-// The bell asks after itself while somebody looks at the page; its menu opens when it is fetched,
+// The bell refreshes itself while the page is visible; its menu opens when it is fetched,
 // and closes with a second click.
 export function watchNotifications() {
   const menu = document.getElementById("notification-menu");
   if (!menu) return;
 
-  // A page that nobody sees tells nobody: another one of theirs may.
+  // A hidden page shows no notes: another tab may.
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && isOwn(event.detail.elt)) event.preventDefault();
   });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) window.htmx.trigger("#notification-bell", "portal:seen");
   });
-  // A session that ended takes nobody off a page on which they write.
+  // An ended session does not leave a page on which the user is writing.
   document.addEventListener("htmx:beforeOnLoad", (event) => {
     const { elt, xhr } = event.detail;
     if (xhr.status !== 401 || !isOwn(elt)) return;

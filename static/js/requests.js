@@ -12,7 +12,7 @@ export function watchRequests() {
       // The next second asks again; a note each second would only be noise.
       event.detail.shouldSwap = false;
     } else if (!xhr.getResponseHeader("HX-Retarget") && !isOwnFragment(event)) {
-      // Somebody between us and the server answered, with a page of their own.
+      // A proxy answered with a page of its own.
       event.detail.shouldSwap = false;
       showToast("toast-unexpected");
     }
@@ -29,7 +29,7 @@ export function watchRequests() {
   });
 }
 
-// Whatever asks of itself, while nobody waits for the answer.
+// Requests that no user waits for.
 function isPolling(elt) {
   const trigger = elt?.getAttribute?.("hx-trigger");
   return Boolean(trigger?.startsWith("every") || elt?.hasAttribute?.("data-quiet"));

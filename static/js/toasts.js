@@ -40,7 +40,7 @@ function welcome(toast) {
   crowdOut();
   if (stays(toast)) return;
   let timer = null;
-  // Nobody reads it while another tab is in front; and nothing is taken away from under a hand.
+  // It waits while another tab is in front, or while the pointer is on it.
   const isRead = () =>
     !document.hidden && !toast.matches(":hover") && !toast.contains(document.activeElement);
   const start = () => {
@@ -57,7 +57,7 @@ function stays(toast) {
 }
 
 // The oldest give way, those that wait for the reader last, so that notes never cover the page; one
-// in which somebody's keyboard is does not.
+// that has the focus does not.
 function crowdOut() {
   const toasts = [...container().querySelectorAll(".toast")];
   const older = toasts.slice(0, -1).filter((one) => !one.matches(":focus-within"));
@@ -66,8 +66,7 @@ function crowdOut() {
   for (const toast of leaving.slice(0, count)) toast.remove();
 }
 
-// Take a note away by hand; whoever did so with the keyboard goes on with the next note, or with
-// the page.
+// Dismiss a note; the focus moves to the next note, or to the page.
 function dismiss(note) {
   const hadFocus = note.contains(document.activeElement);
   const next = note.nextElementSibling ?? note.previousElementSibling;

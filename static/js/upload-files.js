@@ -1,4 +1,4 @@
-// The files that somebody chose or dropped; of a folder those that the portal reads.
+// The files that were chosen or dropped; of a folder those that the portal reads.
 
 // {files, leftOut}: `leftOut` is how many a folder has of other kinds, hidden, or that cannot be
 // read.

@@ -1,5 +1,5 @@
 // Files that failed, for as long as the tab lives: their rows stay until they are dismissed, also
-// when the page is left or loaded anew. The files themselves are gone then, and chosen again.
+// when the page is left or reloaded. The files themselves are gone then, and chosen again.
 const KEY = "failed-uploads";
 const MOST = 200;
 
@@ -20,7 +20,7 @@ export function rememberFailed(person, items) {
   }
 }
 
-// Nobody sees what another person, who had the tab before, tried to upload.
+// A later user of the tab must not see what an earlier one tried to upload.
 export function failedBefore(person) {
   const stored = read();
   if (stored?.person !== person || !Array.isArray(stored.kept)) return [];

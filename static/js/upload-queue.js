@@ -135,7 +135,7 @@ function isReadable(file) {
   return file.slice(0, 1).arrayBuffer().then(() => true, () => false);
 }
 
-// Whoever signed in again in another tab has a new token for forms, which the page has not.
+// After a sign-in in another tab, this page's token for forms is old.
 function hasExpired({ status, text }) {
   return status === FORBIDDEN && text.includes('data-key="csrf_failed"');
 }

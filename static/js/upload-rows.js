@@ -110,7 +110,7 @@ export class UploadRows {
     else cell.textContent = item.message || this.#wordsFor(item);
   }
 
-  // Its link is not to go from under somebody's keyboard each time the server is asked.
+  // Its link must not lose the focus each time the server is asked.
   #drawContent(cell, item) {
     const content = document.importNode(item.content, true);
     const hadFocus = cell.contains(document.activeElement);
@@ -151,7 +151,7 @@ export class UploadRows {
     const after_ms = FOLDS_AFTER_MS[item.state];
     if (!after_ms) return;
     item.timer = setTimeout(() => {
-      // Not under somebody's hands.
+      // Not while it has the focus.
       if (item.row?.matches(":hover, :focus-within")) this.#foldLater(item);
       else this.#dropRow(item);
     }, after_ms);

@@ -1,5 +1,5 @@
 // Whether files may still be sent in the name of who chose them. A sign-in in another tab makes a
-// new token for forms, which this page does not have, and it may be somebody else's.
+// new token for forms, which this page does not have, and it may be another user's.
 
 // {token} to send with, {reason} not to send, or neither where the server gives no page to tell.
 export async function freshToken(form) {

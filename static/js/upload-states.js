@@ -35,7 +35,7 @@ export class DocumentStates {
     const query = new URLSearchParams(ids.map((id) => ["id", id]));
     try {
       const answer = await fetch(`${this.address}?${query}`, { headers: { "HX-Request": "true" } });
-      // Whoever signed out is told nothing more until the next file of theirs is stored.
+      // After a sign-out, nothing is said until the next file is stored.
       if (answer.status === 401) {
         this.timer = null;
         return;

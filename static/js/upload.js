@@ -1,4 +1,4 @@
-// Uploads: each file goes by itself, with a row that tells how far it is and why it failed.
+// Uploads: each file has a request and a row of its own, with its progress or why it failed.
 import {
   acceptedSuffixes,
   filesDropped,
@@ -22,7 +22,7 @@ export function watchUploads() {
   window.addEventListener("beforeunload", (event) => {
     if (uploads.queue.isBusy) event.preventDefault();
   });
-  // Nor does the list, which asks of itself, take anybody to the sign-in from files not sent yet.
+  // The list refreshes itself: it must not go to the sign-in page while files are not sent yet.
   document.addEventListener("htmx:beforeOnLoad", (event) => {
     const { elt, xhr } = event.detail;
     const isAsking = elt.id === "document-progress";
@@ -86,7 +86,7 @@ class Uploads {
 
   #store(item) {
     const { states, rest } = statesIn(item.answer);
-    // Somebody between us and the server answered, such as with a page to sign in to a network.
+    // A proxy answered, such as with a page to sign in to a network.
     if (!states.size) {
       item.state = "failed";
       return;
@@ -118,8 +118,8 @@ class Uploads {
     Object.assign(item, { state: isKnown ? "known" : ended, content, canRetry: status !== "failed" });
   }
 
-  // Nobody asked for it: not under somebody's hands, for which a later round makes up, and without
-  // an entry in the history.
+  // Not while the list has the focus, which a later round makes up for, and without an entry in the
+  // history.
   #refreshList() {
     const results = document.querySelector(this.form.dataset.rows)?.closest("section");
     if (!this.isListStale || !results || results.matches(":focus-within")) return;

@@ -61,7 +61,7 @@ def add_shared(spec: dict[str, Any]) -> None:
 
 
 def _drop_field_titles(schema: dict[str, Any]) -> None:
-    """Pydantic repeats a field's name as its title, which tells nobody anything."""
+    """Drop the titles that pydantic makes of the names of fields."""
     for field in schema.get("properties", {}).values():
         field.pop("title", None)
 
@@ -97,7 +97,7 @@ def _shortened(text: str) -> str:
 
 
 def drop_unused(spec: dict[str, Any]) -> None:
-    """Leave out schemas that nothing refers to, such as the framework's own errors."""
+    """Drop schemas that nothing refers to, such as the framework's own errors."""
     schemas = spec["components"]["schemas"]
     found = _references(spec["paths"])
     waiting = set(found)

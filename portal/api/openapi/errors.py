@@ -72,8 +72,8 @@ def add(responses: dict[str, Any], route: Route, has_input: bool, has_body: bool
 
 
 def _statuses(route: Route, has_input: bool, has_body: bool) -> list[int]:
-    """A NUL in an address is a 400 everywhere, as an address without end is a 414 and a lost
-    database a 503."""
+    """Return the statuses of a route: 400 for a NUL, 414 for a long address, 503 without a
+    database."""
     found = [400, 413, 414, 500, 503]
     if not route.is_public:
         found += [401, 403]

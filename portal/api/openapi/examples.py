@@ -56,7 +56,7 @@ FALLBACK = "…"
 
 
 def request_example(schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
-    """What someone would send: what is needed, what has an example, what is not null unsent."""
+    """Return an example body with the fields that are required or have an example."""
     schema = _resolved(schema, schemas)
     if schema.get("examples"):
         return schema["examples"][0]
@@ -69,7 +69,7 @@ def request_example(schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
 
 
 def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") -> Any:
-    """A value that fits `schema`, which may refer to `schemas` by name."""
+    """Return a value that fits `schema`, which may refer to `schemas` by name."""
     schema = _resolved(schema, schemas)
     if schema.get("examples"):
         return schema["examples"][0]
@@ -86,7 +86,7 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") 
 
 
 def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schema itself; what stands beside a reference counts over what it refers to."""
+    """Return the schema that a reference names; keys beside the reference win."""
     while "$ref" in schema:
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**schemas[schema["$ref"].removeprefix(SCHEMAS)], **beside}

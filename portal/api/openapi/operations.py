@@ -35,12 +35,12 @@ class Route:
 
     @property
     def is_limited(self) -> bool:
-        """What anyone may read (health, this document) is not counted; all else is."""
+        """Return whether the request is counted. Public reads, such as health, are not."""
         return not (self.is_public and self.method == "get")
 
 
 def routes(app: Flask) -> Iterator[Route]:
-    """Every method of every rule, with the path as OpenAPI writes it."""
+    """Yield every method of every rule, with its path as OpenAPI writes it."""
     for rule in app.url_map.iter_rules():
         view = app.view_functions[rule.endpoint]
         methods = sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
@@ -63,7 +63,7 @@ def routes(app: Flask) -> Iterator[Route]:
 
 
 def openapi_path(rule: Rule) -> str:
-    """`/documents/<uuid:document_id>` as `/documents/{document_id}`."""
+    """Return `/documents/{document_id}` for `/documents/<uuid:document_id>`."""
     return re.sub(r"<(?:[^:<>]+:)?([^<>]+)>", r"{\1}", rule.rule)
 
 
@@ -82,7 +82,8 @@ def complete(operation: dict[str, Any], route: Route, schemas: dict[str, Any]) -
 
 
 def _operation_id(route: Route) -> str:
-    """The family and the view: `knowledge_search`; with the method where a view has several."""
+    """Return family and view, such as `knowledge_search`, with the method where a view has
+    several."""
     name = route.endpoint.replace("_api.", "_").replace(".", "_")
     return f"{name}_{route.method}" if route.shares_view else name
 

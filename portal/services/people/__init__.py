@@ -1,1 +1,1 @@
-"""People: accounts, sessions and tokens."""
+"""Users: accounts, sessions and tokens."""

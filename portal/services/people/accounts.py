@@ -45,12 +45,12 @@ log = structlog.get_logger(__name__)
 
 @cache
 def _dummy_hash() -> str:
-    """A hash to check against when there is no such user, so that both answers take as long."""
+    """Return a hash to check for unknown users, so that both answers take as long."""
     return _hasher.hash(secrets.token_hex())
 
 
 def normalise_name(name: str) -> str:
-    """A name as it is stored and looked up: NFC, without NUL and outer spaces."""
+    """Return a name as it is stored and looked up: NFC, without NUL and outer spaces."""
     return unicodedata.normalize("NFC", name.replace("\0", " ")).strip()
 
 
@@ -60,7 +60,7 @@ def fold_name(name: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """A name fit for an account. Raises InvalidInput."""
+    """Return a name that an account may have. Raises InvalidInput."""
     name = normalise_name(name)
     if not 1 <= len(name) <= MAX_NAME_CHARACTERS:
         raise InvalidInput(
@@ -81,7 +81,7 @@ def hash_new_password(services: Services, password: str, *, name: str) -> str:
 
 
 def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
-    """Make the administrator on an empty portal: name and password, or None when people exist."""
+    """Make the first administrator; return name and password, or None when there are users."""
     given = services.settings.admin_password
     password = (given.get_secret_value() if given else "") or secrets.token_urlsafe(12)
     passwords.check_length(password)
@@ -125,13 +125,13 @@ def _create(services: Services, *, name: str, password: str, is_admin: bool, by:
 
 
 def _record_created(session: Session, row: UserRow, *, by: str) -> None:
-    """`by` is the way in which the account came about."""
+    """Record a new account in the audit log; `by` is how it was created."""
     details = {"by": by, "is_admin": row.is_admin}
     audit.record(session, AuditEvent.USER_CREATED, subject=audit.user(row), details=details)
 
 
 def find_user(services: Services, name: str) -> User:
-    """An enabled account by name, for the command line. Raises NoSuchAccount."""
+    """Return an enabled account by name, for the command line. Raises NoSuchAccount."""
     with services.database.begin() as session:
         row = account_store.find_user_by_name(session, name)
         if row is None or row.disabled_at is not None:
@@ -144,7 +144,7 @@ def verify_password(
 ) -> VerifiedUser:
     """Return the user whom this name and password belong to. Raises WrongCredentials, after the
     same time whether the name, the password or the account is what is wrong; PasswordSignInOff,
-    whatever the password, where sign-in goes through the provider only. `purpose` goes into the
+    with any password, where sign-in goes through the provider only. `purpose` goes into the
     audit log when it fails."""
     name, settings = normalise_name(name), services.settings.oidc
     check_own_sign_in(services, name)
@@ -153,7 +153,7 @@ def verify_password(
     # PostgreSQL's lower() takes "admİn" for "admin", which limits would count as another name.
     if row is not None and fold_name(row.name) != fold_name(name):
         row = None
-    # An account without a password takes as long as well: how somebody signs in is not public.
+    # An account without a password takes as long, so that nothing shows how its user signs in.
     password_hash = row.password_hash if row else None
     is_match = _matches(password_hash or _dummy_hash(), password)
     if not is_match or row is None or row.disabled_at is not None:
@@ -249,7 +249,7 @@ def set_language(services: Services, user: User, language: str | None) -> None:
 
 
 def set_preferred_domain(services: Services, user: User, domain: str | None) -> None:
-    """Keep the domain whose documents this person's searches prefer; none prefers none. Raises
+    """Keep the domain whose documents this user's searches prefer; none prefers none. Raises
     InvalidInput."""
     domain = check_domain(domain)
     with services.database.begin() as session:
@@ -266,7 +266,7 @@ def register(services: Services, *, name: str, password: str) -> User:
 
 
 def list_accounts(services: Services, user: User) -> tuple[AccountSummary, ...]:
-    """All accounts by name. Administrators only."""
+    """List all accounts by name. Administrators only."""
     require_admin(user)
     with services.database.begin() as session:
         return tuple(_summary(row) for row in account_store.list_users(session))

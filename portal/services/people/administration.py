@@ -56,7 +56,7 @@ def change_account(
 
 
 def set_role_by_name(services: Services, name: str, *, is_admin: bool) -> None:
-    """Do the same for the operator. Raises NoSuchAccount, Conflict."""
+    """Change a role for the operator. Raises NoSuchAccount, Conflict."""
     with services.database.begin() as session:
         row = account_store.find_user_by_name(session, normalise_name(name))
         if row is None:
@@ -91,7 +91,7 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
         row = account_store.lock_user(session, user_id)
         if row is None:
             raise NotFound
-        # Whoever knows the old password must not come back before the link is used.
+        # The old password must not work before the link is used.
         row.password_hash = None
         session.flush()
         token_store.revoke_all(session, user_id)

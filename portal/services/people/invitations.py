@@ -18,7 +18,7 @@ _INVITATION_LIFE = timedelta(days=7)
 
 
 def invite(services: Services, user: User) -> Invitation:
-    """A link secret that makes one account within a week. Administrators only."""
+    """Return a link secret that makes one account within a week. Administrators only."""
     require_admin(user)
     secret = secrets.token_urlsafe(24)
     with services.database.begin() as session:
@@ -50,7 +50,7 @@ def _to_invitation(row: InvitationRow, invited_by: str, secret: str | None = Non
 
 
 def list_invitations(services: Services, user: User) -> tuple[Invitation, ...]:
-    """Invitations that are still open. Administrators only."""
+    """List invitations that are still open. Administrators only."""
     require_admin(user)
     with services.database.begin() as session:
         rows = account_store.list_open_invitations(session)

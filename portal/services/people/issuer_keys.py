@@ -116,7 +116,8 @@ def _parse_key(entry: dict[str, object], algorithm: str) -> PublicKey | None:
 
 
 def create_issuer_keys(outside: OutsideIssuerSettings) -> IssuerKeys | None:
-    """None without an outside issuer. Raises InvalidSetting when the file has no key that fits."""
+    """Return the keys of the outside issuer, or None without one. Raises InvalidSetting when the
+    file has no key that fits."""
     if outside.issuer is None:
         return None
     algorithms = [outside.algorithm]

@@ -1,7 +1,7 @@
 """Whose account a sign-in at the OpenID Connect provider opens, and with which role.
 
 Accounts are linked to an issuer and a subject, as for bearer tokens of an outside issuer. A name
-decides nothing: someone called “admin” at the provider is a stranger here.
+decides nothing: “admin” at the provider is not “admin” here.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def unlink(
 
 
 def has_other_way_in(services: Services, row: UserRow, *, issuers: list[str]) -> bool:
-    """Whether a user can still sign in with a password or through one of `issuers`."""
+    """Return whether a user can still sign in with a password or through one of `issuers`."""
     settings = services.settings.oidc
     if settings.issuer in issuers:
         return True
@@ -134,7 +134,7 @@ def has_other_way_in(services: Services, row: UserRow, *, issuers: list[str]) ->
 
 
 def list_identities(services: Services, user: User) -> tuple[OutsideIdentity, ...]:
-    """A user's own linked identities, oldest first."""
+    """List a user's linked identities, oldest first."""
     with services.database.begin() as session:
         rows = identity_store.list_identities(session, user.id)
         return tuple(OutsideIdentity(row.issuer, row.subject, row.created_at) for row in rows)
@@ -186,7 +186,7 @@ def _follow_groups(
 
 
 def _is_last(session: Session, row: UserRow) -> bool:
-    """Whether nobody else could administer: nobody at all, or, where this administrator has a
-    password, nobody who could do so while the provider cannot be reached."""
+    """Return whether this is the last administrator, or the last with a password, who could sign in
+    while the provider cannot be reached."""
     others = account_store.lock_other_admins(session, row.id)
     return not others or (bool(row.password_hash) and not any(o.password_hash for o in others))

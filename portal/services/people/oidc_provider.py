@@ -122,7 +122,7 @@ class OidcProvider:
             raise ProviderUnavailable from error
 
     def is_reachable(self) -> bool:
-        """Whether a sign-in could begin now; waits two seconds at most, and only the first time."""
+        """Return whether a sign-in could begin now; the first call waits up to two seconds."""
         try:
             self.metadata()
         except ProviderUnavailable:
@@ -339,7 +339,7 @@ class OidcProvider:
         for part in name.split("."):
             found = found.get(part) if isinstance(found, dict) else None
         # Entra ID leaves out more than 200 groups and says so. Taking that for no group at all
-        # would silently take a role away, or keep somebody out.
+        # would silently take a role away, or lock a user out.
         elsewhere = claims.get("_claim_names")
         is_left_out = found is None and isinstance(elsewhere, dict) and name in elsewhere
         if is_left_out and (settings.admins or settings.allowed):
@@ -367,11 +367,11 @@ def _session_id(claims: Mapping[str, Any]) -> str | None:
 
 
 def _strings(found: object) -> frozenset[str]:
-    """The strings of a list, or a single one."""
+    """Return the strings of a list, or a single one."""
     listed = found if isinstance(found, list) else [found]
     return frozenset(item for item in listed if isinstance(item, str))
 
 
 def create_oidc_provider(settings: OidcSettings, *, leeway_s: int) -> OidcProvider | None:
-    """None without a provider in the settings."""
+    """Return the provider of the settings, or None."""
     return None if settings.issuer is None else OidcProvider(settings, leeway_s=leeway_s)

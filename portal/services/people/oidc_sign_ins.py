@@ -70,7 +70,7 @@ def end_by_logout_token(services: Services, token: str) -> None:
         claims = services.oidc.verify_logout_token(token)
     except ProviderSignInFailed as error:
         raise InvalidLogoutToken from error
-    # Remembered for longer than it is accepted, whatever the clocks.
+    # Remembered for longer than it is accepted, as clocks differ.
     life_s = LOGOUT_TOKEN_LIFE_S + 3 * services.settings.jwt.leeway_s
     with services.database.begin() as session:
         if not _use_once(session, f"logout {claims.issuer} {claims.token_id}", life_s=life_s):

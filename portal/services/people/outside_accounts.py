@@ -1,7 +1,7 @@
 """Whom tokens of an outside issuer speak for.
 
 An account is linked to an issuer and a subject, by an administrator or when it was made for that
-subject. Names decide nothing: whoever is called “admin” elsewhere is a stranger here.
+subject. Names decide nothing: “admin” elsewhere is not “admin” here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_LABEL_CHARACTERS = 40
 def admit(
     session: Session, claims: OutsideClaims, *, create_accounts: bool
 ) -> tuple[TokenRow, UserRow]:
-    """The row of a verified token, made when it is first used, and its account. Raises
+    """Return the account and the row of a verified token, which is made at first use. Raises
     InvalidToken, UnknownSubject."""
     user = identity_store.find_user(session, issuer=claims.issuer, subject=claims.subject)
     if user is None:
@@ -61,7 +61,7 @@ def admit(
         details = {"by": "outside_token", "issuer": claims.issuer}
         audit.record(session, AuditEvent.SIGN_IN, actor=user, details=details)
         found = token_store.find_live_token(session, claims.token_id)
-    # Its row is another's when the subject was linked anew since the token was first used.
+    # Its row is another's when the subject was linked again since the token was first used.
     if found is None or found[1].id != user.id:
         raise InvalidToken
     return found[0], found[1]
@@ -86,8 +86,8 @@ def _create_account(session: Session, claims: OutsideClaims) -> UserRow:
 
 
 def _names(claims: OutsideClaims) -> Iterator[str]:
-    """What the account may be called: as the issuer says, and where that is taken, with where
-    they come from, so that nobody takes them for whoever has the name here."""
+    """Yield names for the account: as the issuer says, then, if that is taken, with the issuer's
+    host."""
     label = (urlsplit(claims.issuer).hostname or claims.issuer)[:_MAX_LABEL_CHARACTERS]
     for wanted in (claims.name, claims.subject):
         with suppress(InvalidInput):

@@ -33,8 +33,8 @@ class OutsideClaims:
 
 
 def is_outside(services: Services, token: str) -> bool:
-    """Whether a token claims to be of the outside issuer. Its issuer alone decides who checks it:
-    our key never opens one of theirs, nor theirs one of ours."""
+    """Return whether a token claims to be from the outside issuer. The issuer alone decides which
+    key checks a token."""
     issuer = services.settings.jwt.outside.issuer
     if issuer is None:
         return False
@@ -78,14 +78,14 @@ def _verified(services: Services, outside: OutsideIssuerSettings, token: str) ->
 
 
 def _token_id(token: str) -> UUID:
-    """The key of its row. Of what is signed: a signature can be written in more than one way, and
-    a token that was ended must not come back in another spelling."""
+    """Return the key of a token's row, derived from what is signed: a signature can be written in
+    several ways, and an ended token must not come back in another."""
     signed, _, _ = token.rpartition(".")
     return UUID(bytes=hashlib.sha256(signed.encode()).digest()[:16])
 
 
 def _scopes(claims: dict[str, Any]) -> frozenset[Scope]:
-    """A token without the claim may do what its person may; one with it, what it names of ours."""
+    """Return the scopes in the claim that are ours; all of the user's without the claim."""
     given = claims.get("scope", claims.get("scp"))
     if given is None:
         return frozenset(SCOPES)

@@ -127,7 +127,7 @@ def begin_sign_in(
 ) -> tuple[str, Challenge]:
     """Return the options for `navigator.credentials.get()` as JSON, and their challenge.
 
-    Without a user the passkey is all there is, so the authenticator has to verify the person.
+    Without a user the passkey is all there is, so the authenticator has to verify the user.
     """
     challenge = _challenge(user_id)
     known: list[PasskeyRow] = []

@@ -60,7 +60,7 @@ def replace(services: Services, user: User) -> tuple[str, ...]:
 
 
 def normalise(code: str) -> str:
-    """Return a code as it is digested: without the hyphens, spaces and case that people change."""
+    """Return a code as it is digested: without the hyphens, spaces and case that users change."""
     return "".join(character for character in code.upper() if character.isalnum())
 
 

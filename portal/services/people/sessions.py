@@ -269,8 +269,8 @@ def create_personal_token(
     ttl_s: int,
     scopes: Iterable[Scope] = (Scope.READ,),
 ) -> tuple[PersonalToken, str]:
-    """A token for scripts, and its secret, which is never stored. `scopes` bring the lesser ones
-    with them. Raises InvalidInput, Forbidden, TooManyTokens."""
+    """Create a token for scripts and return it with its secret, which is never stored. `scopes`
+    include the lesser ones. Raises InvalidInput, Forbidden, TooManyTokens."""
     name, scopes, token_id = check_name(name), with_lesser(scopes), uuid4()
     if Scope.ADMIN in scopes and not user.is_admin:
         raise Forbidden
@@ -305,7 +305,7 @@ def create_personal_token(
 
 
 def list_personal_tokens(services: Services, user: User) -> tuple[PersonalToken, ...]:
-    """A person's own live tokens, newest first."""
+    """List the user's live tokens, newest first."""
     with services.database.begin() as session:
         rows = token_store.list_personal_tokens(session, user.id)
         return tuple(_personal_token(row) for row in rows)
@@ -323,7 +323,7 @@ def _personal_token(row: TokenRow) -> PersonalToken:
 
 
 def revoke_personal_token(services: Services, user: User, token_id: UUID) -> None:
-    """Raises NotFound when the person has no such live token."""
+    """Raises NotFound when the user has no such live token."""
     with services.database.begin() as session:
         if not token_store.revoke_personal_token(session, user_id=user.id, token_id=token_id):
             raise NotFound

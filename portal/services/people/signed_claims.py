@@ -1,4 +1,4 @@
-"""Claims of tokens that somebody else signed with a private key."""
+"""Claims of tokens that another party signed with a private key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jwt
 
 from portal.services.people.issuer_keys import IssuerKeys
 
-# What reading a token from a stranger may raise.
+# Errors that reading an untrusted token may raise.
 UNREADABLE = (
     *(jwt.PyJWTError, ValueError, TypeError, AttributeError, KeyError),
     *(OverflowError, OSError, RecursionError),

@@ -47,7 +47,7 @@ def issue(
     scopes: Iterable[Scope] = SCOPES,
     token_id: UUID | None = None,
 ) -> str:
-    """A signed token that is known to the database, so that it can be ended early."""
+    """Return a signed token with a row in the database, so that it can be ended early."""
     token_id, now = token_id or uuid4(), datetime.now(UTC)
     expires_at = now + timedelta(seconds=ttl_s)
     token_store.add_token(
@@ -91,7 +91,7 @@ def issue_pair(
 
 
 def read_claims(services: Services, token: str, *, kinds: set[TokenKind]) -> dict[str, Any]:
-    """Verified claims with `jti` and `sub` as UUIDs. Raises InvalidToken."""
+    """Return verified claims with `jti` and `sub` as UUIDs. Raises InvalidToken."""
     try:
         claims = _verify(services, token)
         kind = TokenKind(claims["typ"])
@@ -162,7 +162,7 @@ def _signed_in(
     is_admin: bool | None = None,
     address: str | None = None,
 ) -> SignedIn:
-    """`is_admin` overrides what the account says, unless it is None."""
+    """Return the user of a token; `is_admin` overrides the account unless it is None."""
     if _used_long_ago(row.last_used_at):
         token_store.note_use(session, row.id, user_row.id)
         if started is not None:
@@ -199,9 +199,9 @@ def _used_long_ago(last_used_at: datetime | None) -> bool:
 
 
 def refresh(services: Services, refresh_token: str) -> TokenPair:
-    """A new pair for a refresh token, which ends with that. Raises InvalidToken.
+    """Return a new pair for a refresh token, which this ends. Raises InvalidToken.
 
-    A refresh token that was used before has been copied by someone: its whole family ends.
+    A refresh token that was used before has been copied: its whole family ends.
     """
     claims = read_claims(services, refresh_token, kinds={TokenKind.REFRESH})
     with services.database.begin() as session:
@@ -252,9 +252,10 @@ def end_family(
 
 
 def revoke(services: Services, token: str) -> None:
-    """End a token and its family; nothing happens to one that does not count here (RFC 7009).
-    One of the outside issuer opens nothing here any more; its issuer does not learn of it. Whoever
-    it speaks for gets no account by that."""
+    """End a token and its family; do nothing for one that is not valid here (RFC 7009).
+
+    A token of the outside issuer ends here only. It does not create an account.
+    """
     try:
         if outside_tokens.is_outside(services, token):
             token_id = _authenticate_outside(services, token, create_accounts=False).token_id

@@ -21,7 +21,7 @@ from portal.store.session import Session
 ISSUER = "Knowledge portal"
 DIGITS = 6
 PERIOD_S = 30
-# Clocks of phones differ a little, and people take their time to type.
+# Clocks of phones differ a little, and typing takes time.
 _TOLERATED_STEPS = 1
 
 
@@ -82,7 +82,7 @@ def confirm(services: Services, user: User, code: str) -> tuple[str, ...]:
 
 
 def accept_code(services: Services, row: TotpRow, code: str) -> bool:
-    """Whether a code is right now, and newer than the last one accepted, which it then becomes.
+    """Return whether a code is right and newer than the last accepted one, which it then becomes.
     The caller holds the user's lock. Raises TotpUnreadable."""
     try:
         secret = sealing.unseal(services, row.sealed_secret).decode()

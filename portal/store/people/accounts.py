@@ -1,4 +1,4 @@
-"""People and the invitations that let them in."""
+"""Users and the invitations that let them in."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def has_users(session: Session) -> bool:
 
 
 def count_active_admins(session: Session) -> int:
-    """Administrators who can sign in. Locks their rows, so that two cannot leave at once."""
+    """Count administrators who can sign in. Locks their rows, so that two cannot leave at once."""
     rows = session.scalars(
         select(UserRow.id)
         .where(UserRow.is_admin, UserRow.disabled_at.is_(None))
@@ -119,7 +119,7 @@ def add_invitation(
 
 
 def find_open_invitation(session: Session, *, secret_sha256: bytes) -> InvitationRow | None:
-    """An invitation that is neither used nor expired."""
+    """Return an invitation that is neither used nor expired."""
     return session.scalar(
         select(InvitationRow).where(
             InvitationRow.secret_sha256 == secret_sha256,

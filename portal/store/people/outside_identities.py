@@ -13,7 +13,7 @@ from portal.store.models import OutsideIdentityRow, UserRow
 
 
 def find_user(session: Session, *, issuer: str, subject: str) -> UserRow | None:
-    """The account that is linked to a subject, enabled or not."""
+    """Return the account that is linked to a subject, enabled or not."""
     return session.scalar(
         select(UserRow)
         .join(OutsideIdentityRow, OutsideIdentityRow.user_id == UserRow.id)
@@ -28,7 +28,7 @@ def lock_subject(session: Session, *, issuer: str, subject: str) -> None:
 
 
 def link(session: Session, *, issuer: str, subject: str, user_id: UUID) -> None:
-    """From now on this subject is that person, whoever it was before."""
+    """Link a subject to a user, in place of any other."""
     statement = insert(OutsideIdentityRow).values(issuer=issuer, subject=subject, user_id=user_id)
     session.execute(
         statement.on_conflict_do_update(
@@ -62,7 +62,7 @@ def list_identities(session: Session, user_id: UUID) -> list[OutsideIdentityRow]
 
 
 def unlink(session: Session, *, issuer: str, subject: str) -> bool:
-    """Forget who a subject is; False when nobody knew."""
+    """Unlink a subject; return False when it was not linked."""
     removed = session.scalar(
         delete(OutsideIdentityRow)
         .where(OutsideIdentityRow.issuer == issuer, OutsideIdentityRow.subject == subject)

@@ -25,8 +25,8 @@ def add_token(
     name: str | None = None,
     scopes: Iterable[Scope] = SCOPES,
 ) -> None:
-    """Nothing happens where there is such a token: one of an outside issuer is added when it is
-    first used, perhaps by two requests at once."""
+    """Add a token unless there is one: two requests at once may bring the same token of an outside
+    issuer."""
     statement = insert(TokenRow).values(
         id=token_id,
         user_id=user_id,
@@ -116,7 +116,7 @@ def revoke_all(session: Session, user_id: UUID) -> None:
 
 
 def list_personal_tokens(session: Session, user_id: UUID) -> list[TokenRow]:
-    """Live personal access tokens, newest first."""
+    """List live personal access tokens, newest first."""
     return list(
         session.scalars(
             select(TokenRow)
@@ -132,7 +132,7 @@ def list_personal_tokens(session: Session, user_id: UUID) -> list[TokenRow]:
 
 
 def revoke_personal_token(session: Session, *, user_id: UUID, token_id: UUID) -> bool:
-    """Revoke one of a person's own tokens; False when there is no such live token."""
+    """Revoke one of a user's tokens; return False when there is no such live token."""
     revoked = session.scalar(
         update(TokenRow)
         .where(

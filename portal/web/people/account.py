@@ -1,4 +1,4 @@
-"""A person's own account: language, theme, preferred domain, password, personal access tokens."""
+"""The account page: language, theme, preferred domain, password, personal access tokens."""
 
 from __future__ import annotations
 

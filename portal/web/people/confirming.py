@@ -67,7 +67,7 @@ def confirm() -> Answer:
 @blueprint.get("/resume")
 @context.while_enrolling
 def resume() -> Answer:
-    """Offer to send the form that was held, after a method that left the portal."""
+    """Offer to send the held form, after a method that left the portal."""
     held = session.pop(_HELD, None)
     if held is None:
         return redirect(url_for("account.show"), code=303)

@@ -1,4 +1,4 @@
-"""What a person is told unasked: the bell's count, notes on whatever page they are, and a list."""
+"""Notifications: the bell's count, notes on any page, and the list."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def index() -> Answer:
 
 @blueprint.get("/state")
 def show_state() -> Answer:
-    """The bell, unless it is as the page has it: that is what most who ask are answered."""
+    """Return the bell, or 204 while it is as the page has it."""
     found = _bell()
     if not found.is_due and request.args.get("known") == found.known:
         return Response(status=204)
@@ -88,7 +88,7 @@ def show_state() -> Answer:
 
 @blueprint.post("/tell")
 def tell() -> Answer:
-    """Notes of what the person was not told of yet. Another page that asks gets none of them."""
+    """Return notes that were not shown yet; another page that asks gets none of them."""
     if not wants_fragment():
         return redirect(url_for("notifications.index"), code=303)
     taken = notifications.take(context.services(), context.user())
@@ -98,7 +98,7 @@ def tell() -> Answer:
 
 @blueprint.post("/<uuid:notification_id>/open")
 def open_one(notification_id: UUID) -> Answer:
-    """Go to the document, or to the list of sessions, and mark the notification as read."""
+    """Go to the document or the list of sessions, and mark the notification as read."""
     found = notifications.open_notification(context.services(), context.user(), notification_id)
     if found.kind is NotificationKind.NEW_DEVICE:
         return redirect(url_for("sessions.show"), code=303)
@@ -115,7 +115,7 @@ def mark_read() -> Answer:
 
 
 def _until() -> datetime | None:
-    """When the newest came that the person saw; None where their page does not say."""
+    """Return when the newest notification on the page came; None where the page does not say."""
     try:
         return datetime.fromisoformat(request.form.get("until", "")).astimezone(UTC)
     except (ValueError, OverflowError):  # The latter of a moment that UTC puts before year 1.
@@ -123,8 +123,7 @@ def _until() -> datetime | None:
 
 
 def new_bell() -> list[tuple[str, dict[str, Any]]]:
-    """The bell as it is now, for fragments that tell how a document ended: it then fetches what
-    there is to tell."""
+    """Return a bell that fetches new notes, for fragments that end a job."""
     values = {"bell": _bell(), "out_of_band": True}
     return [(_BELL, values), (_COUNT, values)]
 
@@ -136,7 +135,7 @@ def _bell() -> Bell:
 def _notes(
     kind: NotificationKind, taken: tuple[Notification, ...]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """A note for each document that ended so, or one for all when they are many."""
+    """Return a note for each document, or one for all when they are many."""
     ended = [item for item in taken if item.kind is kind]
     if len(ended) <= _MAX_NOTES_AT_ONCE:
         return [_note(item) for item in ended]
@@ -221,8 +220,7 @@ def recovery_code_words(item: Notification) -> str:
 
 
 def _bell_of_page() -> Bell | None:
-    """The bell of whoever reads a page; none where nothing can be found out, as on the page that
-    says just that."""
+    """Return the bell of a page, or None where the database does not answer."""
     try:
         return _bell() if viewer() is not None else None
     except PortalError:

@@ -62,7 +62,7 @@ def begin_link() -> Answer:
 
 @blueprint.post("/confirm")
 def begin_confirm() -> Answer:
-    """Send the browser to the provider, for somebody who has to prove again who they are."""
+    """Send the browser to the provider, to confirm who the user is."""
     confirming.hold()
     return _leave(CONFIRM, url_for("confirming.resume"))
 

@@ -57,7 +57,7 @@ def load(state: str) -> Flow:
 
 
 def begin_attaching(sign_in_id: UUID) -> None:
-    """Have the next session of this request belong to a sign-in at the provider."""
+    """Tie the next session of this request to a sign-in at the provider."""
     g.oidc_sign_in_id = sign_in_id
 
 

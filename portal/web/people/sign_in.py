@@ -215,7 +215,7 @@ def go_on(user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | N
 
 
 def show_refusal(error: PortalError, after: str | None) -> tuple[str, int]:
-    """The sign-in page with what went wrong elsewhere."""
+    """Return the sign-in page with an error from elsewhere."""
     return show_sign_in_page(after, error=error_message(error)), error.status
 
 
@@ -230,7 +230,7 @@ def leave_for(address: str) -> Response:
 
 
 def provider_label() -> str:
-    """What the provider is called on pages."""
+    """Return the name of the provider on pages."""
     return context.services().settings.oidc.label or gettext("single sign-on")
 
 
@@ -249,6 +249,6 @@ def show_sign_in_page(after: str | None, *, name: str = "", error: str | None = 
         is_reachable=provider is not None and provider.is_reachable(),
         is_password_folded=settings.only,
         label=provider_label(),
-        # Whoever changes the language comes back here, not to the address of a failed sign-in.
+        # The language switch comes back here, not to the address of a failed sign-in.
         here=url_for("sign_in.show", next=after),
     )

@@ -25,6 +25,6 @@ def app() -> APIFlask:
     application = APIFlask("portal", json_errors=False, static_folder=None, docs_path=None)
     application.secret_key = services.secret_key
     context.init_app(application, services)
-    context.close_to_strangers(application)
+    context.require_login(application)
     web.register(application)
     return application

@@ -17,12 +17,14 @@ from typing import Any
 import psutil
 from rich.console import Console
 
+from bench import promises
 from bench.corpus import DEFAULT_DATA_DIR, Corpus, open_corpus
 from bench.ingest import QUICK, WHOLE, measure_ingest
 from bench.measure import Plan, measure
 from bench.plots import write_plots
 from bench.profiles import SHARES
-from bench.report import print_ingest, print_tables, write_page
+from bench.promises import DOCUMENTS, measure_promises
+from bench.report import print_ingest, print_promises, print_tables, write_page
 
 _PEERS_UP_TO = 50_000
 _PACKAGES = ("psycopg", "sqlalchemy", "pgvector", "numpy", "langchain-postgres", "chromadb")
@@ -59,6 +61,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--ingest", action=argparse.BooleanOptionalAction, default=None,
         help="only ingest, or all but ingest (both)",
     )  # fmt: skip
+    parser.add_argument(
+        "--v1", action=argparse.BooleanOptionalAction, default=None,
+        help="only /v1 with the bundled model, or all but /v1 (both)",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="10000 passages, short, no peers")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
     parser.add_argument(
@@ -75,8 +81,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--selectivity: {sorted(unknown)} are none of {SHARES}")
     if options.quick:
         options.sizes, options.seconds, options.peers = (10_000,), 1.0, False
-    if options.ingest:
+    if options.ingest or options.v1:
+        # Only what is asked for by name.
         options.sizes = ()
+        options.ingest, options.v1 = bool(options.ingest), bool(options.v1)
     return options
 
 
@@ -95,6 +103,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.ingest is not False:
         figures["ingest"] = _measure_ingest(options)
         print_ingest(console, figures["ingest"])
+        if options.json:
+            options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    if options.v1 is not False:
+        figures["v1"] = _measure_promises(options, figures)
+        print_promises(console, figures["v1"])
         if options.json:
             options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     figures["minutes"] = round((time.monotonic() - started) / 60, 1)
@@ -130,6 +143,19 @@ def _measure_ingest(options: argparse.Namespace) -> dict[str, Any]:
 
     scale = QUICK if options.quick else WHOLE
     return measure_ingest(options.data_dir.resolve(), scale, tell=tell)
+
+
+def _measure_promises(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
+    def tell(message: str) -> None:
+        print(f"/v1: {message}", file=sys.stderr, flush=True)
+
+    scale = promises.QUICK if options.quick else promises.WHOLE
+    size = DOCUMENTS // 10 if options.quick else DOCUMENTS
+    with open_corpus(
+        size, options.data_dir, tell=tell, stale_ok=options.stale_ok, mean_chunks=1
+    ) as corpus:
+        figures.setdefault("machine", machine(corpus))
+        return measure_promises(corpus, options.data_dir.resolve(), scale, tell=tell)
 
 
 def machine(corpus: Corpus) -> dict[str, Any]:

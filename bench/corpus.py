@@ -31,7 +31,7 @@ from sqlalchemy.engine import make_url
 from bench import profiles as profile_store
 from bench.loading import CHUNK_IDS, DOCUMENT_IDS, Access, load
 from bench.profiles import Profile
-from bench.synthesis import Outline, make_ids, outline, write_all
+from bench.synthesis import MEAN_CHUNKS, Outline, make_ids, outline, write_all
 from portal.container import build_services
 from portal.database.embedded import borrowed
 from portal.database.lock import exclusive
@@ -152,22 +152,23 @@ def open_corpus(
     *,
     tell: Callable[[str], None] = lambda _message: None,
     stale_ok: bool = False,
+    mean_chunks: int = MEAN_CHUNKS,
     **overrides: Any,
 ) -> Iterator[Corpus]:
-    """The corpus of `size` chunks, made when the data directory has none that fits this code and
-    schema; with `stale_ok` any will do. `overrides` are settings. The server is started, or joined
-    where another process has it open."""
+    """Open the corpus of `size` chunks in documents of about `mean_chunks`; make it when the data
+    directory has none that fits this code and schema (with `stale_ok` any will do). `overrides` are
+    settings. The server is started, or joined where another process has it open."""
     data_dir = data_dir.resolve()
     data_dir.mkdir(parents=True, exist_ok=True)
     with borrowed(data_dir, tell=tell) as server_url:
-        files = _Files(data_dir, size)
+        files = _Files(data_dir, size, mean_chunks)
         url = make_url(server_url).set(database=files.database)
         address = url.render_as_string(hide_password=False)
-        with exclusive(data_dir / f"corpus-{size}.lock"):
+        with exclusive(data_dir / f"{files.name}.lock"):
             if not (files.is_current(stale_ok=stale_ok) and _exists(server_url, files.database)):
                 files.forget()
                 _make(server_url, address, files, tell, overrides)
-        corpus = attach(size, data_dir, address, **overrides)
+        corpus = attach(size, data_dir, address, mean_chunks=mean_chunks, **overrides)
         try:
             for _ in setup.prepare_database(corpus.services):
                 pass
@@ -176,9 +177,16 @@ def open_corpus(
             corpus.services.database.dispose()
 
 
-def attach(size: int, data_dir: Path, database_url: str, **overrides: Any) -> Corpus:
+def attach(
+    size: int,
+    data_dir: Path,
+    database_url: str,
+    *,
+    mean_chunks: int = MEAN_CHUNKS,
+    **overrides: Any,
+) -> Corpus:
     """A corpus that another process holds open, for the processes of clients."""
-    files = _Files(data_dir, size)
+    files = _Files(data_dir, size, mean_chunks)
     return Corpus(_services(data_dir, database_url, files.questions(), overrides), size, files)
 
 
@@ -214,7 +222,8 @@ def _make(
     started = time.monotonic()
     fingerprint = _fingerprint()
     tell(f"planning {files.size} passages")
-    plan = outline(files.size, _SEED, backgrounds.load(PreparedQuestions({})))
+    background = backgrounds.load(PreparedQuestions({}))
+    plan = outline(files.size, _SEED, background, mean_chunks=files.mean_chunks)
     _execute(server_url, f"DROP DATABASE IF EXISTS {files.database} WITH (FORCE)")
     _execute(server_url, f"CREATE DATABASE {files.database}")
     services = _services(files.directory, url, (), overrides)
@@ -241,12 +250,15 @@ def _make(
 class _Files:
     """What is kept beside the database: vectors, questions, profiles."""
 
-    def __init__(self, directory: Path, size: int) -> None:
+    def __init__(self, directory: Path, size: int, mean_chunks: int = MEAN_CHUNKS) -> None:
         self.directory = directory
         self.size = size
-        self.database = f"bench_{size}"
-        self._arrays = directory / f"corpus-{size}.npz"
-        self._meta = directory / f"corpus-{size}.json"
+        self.mean_chunks = mean_chunks
+        kind = "" if mean_chunks == MEAN_CHUNKS else f"-{mean_chunks}"
+        self.name = f"corpus-{size}{kind}"
+        self.database = f"bench_{size}{kind.replace('-', '_')}"
+        self._arrays = directory / f"{self.name}.npz"
+        self._meta = directory / f"{self.name}.json"
 
     def is_current(self, *, stale_ok: bool) -> bool:
         """Whether what is kept was made by this very code, for this schema and analyser."""

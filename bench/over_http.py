@@ -29,7 +29,7 @@ _PATH = "/api/knowledge/search"
 _ROOT = Path(__file__).resolve().parents[1]
 _START_TIMEOUT_S = 60.0
 _TOKEN_TTL_S = 3600
-_UNLIMITED: dict[str, Any] = {"rate_limits": {"enabled": False}}
+UNLIMITED: dict[str, Any] = {"rate_limits": {"enabled": False}}
 
 
 def measure_http(
@@ -53,7 +53,7 @@ def _row(way: str, taken: Samples, call: Samples) -> dict[str, Any]:
 @contextmanager
 def _contenders(corpus: Corpus, data_dir: Path, profile: Profile) -> Iterator[dict[str, Contender]]:
     url = corpus.services.database.url
-    own = attach(corpus.size, data_dir, url, **_UNLIMITED)
+    own = attach(corpus.size, data_dir, url, **UNLIMITED)
     client = create_app(own.services).test_client()
     token = sessions.token_for(own.services, profile.user, ttl_s=_TOKEN_TTL_S)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -64,14 +64,15 @@ def _contenders(corpus: Corpus, data_dir: Path, profile: Profile) -> Iterator[di
 
     def ask_application(question: Question) -> object:
         answer = client.post(_PATH, data=_body(question), headers=headers)
-        return _checked(answer.status_code, answer.get_data())
+        return checked(_PATH, answer.status_code, answer.get_data())
 
-    with _gunicorn(corpus.size, data_dir, url) as connection:
+    target = f"bench.over_http:application({corpus.size}, {str(data_dir)!r}, {url!r})"
+    with gunicorn(target, data_dir) as connection:
 
         def ask_server(question: Question) -> object:
             connection.request("POST", _PATH, _body(question), headers)
             answer = connection.getresponse()
-            return _checked(answer.status, answer.read())
+            return checked(_PATH, answer.status, answer.read())
 
         yield {
             CALL: Contender(call),
@@ -83,14 +84,13 @@ def _contenders(corpus: Corpus, data_dir: Path, profile: Profile) -> Iterator[di
 
 def application(size: int, data_dir: str, url: str) -> APIFlask:
     """What gunicorn serves here: the portal on a corpus that another process holds open."""
-    return create_app(attach(size, Path(data_dir), url, **_UNLIMITED).services)
+    return create_app(attach(size, Path(data_dir), url, **UNLIMITED).services)
 
 
 @contextmanager
-def _gunicorn(size: int, data_dir: Path, url: str) -> Iterator[http.client.HTTPConnection]:
-    """A connection, kept open, to one process of gunicorn as the portal runs it."""
+def gunicorn(target: str, data_dir: Path) -> Iterator[http.client.HTTPConnection]:
+    """Open a connection that is kept to one process of gunicorn that serves `target`."""
     with listen("127.0.0.1", 0) as listener:
-        target = f"bench.over_http:application({size}, {str(data_dir)!r}, {url!r})"
         command = [sys.executable, "-m", "gunicorn", target, "--bind", f"fd://{listener.fileno()}"]
         command += ["--workers", "1", "--log-level", "warning", "--no-control-socket"]
         with subprocess.Popen(
@@ -122,7 +122,8 @@ def _body(question: Question) -> bytes:
     return json.dumps({"query": question.text, "top_n": _RESULTS}).encode()
 
 
-def _checked(status: int, body: bytes) -> bytes:
+def checked(path: str, status: int, body: bytes) -> bytes:
+    """Return the body of a success. Raises RuntimeError."""
     if status != http.client.OK:
-        raise RuntimeError(f"{_PATH} answered {status}: {body[:200]!r}")
+        raise RuntimeError(f"{path} answered {status}: {body[:200]!r}")
     return body

@@ -39,6 +39,11 @@ def print_ingest(console: Console, ingest: dict[str, Any]) -> None:
         _print_table(console, make(ingest))
 
 
+def print_promises(console: Console, v1: dict[str, Any]) -> None:
+    console.print(f"\n[bold]/v1[/bold] at {v1['documents']:,} documents")
+    _print_table(console, promise_rows(v1))
+
+
 def _print_table(console: Console, rows: Rows) -> None:
     table = Table()
     for place, name in enumerate(rows[0]):
@@ -109,6 +114,24 @@ def http_rows(figures: dict[str, Any]) -> Rows:
     return rows
 
 
+def promise_rows(v1: dict[str, Any]) -> Rows:
+    """Searches and answers of /v1 beside what is promised of them."""
+    rows = [["over HTTP", "requests", "degraded", "p50 ms", "p95 ms", "p99 ms", "goal for p95"]]
+    for one in v1["rows"]:
+        times = (_ms(one[name]) for name in ("p50_ms", "p95_ms", "p99_ms"))
+        is_met = "met" if one["p95_ms"] < one["goal_ms"] else "missed"
+        rows.append(
+            [
+                one["path"],
+                str(one["searches"]),
+                str(one["degraded"]),
+                *times,
+                f"< {one['goal_ms']:.0f} ms, {is_met}",
+            ]
+        )
+    return rows
+
+
 def load_rows(figures: dict[str, Any]) -> Rows:
     """Searches a second by clients."""
     counts = list(dict.fromkeys(one["clients"] for one in figures["load"]))
@@ -145,7 +168,7 @@ def _ms(value: float) -> str:
 
 def write_page(figures: dict[str, Any], page: Path) -> None:
     """Renew what stands between the marks of the page and was measured; the rest stays."""
-    blocks = _search_blocks(figures) | _ingest_blocks(figures)
+    blocks = _search_blocks(figures) | _ingest_blocks(figures) | _promise_blocks(figures)
     text = page.read_text(encoding="utf-8")
     filled = _BLOCK.sub(
         lambda match: match[1] + blocks.get(match[2], match[3]) + match[4],
@@ -179,6 +202,17 @@ def _ingest_blocks(figures: dict[str, Any]) -> dict[str, str]:
         return {}
     tables = {name: _markdown(make(ingest)) for name, make in _INGEST_TABLES.items()}
     return {"ingest_corpus": ingest_report.corpus_text(ingest), **tables}
+
+
+def _promise_blocks(figures: dict[str, Any]) -> dict[str, str]:
+    v1 = figures.get("v1")
+    if v1 is None:
+        return {}
+    head = (
+        f"{v1['documents']:,} documents, questions embedded by {v1['model']}, a chat model that "
+        f"answers after {v1['model_latency_s']:g} s:"
+    )
+    return {"v1": f"{head}\n\n{_markdown(promise_rows(v1))}"}
 
 
 def _machine_text(figures: dict[str, Any]) -> str:

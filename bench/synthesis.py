@@ -19,7 +19,7 @@ from portal.embeddings.background import LANGUAGES, Background
 Integers = npt.NDArray[np.int64]
 
 QUESTION_COUNT = 400
-_MEAN_CHUNKS = 5
+MEAN_CHUNKS = 5
 _BLOCK_DOCUMENTS = 250
 # Most passages of a document are about its topic, some about another one.
 _OFF_TOPIC_SHARE = 0.2
@@ -81,10 +81,12 @@ class WrittenBlock:
     questions: dict[int, str]
 
 
-def outline(size: int, seed: int, background: Background) -> Outline:
-    """Plan a corpus of `size` chunks in documents of about five."""
+def outline(
+    size: int, seed: int, background: Background, *, mean_chunks: int = MEAN_CHUNKS
+) -> Outline:
+    """Plan a corpus of `size` chunks in documents of about `mean_chunks`."""
     rng = np.random.default_rng([seed, _PLAN])
-    lengths = 1 + rng.poisson(_MEAN_CHUNKS - 1, size=size)
+    lengths = 1 + rng.poisson(mean_chunks - 1, size=size)
     document_of = np.repeat(np.arange(size), lengths)[:size]
     documents = int(document_of[-1]) + 1
     topic_count = max(100, documents // 40)

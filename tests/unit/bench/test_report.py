@@ -187,3 +187,25 @@ def test_a_run_of_ingest_alone_renews_only_its_own_tables(tmp_path: Path) -> Non
     assert "| embedding | 96.8 |" in written
     assert "| onnxruntime | 2 | 16 | 9.00 | 4.0 | 0.9991 |" in written
     assert parse(["--ingest"]).sizes == ()
+
+
+def test_v1_alone_renews_its_table_and_says_whether_a_goal_is_met(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "".join(f"<!-- bench: {n} -->\nold\n<!-- /bench -->\n" for n in ("search", "v1"))
+    )
+    rows = [
+        {"path": path, "goal_ms": goal, "degraded": 0} | TIMES | {"p95_ms": p95}
+        for path, goal, p95 in (("/v1/search", 150.0, 149.0), ("/v1/answer", 3000.0, 3001.0))
+    ]
+    v1 = {"documents": 50_000, "model": "e5", "model_latency_s": 2.5, "rows": rows}
+    write_page({"sizes": {}, "v1": v1, "load_before": 0.5, "minutes": 1.0}, page)
+    written = page.read_text()
+    assert written.count("old") == 1
+    assert "50,000 documents, questions embedded by e5" in written
+    assert "| /v1/search | 100 | 0 | 2.0 | 149 | 120 | < 150 ms, met |" in written
+    assert "| /v1/answer | 100 | 0 | 2.0 | 3001 | 120 | < 3000 ms, missed |" in written
+    only = parse(["--v1"])
+    assert (only.sizes, only.ingest, only.v1) == ((), False, True)
+    assert parse(["--ingest"]).v1 is False
+    assert parse([]).v1 is None

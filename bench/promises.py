@@ -1,0 +1,147 @@
+"""What /v1 promises at 50,000 documents: searches and answers over HTTP, each question embedded by
+the bundled model, answers written by a chat model that takes its time."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from apiflask import APIFlask
+
+from bench.corpus import Corpus, Question
+from bench.over_http import UNLIMITED, checked, gunicorn
+from bench.timing import Samples
+from portal import create_app
+from portal.container import build_services
+from portal.services.people import sessions
+from portal.settings import load_settings
+
+DOCUMENTS = 50_000
+MODEL_LATENCY_S = 2.5
+_WARM_UP = 20
+_ANSWER = "A sentence that the first passage bears out [1]."
+_TOKEN_TTL_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How many different questions are asked of each."""
+
+    searches: int
+    answers: int
+
+
+QUICK, WHOLE = Scale(searches=40, answers=5), Scale(searches=300, answers=40)
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    path: str
+    goal_ms: float
+    count: int
+
+    def body(self, question: Question) -> bytes:
+        return json.dumps({"query": question.text}).encode()
+
+
+def measure_promises(
+    corpus: Corpus, data_dir: Path, scale: Scale, *, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Measure one client that asks every question once, so that no vector or result is kept."""
+    promises = (
+        _Promise("/v1/search", 150.0, scale.searches),
+        _Promise("/v1/answer", 3000.0, scale.answers),
+    )
+    profile = corpus.profile("100 %")
+    token = sessions.token_for(corpus.services, profile.user, ttl_s=_TOKEN_TTL_S)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with _slow_chat_model() as chat_url:
+        target = (
+            f"bench.promises:application({str(data_dir)!r}, "
+            f"{corpus.services.database.url!r}, {chat_url!r})"
+        )
+        with gunicorn(target, data_dir) as connection:
+            asked = iter(corpus.questions)
+            for _ in range(_WARM_UP):
+                _ask(connection, promises[0], next(asked), headers)
+            rows = []
+            for promise in promises:
+                tell(promise.path)
+                asked_of = [
+                    _ask(connection, promise, next(asked), headers) for _ in range(promise.count)
+                ]
+                rows.append(
+                    {
+                        "path": promise.path,
+                        "goal_ms": promise.goal_ms,
+                        "degraded": sum(is_degraded for _, is_degraded in asked_of),
+                        **Samples([[seconds for seconds, _ in asked_of]]).as_dict(),
+                    }
+                )
+    return {
+        "documents": len(corpus.document_ids),
+        "model": corpus.services.embedder.name,
+        "model_latency_s": MODEL_LATENCY_S,
+        "rows": rows,
+    }
+
+
+def application(data_dir: str, url: str, chat_url: str) -> APIFlask:
+    """Return what gunicorn serves here: the portal with its bundled model, on a kept corpus."""
+    settings = load_settings(
+        data_dir=Path(data_dir),
+        log_level="error",
+        secret_key="kept nowhere: nobody signs in to a benchmark",
+        chat={"provider": "openai", "api_base": chat_url},
+        **UNLIMITED,
+    )
+    services = build_services(settings, database_url=url)
+    services.embedder.embed_query("load the model")
+    return create_app(services)
+
+
+def _ask(
+    connection: http.client.HTTPConnection,
+    promise: _Promise,
+    question: Question,
+    headers: dict[str, str],
+) -> tuple[float, bool]:
+    """Return the seconds until the whole response is there, and whether it lacks something."""
+    started = time.perf_counter()
+    connection.request("POST", promise.path, promise.body(question), headers)
+    response = connection.getresponse()
+    body = checked(promise.path, response.status, response.read())
+    seconds = time.perf_counter() - started
+    return seconds, bool(json.loads(body)["degraded"])
+
+
+class _ChatHandler(BaseHTTPRequestHandler):
+    """Speaks OpenAI's protocol; the whole answer comes after MODEL_LATENCY_S."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        time.sleep(MODEL_LATENCY_S)
+        delta = {"choices": [{"index": 0, "delta": {"content": _ANSWER}, "finish_reason": "stop"}]}
+        self.wfile.write(f"data: {json.dumps(delta)}\n\ndata: [DONE]\n\n".encode())
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+@contextmanager
+def _slow_chat_model() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _ChatHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()

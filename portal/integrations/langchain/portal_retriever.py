@@ -13,8 +13,9 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
-from pydantic import PrivateAttr
+from pydantic import ConfigDict, PrivateAttr
 
+from portal.domain.people import User
 from portal.domain.search import SearchMode
 from portal.integrations.connection import Connection
 from portal.integrations.langchain.portal_reading import (
@@ -41,7 +42,10 @@ class PortalRetriever(BaseRetriever):
     that is not the user's.
     """
 
-    user: Any
+    # A mistyped `conversation` must not silently read what is switched off there.
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    user: str | User
     conversation: UUID | None = None
     k: int | None = None
     mode: SearchMode = SearchMode.HYBRID

@@ -169,6 +169,7 @@ def test_mistakes_are_value_errors(world: World, client: FlaskClient) -> None:
         "a UUID": lambda: world.store(conversation="yesterday"),
         "k is 1 to 100": lambda: store.similarity_search("x", k=0),
         "plain value": lambda: store.similarity_search("x", filter={"domain": {"$ne": "hr"}}),
+        "Extra inputs are not permitted": lambda: world.retriever(conversaton=foreign),
         "embedding is a list": lambda: store.similarity_search_by_vector("abc"[:0] or None),
         "query vector|length|dimension": lambda: store.similarity_search_by_vector([1.0, 0.0]),
     }

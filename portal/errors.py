@@ -497,7 +497,7 @@ class UnreadableFile(InvalidInput):
 
 
 class WeakPassword(InvalidInput):
-    message = N_("The password is too short. Use at least %(least)s characters.")
+    message = N_("The password is too short. Use at least %(min)s characters.")
 
 
 class BlankPassword(WeakPassword):
@@ -548,7 +548,7 @@ class SecondFactorLocked(RateLimited):
 
 class TooManyOwnAnswers(PortalError):
     status = 429
-    message = N_("You already have %(most)s answers in progress. Wait for one to finish, or stop "
+    message = N_("You already have %(max)s answers in progress. Wait for one to finish, or stop "
                  "it.")
     retry_after_s = 2
 

@@ -20,9 +20,7 @@ def check_json(value: Any, *, max_characters: int) -> None:
     _check(value, MAX_DEPTH)
     written = json.dumps(value, ensure_ascii=False)
     if len(written) > max_characters:
-        raise InvalidInput(
-            reason=N_("metadata has at most %(most)s characters", most=max_characters)
-        )
+        raise InvalidInput(reason=N_("metadata has at most %(max)s characters", max=max_characters))
 
 
 def check_text(value: str) -> None:
@@ -46,9 +44,7 @@ def _check(value: Any, depth: int) -> None:
         check_text(value)
     elif isinstance(value, dict | list):
         if not depth:
-            raise InvalidInput(
-                reason=N_("metadata is nested at most %(most)s deep", most=MAX_DEPTH)
-            )
+            raise InvalidInput(reason=N_("metadata is nested at most %(max)s deep", max=MAX_DEPTH))
         for key in value if isinstance(value, dict) else ():
             check_text(key)
         for one in value.values() if isinstance(value, dict) else value:

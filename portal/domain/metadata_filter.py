@@ -126,19 +126,19 @@ def parse_filter(
     conditions = [one for part in parts for one in _conditions(part)]
     if len(conditions) > max_conditions:
         raise InvalidInput(
-            reason=N_("a metadata filter has at most %(most)s conditions", most=max_conditions)
+            reason=N_("a metadata filter has at most %(max)s conditions", max=max_conditions)
         )
     values = [_values(one) for one in conditions]
     if max(values, default=0) > max_members:
         raise InvalidInput(
             reason=N_(
-                "“in” of a metadata filter takes a list of at most %(most)s values",
-                most=max_members,
+                "“in” of a metadata filter takes a list of at most %(max)s values",
+                max=max_members,
             )
         )
     if sum(values) > max_values:
         raise InvalidInput(
-            reason=N_("a metadata filter has at most %(most)s values", most=max_values)
+            reason=N_("a metadata filter has at most %(max)s values", max=max_values)
         )
     return _together(parts) if parts else None
 
@@ -195,7 +195,7 @@ def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataF
         raise InvalidInput(reason=N_("a metadata filter is an object, or a list of conditions"))
     if not nesting:
         raise InvalidInput(
-            reason=N_("a metadata filter is nested at most %(most)s deep", most=MAX_NESTING)
+            reason=N_("a metadata filter is nested at most %(max)s deep", max=MAX_NESTING)
         )
     found: list[MetadataFilter] = []
     for name, wanted in value.items():
@@ -273,9 +273,9 @@ def _scalar(value: Any) -> Scalar:
         return value
     raise InvalidInput(
         reason=N_(
-            "a value in a metadata filter is true, false, a number, or text of at most %(most)s "
+            "a value in a metadata filter is true, false, a number, or text of at most %(max)s "
             "characters",
-            most=MAX_VALUE_LENGTH,
+            max=MAX_VALUE_LENGTH,
         )
     )
 
@@ -287,13 +287,11 @@ def _path(name: Any) -> Path:
 def _checked_path(path: tuple[Any, ...]) -> Path:
     if not all(isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH for key in path):
         raise InvalidInput(
-            reason=N_(
-                "a name in a metadata filter has 1 to %(most)s characters", most=MAX_KEY_LENGTH
-            )
+            reason=N_("a name in a metadata filter has 1 to %(max)s characters", max=MAX_KEY_LENGTH)
         )
     if len(path) > MAX_KEYS:
         raise InvalidInput(
-            reason=N_("a path in a metadata filter has at most %(most)s names", most=MAX_KEYS)
+            reason=N_("a path in a metadata filter has at most %(max)s names", max=MAX_KEYS)
         )
     for key in path:
         check_text(key)

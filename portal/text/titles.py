@@ -19,7 +19,7 @@ def check_title(title: str) -> str:
     title = " ".join(without_invisible(title).split())
     if not 1 <= len(title) <= MAX_TITLE_CHARACTERS:
         raise InvalidInput(
-            reason=N_("a title must have 1 to %(most)s characters", most=MAX_TITLE_CHARACTERS)
+            reason=N_("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
         )
     return title
 
@@ -29,6 +29,6 @@ def check_domain(domain: str | None) -> str | None:
     domain = " ".join(without_invisible(domain or "").split())
     if len(domain) > MAX_DOMAIN_CHARACTERS:
         raise InvalidInput(
-            reason=N_("a domain can have at most %(most)s characters", most=MAX_DOMAIN_CHARACTERS)
+            reason=N_("a domain can have at most %(max)s characters", max=MAX_DOMAIN_CHARACTERS)
         )
     return domain or None

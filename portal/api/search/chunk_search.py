@@ -112,7 +112,7 @@ def search_text(json_data: TextBody) -> TextResponse:
     query = json_data.query
     if json_data.fuzzy and query.isascii() and len(query.strip()) < _MIN_FUZZY_LENGTH:
         raise InvalidInput(
-            reason=N_("a fuzzy query has %(least)s letters or more", least=_MIN_FUZZY_LENGTH)
+            reason=N_("a fuzzy query has %(min)s letters or more", min=_MIN_FUZZY_LENGTH)
         )
     found = chunk_search.by_words(
         context.services(),
@@ -215,7 +215,7 @@ def _top_k(asked: int | None) -> int:
     search = context.services().settings.search
     top_k = search.default_top_k if asked is None else asked
     if top_k > search.max_top_k:
-        raise InvalidInput(reason=N_("top_k is at most %(most)s here", most=search.max_top_k))
+        raise InvalidInput(reason=N_("top_k is at most %(max)s here", max=search.max_top_k))
     return top_k
 
 

@@ -52,7 +52,7 @@ def ask(
     question = question.strip()
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
         raise InvalidInput(
-            reason=N_("a question must have 1 to %(most)s characters", most=MAX_MESSAGE_CHARACTERS)
+            reason=N_("a question must have 1 to %(max)s characters", max=MAX_MESSAGE_CHARACTERS)
         )
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)

@@ -43,7 +43,7 @@ def _check_title(title: str, *, least: int) -> str:
     title = " ".join(without_invisible(title).split())
     if not least <= len(title) <= MAX_TITLE_CHARACTERS:
         raise InvalidInput(
-            reason=N_("a title must have 1 to %(most)s characters", most=MAX_TITLE_CHARACTERS)
+            reason=N_("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
         )
     return title
 

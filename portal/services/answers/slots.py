@@ -34,7 +34,7 @@ class AnswerSlots:
             if self._taken >= settings.concurrent_answers:
                 raise TooManyAnswers
             if self._by_user[user_id] >= settings.answers_per_user:
-                raise TooManyOwnAnswers(most=settings.answers_per_user)
+                raise TooManyOwnAnswers(max=settings.answers_per_user)
             self._taken += 1
             self._by_user[user_id] += 1
         return Slot(self, user_id)

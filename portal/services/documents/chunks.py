@@ -140,19 +140,19 @@ def _editable(session: Session, user: User, job_id: UUID) -> DocumentRow:
 def _check(new: Sequence[NewChunk]) -> None:
     if not 1 <= len(new) <= MAX_CHUNKS_ADDED:
         raise InvalidInput(
-            reason=N_("1 to %(most)s passages are added at once", most=MAX_CHUNKS_ADDED)
+            reason=N_("1 to %(max)s passages are added at once", max=MAX_CHUNKS_ADDED)
         )
     for one in new:
         if not has_visible_text(one.content) or len(one.content) > MAX_CONTENT_CHARACTERS:
             raise InvalidInput(
                 reason=N_(
-                    "a passage has 1 to %(most)s characters, and some of them show",
-                    most=MAX_CONTENT_CHARACTERS,
+                    "a passage has 1 to %(max)s characters, and some of them show",
+                    max=MAX_CONTENT_CHARACTERS,
                 )
             )
         check_json(dict(one.metadata), max_characters=MAX_METADATA_CHARACTERS)
         if one.chunk_index is not None and not 0 <= one.chunk_index <= MAX_CHUNK_INDEX:
-            raise InvalidInput(reason=N_("chunk_index is 0 to %(most)s", most=MAX_CHUNK_INDEX))
+            raise InvalidInput(reason=N_("chunk_index is 0 to %(max)s", max=MAX_CHUNK_INDEX))
 
 
 def _numbered(session: Session, job_id: UUID, new: Sequence[NewChunk]) -> list[ChunkToStore]:

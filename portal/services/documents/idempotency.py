@@ -37,7 +37,7 @@ def once(
         return action()
     if _KEY.fullmatch(key) is None:
         raise InvalidInput(
-            reason=N_("Idempotency-Key has 1 to %(most)s characters", most=MAX_KEY_CHARACTERS)
+            reason=N_("Idempotency-Key has 1 to %(max)s characters", max=MAX_KEY_CHARACTERS)
         )
     digest = body_sha256()
     # Held while it is answered: of a process that dies the server knows at once, and the same

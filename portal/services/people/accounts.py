@@ -64,7 +64,7 @@ def check_name(name: str) -> str:
     name = normalise_name(name)
     if not 1 <= len(name) <= MAX_NAME_CHARACTERS:
         raise InvalidInput(
-            reason=N_("a name must have 1 to %(most)s characters", most=MAX_NAME_CHARACTERS)
+            reason=N_("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
         )
     if any(unicodedata.category(character).startswith("C") for character in name):
         raise InvalidInput(reason=N_("a name must not contain invisible characters"))

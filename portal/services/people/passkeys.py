@@ -99,7 +99,7 @@ def finish_registration(
     with services.database.begin() as session:
         account_store.lock_user(session, user.id)
         if len(factor_store.list_passkeys(session, user.id)) >= MAX_PASSKEYS:
-            raise Conflict(reason=N_("an account has at most %(most)s passkeys", most=MAX_PASSKEYS))
+            raise Conflict(reason=N_("an account has at most %(max)s passkeys", max=MAX_PASSKEYS))
         added = factor_store.add_passkey(
             session,
             user_id=user.id,

@@ -45,10 +45,10 @@ _DIGEST_CHARACTERS = 40
 def check_length(password: str) -> None:
     """Raises WeakPassword, InvalidInput."""
     if len(password) < MIN_CHARACTERS:
-        raise WeakPassword(least=MIN_CHARACTERS)
+        raise WeakPassword(min=MIN_CHARACTERS)
     if len(password) > MAX_CHARACTERS:
         raise InvalidInput(
-            reason=N_("a password can have at most %(most)s characters", most=MAX_CHARACTERS)
+            reason=N_("a password can have at most %(max)s characters", max=MAX_CHARACTERS)
         )
 
 

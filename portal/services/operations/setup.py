@@ -29,6 +29,8 @@ from portal.store.documents import vocabulary
 from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.builds import IndexState
 from portal.store.search import keyword_index
+from portal.store.search.keyword_index import KeywordState
+from portal.store.session import Session
 
 _RANKINGS = {
     "pg_textsearch": "BM25 (pg_textsearch)",
@@ -75,7 +77,7 @@ def unused_settings(services: Services) -> list[UnusedSetting]:
     """Return the settings that were given and have no effect on this server."""
     settings = services.settings
     with services.database.begin() as session:
-        keywords = keyword_index.read_state(session, wanted=settings.search.keyword_backend)
+        keywords = _read_keywords(session, services)
         config = dynamic_config.read(session, settings.search).model_dump()
     is_bm25 = keywords.backend is KeywordBackend.PG_TEXTSEARCH
     unset = dynamic_config.defaults(settings.search).model_dump()
@@ -105,6 +107,11 @@ def prepare_keyword_index(services: Services) -> None:
 def wants_bm25(services: Services) -> bool:
     """Whether the settings let BM25 rank words where the server can."""
     return _wanted_backend(services) in {"auto", KeywordBackend.PG_TEXTSEARCH}
+
+
+def _read_keywords(session: Session, services: Services) -> KeywordState:
+    # The processes that search warn of it at their start.
+    return keyword_index.read_state(session, wanted=_wanted_backend(services), logs=False)
 
 
 def _wanted_backend(services: Services) -> str:
@@ -151,7 +158,7 @@ def diagnose(services: Services) -> dict[str, Any]:
     if is_current:
         _hold_to_registered_length(services)
         with services.database.read() as session:
-            keywords = keyword_index.read_state(session, wanted=_wanted_backend(services))
+            keywords = _read_keywords(session, services)
             if model := registry.find_active(session):
                 index = builds.index_state(session, model, services.settings.search)
     settings = services.settings

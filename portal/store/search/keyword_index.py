@@ -74,13 +74,14 @@ STATE_COLUMNS = f"""
 """
 
 
-def read_state(session: Session, *, wanted: str) -> KeywordState:
-    """What ranks words right now, by the setting and by what the server has."""
+def read_state(session: Session, *, wanted: str, logs: bool = True) -> KeywordState:
+    """What ranks words right now, by the setting and by what the server has; `logs` as `state_of`
+    where the process goes on to search."""
     row = session.execute(text(f"SELECT {STATE_COLUMNS}")).one()
-    return state_of(session, row, wanted=wanted)
+    return state_of(session, row, wanted=wanted, logs=logs)
 
 
-def state_of(session: Session, row: Any, *, wanted: str) -> KeywordState:
+def state_of(session: Session, row: Any, *, wanted: str, logs: bool = True) -> KeywordState:
     """What ranks words, by the setting and by a row that has `STATE_COLUMNS`.
 
     A change is logged once in each process, not for every search.
@@ -89,7 +90,8 @@ def state_of(session: Session, row: Any, *, wanted: str) -> KeywordState:
         is_ready = row.has_keyword_index and not row.has_forgotten
         backend = KeywordBackend.PG_TEXTSEARCH if is_ready else KeywordBackend.OFF
         alone = backend if is_ready else KeywordBackend.TSVECTOR
-        _notice.tell(row, is_ready=is_ready)
+        if logs:
+            _notice.tell(row, is_ready=is_ready)
     else:
         backend = alone = KeywordBackend(wanted)
     chunk_count = int(row.chunk_estimate)

@@ -20,7 +20,7 @@ from portal.domain.semantic import SemanticChunk
 from portal.integrations.chunk_stores import open_postgresql
 from portal.processes.cli import main
 from portal.services import Services
-from portal.services.operations import starting
+from portal.services.operations import setup, starting
 from portal.services.people import accounts
 from portal.services.search import semantic
 from portal.store.search import keyword_index
@@ -149,6 +149,8 @@ def test_start_warns_once_and_logs_what_is(
 ) -> None:
     portal = without_bm25(make_services(use_hybrid_search=is_requested))
     with capture_logs() as log:
+        setup.unused_settings(portal.services)  # What `portal serve` looks at first.
+        assert warnings(log) == []
         create_app(portal.services)
         assert warnings(log) == [SEMANTIC_ONLY]
         for mode in ("hybrid", "keyword"):

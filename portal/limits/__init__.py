@@ -1,7 +1,7 @@
-"""How often people may ask, and how much at once. Sign-in is limited whatever the settings say.
+"""Rate limits, bursts and overload. Sign-in is limited even when the settings lift all limits.
 
-Every request is counted before its view, by the person who asks or by the address of a stranger, in
-a window that moves: 30 per minute means 30 in any sixty seconds, all at once if somebody likes.
+A request is counted before its view, by its user or, without a sign-in, by its address, in a moving
+window: 30 per minute means 30 in any sixty seconds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["confirm_sign_in", "failed_sign_ins", "init_app", "limited"]
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Count every request. To be called before strangers are turned away: they count too."""
+    """Count every request. Call this before `require_login`, so that refused requests count too."""
     settings = services.settings
     bodies.init_app(app, settings.web)
-    bursts.init_app(app, settings.rate_limits)
     signing_in.init_app(app, services)
     overload.init_app(app, settings.web, connections=settings.database_pool_size)
+    bursts.init_app(app, settings.rate_limits)
     limiter = Limiter(
         who_asks,
         default_limits=[Limit(rate_limit), *signing_in.limits(), *confirming.limits()],
@@ -49,13 +49,13 @@ def init_app(app: Flask, services: Services) -> None:
 
 
 def _refuse(limit: RequestLimit) -> Response:
-    """Raises RateLimited: which body that has is for pages and APIs to say."""
+    """Raises RateLimited, which each surface turns into a response."""
     raise RateLimited(seconds=seconds_until(limit.window.reset_time))
 
 
 def _give_back(limiter: Limiter, response: Response) -> None:
-    """Count a sign-in only when it failed. It was charged before, so that of many attempts at the
-    same moment no more are tried than are allowed."""
+    """Refund a sign-in that succeeded. Attempts are charged before the password is checked, so that
+    parallel ones cannot exceed the limit."""
     if signing_in.has_failed(response) or confirming.has_failed():
         return
     storage = cast("SharedWindows", limiter.storage)
@@ -65,7 +65,7 @@ def _give_back(limiter: Limiter, response: Response) -> None:
 
 
 def _write_headers(limiter: Limiter, response: Response) -> None:
-    """Tell of the limit that was reached, else of the one that is nearest to it."""
+    """Describe the limit that was exceeded, else the one with the least remaining."""
     limits = limiter.current_limits
     if not limits:
         return

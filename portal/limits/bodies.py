@@ -1,8 +1,8 @@
-"""What requests may send: how much, how fast, how deep. Checked here, before anything parses it.
+"""Limits of request bodies: size, nesting and number of values, checked before parsing.
 
-A view takes 256 kB unless it is marked with `accepts` or `accepts_files`. A body is read before its
-request takes a place among those that are worked on (`overload`), so that slow senders keep no one
-else waiting, and each user and address may have only so many long bodies under way.
+A view takes 256 kB unless marked with `accepts` or `accepts_files`. A body is read before its
+request takes a place (`overload`), so that slow clients block no others; each user and address may
+send only so many long bodies at once.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _MAX_VALUES = 10_000
 MAX_FIELDS = 1000
 # A name and a password, a token, an invitation.
 _MAX_PUBLIC_BODY_BYTES = 64 * 1024
-# Longer ones are read only of users, and of them only so many at once.
+# Longer ones need a valid token, and a user sends only so many at once.
 _SHORT_BODY_BYTES = 64 * 1024
-# Long bodies that a process reads at once: more threads than that are free for other requests.
+# Long bodies that a process reads at once; there are more threads than that.
 _MAX_BODIES = 64
 _MAX_PUBLIC_BODIES = 16
 
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _UPLOAD = "multipart/form-data"
 _URLENCODED = "application/x-www-form-urlencoded"
-# Possessive, so that no text makes it try twice; a string without an end reaches to the end.
+# Possessive, so that matching takes linear time; an unclosed string reaches to the end.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 
 
 def accepts(*, max_kb: int, max_values: int) -> Callable[[View], View]:
-    """Mark a view that takes longer bodies than others, or JSON with more values."""
+    """Let a view take longer bodies, or JSON with more values, than the default."""
 
     def mark(view: View) -> View:
         marked = cast("Any", view)
@@ -67,14 +67,13 @@ def accepts(*, max_kb: int, max_values: int) -> Callable[[View], View]:
 
 
 def accepts_files(view: View) -> View:
-    """Mark a view that takes files: they go to the disk as they come, and the settings say how
-    long they may be."""
+    """Let a view take files, which are streamed to disk and limited by the settings."""
     cast("Any", view).accepts_files = True
     return view
 
 
 class BodyPlaces:
-    """How many long bodies are under way, by who sends them. Safe between threads."""
+    """Count long bodies that are being received, by sender. Safe between threads."""
 
     def __init__(self) -> None:
         self._taken: Counter[str] = Counter()
@@ -82,8 +81,8 @@ class BodyPlaces:
 
     @contextmanager
     def taken(self, *limits: tuple[str, int]) -> Iterator[None]:
-        """Count a body under each name while it is read. Raises TooManyBodies where as many are
-        under way as its limit says, Overloaded where the limit is of all together."""
+        """Count a body under each name while it is read. Raises TooManyBodies at the limit of a
+        user or address, Overloaded at a limit of all."""
         with self._lock:
             for name, limit in limits:
                 if self._taken[name] >= limit:
@@ -98,7 +97,7 @@ class BodyPlaces:
 
 
 def init_app(app: Flask, settings: WebSettings) -> None:
-    """Check and read bodies. To be called before anything reads one."""
+    """Check and read bodies. Call this before anything else reads one."""
     places = BodyPlaces()
 
     def receive() -> None:
@@ -125,13 +124,13 @@ def _max_bytes(view: Callable[..., Any]) -> int:
     if context.is_public():
         return _MAX_PUBLIC_BODY_BYTES
     if getattr(view, "accepts_files", False) and request.mimetype == _UPLOAD:
-        # A little more than ten files: the rest of the form has room too.
+        # Ten files, and room for the rest of the form.
         return context.services().settings.max_upload_bytes * 10 + 1024 * 1024
     return int(getattr(view, "max_body_bytes", _MAX_BODY_BYTES))
 
 
 def _is_long() -> bool:
-    """Whether a body may take its time; one that does not say how long it is counts as long."""
+    """Return whether a body is long; one of unknown length counts as long."""
     length = request.content_length
     if length is None:
         return "chunked" in request.headers.get("Transfer-Encoding", "").lower()
@@ -139,8 +138,8 @@ def _is_long() -> bool:
 
 
 def _is_worth_reading(view: Callable[..., Any]) -> bool:
-    """Whether the request may be served: without a token it is refused unread, and of a long body
-    or files the token has to be valid and to reach far enough."""
+    """Return whether the request may be served: it needs a token, and for a long body or files a
+    valid one with the scope of the view."""
     if context.is_public():
         return True
     if request.mimetype != _UPLOAD and not _is_long():
@@ -161,14 +160,13 @@ def _places_wanted(settings: WebSettings) -> list[tuple[str, int]]:
 
 
 def _read(view: Callable[..., Any]) -> None:
-    """Have all that was sent: files on the disk, the rest in memory. Raises what is wrong with it
-    before anything is built of it."""
+    """Read the body, files to disk and the rest to memory, and check it before it is parsed."""
     if request.mimetype == _UPLOAD:
         _refuse_nul([*request.form.keys(), *request.form.values()])
         return
     body = request.get_data(parse_form_data=False)
     if request.content_length is None and len(body) >= (request.max_content_length or 0):
-        # Of a chunked body werkzeug gives so much, and leaves out the rest.
+        # Werkzeug truncates a chunked body at the limit.
         raise RequestEntityTooLarge
     if request.mimetype == _URLENCODED:
         _refuse_many_fields(body)
@@ -178,17 +176,16 @@ def _read(view: Callable[..., Any]) -> None:
 
 
 def check_json_shape(text: bytes, *, max_values: int) -> None:
-    """See how deep JSON is and how many values it has, without building them.
+    """Check the depth of JSON and its number of values without building them.
 
     A value of two bytes costs fifty times as much once it is built. Raises TooManyValues,
-    NestedTooDeeply, and MalformedRequest for a NUL, which JSON in UTF-8 never holds: other
-    encodings would be read wrongly here. What else is wrong with it is for the parser to say.
+    NestedTooDeeply, and MalformedRequest for a NUL, which JSON in UTF-8 never holds. Other errors
+    are left to the parser.
     """
     if b"\0" in text:
         raise MalformedRequest(reason=N_("it contains a NUL character"))
     structure = _STRING.sub(b"", text).translate(None, _NOT_STRUCTURE)
-    # As many brackets close as open, and each value but the first stands behind a comma or a
-    # bracket that opens.
+    # Each value but the first follows a comma or an opening bracket.
     if max(accumulate(map(_STEP.__getitem__, structure[: 2 * max_values])), default=0) > MAX_DEPTH:
         raise NestedTooDeeply
     values = len(structure) - structure.count(b"]") - structure.count(b"}")
@@ -202,6 +199,6 @@ def _refuse_many_fields(encoded: bytes) -> None:
 
 
 def _refuse_nul(values: list[str]) -> None:
-    """No address or form of ours has a NUL in it, and PostgreSQL cannot store one."""
+    """Refuse NUL, which PostgreSQL cannot store."""
     if any("\0" in value for value in values):
         raise MalformedRequest(reason=N_("it contains a NUL character"))

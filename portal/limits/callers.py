@@ -1,7 +1,7 @@
-"""Whom a limit counts: the person, else the address; for sign-in also the name that is tried.
+"""Keys that limits count by: the user, else the address; for sign-in also the name that is tried.
 
-What goes into a key is a digest where a stranger chose it: somebody types a password where the name
-belongs, and a name holds whatever separates the parts of a key.
+Names are digested: a user may type a password into the name field, and a name may contain the
+separator of a key's parts.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _NAME_CHARACTERS = 100
 
 
 def who_asks() -> str:
-    """The person, wherever they ask from; the address of a stranger."""
+    """Return the key of the signed-in user, else of the address."""
     try:
         found = context.signed_in()
     except PortalError:
-        # Without a database nobody is known; what needs no database still answers.
+        # Without a database no user is known; endpoints that need none still answer.
         found = None
-    return f"person {found.user.id}" if found is not None else address()
+    return f"user {found.user.id}" if found is not None else address()
 
 
 def address() -> str:
-    """Where a request comes from: an address of IPv4 or a network of IPv6.
+    """Return the request's IPv4 address or IPv6 network.
 
-    Forged `X-Forwarded-For` changes nothing: werkzeug's ProxyFix reads it only as far as our own
-    proxies wrote it, and not at all without `trusted_proxies`.
+    A forged `X-Forwarded-For` changes nothing: ProxyFix reads only what `trusted_proxies` proxies
+    wrote.
     """
     return client_network(request.remote_addr or "nowhere")
 

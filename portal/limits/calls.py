@@ -1,4 +1,4 @@
-"""How often a person may call what is no request to the web server: a tool of AI clients."""
+"""Rate limits of calls that are no HTTP requests: the tools of AI clients."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ from portal.services import Services
 
 
 class CallLimits:
-    """Counts calls as requests are counted: a person at a time, in windows that move, over all
-    processes where there is Redis. Safe between threads."""
+    """Count calls per user in moving windows, across processes with Redis. Safe between threads."""
 
     def __init__(self, services: Services) -> None:
         self._settings = services.settings.rate_limits
         self._windows = MovingWindowRateLimiter(SharedWindows(redis=services.redis))
 
     def count(self, user: User, what: str, *, limit: str) -> None:
-        """Count that a person calls `what`, which may be done as often as `limit`, a field of
-        RateLimitSettings, says. Raises RateLimited."""
+        """Count a call of `what` by a user; `limit` is a field of RateLimitSettings. Raises
+        RateLimited."""
         if not self._settings.enabled:
             return
         for allowed in _parsed(str(getattr(self._settings, limit))):
-            key = (f"person {user.id}", what)
+            key = (f"user {user.id}", what)
             if not self._windows.hit(allowed, *key):
                 window = self._windows.get_window_stats(allowed, *key)
                 raise RateLimited(seconds=seconds_until(window.reset_time))
 
 
 def seconds_until(reset_time: float) -> int:
-    """Whole seconds, at least one, until the first of the charges that fill a window leaves it."""
+    """Return the whole seconds, at least one, until the window has room again."""
     return max(1, math.ceil(reset_time - time.time()))
 
 

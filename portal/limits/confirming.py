@@ -1,7 +1,7 @@
-"""How often a session may give a wrong password for the account that it is signed in as.
+"""Limit of wrong passwords where a session has to confirm its own.
 
-Counted for each session by itself. Whoever has stolen a session cannot guess for long, and cannot
-use up the attempts that the owner has for signing in.
+Counted per session: a stolen session cannot guess for long, nor use up the owner's sign-in
+attempts.
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ def _allowed() -> str:
 def _session() -> str:
     signed_in = context.signed_in()
     if signed_in is None:
-        return "nobody"
+        return "no session"
     return f"session {signed_in.session.id if signed_in.session else signed_in.user.id}"

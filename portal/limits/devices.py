@@ -1,8 +1,7 @@
-"""Browsers that have signed in before: strangers who guess at a name do not keep them out.
+"""Device cookies: browsers that have signed in before are counted apart.
 
-A name that is guessed at from everywhere has to be closed to the world for a while, and then its
-owner stands outside with the right password. A browser in which that name has signed in shows a
-signed note of it, and is counted by itself (OWASP calls this a device cookie).
+A name under attack is closed to new browsers for a while, which would lock out its owner as well. A
+browser in which that name has signed in carries a signed cookie and has its own count (OWASP).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _LIFE_S = 180 * 24 * 3600
 
 
 def known_device() -> str | None:
-    """Return what to count this browser by, if it has signed in with the name that it tries."""
+    """Return this browser's key if it has signed in with the name that it tries."""
     try:
         name, device = _notes().loads(cookies.get_cookie(cookies.DEVICE) or "", max_age=_LIFE_S)
     except (BadSignature, ValueError, TypeError):
@@ -28,7 +27,7 @@ def known_device() -> str | None:
 
 
 def remember_device(response: Response, name: str) -> None:
-    """Have the browser keep the digest of the name that it signed in with."""
+    """Set the cookie with the digest of the name that signed in."""
     note = _notes().dumps([name, secrets.token_hex(8)])
     cookies.set_cookie(response, cookies.DEVICE, note, max_age=_LIFE_S)
 

@@ -1,4 +1,4 @@
-"""Which limit an endpoint has."""
+"""Return which rate limit an endpoint has."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from portal.http import context
 View = TypeVar("View", bound=Callable[..., Any])
 
 NONE = ""
-"""No limit, in the words of Flask-Limiter."""
+"""What Flask-Limiter takes for no limit."""
 
 _FREE = ("/static/", "/health", "/metrics")
 
 
 def is_free() -> bool:
-    """Whether a request costs next to nothing, or tells an operator how the portal is."""
+    """Return whether a request is never limited: static files, health and metrics."""
     return request.path.startswith(_FREE)
 
 
 def is_scrape() -> bool:
-    """Whether a request reads the metrics."""
+    """Return whether a request reads the metrics."""
     return request.path == "/metrics"
 
 
 def limited(name: str) -> Callable[[View], View]:
-    """Mark a view that has a limit of its own: `name` is a field of RateLimitSettings."""
+    """Give a view its own limit; `name` is a field of RateLimitSettings."""
 
     def mark(view: View) -> View:
         cast("Any", view).rate_limit = name

@@ -1,8 +1,7 @@
-"""Addresses from which a name has signed in before: strangers who guess at it elsewhere do not keep
-those out who come from there, programs among them, which show no note of their own (`devices`).
+"""Addresses from which a name has signed in before.
 
-Kept in Redis while there is one, and in this process's memory: after a restart without Redis an
-address is known again once somebody has signed in from it.
+They are counted apart, so that guesses from elsewhere do not lock out the owner or their programs,
+which carry no device cookie (`devices`). Kept in Redis and in this process's memory.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _LIFE_S = 30 * 24 * 3600
 
 
 class KnownAddresses:
-    """Safe between threads. `who` is an address together with the digest of a name."""
+    """Remember addresses with the digest of a name (`who`). Safe between threads."""
 
     def __init__(self, redis: RedisStore | None) -> None:
         self._redis = redis
@@ -26,7 +25,7 @@ class KnownAddresses:
         self._lock = Lock()
 
     def note(self, who: str) -> None:
-        """Remember that somebody signed in so."""
+        """Remember a sign-in that succeeded."""
         with self._lock:
             self._kept[who] = None
         if self._redis is not None:

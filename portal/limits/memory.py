@@ -9,16 +9,15 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-# Whoever makes up names or addresses is counted by an address or a network that they cannot make
-# up as well; that one is always among the latest.
+# Evicting the oldest keys is safe: an attacker who makes up names is still counted by address, and
+# that key is always among the latest.
 MAX_KEYS = 20_000
 
 
 class MemoryWindows:
-    """When each key was charged, within its window. Safe between threads.
+    """Keep when each key was charged within its window, for the latest `max_keys` keys.
 
-    At most `max_keys` are remembered, the latest. `clock` is seconds since 1970, because
-    `X-RateLimit-Reset` tells them.
+    Safe between threads. `clock` gives seconds since 1970, as `X-RateLimit-Reset` does.
     """
 
     def __init__(self, *, max_keys: int = MAX_KEYS, clock: Callable[[], float] = time.time) -> None:
@@ -27,7 +26,7 @@ class MemoryWindows:
         self._lock = Lock()
 
     def acquire(self, key: str, limit: int, expiry_s: int, amount: int = 1) -> bool:
-        """Charge a key, unless that were more than `limit` times in the last `expiry_s` seconds."""
+        """Charge a key unless that exceeds `limit` in the last `expiry_s` seconds."""
         with self._lock:
             charges = self._current(key, expiry_s)
             if len(charges) + amount > limit:
@@ -37,13 +36,13 @@ class MemoryWindows:
             return True
 
     def window(self, key: str, expiry_s: int) -> tuple[float, int]:
-        """When the first charge that still counts was made, now without any, and how many do."""
+        """Return the time of the first charge in the window (now without any), and their number."""
         with self._lock:
             charges = self._current(key, expiry_s)
             return (charges[0] if charges else self._clock()), len(charges)
 
     def give_back(self, key: str) -> None:
-        """Take one charge off."""
+        """Refund one charge."""
         with self._lock:
             if charges := self._charges.get(key):
                 charges.pop()
@@ -53,7 +52,7 @@ class MemoryWindows:
             self._charges.pop(key, None)
 
     def reset(self) -> int:
-        """Forget everything; how many keys that were."""
+        """Forget everything; return how many keys there were."""
         with self._lock:
             count = len(self._charges)
             self._charges.clear()

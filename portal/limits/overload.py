@@ -1,9 +1,7 @@
-"""How many requests a process works on: a few wait for their turn, the rest are told at once.
+"""Shed load: a process works on some requests, lets a few wait, and answers 503 to the rest.
 
-A web server takes whatever comes and lets it wait for a thread. Under more load than it can bear
-every answer is then late, also those that tell how it is. Here a request either has its turn within
-`patience_s` or gets 503 with `Retry-After`; threads beyond those that work and wait are free for
-that, for /health and for files.
+A request that does not get its turn within `patience_s` gets 503 with `Retry-After`. The threads
+beyond those that work and wait stay free for these answers, /health and static files.
 """
 
 from __future__ import annotations
@@ -22,17 +20,17 @@ from portal.settings import WebSettings
 _EVENTS = "text/event-stream"
 # Checking a password takes a core for a while.
 _SIGN_INS_AT_ONCE = 4
-# A team that comes to work at nine signs in together, and each waits for a few others.
+# A whole team may sign in at nine o'clock.
 _SIGN_INS_WAITING = 16
 _SIGN_IN_PATIENCE = 3
 _REQUESTS_A_CONNECTION = 2
-# One is computed at a time; a few monitoring systems may ask at the same moment.
+# A few monitoring systems may ask at the same moment.
 _SCRAPES_AT_ONCE = 1
 _SCRAPES_WAITING = 4
 
 
 class Places:
-    """Turns of a process. Safe between threads."""
+    """The places of a process for requests. Safe between threads."""
 
     def __init__(self, settings: WebSettings) -> None:
         self._free = Semaphore(settings.requests_at_once)
@@ -43,11 +41,11 @@ class Places:
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
+        """Return how many requests wait for a place."""
         return self._waiting
 
     def take(self) -> bool:
-        """A place, at once or within `patience_s`; False when too many wait or it takes longer."""
+        """Take a place within `patience_s`; return False when too many wait or it takes longer."""
         if self._free.acquire(blocking=False):
             return True
         with self._lock:
@@ -65,14 +63,14 @@ class Places:
 
 
 def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
-    """Let requests in as there is room, where a process has so many connections to its database.
-    To be called before anything that takes long."""
+    """Guard all requests; `connections` is the size of the database pool. Call this before anything
+    that takes long."""
     # A request has a connection for a part of its time; many more would only wait for one.
     room = min(settings.requests_at_once, _REQUESTS_A_CONNECTION * connections)
     settings = settings.model_copy(update={"requests_at_once": room})
-    # Sign-ins have places of their own: work that takes long does not shut people out. Each is
-    # charged with a failure until it succeeds: so few at once that people who all sign in together
-    # are not taken for guessers.
+    # Sign-ins have their own places, so that long work does not lock users out. Each is charged as
+    # a failure until it succeeds, so only few run at once: a team that signs in together must not
+    # look like an attack.
     sign_ins = settings.model_copy(
         update={
             "requests_at_once": min(_SIGN_INS_AT_ONCE, settings.requests_at_once),
@@ -81,7 +79,7 @@ def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
         }
     )
     _guard(app, Places(sign_ins), applies=is_sign_in)
-    # Scrapes are few and take a while: they neither take a place of others nor all the threads.
+    # Scrapes are slow: they take neither the places of others nor all the threads.
     scrapes = settings.model_copy(
         update={"requests_at_once": _SCRAPES_AT_ONCE, "requests_waiting": _SCRAPES_WAITING}
     )
@@ -90,14 +88,14 @@ def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
 
 
 def _guard(app: Flask, places: Places, *, applies: Callable[[], bool]) -> None:
-    """Have requests to which that applies take a place, and give it back however they end."""
+    """Have matching requests take a place and give it back at their end."""
     key = f"place {id(places)}"
 
     def enter() -> None:
         if not applies():
             return
         if not places.take():
-            # The page that says so must not wait for a database to find out who reads it.
+            # The error page must not wait for a database to load the user.
             g._login_user = AnonymousUserMixin()  # noqa: SLF001 - where flask-login keeps it
             raise Overloaded
         setattr(g, key, places)
@@ -108,7 +106,7 @@ def _guard(app: Flask, places: Places, *, applies: Callable[[], bool]) -> None:
             taken.give_back()
 
     def leave_to_stream(response: Response) -> Response:
-        # An answer may be written for minutes, and answers have places of their own.
+        # An answer may stream for minutes, and answers have their own limit.
         if response.mimetype == _EVENTS:
             leave()
         return response

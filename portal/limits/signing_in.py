@@ -1,9 +1,8 @@
-"""How often a sign-in may fail. Those that succeed are not counted, and nothing lifts it.
+"""Limits of failed sign-ins, which no setting lifts.
 
-Three counts, because each alone leaves a way round: attempts of an address at a name; of an address
-at whatever names; at a name from whatever addresses. A browser that has signed in with that name
-before is counted by itself alone (`devices`), and an address from which it has (`known`) apart from
-all others.
+Three counts, because each alone can be circumvented: an address at a name, an address at all names,
+and a name from all addresses. A browser that has signed in with the name before has its own count
+(`devices`), and so has an address from which the name has signed in (`known`).
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ def limits() -> list[Limit]:
     return [
         Limit(lambda: _allowed("sign_in"), key_function=_who_tries, scope="sign-in", shared=True),
         Limit(
-            lambda: _allowed("sign_in_address", of_strangers=True),
+            lambda: _allowed("sign_in_address", of_new_browsers=True),
             key_function=address,
             scope="sign-in-address",
             shared=True,
         ),
         Limit(
-            lambda: _allowed("sign_in_name", of_strangers=True),
+            lambda: _allowed("sign_in_name", of_new_browsers=True),
             key_function=_name_tried,
             scope="sign-in-name",
             shared=True,
@@ -62,13 +61,13 @@ def limits() -> list[Limit]:
 
 
 def has_failed(response: Response) -> bool:
-    """Whether the password or the invitation was wrong, by the answer."""
+    """Return whether the password or the invitation was wrong, by the response."""
     return response.status_code in _REFUSED
 
 
 def confirm_sign_in(name: str) -> None:
-    """Mark this request as one that signed the user called `name` in. Views call it when they give
-    out a session: the status of an answer says too little, since OPTIONS gets 200 as well."""
+    """Note that this request has signed in `name`. Views call it when they create a session; the
+    status says too little, since OPTIONS gets 200 as well."""
     g.signed_in_name = name
 
 
@@ -82,21 +81,20 @@ def note_success(response: Response) -> Response:
     return response
 
 
-def _allowed(name: str, *, of_strangers: bool = False) -> str:
-    if not is_sign_in() or (of_strangers and _device() is not None):
+def _allowed(name: str, *, of_new_browsers: bool = False) -> str:
+    if not is_sign_in() or (of_new_browsers and _device() is not None):
         return NONE
     settings: RateLimitSettings = context.services().settings.rate_limits
     return str(getattr(settings, name))
 
 
 def _who_tries() -> str:
-    """The address together with the name: one guesser does not lock everyone else out."""
+    """Return the key of the address and name together, so that one attacker locks out no others."""
     return _device() or _address_and_name()
 
 
 def _name_tried() -> str:
-    """The name; from an address that is known, that address apart: guesses from elsewhere do not
-    fill its count, nor its guesses theirs."""
+    """Return the key of the name; a known address has its own count for it."""
     who = _address_and_name()
     return who if _known().has(who) else tried_name()
 

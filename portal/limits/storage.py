@@ -1,7 +1,7 @@
-"""Where the limiter counts: in Redis while it is there, else in this process's memory.
+"""Storage of the limiter: Redis while it answers, else this process's memory.
 
-Flask-Limiter has a fallback of its own, which is not used: it waits for Redis as long as a socket
-does, looks again after pauses that double up to half a minute, and has a request pay for that.
+Flask-Limiter's own fallback is not used: requests would wait for Redis's socket time-out, and again
+at each retry.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class _InRedis(RedisStorage):
-    """The library's windows, by its scripts, over connections that are ours."""
+    """The library's Redis windows, over the portal's own connections."""
 
     STORAGE_SCHEME: list[str] = []  # noqa: RUF012 - as the base class has it
 
@@ -34,7 +34,7 @@ class _InRedis(RedisStorage):
 
 
 class SharedWindows(MovingWindowSupport, Storage):
-    """Moving windows that outlive their Redis. While it is gone each process counts by itself."""
+    """Moving windows in Redis; while it fails, each process counts in its own memory."""
 
     STORAGE_SCHEME = [SCHEME]  # noqa: RUF012 - as the base class has it
 
@@ -61,7 +61,7 @@ class SharedWindows(MovingWindowSupport, Storage):
         )
 
     def give_back(self, key: str) -> None:
-        """Take off the last charge of a key."""
+        """Refund the last charge of a key."""
         self._attempt(lambda shared: shared.give_back(key), lambda: self._memory.give_back(key))
 
     def clear(self, key: str) -> None:
@@ -71,7 +71,7 @@ class SharedWindows(MovingWindowSupport, Storage):
         return self._attempt(lambda shared: shared.reset(), self._memory.reset)
 
     def check(self) -> bool:
-        """Always: without Redis there is still memory."""
+        """Return True: without Redis there is still memory."""
         return True
 
     def _attempt(
@@ -81,13 +81,13 @@ class SharedWindows(MovingWindowSupport, Storage):
             return otherwise()
         return self._redis.attempt(lambda: action(shared), otherwise)
 
-    # The base class wants these of everyone; only fixed windows use them.
+    # Abstract in the base class; only fixed windows use them.
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        raise NotImplementedError("windows move here")
+        raise NotImplementedError
 
     def get(self, key: str) -> int:
-        raise NotImplementedError("windows move here")
+        raise NotImplementedError
 
     def get_expiry(self, key: str) -> float:
-        raise NotImplementedError("windows move here")
+        raise NotImplementedError

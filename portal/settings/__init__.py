@@ -1,8 +1,7 @@
 """Everything that can be set, with its default and its range.
 
-Read from `portal.yaml` (or the file that PORTAL_CONFIG names) and, above it, the environment:
-prefix ``PORTAL_``, two underscores between levels. `python -m portal.settings` prints
-docs/settings.md, which is made from the fields below.
+They come from `portal.yaml` (or the file in PORTAL_CONFIG), overridden by the environment: prefix
+``PORTAL_``, two underscores between levels. `python -m portal.settings` prints docs/settings.md.
 """
 
 from __future__ import annotations

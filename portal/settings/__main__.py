@@ -1,4 +1,4 @@
-"""Prints docs/settings.md."""
+"""Print docs/settings.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.settings.page import settings_page
 
 
 def main(arguments: list[str]) -> int:
-    """Print the settings page, or with ``--check FILE`` say whether FILE is in step."""
+    """Print the settings page, or with ``--check FILE`` check that FILE is up to date."""
     page = settings_page()
     if arguments[:1] == ["--check"]:
         path = Path(arguments[1])

@@ -1,4 +1,4 @@
-"""What all groups of settings share."""
+"""The base of all groups of settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def http_address(value: str) -> str:
+    """Return an address with http or https and without credentials. Raises ValueError."""
     try:
         parts = urlsplit(value)
     except ValueError:
@@ -17,13 +18,13 @@ def http_address(value: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("an address that begins with http:// or https://")
     if "@" in parts.netloc:
-        # It is shown where the endpoint fails; a password in it would be too.
+        # The address is shown when the endpoint fails, and a password would be shown with it.
         raise ValueError("an address without a name or password; a key goes to …__API_KEY")
     return value
 
 
 def https_address(value: str) -> str:
-    """An address that nobody on the way can answer for: https, or http on this machine."""
+    """Return an address with https, or with http on this machine. Raises ValueError."""
     parts = urlsplit(http_address(value))
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         raise ValueError("an address that begins with https://")

@@ -1,4 +1,4 @@
-"""Settings of the models: what turns text into vectors, ranks again, and writes."""
+"""Settings of the models that embed, re-rank and write answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_RERANKER = "cross-encoder/mmarco-mMiniLMv2-L12-H384-v1"
 
 
 class EmbeddingSettings(Section):
-    """Which model turns text into vectors."""
+    """The embedding model."""
 
     provider: Literal["bundled", "sentence-transformers", "openai", "hashing"] = Field(
         "bundled", description="where vectors come from; `hashing` is for tests"
@@ -32,12 +32,12 @@ class EmbeddingSettings(Section):
     api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
     api_key: SecretStr | None = Field(None, description="its key")
     query_prefix: str | None = Field(
-        None, description="what goes before a question; unset: what the model was trained with"
+        None, description="what precedes a query; unset: what the model was trained with"
     )
-    timeout_s: float = Field(2.0, gt=0, le=60, description="patience for a question's vector")
+    timeout_s: float = Field(2.0, gt=0, le=60, description="time limit of a query's vector")
     threads: int = Field(0, ge=0, le=64, description="threads of a local model; 0: by the cores")
     batch_size: int = Field(
-        50, ge=1, le=1000, description="passages embedded and stored at once, all or none"
+        50, ge=1, le=1000, description="passages embedded and stored together, all or none"
     )
     max_retries: int = Field(
         3, ge=0, le=20, description="retries of an endpoint that fails while it embeds passages"
@@ -49,7 +49,7 @@ class EmbeddingSettings(Section):
 
 
 class RerankSettings(Section):
-    """Whether a second model looks again at the best of what was found."""
+    """A second model that re-ranks the best results."""
 
     provider: Literal["off", "sentence-transformers"] = Field(
         "off", description="what re-ranks; needs the extra `local`"
@@ -57,14 +57,14 @@ class RerankSettings(Section):
     model: str | None = Field(
         None, description="name or directory of a cross-encoder; unset: the provider's own"
     )
-    candidates: int = Field(20, ge=2, le=100, description="passages that are looked at again")
+    candidates: int = Field(20, ge=2, le=100, description="passages that are re-ranked")
     timeout_s: float = Field(
-        1.0, gt=0, le=60, description="patience; after it results stay in the order of fusion"
+        1.0, gt=0, le=60, description="time limit; after it results keep the order of fusion"
     )
 
 
 class ChatSettings(Section):
-    """Who writes answers."""
+    """The model that writes answers."""
 
     provider: Literal["extractive", "openai"] = Field(
         "extractive", description="`extractive` quotes; `openai` is any compatible endpoint"
@@ -72,11 +72,11 @@ class ChatSettings(Section):
     model: str | None = Field(None, description="the endpoint's model")
     api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
     api_key: SecretStr | None = Field(None, description="its key")
-    timeout_s: float = Field(30.0, gt=0, le=600, description="patience for an answer")
+    timeout_s: float = Field(30.0, gt=0, le=600, description="time limit of an answer")
     first_token_timeout_s: float = Field(
-        2.6, gt=0, le=600, description="patience for its first word; after it the hits are shown"
+        2.6, gt=0, le=600, description="time limit of its first word; after it the hits are shown"
     )
-    max_tokens: int = Field(1024, ge=16, le=100_000, description="length of an answer")
+    max_tokens: int = Field(1024, ge=16, le=100_000, description="maximum length of an answer")
     concurrent_answers: int = Field(
         10, ge=1, le=1000, description="answers that one process writes at the same time"
     )
@@ -84,13 +84,12 @@ class ChatSettings(Section):
         None,
         ge=1,
         le=1000,
-        description="of these for one person; unset: half, but two of three, never all of several",
+        description="of these for one user; unset: half, at least two, never all of several",
     )
 
     @property
     def answers_per_user(self) -> int:
-        """How many answers to one person a process writes at the same time, 1 or more."""
-        # Two, where somebody else still has one: a question asked again begins before the answer
-        # that gives way has ended.
+        """Return how many answers to one user a process writes at the same time, 1 or more."""
+        # Two where possible: a question asked again begins before the old answer has ended.
         half = max(2, self.concurrent_answers // 2)
         return self.concurrent_answers_each or min(half, max(1, self.concurrent_answers - 1))

@@ -14,7 +14,7 @@ def _listed(value: str | None) -> frozenset[str]:
 
 
 class OidcSettings(Section):
-    """The provider that people sign in with in the browser."""
+    """The provider of sign-in in the browser."""
 
     issuer: str | None = Field(
         None,
@@ -40,7 +40,7 @@ class OidcSettings(Section):
     groups_claim: str = Field(
         "groups",
         min_length=1,
-        description="claim with a person's groups; dots step into nested objects",
+        description="claim with a user's groups; dots step into nested objects",
     )
     admin_groups: str | None = Field(
         None,
@@ -50,10 +50,10 @@ class OidcSettings(Section):
     allowed_groups: str | None = Field(
         None,
         description="groups that may sign in, separated by commas, beside the administrators'; "
-        "unset: everyone whom the provider lets in",
+        "unset: all users of the provider",
     )
     create_accounts: bool = Field(
-        False, description="true: people without a linked account get one at their first sign-in"
+        False, description="true: users without a linked account get one at their first sign-in"
     )
     label: str | None = Field(
         None, min_length=1, max_length=60, description="the provider's name on the button"
@@ -113,7 +113,7 @@ class OidcSettings(Section):
     @classmethod
     def _has_a_provider(cls, value: bool, info: ValidationInfo) -> bool:
         if value and not info.data.get("issuer"):
-            raise ValueError("false, while PORTAL_OIDC__ISSUER is unset: nobody could sign in")
+            raise ValueError("false, while PORTAL_OIDC__ISSUER is unset: no one could sign in")
         return value
 
     @property
@@ -122,7 +122,7 @@ class OidcSettings(Section):
 
     @property
     def allowed(self) -> frozenset[str]:
-        """Groups that may sign in; empty: everyone may."""
+        """Return the groups that may sign in; empty: everyone may."""
         allowed = _listed(self.allowed_groups)
         return allowed | self.admins if allowed else allowed
 

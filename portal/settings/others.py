@@ -1,4 +1,4 @@
-"""Settings of reading documents, and of programs."""
+"""Settings of ingestion, backups, metrics, and other smaller sections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PUBLIC_KEY = re.compile("age1[02-9ac-hj-np-z]{58}")
 
 
 class AuditSettings(Section):
-    """The log of who did what (`/admin/audit`)."""
+    """The audit log (`/admin/audit`)."""
 
     retention_days: int = Field(
         365, ge=0, le=36500, description="days after which entries are deleted; 0: never"
@@ -27,7 +27,7 @@ class MetricsSettings(Section):
     token: SecretStr | None = Field(
         None,
         min_length=16,
-        description="a bearer token for Prometheus, which opens nothing else; unset: none",
+        description="bearer token for Prometheus, valid for /metrics only; unset: none",
     )
     from_this_machine: bool = Field(
         False,
@@ -35,25 +35,27 @@ class MetricsSettings(Section):
         "machine that PORTAL_TRUSTED_PROXIES does not count",
     )
     cached_s: float = Field(
-        1.0, ge=0, le=60, description="how long an answer is reused for the next scrapes"
+        1.0, ge=0, le=60, description="how long a response is cached for the next scrapes"
     )
 
 
 class IngestSettings(Section):
-    """How documents are taken apart."""
+    """How documents are read and split."""
 
-    chunk_tokens: int = Field(300, ge=50, le=480, description="length of a passage, about")
-    max_pages: int = Field(5000, ge=1, description="pages a PDF may have")
-    max_characters: int = Field(20_000_000, ge=1000, description="characters a document may have")
-    extraction_timeout_s: int = Field(300, ge=1, le=3600, description="time to read one file")
-    extraction_memory_mb: int = Field(768, ge=256, description="memory to read one file")
+    chunk_tokens: int = Field(300, ge=50, le=480, description="approximate length of a passage")
+    max_pages: int = Field(5000, ge=1, description="maximum pages of a PDF")
+    max_characters: int = Field(20_000_000, ge=1000, description="maximum characters of a document")
+    extraction_timeout_s: int = Field(
+        300, ge=1, le=3600, description="time limit of reading one file"
+    )
+    extraction_memory_mb: int = Field(768, ge=256, description="memory limit of one file")
     ocr_timeout_s: int = Field(
-        1800, ge=1, le=86400, description="time to recognise the text of one scanned file"
+        1800, ge=1, le=86400, description="time limit of text recognition in one scanned file"
     )
 
 
 class UploadSettings(Section):
-    """What happens to a file before it is taken."""
+    """Checks of a file before it is accepted."""
 
     scan_command: str | None = Field(
         None,
@@ -61,7 +63,7 @@ class UploadSettings(Section):
         "(clean) or 1 (infected), such as `clamdscan --no-summary -`; unset: no scan",
     )
     scan_timeout_s: float = Field(
-        30, gt=0, le=600, description="time to scan one file; then it is refused"
+        30, gt=0, le=600, description="time limit of scanning one file; then it is refused"
     )
 
 
@@ -90,15 +92,18 @@ class BackupSettings(Section):
 
 
 class McpSettings(Section):
-    """What AI clients get of `portal mcp`."""
+    """The server of AI clients, `portal mcp`."""
 
     fetch_characters: int = Field(
-        50_000, ge=1000, le=1_000_000, description="most of a document's text in one answer"
+        50_000,
+        ge=1000,
+        le=1_000_000,
+        description="maximum text of a document in a response",
     )
 
 
 class ChromaSettings(Section):
-    """How collections of Chroma's are searched."""
+    """The Chroma backend."""
 
     lexical_leg: Literal["native", "own"] = Field(
         "native", description="`own` ranks words here where Chroma has no BM25 index of its own"

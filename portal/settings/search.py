@@ -11,40 +11,39 @@ from portal.settings.base import Section
 
 
 class HnswSettings(Section):
-    """The graph that finds near vectors."""
+    """The HNSW index of vectors."""
 
     enabled: bool = Field(
         True, description="false: no index is built, and each search compares all vectors"
     )
-    m: int = Field(16, ge=2, le=100, description="links a node")
+    m: int = Field(16, ge=2, le=100, description="links of a node")
     ef_construction: int = Field(64, ge=4, le=1000, description="candidates while building")
     ef_search: int = Field(80, ge=1, le=1000, description="candidates while searching")
 
 
 class IvfflatSettings(Section):
-    """The lists that find near vectors, for where a graph takes too long to build."""
+    """The IVFFlat index of vectors, for servers where HNSW takes too long to build."""
 
-    lists: int = Field(0, ge=0, le=32768, description="lists; 0: one for each thousand passages")
+    lists: int = Field(0, ge=0, le=32768, description="lists; 0: one per thousand passages")
     probes: int = Field(20, ge=1, le=32768, description="lists visited while searching")
 
 
 class PlanSettings(Section):
-    """When a search compares every passage that is switched on, instead of asking the index and
-    passing over what it finds switched off."""
+    """When a search compares all enabled passages instead of asking the index and filtering."""
 
     exact_always_chunks: int = Field(
-        2_000, ge=0, description="so few passages are always compared one by one"
+        2_000, ge=0, description="up to so many enabled passages are always compared one by one"
     )
     exact_chunks: int = Field(
-        20_000, ge=0, description="most passages compared one by one, where few are on"
+        20_000, ge=0, description="maximum compared one by one where few are enabled"
     )
     exact_share: float = Field(
-        0.2, ge=0, le=1, description="share of all passages below which few are on"
+        0.2, ge=0, le=1, description="share of all passages below which few are enabled"
     )
 
 
 class DocumentWeights(Section):
-    """How much words and meaning count under /v1, where a request does not say."""
+    """Default weights of /v1."""
 
     text: float = Field(0.35, ge=0, le=1000, allow_inf_nan=False, description="of `text_score`")
     vector: float = Field(0.65, ge=0, le=1000, allow_inf_nan=False, description="of `vec_score`")
@@ -67,23 +66,23 @@ class TextSettings(Section):
 
     language: Language = Field(
         "english",
-        description="what words of Latin letters are stemmed by, `simple`: by nothing; Chinese is "
-        "cut into words whatever it is. A worker analyses existing documents again",
+        description="stemmer of words in Latin letters, `simple`: none; Chinese is always "
+        "segmented. After a change a worker analyses existing documents again",
     )
     weights: Annotated[tuple[float, float, float, float], NoDecode] = Field(
         (0.1, 0.2, 0.4, 1.0),
-        description="of words in the text, the caption, the heading and the title; of "
-        "`ts_rank_cd` alone (KEYWORD_BACKEND `tsvector`)",
+        description="weights of words in the text, the caption, the heading and the title, for "
+        "`ts_rank_cd` (KEYWORD_BACKEND `tsvector`)",
     )
     normalization: int = Field(
-        32, ge=0, le=63, description="of `ts_rank_cd`, a sum of flags as PostgreSQL has them"
+        32, ge=0, le=63, description="normalization of `ts_rank_cd`, PostgreSQL's sum of flags"
     )
     fuzzy_threshold: float = Field(
         0.3,
         ge=0,
         le=1,
-        description="least likeness of another spelling to the word that was typed, as the share "
-        "of letters that agree",
+        description="minimum similarity of a corrected word to the one typed, as the share of "
+        "letters that agree",
     )
 
     @field_validator("weights", mode="before")
@@ -102,10 +101,10 @@ class TextSettings(Section):
 
 
 class HybridSettings(Section):
-    """What an administrator may change at /admin/search; these hold until then."""
+    """Defaults of what administrators change at /admin/search."""
 
-    vector_weight: float = Field(0.7, ge=0, le=1, description="how much meaning counts")
-    text_weight: float = Field(0.3, ge=0, le=1, description="how much words count")
+    vector_weight: float = Field(0.7, ge=0, le=1, description="weight of semantic similarity")
+    text_weight: float = Field(0.3, ge=0, le=1, description="weight of keyword matches")
     fusion_method: Literal["weighted_sum", "rrf"] = Field(
         "weighted_sum", description="add up scores, or go by ranks alone"
     )
@@ -119,8 +118,7 @@ class HybridSettings(Section):
 
 
 class SearchSettings(Section):
-    """How search works; the weights and the fusion of all but /v1 are in the table
-    `dynamic_config` instead."""
+    """How search works; the rest is in the table `dynamic_config`, for administrators."""
 
     max_top_k: int = Field(
         100, ge=1, le=100, description="largest `top_k` that /api/v1/search accepts"
@@ -143,23 +141,26 @@ class SearchSettings(Section):
     keyword_backend: Literal["auto", "pg_textsearch", "tsvector", "off"] = Field(
         "auto", description="what ranks words"
     )
-    bm25_k1: float = Field(1.2, ge=0, le=10, description="how soon repeated words stop counting")
-    bm25_b: float = Field(0.75, ge=0, le=1, description="how much long passages are held back")
-    index: Literal["hnsw", "ivfflat"] = Field("hnsw", description="what finds near vectors")
+    bm25_k1: float = Field(1.2, ge=0, le=10, description="saturation of repeated words")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="how much long passages are penalized")
+    index: Literal["hnsw", "ivfflat"] = Field("hnsw", description="kind of vector index")
     vector_type: Literal["halfvec", "vector", "bit"] = Field(
         "halfvec",
-        description="what the index keeps of a vector: half or full precision, or signs alone. "
+        description="what the index keeps of a vector: half or full precision, or only signs. "
         "Over 2000 dimensions `vector` becomes `halfvec`, over 4000 both become `bit`",
     )
     hnsw: HnswSettings = HnswSettings()
     ivfflat: IvfflatSettings = IvfflatSettings()
     plan: PlanSettings = PlanSettings()
     weights: DocumentWeights = DocumentWeights()
-    statement_timeout_s: float = Field(10.0, gt=0, le=600, description="patience for one search")
+    statement_timeout_s: float = Field(10.0, gt=0, le=600, description="time limit of a search")
     cache_ttl_s: int = Field(
-        300, ge=0, le=86400, description="how long results are kept; 0: never. They are never stale"
+        300,
+        ge=0,
+        le=86400,
+        description="lifetime of cached results, which are never stale; 0: no cache",
     )
-    cache_mb: int = Field(32, ge=1, le=4096, description="memory of a process for kept results")
+    cache_mb: int = Field(32, ge=1, le=4096, description="memory of a process for cached results")
 
     @field_validator("default_top_k")
     @classmethod

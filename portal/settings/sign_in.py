@@ -20,7 +20,7 @@ _SHA1 = re.compile(rb"[0-9A-Fa-f]{40}")
 
 
 class OutsideIssuerSettings(Section):
-    """Whose tokens count beside our own, such as those of a company's sign-in service."""
+    """An issuer whose tokens are accepted beside the portal's own."""
 
     issuer: str | None = Field(
         None, min_length=1, max_length=500, description="its `iss`; unset: only our tokens count"
@@ -39,11 +39,9 @@ class OutsideIssuerSettings(Section):
         validate_default=True,
         description="their address instead: https, or http on this machine",
     )
-    create_accounts: bool = Field(
-        False, description="true: whoever is not linked to an account gets one of their own"
-    )
+    create_accounts: bool = Field(False, description="true: users without a linked account get one")
     name_claim: Literal["sub", "preferred_username", "email"] = Field(
-        "preferred_username", description="what such an account is called"
+        "preferred_username", description="claim with the name of a new account"
     )
     admin_claim: str | None = Field(
         None,

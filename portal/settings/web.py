@@ -1,4 +1,4 @@
-"""Settings of what a web process takes on, and how often people may ask."""
+"""Settings of the web server and of rate limits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MAX_SIGN_INS_A_SECOND = 2
 
 
 def _rates(limits: str) -> list[float]:
-    """How many times a second each limit of a text allows on average."""
-    # Loading it takes as long as the rest of a command's start, and few set a limit.
+    """Return how many times a second each of these limits allows on average."""
+    # Importing it takes as long as the rest of a command's start, and few set a limit.
     from limits import parse_many
 
     try:
@@ -26,33 +26,34 @@ def _rates(limits: str) -> list[float]:
 
 
 class WebSettings(Section):
-    """How much a web process takes on; what is more is told at once to come back later."""
+    """The load of a web process; requests beyond it get 503 and Retry-After."""
 
-    requests_at_once: int = Field(16, ge=1, le=1000, description="requests it works on at once")
+    requests_at_once: int = Field(16, ge=1, le=1000, description="requests that run at once")
     requests_waiting: int = Field(
-        64, ge=0, le=1000, description="requests that may wait for their turn; more get 503"
+        64, ge=0, le=1000, description="requests that may wait; more get 503"
     )
     patience_s: float = Field(
-        3.0, ge=0, le=60, description="how long they wait, sign-ins three times as long; then 503"
+        3.0,
+        ge=0,
+        le=60,
+        description="how long they wait, sign-ins three times as long; then 503",
     )
     header_timeout_s: float = Field(
-        10.0, gt=0, le=300, description="how long the head of a request may take to arrive"
+        10.0, gt=0, le=300, description="time limit of a request's headers"
     )
     client_patience_s: float = Field(
         20.0,
         gt=0,
         le=600,
-        description="how long a client may be too slow, while it sends a body or reads a response",
+        description="grace period of a slow client that sends a body or reads a response",
     )
-    min_rate_kb_s: float = Field(
-        8.0, gt=0, le=10_000, description="kB a second that it has to keep after that"
-    )
+    min_rate_kb_s: float = Field(8.0, gt=0, le=10_000, description="minimum kB a second after that")
     connections_per_address: int = Field(
         200,
         ge=0,
         le=100_000,
-        description="connections that one address may hold, idle ones make way for new ones; "
-        "0: no limit. Does not apply with PORTAL_TRUSTED_PROXIES",
+        description="connections of one address, idle ones are closed for new ones; 0: no limit. "
+        "Has no effect with PORTAL_TRUSTED_PROXIES",
     )
     bodies_per_user: int = Field(
         8, ge=1, le=1000, description="long bodies that a user may send at once; more get 429"
@@ -69,19 +70,19 @@ def _burst(default: int) -> Any:
 
 
 class RateLimitSettings(Section):
-    """How often a person may ask."""
+    """How many requests a user may make."""
 
     enabled: bool = Field(True, description="false lifts all limits but those of sign-in")
-    sign_in: str = Field("10 per minute", description="failed attempts an address and name")
-    sign_in_address: str = Field("60 per minute", description="failed attempts an address")
+    sign_in: str = Field("10 per minute", description="failed attempts of an address at a name")
+    sign_in_address: str = Field("60 per minute", description="failed attempts of an address")
     sign_in_name: str = Field(
-        "100 per hour", description="failed attempts a name, from browsers that are new to it"
+        "100 per hour", description="failed attempts at a name, from new browsers"
     )
     sign_in_confirmation: str = Field(
         "5 per 15 minutes; 20 per day",
-        description="wrong passwords a session, where it asks for the password again",
+        description="wrong passwords of a session that confirms its password",
     )
-    default: str = Field("600 per minute", description="everything that has no limit of its own")
+    default: str = Field("600 per minute", description="all other endpoints")
     default_burst: int = _burst(0)
     search_semantic: str = Field("30 per minute", description="POST /api/v1/search/semantic")
     search_semantic_burst: int = _burst(5)

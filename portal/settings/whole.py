@@ -1,4 +1,4 @@
-"""All settings, and how they are read."""
+"""All settings, and how they are loaded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from portal.settings.search import SearchSettings
 from portal.settings.sign_in import JwtSettings, PasswordSettings, SignInSettings
 from portal.settings.web import RateLimitSettings, WebSettings
 
-# For sign-ins, which wait apart, and for files and /health, which never wait.
+# For sign-ins, which wait apart, and for static files and /health, which never wait.
 _SPARE_THREADS = 28
 MIN_SECRET_KEY_BYTES = 32  # As long as the digests that it signs with (RFC 7518, 3.2).
 HOW_TO_MAKE_A_KEY = "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
@@ -78,17 +78,17 @@ class Settings(BaseSettings):
     )
     secret_key: SecretStr | None = Field(
         None,
-        description="signs tokens, 32 bytes or more; unset: made once, kept in the data "
-        "directory, mode 600",
+        description="signs tokens, 32 bytes or more; unset: generated once and kept in the data "
+        "directory with mode 600",
     )
     secret_key_old: SecretStr | None = Field(
         None,
-        description="the key before this one: what it signed counts until you take it out again",
+        description="previous key: what it signed stays valid until you remove the setting",
     )
     registration: Literal["invite", "open", "closed"] = Field(
-        "invite", description="who may make an account"
+        "invite", description="who may create an account"
     )
-    max_upload_mb: int = Field(50, ge=1, le=10240, description="largest file")
+    max_upload_mb: int = Field(50, ge=1, le=10240, description="maximum size of a file")
     trash_days: int = Field(
         30, ge=0, le=36500, description="days in the trash before a document is purged; 0: for ever"
     )
@@ -96,15 +96,15 @@ class Settings(BaseSettings):
         10_240,
         ge=0,
         le=100_000_000,
-        description="MB of originals that a person may keep, those in the trash and of earlier "
-        "versions among them; 0: no limit",
+        description="MB of originals that a user may keep, including the trash and earlier "
+        "versions; 0: no limit",
     )
     disk_reserve_mb: int = Field(
         64,
         ge=0,
         le=1_000_000,
-        description="room that uploads leave on the data directory's disk, where the embedded "
-        "database is in it; with less they get 507",
+        description="space that uploads leave free on the data directory's disk with the embedded "
+        "database; with less they get 507",
     )
     vector_store_enabled: Annotated[
         bool,
@@ -120,34 +120,35 @@ class Settings(BaseSettings):
     )
     public_url: str = Field(
         "http://127.0.0.1:8000",
-        description="where people open the portal: links in invitations and for AI clients begin "
-        "with it; unset: invitations use the address that the administrator came by",
+        description="the portal's address in links of invitations and for AI clients; unset: "
+        "invitations use the address of the administrator's request",
     )
     trusted_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="other names that people may open the portal by, with commas between them; "
-        "`.example.org` means all names that end so. The host of PORTAL_PUBLIC_URL, localhost and "
-        "the addresses that the portal listens on always count",
+        description="further host names of the portal, separated by commas; `.example.org` means "
+        "all of its subdomains. The host of PORTAL_PUBLIC_URL, localhost and the addresses that "
+        "the portal listens on are always accepted",
     )
     trusted_proxies: int = Field(
-        0, ge=0, le=10, description="proxies in front whose X-Forwarded-* headers count"
+        0, ge=0, le=10, description="proxies in front whose X-Forwarded-* headers are trusted"
     )
     notification_days: int = Field(
-        30, ge=1, le=3650, description="how long people find their notifications in the list"
+        30, ge=1, le=3650, description="days that notifications are kept"
     )
     metrics_public: bool = Field(False, description="true: everyone may read /metrics")
-    log_format: Literal["json", "console"] = Field("console", description="shape of log lines")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least")
-    database_pool_size: int = Field(10, ge=1, le=200, description="connections a process keeps")
+    log_format: Literal["json", "console"] = Field("console", description="format of log lines")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="minimum level"
+    )
+    database_pool_size: int = Field(10, ge=1, le=200, description="connections of a process")
     database_pool_timeout_s: float = Field(
-        1.0, gt=0, le=60, description="patience for one of them; then 503"
+        1.0, gt=0, le=60, description="how long a request waits for one of them; then 503"
     )
     database_statement_timeout_s: float = Field(
         60.0,
         gt=0,
         le=3600,
-        description="most that any statement of a request may take; then 503 "
-        "(a search has its own, shorter time)",
+        description="time limit of a statement of a request; then 503 (a search has its own)",
     )
     web: WebSettings = WebSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
@@ -198,19 +199,19 @@ class Settings(BaseSettings):
 
     @property
     def has_public_url(self) -> bool:
-        """Whether the operator has said where people open the portal."""
+        """Return whether PORTAL_PUBLIC_URL is set."""
         return "public_url" in self.model_fields_set
 
     @property
     def web_process_threads(self) -> int:
-        """Enough for all that a web process takes on, and a few that are never busy for long: they
-        tell the rest to come back later, and operators how it is."""
+        """Return the threads of a web process: one for each request that runs or waits and for each
+        answer, and some that refuse the rest and serve /health."""
         web = self.web
         answers = self.chat.concurrent_answers
         return web.requests_at_once + web.requests_waiting + answers + _SPARE_THREADS
 
     def with_requests_at_once(self, count: int | None) -> Settings:
-        """These settings with another number; None: as they are."""
+        """Return these settings with another number; None: unchanged."""
         if count is None:
             return self
         return self.model_copy(
@@ -228,7 +229,7 @@ class Settings(BaseSettings):
 
     @property
     def temporary_dir(self) -> Path:
-        """Where files on their way are kept: on a disk, as /tmp often is not, and one with room."""
+        """Return where uploads are kept meanwhile: /tmp is often in memory."""
         return self.data_dir / "tmp"
 
     @property

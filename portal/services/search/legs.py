@@ -99,8 +99,10 @@ def _attempts(services: Services, prepared: Prepared) -> list[_Attempt]:
     ]
     if vector is None or prepared.request.mode is not SearchMode.HYBRID:
         return alone if vector is None else [_Attempt(vector, None)]
-    beside = _keyword_query(services, prepared, state.backend)
-    is_off = state.backend is KeywordBackend.OFF
+    # Where meaning does not count, words alone are asked for.
+    backend = state.backend if prepared.ranking().weights.vector else state.alone
+    beside = _keyword_query(services, prepared, backend)
+    is_off = backend is KeywordBackend.OFF
     without = (KEYWORD_UNAVAILABLE,) if beside or is_off else ()
     return [
         *([_Attempt(vector, beside)] if beside else []),

@@ -87,6 +87,8 @@ def test_every_search_by_words_answers(plain: Portal, query: str, title: str) ->
     assert found["search_method"] == "keyword"
     chunks = post(plain, "/api/v1/search/text", query=query)["data"]["results"]
     assert len(chunks) == 1
+    hits = post(plain, "/v1/search", query=query, weights={"text": 1, "vector": 0})["hits"]
+    assert [one["final_score"] for one in hits][:2] == [1]
     client = create_app(plain.services).test_client()
     page = client.get(
         "/search", query_string={"q": query, "mode": "keyword"}, headers=plain.headers()

@@ -22,8 +22,8 @@ from portal.ingest import reader_process
 from portal.services import Services
 from portal.services.documents import malware
 from portal.services.models import catalog
-from portal.services.search import dynamic_config
-from portal.settings.unused import UnusedSetting, find_unused, given_fields
+from portal.services.operations.starting import unused_settings
+from portal.settings.unused import UnusedSetting
 from portal.store import migrations as store_migrations
 from portal.store.documents import vocabulary
 from portal.store.embedding_models import builds, registry
@@ -69,28 +69,15 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     except (EmbedderUnavailable, InvalidEmbedding) as error:
         # It may be back before anyone needs it, and words are found without it.
         yield f"{error} Until then search goes by words alone and no document can be indexed"
-    for unused in unused_settings(services):
+    for unused in _unused_settings(services):
         yield f"{unused.name} has no effect: {unused.reason}"
 
 
-def unused_settings(services: Services) -> list[UnusedSetting]:
-    """Return the settings that were given and have no effect on this server."""
+def _unused_settings(services: Services) -> list[UnusedSetting]:
     settings = services.settings
     with services.database.begin() as session:
-        keywords = _read_keywords(session, services)
-        config = dynamic_config.read(session, settings.search).model_dump()
-    is_bm25 = keywords.backend is KeywordBackend.PG_TEXTSEARCH
-    unset = dynamic_config.defaults(settings.search).model_dump()
-    given = given_fields(settings, ("search", "hybrid"))
-    overridden = [
-        UnusedSetting(
-            f"PORTAL_SEARCH__HYBRID__{name.upper()}",
-            f"an administrator has set {key} to {config[key]} at /admin/search",
-        )
-        for name, key in dynamic_config.OF_HYBRID_SETTINGS.items()
-        if name in given and config[key] != unset[key]
-    ]
-    return [*find_unused(settings, ranks_by_bm25=is_bm25), *overridden]
+        keywords = keyword_index.read_state(session, wanted=settings.search.keyword_backend)
+        return unused_settings(session, settings, keywords)
 
 
 def prepare_keyword_index(services: Services) -> None:
@@ -216,7 +203,7 @@ def _lacks_of_confinement(confinement: Mapping[str, bool]) -> Iterator[server_he
 
 
 def _lacks_of_settings(services: Services) -> Iterator[server_health.Lack]:
-    for unused in unused_settings(services):
+    for unused in _unused_settings(services):
         yield server_health.Lack(
             what=f"{unused.name} has no effect", cost=unused.reason, remedy="take the setting out"
         )

@@ -8,9 +8,11 @@ from portal.domain.search import KeywordBackend
 from portal.domain.semantic import HybridStatus
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
-from portal.services.search import semantic
+from portal.services.search import dynamic_config, semantic
 from portal.services.search.portal_semantic import BACKEND
 from portal.services.search.semantic import NO_KEYWORD_INDEX
+from portal.settings import Settings
+from portal.settings.unused import UnusedSetting, find_unused, given_fields
 from portal.store.embedding_models import builds, registry
 from portal.store.embedding_models.builds import IndexState
 from portal.store.migrations import newest_revision
@@ -25,19 +27,40 @@ _PATIENCE_S = 1.0
 log = structlog.get_logger(__name__)
 
 
+def unused_settings(
+    session: Session, settings: Settings, keywords: KeywordState
+) -> list[UnusedSetting]:
+    """Return the settings that were given and have no effect on this server."""
+    config = dynamic_config.read(session, settings.search).model_dump()
+    unset = dynamic_config.defaults(settings.search).model_dump()
+    given = given_fields(settings, ("search", "hybrid"))
+    overridden = [
+        UnusedSetting(
+            f"PORTAL_SEARCH__HYBRID__{name.upper()}",
+            f"an administrator has set {key} to {config[key]} at /admin/search",
+        )
+        for name, key in dynamic_config.OF_HYBRID_SETTINGS.items()
+        if name in given and config[key] != unset[key]
+    ]
+    is_bm25 = keywords.alone is KeywordBackend.PG_TEXTSEARCH
+    return [*find_unused(settings, ranks_by_bm25=is_bm25), *overridden]
+
+
 def announce(services: Services) -> None:
-    """Log what searches use, with one warning where hybrid search is semantic only and one where
-    the vector index differs from the settings. Of a database that does not answer the first search
-    tells."""
+    """Log what searches use, with one warning where hybrid search is semantic only, one where the
+    vector index differs from the settings, and one for each setting without effect. Of a database
+    that does not answer the first search tells."""
     settings = services.settings
 
-    def read(session: Session) -> tuple[KeywordState, IndexState] | None:
+    def read(session: Session) -> tuple[KeywordState, IndexState, list[UnusedSetting]] | None:
         if health.read_revision(session) != newest_revision():
             return None
         model = registry.find_active(session)
+        keywords = keyword_index.read_state(session, wanted=settings.search.keyword_backend)
         return (
-            keyword_index.read_state(session, wanted=settings.search.keyword_backend),
+            keywords,
             builds.index_state(session, model, settings.search) if model else IndexState("ok"),
+            unused_settings(session, settings, keywords),
         )
 
     try:
@@ -46,7 +69,9 @@ def announce(services: Services) -> None:
         return
     if found is None:
         return
-    keywords, index = found
+    keywords, index, unused_ones = found
+    for unused in unused_ones:
+        log.warning("setting_without_effect", setting=unused.name, reason=unused.reason)
     is_hybrid = keywords.backend is not KeywordBackend.OFF
     is_requested = settings.hybrid_semantic_search
     semantic.announce(

@@ -4,9 +4,9 @@ There are two. One is over all chunks: administrators, who see everything, and p
 collections are searched by it. The other is over shared chunks alone, because an index weighs words
 by everything in it: what a user finds must not depend on private documents of others.
 
-Before 1.4.0 the index keeps its corpus statistics (how many passages there are, and how long)
+Before 1.4.0 the index keeps its corpus statistics (how many chunks there are, and how long)
 in shared memory and on disk only as of its last build. After a restart, or after a crash of any
-session, passages added since that build are forgotten: ranking is wrong, or nothing is found, in
+session, chunks added since that build are forgotten: ranking is wrong, or nothing is found, in
 silence. A rebuild restores it. So the index is rebuilt once for every start of the server, and
 watched in between.
 """
@@ -71,7 +71,7 @@ class Bm25State:
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether a passage that is there is found, and whether all of them are counted."""
+    """Whether a chunk that is there is found, and whether all of them are counted."""
 
     term: str | None
     matches: int
@@ -99,7 +99,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Parameters:
-    """How BM25 weighs: `k1` how soon repeated words stop counting, `b` how much long passages are
+    """How BM25 weighs: `k1` how soon repeated words stop counting, `b` how much long chunks are
     held back. PostgreSQL keeps them with the index, in these words."""
 
     k1: float = 1.2
@@ -161,7 +161,7 @@ def _refresh(connection: Connection, index: Bm25Index, parameters: Parameters | 
 def heal(engine: Engine, parameters: Parameters = DEFAULTS) -> Bm25State:
     """Bring each index back if it is gone, the server has restarted or it does not answer, and say
     so; `absent` where the server has no pg_textsearch to offer. Searches go on meanwhile. Cheap
-    when all is well: call it on a timer."""
+    when nothing is wrong: call it on a timer."""
     return _worst([_heal(engine, index, parameters) for index in INDEXES])
 
 
@@ -176,7 +176,7 @@ def _heal(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25State
         if pg_textsearch_version(connection) is None and not _restore_extension(connection):
             return Bm25State("absent")
         if not _is_usable(connection, index):
-            log.warning("keyword index is gone; making it anew", index=index.name)
+            log.warning("keyword index is missing; building it", index=index.name)
             _create(connection, index, parameters, concurrently=True)
             return _read_state(connection, index)
         state = _read_state(connection, index)
@@ -376,7 +376,7 @@ def _remember(
 
 
 def _term_of_newest_chunk(connection: Connection, index: Bm25Index) -> str | None:
-    """The longest word of a passage in the table's last pages, where new ones go."""
+    """The longest word of a chunk in the table's last pages, where new ones go."""
     last_pages = f"""
         SELECT terms FROM {index.table}
          WHERE terms <> '' AND ctid >= format('(%s,0)', greatest(0,
@@ -393,7 +393,7 @@ def _term_of_newest_chunk(connection: Connection, index: Bm25Index) -> str | Non
 
 
 def _counted(connection: Connection, index: Bm25Index) -> int | None:
-    """How many passages the index knows of; None where we may not ask."""
+    """How many chunks the index knows of; None where we may not ask."""
     try:
         with _savepoint(connection):
             query = text("SELECT bm25_summarize_index(:name)")

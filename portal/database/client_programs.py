@@ -21,10 +21,10 @@ from portal.errors import BackupRefused, ServerSetup
 
 BLOCK_BYTES = 1024 * 1024
 
-# One that is held for longer is somebody's migration, which would not wait for us either.
+# One that is held for longer is another process's migration, which would not wait for us either.
 _LOCK_WAIT_MS = 60_000
 _LAST_LINES = 3
-# What the server itself has made, or makes anew: a schema is there before anything is in it, and
+# What the server creates itself: a schema is there before anything is in it, and
 # extensions are as the server that restores has them.
 _OF_THE_SERVER = re.compile(r"\d+; \d+ \d+ (COMMENT - )?(SCHEMA|EXTENSION) ")
 
@@ -75,7 +75,7 @@ def dumped(program: Path, conninfo: str, *, schema: str, snapshot: str) -> Itera
 
 
 def contents_of(program: Path, dump: IO[bytes], *, left_out: Sequence[str]) -> str:
-    """What is in a dump, as pg_restore lists it, without what a server makes by itself and without
+    """What is in a dump, as pg_restore lists it, without what a server creates and without
     indexes whose names begin as those of `left_out` do."""
     with _running([str(program), "--list"], given=dump) as stream:
         lines = stream.read().decode("utf-8", "replace").splitlines()
@@ -108,7 +108,7 @@ def script_of(
 
 
 def _connection(conninfo: str) -> tuple[str, dict[str, str]]:
-    """How to reach the server, and what of that nobody is to see in a list of processes."""
+    """How to reach the server, and which part of it must not show in a list of processes."""
     parts = {k: str(v) for k, v in conninfo_to_dict(conninfo).items() if v is not None}
     password = parts.pop("password", None)
     return make_conninfo("", **parts), {"PGPASSWORD": password} if password else {}

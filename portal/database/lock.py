@@ -104,7 +104,7 @@ class UserCount:
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def leave(self) -> bool:
-        """Give up our share; True when nobody else has one."""
+        """Give up our share; True when no other process has one."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

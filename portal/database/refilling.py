@@ -85,7 +85,7 @@ def refuse_others(connection: psycopg.Connection) -> None:
         named = ", ".join(sorted(set(others)))
         raise BackupRefused(
             reason=f"The database is in use by {len(others)} other connections ({named}). Stop "
-            "the portal's web processes and workers, and whatever else is connected, first."
+            "the portal's web processes and workers, and everything else that is connected, first."
         )
 
 
@@ -223,7 +223,7 @@ def _execute(connection: psycopg.Connection, statements: bytes) -> None:
 
 def renew_versions(connection: psycopg.Connection, schema: str) -> None:
     """Make everything that is kept under a version of the data stale. The numbers are those of
-    transactions, and another server counts anew: it would come by the same ones again."""
+    transactions, and another server starts at 1: the same ones would come up again."""
     query = f"""
         SELECT table_name, column_name FROM information_schema.columns
          WHERE table_schema = %s AND column_name IN {_VERSIONS}

@@ -65,7 +65,7 @@ def create_embedder(settings: EmbeddingSettings, cache: SharedCache | None = Non
     """The model that the settings name, with a memory for questions, which processes that are
     given the same `cache` have in common.
 
-    Nothing is loaded and nobody is asked yet, so a model that cannot be used stops no process
+    Nothing is loaded or requested yet, so a model that cannot be used stops no process
     from starting: embedding raises EmbedderUnavailable then, with the remedy. Only a bundled
     model that does not exist is refused here.
     """

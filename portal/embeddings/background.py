@@ -1,6 +1,6 @@
 """Texts about nothing in particular, and how a model places them.
 
-A cosine means little by itself: multilingual-e5 gives unrelated texts .7 to .85, more in Chinese
+A cosine alone means little: multilingual-e5 gives unrelated texts .7 to .85, more in Chinese
 than in English, and most between texts of one language. So every question is measured against
 64 passages and 32 questions a language, written for this purpose, which stand for "anything at
 all". Passages are paired by line across languages, so that subjects cancel out of differences.
@@ -106,6 +106,6 @@ def _read(path: Path, dimensions: int) -> Background | None:
             questions={language: arrays[f"{language}_questions"] for language in LANGUAGES},
         )
     except (OSError, KeyError, ValueError, BadZipFile):
-        return None  # Absent or damaged: it is embedded anew.
+        return None  # Absent or damaged: it is embedded again.
     whole = all(array.ndim == 2 and array.shape[1] == dimensions for array in arrays.values())  # noqa: PLR2004
     return background if whole else None

@@ -29,7 +29,7 @@ E5 = "multilingual-e5-small-q4"
 USE = "multilingual-use-v3"
 
 # The models read 512 tokens at a time and take the mean of longer texts, at full cost for each
-# window: a passage of the portal's own chunking is shorter, and a longer text gains nothing.
+# window: a chunk of the portal's own chunking is shorter, and a longer text gains nothing.
 MAX_CHARACTERS = 2000
 # Somebody waits for a question: 512 Chinese characters are about one window, and already cost
 # the model a second of processor time.
@@ -126,7 +126,7 @@ MODELS: dict[str, tuple[int, Callable[[int], Model]]] = {
 class BundledEmbedder:
     """A model from a package, loaded at first use. Safe for threads, and for forks before it.
 
-    Where people are served a question waits `timeout_s` seconds at most until it is loaded.
+    In processes that serve users a question waits `timeout_s` seconds at most until it is loaded.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class BundledEmbedder:
             return [self._encode_alone(model, text, question) for text in texts]
         if len(texts) == 1:
             return [model.encode(texts[0], question)]
-        # Made anew each time: threads that wait for the next document would not live in a fork.
+        # Made each time: threads that wait for the next document would not live in a fork.
         with ThreadPoolExecutor(self._threads) as threads:
             return list(threads.map(lambda text: model.encode(text, question), texts))
 

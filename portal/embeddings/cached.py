@@ -1,4 +1,4 @@
-"""A bounded memory of questions, because people page, refine and reload."""
+"""A bounded cache of query vectors, because users page, refine and reload."""
 
 from __future__ import annotations
 

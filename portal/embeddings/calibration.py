@@ -2,9 +2,9 @@
 
 Two faults of embedding models are mended on the question's side, so that nothing stored changes:
 
-- *Hubs.* Some passages are near every question. Subtracting half of the mean question takes
-  away what all questions share, and with it most of what makes those passages near.
-- *Languages.* A Chinese question is nearer to any Chinese passage than to the English one that
+- *Hubs.* Some chunks are near every question. Subtracting half of the mean question takes
+  away what all questions share, and with it most of what makes those chunks near.
+- *Languages.* A Chinese question is nearer to any Chinese chunk than to the English one that
   answers it. Taking the direction from English to Chinese out of the question ends that: in a
   corpus of both languages nDCG@10 across languages rises from .02 to .77.
 
@@ -56,7 +56,7 @@ class QueryStatistics:
     """How one question stands to the background.
 
     `vector` is the plain question, `search_vector` the corrected one, both of unit length; a
-    passage's cosine x to the latter becomes the vector part of the fused score as
+    chunk's cosine x to the latter becomes the vector part of the fused score as
     (x - v_lo) / v_width. `rivals` are the best corrected cosines of the background.
     """
 
@@ -131,7 +131,7 @@ class Calibration:
         ]
 
     def adopt(self, constants: Mapping[str, Any] | None) -> None:
-        """Use what `corpus_fit` made of the stored passages, unless there are constants that were
+        """Use what `corpus_fit` made of the stored chunks, unless there are constants that were
         fitted for this very model. Cheap when they are in use already."""
         if not constants or self.fitted:
             return
@@ -146,13 +146,13 @@ class Calibration:
 
     @staticmethod
     def text_scale(terms: int, chunks: int) -> float:
-        """About the BM25 score of a passage that holds all `terms` of a question, in a corpus of
+        """About the BM25 score of a chunk that holds all `terms` of a question, in a corpus of
         `chunks` (a rough count is enough: its logarithm is used)."""
         return max(1, terms) * math.log(2 * max(0, chunks) + 2)
 
     @staticmethod
     def text_floor(terms: int, chunks: int) -> float:
-        """BM25 score of the best passage from which the text leg counts in full."""
+        """BM25 score of the best chunk from which the text leg counts in full."""
         return TEXT_FLOOR * Calibration.text_scale(terms, chunks)
 
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
@@ -182,8 +182,8 @@ class Calibration:
         text_scale: float,
         nearest: Sequence[float] | None = None,
     ) -> list[dict[str, float]]:
-        """Features of each passage. `nearest` are the corrected cosines of the `NEAREST_COMPARED`
-        passages nearest to the question, without them those of `evidence`. `statistics` are None
+        """Features of each chunk. `nearest` are the corrected cosines of the `NEAREST_COMPARED`
+        chunks nearest to the question, without them those of `evidence`. `statistics` are None
         when the question has no vector."""
         found = keyword_features(evidence, text_scale)
         # Without rivals the question was measured before the background was known.
@@ -196,7 +196,7 @@ class Calibration:
         return [words | lead for words, lead in zip(found, leads, strict=True)]
 
     def confidence(self, features: Features, *, same_language: bool = True) -> float:
-        """Chance in [0, 1] that a passage with these features is relevant."""
+        """Chance in [0, 1] that a chunk with these features is relevant."""
         return self._weighings.confidence(features, same_language=same_language)
 
     def confidences(
@@ -206,7 +206,7 @@ class Calibration:
         text_scale: float,
         nearest: Sequence[float] | None = None,
     ) -> list[float]:
-        """Chance of each passage; see `features`."""
+        """Chance of each chunk; see `features`."""
         language = statistics.language if statistics else None
         features = self.features(statistics, evidence, text_scale, nearest)
         chances = [
@@ -231,7 +231,7 @@ class Calibration:
         return max(float(np.mean(spreads)), _MIN_NORM)
 
     def _deviations_by_language(self, background: Background) -> dict[str, float]:
-        """How far corrected cosines to unrelated passages of a language usually spread."""
+        """How far corrected cosines to unrelated chunks of a language usually spread."""
         questions = np.vstack(
             [
                 self._corrected(question, language)

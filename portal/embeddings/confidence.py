@@ -1,7 +1,7 @@
-"""The chance that a passage answers the question, from evidence that fusion does not decide.
+"""The chance that a chunk answers the question, from evidence that fusion does not decide.
 
 Small logistic models, by what there is to go on: words and meaning, meaning alone, words alone, and
-meaning where question and passage are in different languages.
+meaning where question and chunk are in different languages.
 Their features are in units that carry over from one language and one corpus to another;
 `eval/fit_confidence.py` fits the constants and reports how well they hold where they were not
 fitted.
@@ -22,14 +22,14 @@ import numpy as np
 
 from portal.domain.search import NEAREST_COMPARED
 
-# What a result stands out from: the mean of these ranks, from 1, among the passages nearest to the
-# question and the background. The first ranks are left out, for passages on the same subject as a
-# right answer are near, too; the background makes the mean mean something from one passage on.
+# What a result stands out from: the mean of these ranks, from 1, among the chunks nearest to the
+# question and the background. The first ranks are left out, for chunks on the same subject as a
+# right answer are near, too; the background makes the mean mean something from one chunk on.
 FIELD_RANKS = (11, NEAREST_COMPARED)
 
 ACROSS = "across"
-# The models and what each needs to know, the best first. The last is for passages in another
-# language than the question's, whatever is known.
+# The models and what each needs to know, the best first. The last is for chunks in another
+# language than the question.
 FEATURES: dict[str, tuple[str, ...]] = {
     "both": ("lead", "behind", "words", "coverage"),
     "covered": ("lead", "behind", "coverage"),
@@ -39,7 +39,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ACROSS: ("lead", "behind"),
 }
 
-# The most that is said of a passage without the code that the question names.
+# The most that is said of a chunk without the code that the question names.
 MAX_WITHOUT_CODE = 0.3
 # As `portal.text.analyser` writes them: a letter first, then digits, parts joined by zz.
 _JOINT = "zz"
@@ -50,16 +50,16 @@ _NUMBER = re.compile(r"[0-9]+(?:zz[0-9]+)*")
 CONSTANTS = Path(__file__).parent / "constants.json"
 
 Features = Mapping[str, float]
-# Fitted on question sets for this very model, fitted on the stored passages, or another model's.
+# Fitted on question sets for this very model, fitted on the stored chunks, or another model's.
 Source = Literal["fitted", "corpus", "borrowed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What search found out about one passage. `corrected` is the cosine to the search vector,
+    """What search found out about one chunk. `corrected` is the cosine to the search vector,
     `keyword` the BM25 score, 0 where that leg did not find it, `coverage` the share of the
-    question's words that the passage has; None is unknown. `lacks_code` when the question names
-    one that the passage has not. Passages of one `document` do not compete with each other.
+    question's words that the chunk has; None is unknown. `lacks_code` when the question names
+    one that the chunk has not. Chunks of one `document` do not compete with each other.
     """
 
     document: Hashable
@@ -116,7 +116,7 @@ class Weighings:
     scale: LeadScale = LeadScale()
 
     def confidence(self, features: Features, *, same_language: bool = True) -> float:
-        """Chance in [0, 1] that a passage with these features is relevant; 0 without any."""
+        """Chance in [0, 1] that a chunk with these features is relevant; 0 without any."""
         features = self.scale.applied(features)
         if same_language or "lead" not in features:
             return self._chance(features, self.models)
@@ -135,7 +135,7 @@ class Weighings:
 
 
 def coverage(terms: Sequence[str], chunk_terms: str) -> float:
-    """Share of a question's terms that stand in a passage, given as it is indexed."""
+    """Share of a question's terms that stand in a chunk, given as it is indexed."""
     if not terms:
         return 0.0
     # Looked for in the text itself: cutting it into hundreds of words costs many times more.
@@ -144,7 +144,7 @@ def coverage(terms: Sequence[str], chunk_terms: str) -> float:
 
 
 def lacks_code(terms: Sequence[str], chunk_terms: str) -> bool:
-    """Whether a question names codes (`PO-4711`, `v0.8`, `B12`) and a passage, given as it is
+    """Whether a question names codes (`PO-4711`, `v0.8`, `B12`) and a chunk, given as it is
     indexed, has none of them, neither whole nor its number: those beside it in a list are near in
     every other way."""
     codes = [term for term in terms if _CODE.fullmatch(term)]
@@ -178,7 +178,7 @@ def lead_features(
     evidence: Sequence[Evidence], level: float, deviations: Mapping[str, float]
 ) -> list[dict[str, float]]:
     """`lead`: corrected cosine over the `level` of what is near to this question anyway; `behind`:
-    how far the best other document is ahead. Both in deviations of unrelated text in the passage's
+    how far the best other document is ahead. Both in deviations of unrelated text in the chunk's
     language."""
     found: list[dict[str, float]] = []
     best = _best_others(evidence, [one.corrected for one in evidence])
@@ -198,7 +198,7 @@ def lead_features(
 
 def field_level(nearest: Sequence[float], background: Sequence[float]) -> float:
     """The corrected cosine that a question reaches without an answer: see `FIELD_RANKS`. `nearest`
-    are those of the passages nearest to the question, `background` the best of the background; in
+    are those of the chunks nearest to the question, `background` the best of the background; in
     any order."""
     pool = np.sort(np.concatenate([nearest, background]))[::-1]
     first, last = FIELD_RANKS

@@ -20,7 +20,7 @@ class AnswerTooLarge(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered, of whatever status."""
+    """A server's answer, of any status."""
 
     status: int
     headers: httpx.Headers
@@ -37,7 +37,7 @@ class Endpoint:
 
     Requests run in an event loop of their own, because only there an attempt can be ended
     wherever it hangs: at looking up the name, at a header or at the next byte. The timeouts of a
-    blocking client start anew at each of these, so that a server that trickles holds a search
+    blocking client restart at each of these, so that a server that trickles holds a search
     for minutes.
     """
 

@@ -73,10 +73,10 @@ class EventualCalibration(Calibration):
     def _calibrate(self) -> None:
         try:
             if not self._is_kept():
-                # One question goes first: passages are asked for with patience and many retries.
+                # One question goes first: chunks are asked for with patience and many retries.
                 self._embedder.embed_query("?")
             made = Calibration.for_model(self._embedder, self._cache_dir)
-            # One step, so that whoever searches meanwhile has either all of it or nothing.
+            # One step, so that a search meanwhile has either all of it or nothing.
             self.__dict__ = self.__dict__ | made.__dict__
         except (EmbedderUnavailable, InvalidEmbedding, OSError) as error:
             log.warning("model_not_calibrated", model=self._embedder.name, reason=str(error))

@@ -39,7 +39,7 @@ class _Slot:
 
 class LoadedModels:
     """A bounded memory of models, safe for threads. A model that does not load stays in it: its
-    provider tries again by itself after a while, and says why until then."""
+    provider retries after a while, and says why until then."""
 
     def __init__(self, *, max_models: int = MAX_MODELS) -> None:
         self._slots: LRUCache[str, _Slot] = LRUCache(maxsize=max_models)
@@ -54,7 +54,7 @@ class LoadedModels:
         patience_s: float = PATIENCE_S,
     ) -> LoadedModel:
         """The model that the settings name, whose questions go to `cache`. The first time waits
-        `patience_s` seconds at most for its calibration, which comes later by itself. Raises
+        `patience_s` seconds at most for its calibration, which comes later. Raises
         EmbedderUnavailable when there is none."""
         slot = self._slot(_key(settings, cache_dir))
         with slot.lock:
@@ -63,7 +63,7 @@ class LoadedModels:
                 calibration = EventualCalibration(embedder, cache_dir, patience_s=0)
                 slot.model = LoadedModel(embedder, calibration)
             model = slot.model
-        # Outside the lock: whoever cannot wait must not wait for one who can.
+        # Outside the lock: a caller that cannot wait must not wait for one that can.
         if isinstance(model.calibration, EventualCalibration):
             model.calibration.wait(patience_s)
         return model

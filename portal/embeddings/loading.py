@@ -1,4 +1,4 @@
-"""A model that is loaded in the background, so that nobody waits longer for it than they want."""
+"""A model that is loaded in the background, and waited for only as long as the caller wants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.errors import N_, EmbedderUnavailable, Message
 
 T = TypeVar("T")
 
-# Set in processes that serve people: see `begin_to_serve`.
+# Set in processes that serve users: see `begin_to_serve`.
 _serves = threading.Event()
 
 # Looking for a model in vain takes a minute where the hub is out of reach.
@@ -48,7 +48,7 @@ class _Attempt(threading.Thread, Generic[T]):
             self.model = self._load()
         except EmbedderUnavailable as error:
             self.failure = error.params["reason"]
-        except Exception as error:  # noqa: BLE001 - whoever waits must be told, whatever it is
+        except Exception as error:  # noqa: BLE001 - the waiting caller must be told of any error
             said = f"{type(error).__name__}: {error}"
             self.failure = N_("it does not load (%(error)s)", error=said)
         finally:

@@ -45,7 +45,7 @@ _MAX_LOOKED_AT = 4 * _MAX_SAID_LENGTH
 
 class OpenAIEmbedder:
     """Vectors over HTTP. A question gets one attempt within `timeout_s` in all, and an answer at
-    once while the endpoint is known to be down; passages are retried with growing pauses.
+    once while the endpoint is known to be down; chunks are retried with growing pauses.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class OpenAIEmbedder:
         return self._dimensions or len(self.embed_query("dimensions"))
 
     def hold_to(self, dimensions: int) -> None:
-        """Expect this length, whatever an answer was like before. It is not asked for: many
+        """Expect this length, instead of the length of earlier answers. It is not asked for: many
         endpoints refuse to be asked."""
         self._dimensions = dimensions
 

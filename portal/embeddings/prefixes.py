@@ -1,4 +1,4 @@
-"""What a model was trained to see before a question and before a passage."""
+"""What a model was trained to see before a question and before a chunk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAMILIES: tuple[tuple[str, str, str], ...] = (
 
 
 def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
-    """Prefix of questions and prefix of passages for a model, by its name. `question` takes the
+    """Prefix of questions and prefix of chunks for a model, by its name. `question` takes the
     place of the first when it is given, were it empty."""
     known = _known(model)
     return (known[0] if question is None else question), known[1]

@@ -109,7 +109,7 @@ def _services(ctx: click.Context) -> Services:
 
 
 def _show_administrator(made: tuple[str, str] | None) -> None:
-    """Tell the first administrator's name and password, to the person and not into a pipe."""
+    """Tell the first administrator's name and password, to the user and not into a pipe."""
     if made is not None:
         name, password = made
         click.echo(f"administrator: {name}\npassword: {password}   (shown this once)", err=True)
@@ -202,7 +202,7 @@ def user() -> None:
 
 @user.command("create")
 @click.argument("name")
-@click.option("--admin", is_flag=True, help="May manage people and everybody's documents.")
+@click.option("--admin", is_flag=True, help="May manage users and all documents.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.pass_context
 def create_user(ctx: click.Context, name: str, admin: bool, password_stdin: bool) -> None:
@@ -245,7 +245,7 @@ def set_user_password(ctx: click.Context, name: str, password_stdin: bool) -> No
     from portal.services.people import accounts, administration
 
     services = _services(ctx)
-    accounts.find_user(services, name)  # Before a password is typed for nobody.
+    accounts.find_user(services, name)  # Before a password is typed in vain.
     password = _read_password(from_stdin=password_stdin)
     administration.set_password(services, name, password)
     click.echo(f"set the password of {name}; all their sessions and tokens have ended")
@@ -414,7 +414,7 @@ def backup(
     """Write all that the portal keeps into FILE, which must not exist. The portal may serve
     meanwhile. The file is read back before it is put in place.
 
-    Without encryption, whoever has FILE has everything: keep it as safe as the portal."""
+    Without encryption, FILE gives everything away: keep it as safe as the portal."""
     from portal.processes import backups
 
     backups.take(
@@ -443,7 +443,7 @@ def restore(
     """Make the portal what it was when the backup FILE was taken. The portal must be stopped. What
     fails or is interrupted leaves it as it was.
 
-    FILE must come from somebody whom you trust like the portal itself."""
+    FILE must come from a source you trust like the portal itself."""
     from portal.processes import backups
 
     backups.put_back(

@@ -1,4 +1,4 @@
-"""One job in a process of its own: a file that kills whoever reads it shows, and kills no other.
+"""One job in a process of its own: a file that crashes its reader crashes nothing else.
 
 A worker that dies says nothing of why. After two such deaths in a row the third attempt is made
 here; when this process is killed while the worker lives, it was the file. What ends it otherwise

@@ -125,7 +125,7 @@ class KeptDatabase:
             self.server.start()
             self.mend()
             self.backoff_s = _BACKOFF_FIRST_S
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next round tries again
+        except Exception as error:  # noqa: BLE001 - the next round retries after any error
             log.error("the database server does not start", reason=str(error))
 
 

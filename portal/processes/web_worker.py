@@ -151,7 +151,7 @@ class Connection(TConn):  # type: ignore[misc]  # Gunicorn ships no types.
         super().__init__(cfg, sock, client, server)
         self.network = client_network(client[0]) if isinstance(client, tuple) else ""
         self.parser = http.get_parser(cfg, sock, client)
-        # The parser exists, and whatever reaches a thread is a request.
+        # The parser exists, and what reaches a thread is a request.
         self.initialized = self.data_ready = True
         self.received = bytearray()
         self.needed_bytes: int | None = None
@@ -174,7 +174,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         self.by_network: dict[str, dict[Connection, None]] = defaultdict(dict)
         self.busy: Counter[str] = Counter()
         self.queued: dict[str, deque[Connection]] = defaultdict(deque)
-        # Threads of one address at once: others are answered, whatever it does.
+        # Threads of one address at once: others are answered meanwhile.
         self.max_busy = max(1, self.cfg.threads // 2)
         self._sweep_at = 0.0
 

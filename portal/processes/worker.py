@@ -86,7 +86,7 @@ class _Slice:
 
 def _index(services: Services, job_id: UUID, context: JobContext) -> None:
     """Read a document, in slices while others wait. A file that takes longer to read than that
-    goes to a queue of its own, where nothing interrupts it; its passages are embedded here again.
+    goes to a queue of its own, where nothing interrupts it; its chunks are embedded here again.
     """
     if attempts.is_suspect(services, job_id):
         isolation.index_alone(services, job_id, should_stop=context.should_abort)
@@ -164,7 +164,7 @@ async def _work_until(services: Services, concurrency: int, stopping: asyncio.Ev
     # Jobs and timers run in copies of this context.
     audit.set_origin(Origin(Source.WORKER))
     while not stopping.is_set():
-        # It ends by itself when it loses the database; what it had loaded stays loaded.
+        # It ends when it loses the database; what it had loaded stays loaded.
         try:
             await _work(services, concurrency, stopping)
         except (ConnectorException, psycopg_pool.PoolTimeout) as error:
@@ -182,7 +182,7 @@ async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -
             asyncio.create_task(
                 _work_on(queue, [QUEUE_NAME, SMALL_QUEUE, BUILD_QUEUE], concurrency)
             ),
-            # Reserved: whatever the others are at, a note is read at once.
+            # Reserved: a note is read at once while the others are busy.
             asyncio.create_task(_work_on(queue, [SMALL_QUEUE], 1)),
             asyncio.create_task(_work_on(queue, [SLOW_QUEUE], 1)),
         ]
@@ -237,10 +237,10 @@ async def _recover(queue: procrastinate.App) -> None:
 
 
 async def _every(seconds: float, action: Callable[[], Awaitable[None]]) -> None:
-    """Do something again and again; whatever fails once is logged and tried the next time."""
+    """Run an action forever; log failures and retry at the next turn."""
     while True:
         try:
             await action()
-        except Exception as error:  # noqa: BLE001 - the timer must outlive whatever fails once
+        except Exception as error:  # noqa: BLE001 - the timer must outlive every failure
             log.warning("timer_failed", error_type=type(error).__name__)
         await asyncio.sleep(seconds)

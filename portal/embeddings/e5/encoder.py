@@ -34,7 +34,7 @@ class E5Encoder:
         self._positions = self._weights.vector("emb.pos").reshape(-1, width) + types
         options = onnxruntime.SessionOptions()
         # One thread a text: two texts side by side take less time than one after the other in two
-        # threads, and nobody waits in a loop for a neighbour that has no processor.
+        # threads, and none spins while it waits for one that has no processor.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         self._names = [graph.OUTPUT], graph.INPUT

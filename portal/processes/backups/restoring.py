@@ -29,7 +29,7 @@ from portal.store.session import Database
 Tell = Callable[[str], None]
 Note = Callable[[int], None]
 
-# What somebody would miss. The first administrator alone is made by every start.
+# What a user would miss. The first administrator alone is made by every start.
 _PRECIOUS = ("documents", "document_chunks", "conversations", "invitations")
 # The server that restores makes them, with what it has: pg_textsearch and pg_trgm may be missing.
 _MADE_ANEW = (*(index.name for index in bm25.INDEXES), vocabulary.TRIGRAM_INDEX)
@@ -46,7 +46,7 @@ def restore(
 ) -> Manifest:
     """Make the portal what it was when the backup was taken; what is in it. `replace` allows that
     a portal which is not empty is lost. The file is checked whole before anything is touched, and
-    the database changes in one transaction: whatever ends this leaves it as it was, or restored.
+    the database changes in one transaction: an interruption leaves it as it was, or restored.
 
     Raises BackupRefused, and ServerSetup for a server that cannot serve a portal.
     """

@@ -1,4 +1,4 @@
-"""Embedding what the model that serves has no vectors of, a batch whenever somebody asks."""
+"""Embed chunks that lack a vector by the serving model, one batch a call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """What one batch did: how many passages got a vector by `model`, how many still lack one."""
+    """What one batch did: how many chunks got a vector by `model`, how many still lack one."""
 
     model: str
     embedded: int
@@ -43,7 +43,7 @@ class Backfilled:
 
 
 def embed_batch(services: Services, user: User, *, batch_size: int) -> Backfilled:
-    """Embed up to `batch_size` passages that have no vector by the model that serves, and store
+    """Embed up to `batch_size` chunks that have no vector by the model that serves, and store
     all of these vectors or none.
 
     Raises Forbidden, VectorStoreDisabled, Conflict when others build the model for long, and
@@ -74,7 +74,7 @@ def _embed(services: Services, model: RegisteredModel, batch_size: int) -> int:
 
 @contextmanager
 def _in_turn(services: Services, model: RegisteredModel) -> Iterator[None]:
-    """The right to build a model, as soon as whoever has it is done; nothing is held meanwhile.
+    """The right to build a model, as soon as its holder is done; nothing is held meanwhile.
     Raises Conflict when that takes too long."""
     deadline = time.monotonic() + PATIENCE_S
     while True:

@@ -1,6 +1,6 @@
 """Building a model's vectors beside those that serve, in batches that can be cut off anywhere.
 
-What is there is what the partition holds: whoever goes on, after whatever end, begins with the
+The partition itself is the record of progress: a build that continues begins with the
 first chunk that has no vector.
 """
 
@@ -34,7 +34,7 @@ Stage = Literal["embedding", "indexing", "comparing"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is: `done` of `total` passages have a vector."""
+    """How far a build is: `done` of `total` chunks have a vector."""
 
     stage: Stage
     done: int
@@ -52,7 +52,7 @@ def backfill(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Generator[Progress]:
     """Embed what the model that serves has no vectors of, after a restored backup for example,
-    and build its index anew when the settings for it have changed. Raises as `build`."""
+    and rebuild its index when the settings for it have changed. Raises as `build`."""
     active = catalog.ensure_serving(services)
     yield from build(services, active.name, batch_size=batch_size, should_stop=should_stop)
 
@@ -64,7 +64,7 @@ def build(
     batch_size: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Generator[Progress]:
-    """Bring a model up to date while searches go on: every passage embedded, `batch_size` at a
+    """Bring a model up to date while searches go on: every chunk embedded, `batch_size` at a
     time, each batch whole or not at all; then its index; then how it compares to the model that
     serves. Safe to repeat.
 
@@ -95,7 +95,7 @@ def build(
             _note(services, model, "failed", Failure(error.code, error.params))
             raise
         except (GeneratorExit, KeyboardInterrupt):
-            # Whoever asked for it wants no more: no worker goes on with it by itself.
+            # It was cancelled: no worker may continue it.
             _note(services, model, None)
             raise
         finish(services, model)
@@ -123,7 +123,7 @@ def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool
 
 def requeue_lost(services: Services) -> None:
     """Queue builds that began and that nothing goes on with: their worker or their queue entry
-    is gone. So too the model that serves, some minutes after its last build failed: where passages
+    is gone. So too the model that serves, some minutes after its last build failed: where chunks
     lost their vectors, where its index was dropped or differs from the settings, or where that was
     made before the model's direction of language was known."""
     with services.database.begin() as session:
@@ -141,7 +141,7 @@ def requeue_lost(services: Services) -> None:
             return
         index = build_store.index_state(session, serving, services.settings.search)
         if index.state == "missing":
-            log.warning("vector index is gone; making it anew", model=serving.name)
+            log.warning("vector index is missing; building it", model=serving.name)
             build_store.enqueue_build(session, serving)
         elif index.state == "differs":
             log.warning(
@@ -166,7 +166,7 @@ def _fill(
     batch_size: int | None,
     should_stop: Callable[[], bool],
 ) -> Iterator[Progress]:
-    """Embed passages until none is missing. Several passes: some may be added behind the first."""
+    """Embed chunks until none is missing. Several passes: some may be added behind the first."""
     size = batch_size or services.settings.embedding.batch_size
     done, total = _note(services, model, "embedding")
     yield Progress("embedding", done, total)
@@ -189,7 +189,7 @@ def fill_batch(
     size: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> tuple[UUID, int] | None:
-    """Embed the next passages after one, all or none: the last one's id and how many; None at the
+    """Embed the next chunks after one, all or none: the last one's id and how many; None at the
     end. Raises Paused, EmbedderUnavailable, InvalidEmbedding."""
     with services.database.begin() as session:
         chunks = build_store.missing_chunks(session, model, after=after, limit=size)
@@ -208,7 +208,7 @@ def fill_batch(
 def _note(
     services: Services, model: RegisteredModel, stage: str | None, failure: Failure | None = None
 ) -> tuple[int, int]:
-    """Note the stage of a build; how many passages have a vector, of how many."""
+    """Note the stage of a build; how many chunks have a vector, of how many."""
     with services.database.begin() as session:
         coverage = switches.coverage(session, model)
         done, total = coverage.chunks - coverage.missing, coverage.chunks
@@ -219,7 +219,7 @@ def _note(
 def finish(services: Services, model: RegisteredModel) -> None:
     """Note that a model has all the vectors that it can have, if it has."""
     with services.database.begin() as session:
-        # Held while it is counted: whoever falls behind from now on notes it after this.
+        # Held while it is counted: a chunk added from now on is noted after this.
         registry.lock_registry(session)
         known = registry.find_model(session, model.name)
         if known is None:

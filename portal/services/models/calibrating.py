@@ -1,4 +1,4 @@
-"""Constants of confidence for models that come without: fitted to the stored passages.
+"""Constants of confidence for models that come without: fitted to the stored chunks.
 
 Until there are enough of these, another model's constants are borrowed, and explanations say so.
 """
@@ -17,7 +17,7 @@ from portal.store.embedding_models.registry import RegisteredModel
 log = structlog.get_logger(__name__)
 
 SAMPLED_CHUNKS = 2000
-# Constants are made anew when the passages are this many times those they were made of.
+# Constants are fitted again when the chunks are this many times those they were made of.
 _GROWTH = 4
 
 
@@ -35,9 +35,9 @@ def fit_if_due(services: Services) -> None:
 
 
 def fit_model(services: Services, registered: RegisteredModel) -> bool:
-    """Fit a model's constants to the stored passages and keep them; whether that was done.
+    """Fit a model's constants to the stored chunks and keep them; whether that was done.
 
-    It is not for models with constants of their own, nor with too few passages, nor before these
+    It is not for models with constants of their own, nor with too few chunks, nor before these
     are `_GROWTH` times as many as last time. Raises EmbedderUnavailable, InvalidEmbedding.
     """
     calibration = catalog.loaded(services, registered).calibration

@@ -1,4 +1,4 @@
-"""Embedding models: how one is named, registered and loaded, and whose vectors passages get."""
+"""Embedding models: how one is named, registered and loaded, and whose vectors chunks get."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def loaded(
 
 
 def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
-    """The model behind a registration if this process has it already: nothing is loaded and nobody
-    waits."""
+    """The model behind a registration if this process has it already: nothing is loaded
+    or waited for."""
     if _is_configured(services, registered):
         return services.embedder
     settings = settings_for(services, registered.source)

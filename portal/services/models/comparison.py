@@ -1,7 +1,7 @@
 """Two models side by side, on questions whose answers are known.
 
-The questions are an operator's own set or, because the portal keeps no questions that people ask,
-sentences taken from its passages: does each model find the passage that a sentence stands in?
+The questions are an operator's own set or, because the portal keeps no questions that users ask,
+sentences taken from its chunks: does each model find the chunk that a sentence stands in?
 That favours models that go by words, so it tells whether a model works here rather than which is
 the better one; a set of real questions tells that.
 """
@@ -48,7 +48,7 @@ class ModelScore:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two models on the same questions; `overlap_10` is the share of the ten nearest passages
+    """Two models on the same questions; `overlap_10` is the share of the ten nearest chunks
     that both have in common. `kind` is ``sampled`` or ``set``."""
 
     kind: str
@@ -65,7 +65,7 @@ def compare(
     services: Services, first: str, second: str, *, questions_dir: Path | None = None
 ) -> Comparison:
     """Two models that are kept, on a folder of question sets in the format of `./run eval`, or on
-    sentences of stored passages.
+    sentences of stored chunks.
 
     Raises NoSuchModel, EmbedderUnavailable, InvalidInput when there is no question to ask.
     """
@@ -93,8 +93,8 @@ def compare(
 
 
 def compare_with_serving(services: Services, model: RegisteredModel) -> None:
-    """Compare a model that was built with the one that serves, and keep what came of it. Without
-    passages, or with a model that does not answer now, there is nothing to keep."""
+    """Compare a model that was built with the one that serves, and keep the result. Without
+    chunks, or with a model that does not answer now, there is nothing to keep."""
     with services.database.begin() as session:
         active = registry.find_active(session)
     if active is None or active.id == model.id:
@@ -145,7 +145,7 @@ def _score(
 
 
 def _rank(question: Question, found: _Found) -> int | None:
-    """The first right passage's place, from 1."""
+    """The first right chunk's place, from 1."""
     for place, neighbour in enumerate(found.neighbours, start=1):
         if {str(neighbour.chunk_id), neighbour.title, neighbour.file_stem} & question.relevant:
             return place
@@ -159,7 +159,7 @@ def _sampled(services: Services) -> list[Question]:
 
 
 def _sentence(chunk: SampledChunk) -> str:
-    """A whole sentence from the middle of a passage, or its beginning where there is none."""
+    """A whole sentence from the middle of a chunk, or its beginning where there is none."""
     sentences = [chunk.content[start:end].strip() for start, end in sentence_spans(chunk.content)]
     whole = [s for s in sentences if _MIN_SENTENCE_LENGTH <= len(s) <= _MAX_SENTENCE_LENGTH]
     return whole[len(whole) // 2] if whole else chunk.content[:_MAX_SENTENCE_LENGTH]

@@ -1,5 +1,5 @@
 """Question sets of an operator, in the format of `./run eval`: NAME.queries.jsonl and, beside it,
-NAME.docs.jsonl, which tells what the ids of passages mean."""
+NAME.docs.jsonl, which tells what the ids of chunks mean."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Question:
 
 
 def read(directory: Path) -> Iterator[Question]:
-    """Questions of all sets in a folder. What answers one goes by the passage's id, and by its
-    title where the set has its passages. Raises InvalidInput, with file and line."""
+    """Questions of all sets in a folder. What answers one goes by the chunk's id, and by its
+    title where the set has its chunks. Raises InvalidInput, with file and line."""
     for path in sorted(directory.glob(f"*{_QUESTIONS}")):
         titles = _titles(path.with_name(path.name.removesuffix(_QUESTIONS) + _CHUNKS))
         for row, place in _rows(path):
@@ -39,7 +39,7 @@ def read(directory: Path) -> Iterator[Question]:
 
 
 def _titles(path: Path) -> dict[str, str]:
-    """Titles of a set's passages by their ids; none where the set is questions alone."""
+    """Titles of a set's chunks by their ids; none where the set is questions alone."""
     found = {}
     for row, place in _rows(path) if path.is_file() else ():
         try:

@@ -68,7 +68,7 @@ def list_models(services: Services) -> list[ModelSummary]:
 
 
 def request_build(services: Services, spec: str) -> RegisteredModel:
-    """Register a model and leave its building to the workers. For people who are not at the
+    """Register a model and leave its building to the workers. For users who are not at the
     machine: directories of it are not taken. Raises as `register`, InvalidInput."""
     name = spec.partition(":")[2] or spec
     with services.database.begin() as session:
@@ -91,7 +91,7 @@ def switch(
 ) -> Switched:
     """Let searches use another model from the next one on, in one transaction.
 
-    Raises NoSuchModel; Conflict when it serves already or, unless `force` is given, passages have
+    Raises NoSuchModel; Conflict when it serves already or, unless `force` is given, chunks have
     no vector by it yet: search by meaning would not find them.
     """
     if not force:

@@ -1,4 +1,4 @@
-"""Goes through the stored passages bit by bit, to find those that lost their vectors."""
+"""Goes through the stored chunks bit by bit, to find those that lost their vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNKS_PER_ROUND = 20_000
 
 
 class VectorRounds:
-    """Where this process is in its way through the passages. Safe between threads."""
+    """Where this process is in its way through the chunks. Safe between threads."""
 
     def __init__(self, *, chunks: int = CHUNKS_PER_ROUND) -> None:
         self._chunks = chunks
@@ -22,8 +22,8 @@ class VectorRounds:
         self._after: UUID | None = None
 
     def find_missing(self, session: Session, model: RegisteredModel) -> bool:
-        """Whether some of the next passages have no vector by this model. Past the last one it
-        begins anew, the next time."""
+        """Whether some of the next chunks have no vector by this model. Past the last one it
+        starts over the next time."""
         with self._lock:
             found = build_store.look_for_missing(
                 session, model, after=self._after, limit=self._chunks

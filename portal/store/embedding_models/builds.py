@@ -53,7 +53,7 @@ class MissingChunk:
 
 @dataclass(frozen=True, slots=True)
 class BuildState:
-    """How far the building of a model is, as last noted. `stage` is None when nobody builds."""
+    """How far the building of a model is, as last noted. `stage` is None without a build."""
 
     stage: str | None
     done: int
@@ -223,7 +223,7 @@ def _estimate_rows(session: Session, model: RegisteredModel) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MissingLook:
-    """Whether some of the passages that were looked at have no vector; `last` is the last one's
+    """Whether some of the chunks that were looked at have no vector; `last` is the last one's
     id, None when there are none behind it."""
 
     is_some: bool
@@ -233,7 +233,7 @@ class MissingLook:
 def look_for_missing(
     session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
 ) -> MissingLook:
-    """Look whether the next `limit` passages, by id, all have a vector by a model."""
+    """Look whether the next `limit` chunks, by id, all have a vector by a model."""
     row = session.execute(
         text(
             f"""

@@ -1,11 +1,11 @@
 """An index over vectors in which the languages lie closer together.
 
-To a graph that was built on plain vectors the passages of two languages are two islands: the walk
+To a graph that was built on plain vectors the chunks of two languages are two islands: the walk
 for a question that lies between them (`portal.embeddings.calibration`) begins on one and rarely
-finds the other. So the index holds each passage with its part along l, the unit vector from one
+finds the other. So the index holds each chunk with its part along l, the unit vector from one
 language to the other, halved, and is asked with each question's part doubled:
 
-    passage  M x = x - (1 - a) (x·l) l,    question  M⁻¹ q = q + (1/a - 1) (q·l) l,    a = 1/2.
+    chunk  M x = x - (1 - a) (x·l) l,    question  M⁻¹ q = q + (1/a - 1) (q·l) l,    a = 1/2.
 
 M is symmetric, so (M⁻¹ q)·(M x) = q·x: the inner product that the index orders by is the cosine of
 unit vectors, for every question, corrected or not. Only the graph's links are others.
@@ -26,8 +26,8 @@ from sqlalchemy.orm import Session
 
 from portal.domain.embedding import Vector
 
-# What is left of a passage's part along the axis. Recall@10 of 100 rows from a front of 150, with
-# 50,000 synthetic passages of two languages, for corrected and for plain questions (front of 100):
+# What is left of a chunk's part along the axis. Recall@10 of 100 rows from a front of 150, with
+# 50,000 synthetic chunks of two languages, for corrected and for plain questions (front of 100):
 # .674 and .982 with 1, .994 and .990 with 0.5, .990 and .890 with 0.3, .989 and .714 with 0.
 SHARE_LEFT = 0.5
 # Axes this near are one: what several machines compute of one model differs in the last digits.
@@ -35,7 +35,7 @@ _SAME_AXIS = 0.98
 
 
 def shortened(name: str, vector: str) -> str:
-    """SQL for what the index holds of a passage's vector, an SQL expression."""
+    """SQL for what the index holds of a chunk's vector, an SQL expression."""
     return f"shortened_{name}({vector})"
 
 

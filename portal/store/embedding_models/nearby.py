@@ -1,4 +1,4 @@
-"""Passages near a question by one model alone, and questions to ask: for comparing two models."""
+"""Chunks near a question by one model alone, and questions to ask: for comparing two models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.store.vector_parameters import VectorParameter
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A passage near a question, and the document that it belongs to."""
+    """A chunk near a question, and the document that it belongs to."""
 
     chunk_id: UUID
     title: str
@@ -42,7 +42,7 @@ def nearest(
     search: SearchSettings,
     limit: int,
 ) -> list[Neighbour]:
-    """The passages nearest to a question's vector by one model, as its index finds them."""
+    """The chunks nearest to a question's vector by one model, as its index finds them."""
     taken = limit * model.candidate_factor
     for name, value in scan_settings(search, taken).items():
         session.execute(
@@ -67,7 +67,7 @@ def nearest(
 
 
 def sample_chunks(session: Session, *, limit: int) -> list[SampledChunk]:
-    """Searchable passages from all over the corpus, the same ones each time."""
+    """Searchable chunks from all over the corpus, the same ones each time."""
     statement = f"""
         SELECT c.id, c.content FROM document_chunks c
         WHERE EXISTS (SELECT 1 FROM {_SEARCHABLE.format(leg="c")})

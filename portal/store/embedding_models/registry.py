@@ -33,7 +33,7 @@ _MAX_INLINE_DIMENSIONS = 1900
 @dataclass(frozen=True, slots=True)
 class RegisteredModel:
     """A model with a partition of vectors. `shape` says how the partition's index is built, and
-    so what a search must order by to use it. When it `is_complete` no passage lacks a vector;
+    so what a search must order by to use it. When it `is_complete` no chunk lacks a vector;
     when it is not, that is unknown."""
 
     id: int
@@ -158,7 +158,7 @@ def registered(row: Any) -> RegisteredModel:
 
 
 def make_partition(session: Session, model: RegisteredModel) -> None:
-    """The table for a model's vectors. Waits until nobody writes vectors of any model."""
+    """The table for a model's vectors. Waits until no vectors of any model are being written."""
     storage = "PLAIN" if model.dimensions <= _MAX_INLINE_DIMENSIONS else "EXTERNAL"
     # Nothing here comes from outside: ids and dimensions are integers.
     name, dimensions = model.partition, model.dimensions
@@ -198,7 +198,7 @@ def find_model(session: Session, name: str) -> RegisteredModel | None:
 def find_active(session: Session) -> RegisteredModel | None:
     """The model that serves the portal's documents now; None before the first is registered.
 
-    Read it anew for each search: another process may have switched since.
+    Read it for each search: another process may have switched since.
     """
     row = session.scalar(
         select(EmbeddingModelRow)
@@ -217,7 +217,7 @@ def list_models(session: Session) -> list[RegisteredModel]:
 
 
 def set_complete(session: Session, model: RegisteredModel, *, is_complete: bool) -> None:
-    """Note whether every passage has a vector by this model; hold the registry for it."""
+    """Note whether every chunk has a vector by this model; hold the registry for it."""
     session.execute(
         update(EmbeddingModelRow)
         .where(EmbeddingModelRow.id == model.id, EmbeddingModelRow.is_complete != is_complete)

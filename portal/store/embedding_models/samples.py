@@ -1,4 +1,4 @@
-"""Stored passages with their vectors by one model, and the constants that were made of them."""
+"""Stored chunks with their vectors by one model, and the constants that were made of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHARED = "shared_chunks s WHERE s.chunk_id = e.chunk_id"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledVectors:
-    """Vectors (n, dim) of passages, and the language of each."""
+    """Vectors (n, dim) of chunks, and the language of each."""
 
     vectors: Vector
     languages: tuple[str, ...]
@@ -45,7 +45,7 @@ def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> S
 def sample_chunks(
     session: Session, model: RegisteredModel, *, limit: int
 ) -> tuple[list[str], Vector]:
-    """Some passages, the same ones each time, and their vectors (n, dim) by the model."""
+    """Some chunks, the same ones each time, and their vectors (n, dim) by the model."""
     statement = f"""
         SELECT concat_ws(E'\\n', c.context, c.content) AS embedded,
                CAST(e.embedding AS text) AS vector

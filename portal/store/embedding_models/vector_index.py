@@ -31,7 +31,7 @@ MAX_HALFVEC_DIMENSIONS = 4000
 _OPERATORS: dict[Metric, str] = {"cosine": "<=>", "l2": "<->", "ip": "<#>"}
 # Signs alone order so roughly that this many times the wanted rows hold the true best ones.
 _BIT_CANDIDATE_FACTOR = 8
-# A number of lists that is off by less than this is not worth building anew.
+# A number of lists that is off by less than this is not worth a rebuild.
 _LISTS_TOLERANCE = 4
 # pgvector's advice: a list for each thousand rows up to a million.
 _ROWS_A_LIST = 1000

@@ -32,7 +32,7 @@ class UserRow(Base):
 
     __table_args__ = (
         CheckConstraint("length(name) BETWEEN 1 AND 100", name="name_length"),
-        # Names are told apart without regard to case, so that nobody poses as "Admin".
+        # Names are told apart without regard to case, so that no one poses as "Admin".
         Index("uq_users_name_lower", func.lower(name), unique=True),
     )
 
@@ -151,7 +151,7 @@ class OidcSignInRow(Base):
     issuer: Mapped[str] = mapped_column(Text)
     subject: Mapped[str] = mapped_column(Text)
     sid: Mapped[str | None] = mapped_column(Text)
-    # The hint that the provider wants when somebody signs out there.
+    # The hint that the provider wants when a user signs out there.
     id_token: Mapped[str] = mapped_column(Text)
     created_at: Mapped[CreatedAt]
 

@@ -30,7 +30,7 @@ _WEIGHTED_TERMS = " || ".join(
 
 
 class DocumentChunkRow(Base):
-    """A passage. It is searchable when its document's `current_job_id` is its job."""
+    """A chunk. It is searchable when its document's `current_job_id` is its job."""
 
     __tablename__ = "document_chunks"
 
@@ -101,7 +101,7 @@ class SharedChunkRow(Base):
 
 
 class VocabularyRow(Base):
-    """A word that some passage has or had, folded and as it was first written, with the term
+    """A word that some chunk has or had, folded and as it was first written, with the term
     (or several, parted by spaces) that finds it and the keys that its misspellings share
     (portal.text.spelling)."""
 
@@ -132,13 +132,13 @@ class EmbeddingModelRow(Base):
     # Names the functions of `language_axis` that stand in the index's expression.
     index_axis: Mapped[str | None] = mapped_column(Text)
     status: Mapped[str] = mapped_column(Text, server_default=text("'building'"))
-    # Whether every passage surely has a vector; else that must be counted.
+    # Whether every chunk surely has a vector; else that must be counted.
     is_complete: Mapped[bool] = mapped_column(server_default=text("false"))
     calibration: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     created_at: Mapped[CreatedAt]
     activated_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
-    # The build in hand, for whoever watches it.
+    # Progress of the build.
     stage: Mapped[str | None] = mapped_column(Text)
     done_count: Mapped[int] = mapped_column(server_default=text("0"))
     total_count: Mapped[int] = mapped_column(server_default=text("0"))

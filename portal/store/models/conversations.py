@@ -78,7 +78,7 @@ class MessageRow(Base):
     position: Mapped[int] = mapped_column(BigInteger, Identity(always=True))
     content: Mapped[str] = mapped_column(Text)
     status: Mapped[str] = mapped_column(Text, server_default=text("'done'"))
-    # What the answer was made from: selection hash, models, passages.
+    # What the answer was made from: selection hash, models, chunks.
     retrieval: Mapped[JsonObject]
     # Of each sentence: [start, end, markers, is supported, likeness].
     support: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
@@ -88,7 +88,7 @@ class MessageRow(Base):
     created_at: Mapped[CreatedAt]
     # While an answer is written this moves on; where it stands still, its process has ended.
     updated_at: Mapped[CreatedAt]
-    # Asked or answered anew: shown no more, kept for what was thought of it.
+    # Asked or answered again: hidden, kept for its feedback.
     superseded_at: Mapped[datetime | None]
 
     __table_args__ = (

@@ -36,7 +36,7 @@ class CollectionRow(Base):
     distance: Mapped[str] = mapped_column(Text, server_default=text("'cosine'"))
     # Written by a trigger: the transaction that last changed who sees which chunks.
     documents_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    # As above: the transaction that last changed passages or vectors that a search reads.
+    # As above: the transaction that last changed chunks or vectors that a search reads.
     corpus_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     attributes: Mapped[JsonObject] = mapped_column("metadata")
     created_at: Mapped[CreatedAt]

@@ -6,14 +6,8 @@ let shown = null;
 let timer = null;
 
 export function watchCitations() {
-  if (!document.getElementById("messages")) return;
-  const card = document.createElement("div");
-  card.id = "citation-card";
-  card.className = "citation-card";
-  card.dataset.testid = "citation-card";
-  card.setAttribute("role", "tooltip");
-  card.hidden = true;
-  document.body.append(card);
+  const card = document.getElementById("citation-card");
+  if (!card) return;
 
   const later = (action, wait) => {
     clearTimeout(timer);

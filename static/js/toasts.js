@@ -1,6 +1,5 @@
 // Notes in the corner: dismissed by their button, and by themselves when they ask for nothing.
 const LIFE_MS = 8000;
-const MOST_TOASTS = 4;
 const container = () => document.getElementById("notifications");
 
 export function watchToasts() {
@@ -37,7 +36,6 @@ export function showToast(templateId) {
 
 function welcome(toast) {
   removeTwins(toast);
-  crowdOut();
   if (stays(toast)) return;
   let timer = null;
   // It waits while another tab is in front, or while the pointer is on it.
@@ -54,16 +52,6 @@ function welcome(toast) {
 // Errors, and notes that offer to undo something, wait for the reader.
 function stays(toast) {
   return toast.dataset.kind === "error" || toast.hasAttribute("data-stays");
-}
-
-// The oldest give way, those that wait for the reader last, so that notes never cover the page; one
-// that has the focus does not.
-function crowdOut() {
-  const toasts = [...container().querySelectorAll(".toast")];
-  const older = toasts.slice(0, -1).filter((one) => !one.matches(":focus-within"));
-  const leaving = [...older.filter((one) => !stays(one)), ...older.filter(stays)];
-  const count = Math.max(0, toasts.length - MOST_TOASTS);
-  for (const toast of leaving.slice(0, count)) toast.remove();
 }
 
 // Dismiss a note; the focus moves to the next note, or to the page.

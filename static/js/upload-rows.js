@@ -2,9 +2,10 @@
 // rows: what waits beyond the first is a number, what is done goes after a while, and only what has
 // failed stays until it is dismissed.
 import { failedBefore, rememberFailed } from "./upload-memory.js";
-import { SpokenLine } from "./upload-speech.js";
 
 const MOST_ROWS = 40;
+// How often screen readers hear how an upload goes, while it goes on.
+const SPEAK_EVERY_MS = 15000;
 const FOLDS_AFTER_MS = { ready: 8000, gone: 8000, known: 30000, stored: 120000 };
 
 export class UploadRows {
@@ -16,7 +17,8 @@ export class UploadRows {
     this.progress = document.getElementById("upload-progress");
     this.more = document.getElementById("upload-more");
     this.said = document.getElementById("upload-said");
-    this.speech = new SpokenLine(document.getElementById("upload-spoken"));
+    this.spoken = document.getElementById("upload-spoken");
+    this.spokenAt = 0;
     this.items = new Set();
     this.changed = new Set();
     this.shown = 0;
@@ -57,7 +59,7 @@ export class UploadRows {
   say(words) {
     this.said.textContent = words;
     this.said.hidden = !words;
-    this.speech.say(words);
+    this.#speak(words);
   }
 
   words(key, values = {}) {
@@ -194,8 +196,14 @@ export class UploadRows {
     this.progress.querySelector("[data-retry-all]").hidden = !failed.some((one) => one.canRetry);
     this.progress.querySelector("[data-dismiss-all]").hidden = !failed.length;
     if (items.every((item) => item.isOld)) return;
-    if (underway) this.speech.sayNowAndThen(words);
-    else this.speech.sayOnce(`${words} ${this.words("finished")}`);
+    const finished = `${words} ${this.words("finished")}`;
+    if (!underway && this.spoken.textContent !== finished) this.#speak(finished);
+    if (underway && Date.now() - this.spokenAt >= SPEAK_EVERY_MS) this.#speak(words);
+  }
+
+  #speak(words) {
+    this.spokenAt = Date.now();
+    this.spoken.textContent = words;
   }
 
   #onClick(event) {

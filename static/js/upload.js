@@ -1,10 +1,5 @@
 // Uploads: each file has a request and a row of its own, with its progress or why it failed.
-import {
-  acceptedSuffixes,
-  filesDropped,
-  filesOf,
-  filesOfFolder,
-} from "./upload-files.js";
+import { acceptedSuffixes, filesDropped, filesOf, filesOfFolder } from "./upload-files.js";
 import { UploadQueue } from "./upload-queue.js";
 import { UploadRows } from "./upload-rows.js";
 import { freshToken, replaceToken } from "./upload-session.js";

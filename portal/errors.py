@@ -519,10 +519,6 @@ class BreachedPassword(WeakPassword):
                  "wherever else you use it.")
 
 
-class InvalidSetting(InvalidInput):
-    message = N_("%(name)s is %(got)s, but takes %(takes)s.")
-
-
 # --- 429 ---
 
 class RateLimited(PortalError):
@@ -637,6 +633,13 @@ class CommandRefused(PortalError):
 
     def __init__(self, *, reason: str) -> None:
         super().__init__(reason=verbatim(reason))
+
+
+class InvalidSetting(CommandRefused):
+    message = Message("%(reason)s.")
+
+    def __init__(self, *, name: str, got: str, takes: str) -> None:
+        super().__init__(reason=f"{name} is {got}, but takes {takes}")
 
 
 class ServerSetup(CommandRefused):

@@ -396,8 +396,9 @@ class EncodedBody(PortalError):
 
 class UnsupportedFormat(PortalError):
     status = 415
-    message = N_("“%(name)s” is not supported: it looks like %(detected)s. Upload a PDF, Word "
-                 "(DOCX), HTML, Markdown or plain text file.")
+    message = N_("“%(name)s” is not supported: it looks like %(detected)s. Upload a PDF, "
+                 "Word, Excel, PowerPoint, EPUB, e-mail (EML), CSV, HTML, Markdown or plain text "
+                 "file.")
 
 
 class TextsTooLong(TooLarge):

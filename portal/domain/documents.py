@@ -31,16 +31,21 @@ class MediaType(StrEnum):
     MARKDOWN = "text/markdown"
     HTML = "text/html"
     DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    CSV = "text/csv"
+    PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+    EPUB = "application/epub+zip"
+    EML = "message/rfc822"
 
     @property
     def short(self) -> str:
-        """Return its common name: PDF, TXT, MD, HTML, DOCX."""
+        """Return its common name: PDF, TXT, MD, DOCX and so on."""
         return {MediaType.TEXT: "TXT", MediaType.MARKDOWN: "MD"}.get(self, self.name)
 
     @property
     def has_encoding(self) -> bool:
         """Return whether its bytes are characters in an encoding, which may be mistaken."""
-        return self in {MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML}
+        return self in {MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML, MediaType.CSV}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,11 @@ _ZIP_END_WITHIN = 65_557  # The end record and the longest comment behind it.
 _ZIP_ENTRY = b"PK\x01\x02"
 _MAX_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; more than that is no document.
 
+_EPUB_WITHIN = 100  # Its type is the first part of the archive, uncompressed.
 _PDF_HEADER_WITHIN = 1024  # Readers accept a header this far in; some tools put rubbish before it.
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+CSV_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
 _MAX_CONTROL_SHARE = 0.02
 _MAX_NUL_SHARE_ONE_SIDE = 0.05
 
@@ -73,14 +75,20 @@ _ALSO_WORDS = (
     *(b"OTTO", b"wOFF", b"wOF2"),
 )
 _ZIP_KINDS = (
-    (b"xl/", N_("an Excel workbook (XLSX)")),
+    (b"xl/workbook.bin", N_("a binary Excel workbook (XLSB)")),
+    (b"xl/", N_("a damaged Excel workbook (XLSX)")),
     (b"ppt/", N_("a PowerPoint presentation (PPTX)")),
     (b"mimetypeapplication/epub", N_("an EPUB book")),
     (b"mimetypeapplication/vnd.oasis", N_("an OpenDocument file")),
     (b"META-INF/", N_("a Java archive")),
 )
+_OFFICE_PARTS = (
+    (b"\nword/", MediaType.DOCX),
+    (b"\nxl/workbook.xml\n", MediaType.XLSX),
+    (b"\nppt/presentation.xml\n", MediaType.PPTX),
+)
 _OFFICE_SUFFIXES = {
-    ".xlsx": N_("an Excel workbook (XLSX)"),
+    ".xlsx": N_("a damaged Excel workbook (XLSX)"),
     ".pptx": N_("a PowerPoint presentation (PPTX)"),
 }
 _HTML = re.compile(
@@ -142,15 +150,36 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
     if head.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in head[:_PDF_HEADER_WITHIN]):
         return MediaType.PDF
     if head.startswith(_ZIP_SIGNATURES):
-        if b"\n[Content_Types].xml\n" in zip_names and b"\nword/" in zip_names:
-            return MediaType.DOCX
-        raise UnsupportedFormat(name=file_name, detected=_zip_kind(head + zip_names, suffix))
-    if detected := _other_format(head):
+        return _archive_type(head, zip_names, file_name)
+    is_mail = suffix == ".eml" and bool(_MAIL_FIELDS.match(_plain(head)))
+    if not is_mail and (detected := _other_format(head)):
         raise UnsupportedFormat(name=file_name, detected=detected)
     if suffix == ".pdf":
         raise UnsupportedFormat(name=file_name, detected=N_("plain text that is called PDF"))
-    if suffix in HTML_SUFFIXES or _HTML.match(_plain(head)):
+    return MediaType.EML if is_mail else _text_type(head, suffix)
+
+
+def _archive_type(head: bytes, names: bytes, file_name: str) -> MediaType:
+    """Raises UnsupportedFormat."""
+    if b"\n[Content_Types].xml\n" in names:
+        for part, media_type in _OFFICE_PARTS:
+            if part in names:
+                return media_type
+    if b"mimetypeapplication/epub" in head[:_EPUB_WITHIN] and b"\nMETA-INF/" in names:
+        return MediaType.EPUB
+    suffix = PurePath(file_name).suffix.lower()
+    raise UnsupportedFormat(name=file_name, detected=_zip_kind(head + names, suffix))
+
+
+def _text_type(head: bytes, suffix: str) -> MediaType:
+    plain = _plain(head)
+    if suffix in HTML_SUFFIXES or _HTML.match(plain):
         return MediaType.HTML
+    fields = _MAIL_FIELDS.match(plain)
+    if fields and _MAIL_FIELD.search(fields[0]) and _MAIL_CODED.search(fields[0]):
+        return MediaType.EML
+    if suffix in CSV_SUFFIXES:
+        return MediaType.CSV
     return MediaType.MARKDOWN if suffix in MARKDOWN_SUFFIXES else MediaType.TEXT
 
 
@@ -205,11 +234,8 @@ def _written_as_text(head: bytes) -> Message | None:
         if pattern.match(root):
             return name
     fields = _MAIL_FIELDS.match(head)
-    if fields and _MAIL_FIELD.search(fields[0]):
-        if b"multipart/related" in fields[0].lower():
-            return N_("a web page archive (MHTML)")
-        if _MAIL_CODED.search(fields[0]):
-            return N_("an e-mail with attachments or coded text (EML)")
+    if fields and _MAIL_FIELD.search(fields[0]) and b"multipart/related" in fields[0].lower():
+        return N_("a web page archive (MHTML)")
     return None
 
 

@@ -35,6 +35,7 @@ ERRORS = ("encrypted", "no_pages", "pages", "characters", "memory", "too_many", 
 `memory` perhaps with `limit_mb`."""
 COUNTED = {
     "attributes": N_("attributes in one element"),
+    "cells": N_("cells"),
     "depth": N_("levels of nesting"),
     "elements": N_("elements"),
     "lines": N_("lines"),

@@ -32,6 +32,10 @@ _TYPES = {media_type.short.lower(): media_type for media_type in MediaType} | {
     "markdown": MediaType.MARKDOWN,
     "htm": MediaType.HTML,
     "word": MediaType.DOCX,
+    "excel": MediaType.XLSX,
+    "tsv": MediaType.CSV,
+    "powerpoint": MediaType.PPTX,
+    "mail": MediaType.EML,
 }
 
 _UNSPACED = f"{HAN}{HIRAGANA}{KATAKANA}{HANGUL}\u3000-\u303f\uff01-\uff1f"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.factories import files, office
+from tests.factories import files, office, sheets, slides
 
 READY = "ready"
 Make = Callable[[Path], Path]
@@ -39,6 +39,8 @@ def hostile_files() -> Iterator[Hostile]:
     yield from _wrong_names()
     yield from _pdfs()
     yield from _office()
+    yield from _sheets()
+    yield from _slides()
     yield from _names()
 
 
@@ -156,6 +158,32 @@ def _cut(path: Path) -> Path:
 
 def _no_xml(path: Path) -> Path:
     return office.write_docx(path, parts={"word/document.xml": b"\xff\xfe<w:docu"})
+
+
+def _sheets() -> Iterator[Hostile]:
+    yield Hostile(
+        "prices.xlsx", sheets.price_list, says="散热 | 散热片 | 1200.00", never="never shown"
+    )
+    yield Hostile("bomb.xlsx", sheets.xlsx_bomb, "unpacks_to_too_much")
+    yield Hostile("laughs.xlsx", sheets.xlsx_billion_laughs, "broken_file")
+    yield Hostile("wide.xlsx", sheets.xlsx_of_wide_rows, "too_much_in_one")
+    yield Hostile("deep.xlsx", sheets.xlsx_with_nested_elements, "too_much_in_one")
+    yield Hostile("macro.xlsm", sheets.xlsx_with_a_macro_and_a_link, says="stored", never="evil")
+    yield Hostile("formula.csv", b"a,b\n\"=cmd|' /C calc'!A0\",2\n", says="=cmd|'")
+    yield Hostile("quotes.csv", b'a,b\n1,"open' + b"\nx,y" * 99, says="x,y")
+    yield Hostile("million.csv", b"1,2,3\n" * 700_000, "too_much_in_one")
+
+
+def _slides() -> Iterator[Hostile]:
+    yield Hostile("review.pptx", slides.write_pptx, says="华南 | 95", never="备用")
+    yield Hostile("laughs.pptx", slides.pptx_billion_laughs, "broken_file")
+    yield Hostile("bomb.pptx", slides.pptx_bomb, "unpacks_to_too_much")
+    yield Hostile("book.epub", slides.write_epub, says="苏州 | 7:30", never="alert")
+    yield Hostile("xxe.epub", slides.epub_reading_a_file, "broken_file")
+    yield Hostile("bomb.epub", slides.epub_bomb, "unpacks_to_too_much")
+    yield Hostile("mail.eml", slides.write_mail, says="上海 | 600", never="alert")
+    yield Hostile("parts.eml", slides.mail_of_many_parts, "too_much_in_one")
+    yield Hostile("deep.eml", slides.deep_mail, "ready|broken_file")
 
 
 def _names() -> Iterator[Hostile]:

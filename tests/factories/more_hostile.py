@@ -61,9 +61,9 @@ def _no_texts() -> Iterator[Hostile]:
                   REFUSED)  # fmt: skip
     yield Hostile("open.fodt", b'<?xml version="1.0"?>\n<office:document a="b">', REFUSED)
     mail = b"From: a@example.org\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n"
-    yield Hostile("letter.eml", mail + b"--x\n\nQUJD", REFUSED)
+    yield Hostile("letter.eml", mail + b"--x\n\nQUJD", says="QUJD")
     coded = b"Received: by x\nSubject: y\nContent-Transfer-Encoding: base64\n\nQUJDRA=="
-    yield Hostile("coded.eml", coded, REFUSED)
+    yield Hostile("coded.eml", coded, says="ABCD")
     related = mail.replace(b"multipart/mixed", b"multipart/related").replace(b"\n", b"\r\n")
     yield Hostile("page.mht", related + b"--x", REFUSED)
     yield Hostile("letter.rtf", b"{\\rtf1\\ansi words}", REFUSED)

@@ -163,7 +163,7 @@ class DocumentModel(ResponseModel):
     id: UUID
     title: str
     file_name: str
-    type: Literal["PDF", "TXT", "MD", "HTML", "DOCX"]
+    type: Literal["PDF", "TXT", "MD", "HTML", "DOCX", "XLSX", "CSV", "PPTX", "EPUB", "EML"]
     media_type: MediaType
     bytes: int
     status: DocumentStatus = Field(examples=[DocumentStatus.READY])
@@ -198,9 +198,13 @@ class DocumentListResponse(ResponseModel):
 
 class DocumentQuery(PageQuery):
     status: DocumentStatus | None = Field(None, description="only documents in this state")
-    type: Annotated[Literal["pdf", "txt", "md", "html", "docx"], BeforeValidator(_lower)] | None = (
-        Field(None, description="only documents of this format")
-    )
+    type: (
+        Annotated[
+            Literal["pdf", "txt", "md", "html", "docx", "xlsx", "csv", "pptx", "epub", "eml"],
+            BeforeValidator(_lower),
+        ]
+        | None
+    ) = Field(None, description="only documents of this format")
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     q: CleanText | None = Field(None, max_length=300, description="part of the title")
     limit: int = Field(50, ge=1, le=200, description="documents a page")

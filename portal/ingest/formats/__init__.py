@@ -8,11 +8,16 @@ from types import MappingProxyType
 from typing import Protocol
 
 from portal.domain.documents import ExtractedText, MediaType
+from portal.ingest.formats.csv_table import extract as extract_csv
 from portal.ingest.formats.docx import extract as extract_docx
+from portal.ingest.formats.epub import extract as extract_epub
 from portal.ingest.formats.html import extract as extract_html
+from portal.ingest.formats.mail import extract as extract_mail
 from portal.ingest.formats.markdown import extract as extract_markdown
 from portal.ingest.formats.pdf import extract as extract_pdf
 from portal.ingest.formats.plain_text import extract as extract_plain_text
+from portal.ingest.formats.pptx import extract as extract_pptx
+from portal.ingest.formats.xlsx import extract as extract_xlsx
 from portal.ingest.limits import ExtractionLimits
 
 
@@ -34,6 +39,11 @@ READER_VERSIONS: Mapping[MediaType, int] = MappingProxyType(
         MediaType.MARKDOWN: 1,
         MediaType.HTML: 1,
         MediaType.DOCX: 1,
+        MediaType.XLSX: 1,
+        MediaType.CSV: 1,
+        MediaType.PPTX: 1,
+        MediaType.EPUB: 1,
+        MediaType.EML: 1,
     }
 )
 """To be raised when a format is read better: what was read before is read again."""
@@ -45,5 +55,10 @@ EXTRACTORS: Mapping[MediaType, Extractor] = MappingProxyType(
         MediaType.MARKDOWN: extract_markdown,
         MediaType.HTML: extract_html,
         MediaType.DOCX: extract_docx,
+        MediaType.XLSX: extract_xlsx,
+        MediaType.CSV: extract_csv,
+        MediaType.PPTX: extract_pptx,
+        MediaType.EPUB: extract_epub,
+        MediaType.EML: extract_mail,
     }
 )

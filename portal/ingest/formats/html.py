@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,13 @@ _DECLARED = re.compile(
 _MEANT = {"big5": "big5hkscs", "shift_jis": "cp932", "euc_kr": "cp949", "iso8859-1": "cp1252"}
 
 
+@dataclass(frozen=True, slots=True)
+class PageText(ExtractedText):
+    """`sections` are the ranges of its elements `portal-section`."""
+
+    sections: tuple[tuple[int, int], ...] = ()
+
+
 def extract(
     path: Path,
     *,
@@ -61,9 +69,7 @@ def extract(
     )
 
 
-def read_html(
-    html: str, *, folder: Path, file_name: str, limits: ExtractionLimits
-) -> ExtractedText:
+def read_html(html: str, *, folder: Path, file_name: str, limits: ExtractionLimits) -> PageText:
     """The text of a page that is characters already; it lies in `folder` while it is read.
 
     Raises as `extract` does.
@@ -89,9 +95,10 @@ def read_html(
         raise EmptyFile(name=file_name)
     headings = tuple(writer.readable.headings)
     title = one_line(page_title) or (headings[0].title if headings else "")
-    return ExtractedText(
+    return PageText(
         text=text,
         extractor=EXTRACTOR,
+        sections=tuple(writer.sections),
         headings=headings,
         blocks=tuple(writer.readable.blocks),
         title=title or None,

@@ -78,6 +78,8 @@ class HtmlText:
         self._tables: list[_Table | None] = []  # Open ones; None for those that are layout.
         self._cell = (1, 1, False)  # Columns and rows of the open one, whether it is a header.
         self._in_caption = False
+        self.sections: list[tuple[int, int]] = []
+        self._section_start = 0
 
     def add_events(self, events: Sequence[tuple[str, Any]]) -> None:
         """Add all events of a page: what a table is for shows only at its end."""
@@ -101,6 +103,8 @@ class HtmlText:
             self._close_link()
         elif kind in {"row", "/row", "cell", "/cell", "caption", "/caption", "/table"}:
             self._add_table(kind, value)
+        elif kind in {"section", "/section"}:
+            self._add_section(kind)
         elif kind in {"list", "/list", "item"}:
             self._add_list(kind, value)
         elif not self._in_cell:
@@ -122,6 +126,16 @@ class HtmlText:
             self._heading = 0
         elif kind in {"code", "/code"}:
             self._code_depth += 1 if kind == "code" else -1
+
+    def _add_section(self, kind: str) -> None:
+        self._flush()
+        length = self.readable.length
+        if kind == "section":
+            self._section_start = length
+        else:
+            # The empty line between two blocks is written with the second.
+            start = self._section_start + (2 if 0 < self._section_start < length else 0)
+            self.sections.append((start, length))
 
     def _add_list(self, kind: str, value: Any) -> None:
         self._flush()

@@ -17,12 +17,13 @@ _CAPTION = re.compile(r"(?:表|附表|Table|Tab\.)\s*[\d一二三四五六七八
 
 
 class _OpenTable:
-    """A table that is being written."""
+    """A table that is being written; of its `rows` the header and the first below it are kept."""
 
     def __init__(self, caption: str) -> None:
         self.caption = caption
         self.rows: list[list[str]] = []
-        self.starts: list[int] = []
+        self.starts: list[int] = []  # Of the same rows as `rows`.
+        self.row_count = 0
         self.bars: list[int] = []
         self.header_count = 0
         self.end = 0
@@ -50,6 +51,11 @@ class ReadableText:
     @property
     def length(self) -> int:
         return self._length
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is anything but headings."""
+        return self._length > sum(len(heading.title) + 2 for heading in self.headings)
 
     @property
     def in_list(self) -> bool:
@@ -162,12 +168,13 @@ class ReadableText:
         self.add_block(line)
         self._tight = True
         start = self._length - len(line)
-        if self._is_header_row and table.header_count == len(table.starts):
+        if self._is_header_row and table.header_count == table.row_count:
             table.header_count += 1
-        table.starts.append(start)
+        table.row_count += 1
         table.end = self._length
         if len(table.rows) <= table.header_count + 1:
-            table.rows.append(cells)  # The header, and what it is told from.
+            table.rows.append(cells)
+            table.starts.append(start)
         for cell in cells:
             table.bars += (start + bar.start() for bar in BORDER.finditer(cell))
             start += len(cell) + len(CELL_BORDER)
@@ -178,10 +185,10 @@ class ReadableText:
         if table is None or not table.starts:
             return
         count = table.header_count or header_count(table.rows)
-        if count == len(table.starts):
+        if count == table.row_count:
             count = 0  # There is no table below a header alone.
         header = [" ".join(filter(None, names)) for names in zip(*table.rows[:count], strict=False)]
-        if len(table.starts) == 1 and len(table.rows[0]) == 1:
+        if table.row_count == 1 and len(table.rows[0]) == 1:
             return
         self.blocks.append(
             Block(

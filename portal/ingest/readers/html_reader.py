@@ -8,7 +8,7 @@ Records are lists of events, each `[kind, value]`, in reading order; the first s
 `heading` (its level), `list` (its first number, null for bullets), `row`, `cell` (columns and rows
 that it spans, whether it is a header), `table`, `caption`, `code` and `link` (its address) have an
 end with a slash; `text`, `block` (a paragraph begins or ends), `break` and `item` (whether it is a
-footnote) stand alone.
+footnote) stand alone. `section` has an end too.
 
 The rules of HTML for an element look at all that are open around it: what is nested without end
 costs the square of its depth. As browsers do, `flattened` therefore takes what is nested deeper
@@ -81,7 +81,14 @@ _BEGINS_WITHIN = {
 }
 _ENDS_WITHIN = _BEGINS_WITHIN | dict.fromkeys(("li", "term"), _IN_LIST)
 _HEADING = re.compile(r"h[1-6]")
-_WITH_END = {"table": "table", "tr": "row", "td": "cell", "th": "cell", "caption": "caption"}
+_WITH_END = {
+    "table": "table",
+    "tr": "row",
+    "td": "cell",
+    "th": "cell",
+    "caption": "caption",
+    "portal-section": "section",  # A slide; nothing else writes it.
+}
 _MAX_SPAN = 100  # Wider and higher cells are a way to write a million of them.
 _NOTE = re.compile(r"(?:foot|end)note-|fn[-:]?\d")
 _CODE = frozenset({"pre", "listing", "xmp", "plaintext"})

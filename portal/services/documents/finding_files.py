@@ -6,14 +6,27 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from portal.ingest.media_types import HTML_SUFFIXES, MARKDOWN_SUFFIXES
+from portal.ingest.media_types import CSV_SUFFIXES, HTML_SUFFIXES, MARKDOWN_SUFFIXES
 
 # In a folder, only what the portal reads is taken, and browsers offer that; a file that is named
 # outright is always tried.
 KNOWN_SUFFIXES = (
-    *(".pdf", ".docx", ".docm", ".txt", ".text"),
+    *(
+        ".pdf",
+        ".docx",
+        ".docm",
+        ".xlsx",
+        ".xlsm",
+        ".pptx",
+        ".pptm",
+        ".epub",
+        ".eml",
+        ".txt",
+        ".text",
+    ),
     *sorted(MARKDOWN_SUFFIXES),
     *sorted(HTML_SUFFIXES),
+    *sorted(CSV_SUFFIXES),
 )
 
 

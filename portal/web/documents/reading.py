@@ -59,14 +59,14 @@ def original_file(document_id: UUID) -> Answer:
 
 def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
     """A file that somebody uploaded, as the browser may have it."""
-    is_pdf, is_docx = stored.media_type is MediaType.PDF, stored.media_type is MediaType.DOCX
+    is_pdf, is_text = stored.media_type is MediaType.PDF, stored.media_type.has_encoding
     response = Response(stored.parts, direct_passthrough=True)
-    # Markdown and HTML as plain text: nothing that somebody uploaded is shown as a page of ours.
+    # Markdown and HTML as plain text: nothing that was uploaded is shown as a page of ours.
     response.headers["Content-Type"] = (
-        stored.media_type if is_pdf or is_docx else f"text/plain; charset={_charset(encoding)}"
+        f"text/plain; charset={_charset(encoding)}" if is_text else stored.media_type
     )
     response.headers["Content-Length"] = str(stored.size_bytes)
-    kind = "attachment" if is_docx or "download" in request.args else "inline"
+    kind = "inline" if (is_pdf or is_text) and "download" not in request.args else "attachment"
     response.headers["Content-Disposition"] = f"{kind}; filename*=UTF-8''{quote(stored.file_name)}"
     response.headers["Content-Security-Policy"] = PDF_POLICY if is_pdf else FILE_POLICY
     return response

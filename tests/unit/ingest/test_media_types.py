@@ -76,8 +76,8 @@ def test_other_formats_are_named(head: bytes, name: str, detected: str) -> None:
     ("names", "file_name", "detected"),
     [
         (("a.txt",), "a.docx", "a ZIP archive"),
-        (("[Content_Types].xml", "xl/workbook.xml"), "a.docx", "Excel"),
-        (("[Content_Types].xml", "ppt/slides/slide1.xml"), "a.zip", "PowerPoint"),
+        (("[Content_Types].xml", "xl/workbook.bin"), "a.docx", "Excel"),
+        (("[Content_Types].xml", "ppt/presProps.xml"), "a.zip", "PowerPoint"),
         (("word/document.xml",), "a.docx", "a ZIP archive"),
         (("[Content_Types].xml.bak", "sword/a"), "a.docx", "a ZIP archive"),
     ],

@@ -1,0 +1,86 @@
+"""CSV and TSV: one table, whose rows are written line by line."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from portal.domain.documents import ExtractedText
+from portal.errors import EmptyFile, ExtractionTooLarge, TooMuchInOne
+from portal.ingest.formats.plain_text import read_text
+from portal.ingest.formats.sheet_text import SheetText
+from portal.ingest.limits import ExtractionLimits
+from portal.ingest.reader_process import COUNTED
+
+EXTRACTOR = "csv"
+
+MAX_CELLS = 2_000_000
+_DELIMITERS = ",;\t|"
+_LINES_COMPARED = 20
+_MAX_FIELD_CHARACTERS = 1_000_000
+
+
+def extract(
+    path: Path,
+    *,
+    file_name: str,
+    limits: ExtractionLimits,
+    encoding: str | None = None,
+) -> ExtractedText:
+    """The cells of each record on a line; the first record is the header if it reads like one.
+
+    Raises EmptyFile, UndecodableText, TooMuchInOne and ExtractionTooLarge.
+    """
+    read = read_text(path, file_name=file_name, encoding=encoding)
+    writer, cell_count, character_count = SheetText(), 0, 0
+    for record in _records(read.text, file_name):
+        cell_count += len(record)
+        character_count += sum(map(len, record))
+        if cell_count > MAX_CELLS:
+            raise TooMuchInOne(name=file_name, what=COUNTED["cells"], limit=MAX_CELLS)
+        if character_count > limits.max_characters:
+            raise ExtractionTooLarge(name=file_name, what="characters", limit=limits.max_characters)
+        writer.add_row(record)
+    writer.close_table()
+    text = writer.readable.text()
+    if not text.strip():
+        raise EmptyFile(name=file_name)
+    return ExtractedText(
+        text=text,
+        extractor=EXTRACTOR,
+        blocks=tuple(writer.readable.blocks),
+        encoding=read.encoding,
+        warnings=read.warnings,
+    )
+
+
+def _records(text: str, file_name: str) -> Iterator[list[str]]:
+    """Yield records; the rest of a file whose quotes do not match comes line by line."""
+    csv.field_size_limit(_MAX_FIELD_CHARACTERS)
+    lines = text.split("\n")
+    reader = csv.reader(
+        (f"{line}\n" for line in lines), delimiter=_delimiter(lines, file_name), strict=False
+    )
+    done = 0
+    try:
+        for record in reader:
+            done = reader.line_num
+            yield record
+    except csv.Error:  # A field without end: its quotation mark is none.
+        for line in lines[done:]:
+            yield line.split(reader.dialect.delimiter)
+
+
+def _delimiter(lines: list[str], file_name: str) -> str:
+    """Return the delimiter that parts the first lines into the most equal columns."""
+    if file_name.lower().endswith((".tsv", ".tab")):
+        return "\t"
+    sample = [line for line in lines[:_LINES_COMPARED] if line.strip()]
+
+    def columns(delimiter: str) -> tuple[int, int]:
+        counts = [len(next(csv.reader([line], delimiter=delimiter), [])) for line in sample]
+        usual = max(set(counts), key=counts.count, default=1)
+        return (counts.count(usual) if usual > 1 else 0), usual
+
+    return max(_DELIMITERS, key=columns)

@@ -1,0 +1,55 @@
+"""EPUB: the chapters of a book in reading order, each read as a web page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from portal.domain.documents import ExtractedText
+from portal.ingest.formats.html import read_html
+from portal.ingest.formats.readable_text import one_line
+from portal.ingest.limits import ExtractionLimits
+from portal.ingest.reader_process import read_records
+
+EXTRACTOR = "epub"
+
+# What stands around the body would end the page that the chapters are joined to.
+_AROUND_BODY = re.compile(
+    r"\A.*?<body\b[^>]*>|</body\s*>.*\Z|<\?xml[^>]*\?>|<!doctype[^>]*>",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def extract(
+    path: Path,
+    *,
+    file_name: str,
+    limits: ExtractionLimits,
+    encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
+) -> ExtractedText:
+    """Headings, lists, tables and notes of each chapter.
+
+    Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
+    """
+    title, chapters = "", []
+    for record in read_records(
+        "epub_reader",
+        path,
+        file_name=file_name,
+        limits=limits,
+        options={"characters": limits.max_characters},
+    ):
+        title = record.get("title", title)
+        if "html" in record:
+            chapters.append(f"<div>{_AROUND_BODY.sub('', record['html'])}</div>")
+    read = read_html(
+        "<html><body>" + "".join(chapters), folder=path.parent, file_name=file_name, limits=limits
+    )
+    return ExtractedText(
+        text=read.text,
+        extractor=EXTRACTOR,
+        headings=read.headings,
+        blocks=read.blocks,
+        title=one_line(title) or read.title,
+        warnings=read.warnings,
+    )

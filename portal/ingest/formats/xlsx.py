@@ -1,0 +1,60 @@
+"""XLSX: each sheet with its tables, read by openpyxl in a limited process."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from portal.domain.documents import ExtractedText
+from portal.errors import EmptyFile
+from portal.ingest.formats.readable_text import one_line
+from portal.ingest.formats.sheet_text import SheetText
+from portal.ingest.limits import ExtractionLimits
+from portal.ingest.reader_process import read_records
+
+EXTRACTOR = "openpyxl"
+
+HIDDEN_LEFT_OUT = "hidden sheets were skipped"
+# Names that programs give by themselves.
+_NO_NAME = re.compile(r"(?:sheet|工作表|工作表單|表)\s*\d*", re.IGNORECASE)
+
+
+def extract(
+    path: Path,
+    *,
+    file_name: str,
+    limits: ExtractionLimits,
+    encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
+) -> ExtractedText:
+    """What cells show, row by row: stored results of formulas, dates and percentages as such.
+
+    Raises EmptyFile, BrokenFile, TooMuchInOne, ExtractionTimedOut and ExtractionTooLarge.
+    """
+    writer, title, warnings = SheetText(), "", []
+    for record in read_records(
+        "xlsx_reader",
+        path,
+        file_name=file_name,
+        limits=limits,
+        options={"characters": limits.max_characters},
+    ):
+        if "sheet" in record:
+            name = one_line(record["sheet"])
+            writer.open_sheet(name, is_heading=bool(name) and not _NO_NAME.fullmatch(name))
+        for row in record.get("rows", ()):
+            writer.add_row(row)
+        if "title" in record:
+            title = one_line(record["title"])
+            warnings += [HIDDEN_LEFT_OUT] if record["has_hidden"] else []
+    writer.close_table()
+    text = writer.readable.text()
+    if not text.strip() or not writer.readable.has_words:
+        raise EmptyFile(name=file_name)
+    return ExtractedText(
+        text=text,
+        extractor=EXTRACTOR,
+        headings=tuple(writer.readable.headings),
+        blocks=tuple(writer.readable.blocks),
+        title=title or None,
+        warnings=tuple(warnings),
+    )

@@ -1,0 +1,77 @@
+"""Reads one book (EPUB) and yields its chapters, in the order in which they are read, as web pages.
+
+    {"title": "…"}
+    {"html": "…"}
+
+The package says which parts are chapters; all else stays closed. What an archive may be:
+`archives`. Standard formats of ZIP and XML only, so no library is needed.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
+
+from portal.ingest.readers import archives
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_TYPES = frozenset({"application/xhtml+xml", "text/html"})
+_LIMITS = archives.Limits(has_doctypes=True)
+_MAX_HTML_MB = 100
+# Of the chapters only their size is checked: they are read as browsers read them, not as XML.
+_CHECKED = (".opf", "container.xml")
+
+
+def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
+    """The records, or an error: broken, encrypted, memory (it unpacks to too much), too_many,
+    characters."""
+    try:
+        problem = archives.find_problem(file, _LIMITS, suffixes=_CHECKED)
+        if problem is not None:
+            yield problem
+            return
+        with zipfile.ZipFile(file) as archive:
+            yield from _chapters(archive, characters)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
+        yield {"error": "broken"}
+
+
+def _chapters(archive: zipfile.ZipFile, characters: int) -> Iterator[dict[str, Any]]:
+    package_name = _find(ET.fromstring(archive.read(_CONTAINER)), "rootfile").get("full-path", "")  # noqa: S314 - checked by `archives`
+    package = ET.fromstring(archive.read(package_name))  # noqa: S314 - as above
+    titles = [element.text or "" for element in package.iter() if _name(element) == "title"]
+    yield {"title": titles[0] if titles else ""}
+    items = {
+        element.get("id"): posixpath.normpath(
+            posixpath.join(posixpath.dirname(package_name), unquote(element.get("href", "")))
+        )
+        for element in package.iter()
+        if _name(element) == "item" and element.get("media-type") in _TYPES
+    }
+    order = [element.get("idref") for element in package.iter() if _name(element) == "itemref"]
+    parts = [items[one] for one in dict.fromkeys(order) if one in items]
+    if sum(archive.getinfo(part).file_size for part in parts) > _MAX_HTML_MB << 20:
+        yield {"error": "memory", "limit_mb": _MAX_HTML_MB}
+        return
+    for part in parts:
+        html = archive.read(part).decode("utf-8", "replace")
+        characters -= len(html) // 4  # Tags are most of it at the worst.
+        if characters < 0:
+            yield {"error": "characters"}
+            return
+        yield {"html": html}
+
+
+def _name(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _find(root: ET.Element, name: str) -> ET.Element:
+    return next(element for element in root.iter() if _name(element) == name)

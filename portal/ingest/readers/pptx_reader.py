@@ -1,0 +1,112 @@
+"""Reads one presentation (PPTX) and yields it slide by slide, as simple web pages.
+
+    {"slide": 3, "title": "Results", "html": "<p>…</p><table>…</table>", "notes": "…"}
+    {"title": "…", "has_hidden": false}
+
+python-pptx knows which text is a title and where each stands; the order is top to bottom, then left
+to right. Hidden slides are left out, pictures, programs and links stay closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any, BinaryIO
+
+import pptx
+from pptx.enum.shapes import PP_PLACEHOLDER
+
+from portal.ingest.readers import archives
+
+_MAX_DEPTH = 20  # Groups in groups.
+_SAME_LINE = 300_000  # A third of an inch, in the units of shapes.
+_NO_CONTENT = {
+    PP_PLACEHOLDER.DATE,
+    PP_PLACEHOLDER.FOOTER,
+    PP_PLACEHOLDER.HEADER,
+    PP_PLACEHOLDER.SLIDE_NUMBER,
+}
+
+
+def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
+    """The records, or an error: broken, memory (it unpacks to too much), too_many, characters."""
+    try:
+        problem = archives.find_problem(file)
+        if problem is not None:
+            yield problem
+            return
+        presentation = pptx.Presentation(file)
+        yield from _slides(presentation, characters)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
+        yield {"error": "broken"}
+
+
+def _slides(presentation: Any, characters: int) -> Iterator[dict[str, Any]]:
+    has_hidden = False
+    for number, slide in enumerate(presentation.slides, 1):
+        if slide._element.get("show") in {"0", "false"}:  # noqa: SLF001 - it has no other name
+            has_hidden = True
+            continue
+        title = slide.shapes.title
+        html = "".join(_shapes(slide.shapes, title))
+        notes = ""
+        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+            notes = slide.notes_slide.notes_text_frame.text
+        characters -= len(html) // 4 + len(notes)
+        if characters < 0:
+            yield {"error": "characters"}
+            return
+        name = title.text_frame.text if title is not None and title.has_text_frame else ""
+        yield {"slide": number, "title": name, "html": html, "notes": notes}
+    yield {"title": presentation.core_properties.title or "", "has_hidden": has_hidden}
+
+
+def _shapes(shapes: Iterable[Any], title: Any, depth: int = 0) -> Iterator[str]:
+    for shape in sorted(shapes, key=_place):
+        if title is not None and shape.shape_id == title.shape_id:
+            continue
+        if shape.is_placeholder and shape.placeholder_format.type in _NO_CONTENT:
+            continue
+        if hasattr(shape, "shapes") and depth < _MAX_DEPTH:
+            yield from _shapes(shape.shapes, title, depth + 1)
+        elif getattr(shape, "has_table", False) and shape.has_table:
+            yield _table(shape.table)
+        elif shape.has_text_frame:
+            yield _paragraphs(shape.text_frame.paragraphs, is_body=shape.is_placeholder)
+
+
+def _place(shape: Any) -> tuple[int, int]:
+    return (shape.top or 0) // _SAME_LINE, shape.left or 0
+
+
+def _paragraphs(paragraphs: Iterable[Any], *, is_body: bool) -> str:
+    """Return the lines of a shape; of a placeholder with several they are items."""
+    lines = [(paragraph.level, _text(paragraph)) for paragraph in paragraphs]
+    lines = [(level, text) for level, text in lines if text.strip()]
+    if not is_body or len(lines) < 2:  # noqa: PLR2004
+        return "".join(f"<p>{text}</p>" for _, text in lines)
+    parts, depth = [], -1
+    for level, text in lines:
+        parts += ["<ul>"] * (level - depth) if level > depth else ["</ul>"] * (depth - level)
+        parts.append(f"<li>{text}</li>")
+        depth = level
+    return "".join([*parts, *["</ul>"] * (depth + 1)])
+
+
+def _text(paragraph: Any) -> str:
+    return escape(paragraph.text).replace("\v", "<br>")
+
+
+def _table(table: Any) -> str:
+    rows = []
+    for number, row in enumerate(table.rows):
+        tag = "th" if number == 0 and table.first_row else "td"
+        cells = []
+        for cell in row.cells:
+            if not cell.is_spanned:
+                span = f' rowspan="{cell.span_height}" colspan="{cell.span_width}"'
+                cells.append(f"<{tag}{span if cell.is_merge_origin else ''}>{escape(cell.text)}")
+        rows.append("<tr>" + "".join(cells))
+    return f"<table>{''.join(rows)}</table>"

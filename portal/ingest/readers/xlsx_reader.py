@@ -1,0 +1,142 @@
+"""Reads one Excel workbook (XLSX) and yields what its visible sheets show, row by row.
+
+    {"sheet": "Prices"}
+    {"rows": [["Part", "Price"], ["Fan", "12.50"], …]}
+    {"title": "…", "has_hidden": false}
+
+openpyxl reads a sheet as a stream. Formulas are not computed: what the program that saved the file
+stored as their result is read. Macros, external links and pictures stay closed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import openpyxl
+from openpyxl.utils import range_boundaries
+
+from portal.ingest.readers import archives
+
+MAX_CELLS = 2_000_000  # A million rows of two; read in 20 s.
+_MAX_MERGED = 20_000
+_MAX_REPEATED = 100  # Characters of a cell that each of the rows that it spans repeats.
+_ROWS_A_RECORD = 500
+# Three elements a cell, and what else there is.
+_LIMITS = archives.Limits(xml_mb=400, elements=8_000_000)
+_DECIMALS = re.compile(r"0\.(0+)")
+_CURRENCY = re.compile(r"[¥￥$€£₩₹]")
+_QUOTED = re.compile(r'"([^"]*)"|\[\$([^\]-]*)[^\]]*\]')
+
+
+def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
+    """The records, or an error: broken, memory (it unpacks to too much), too_many, characters."""
+    merged: defaultdict[str, list[str]] = defaultdict(list)
+
+    def note(part: str, name: str, attributes: dict[str, str]) -> None:
+        if name.endswith("mergeCell") and len(merged[part]) < _MAX_MERGED:
+            merged[part].append(attributes.get("ref", ""))
+
+    try:
+        problem = archives.find_problem(file, _LIMITS, on_element=note)
+        if problem is not None:
+            yield problem
+            return
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        yield from _sheets(book, merged, characters)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
+        yield {"error": "broken"}
+
+
+def _sheets(
+    book: Any, merged: Mapping[str, list[str]], characters: int
+) -> Iterator[dict[str, Any]]:
+    cells = MAX_CELLS
+    for sheet in book.worksheets:
+        if sheet.sheet_state != "visible":
+            continue
+        yield {"sheet": sheet.title}
+        rows: list[list[str]] = []
+        sheet.reset_dimensions()  # What a sheet says of its size need not be so.
+        for row in _rows(sheet, merged[sheet._worksheet_path.lstrip("/")]):  # noqa: SLF001
+            cells -= max(len(row), 1)
+            characters -= sum(map(len, row))
+            if cells < 0:
+                yield archives.too_many("cells", MAX_CELLS)
+                return
+            if characters < 0:
+                yield {"error": "characters"}
+                return
+            rows.append(row)
+            if len(rows) == _ROWS_A_RECORD:
+                yield {"rows": rows}
+                rows = []
+        yield {"rows": rows}
+    yield {
+        "title": book.properties.title or "",
+        "has_hidden": any(sheet.sheet_state != "visible" for sheet in book.worksheets),
+    }
+
+
+def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:
+    """Yield rows; a cell that spans several rows stands in each of them."""
+    spans = {}
+    for reference in merged:
+        left, top, _, bottom = range_boundaries(reference)
+        if bottom > top:
+            spans[top, left] = bottom
+    open_spans: dict[int, tuple[str, int]] = {}
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        texts = [_shown(cell) for cell in row]
+        for column in list(open_spans):
+            text, bottom = open_spans[column]
+            if number > bottom:
+                del open_spans[column]
+            elif column <= len(texts) and not texts[column - 1]:
+                texts[column - 1] = text
+        for column, text in enumerate(texts, 1):
+            bottom = spans.get((number, column), 0)
+            if bottom and text and len(text) <= _MAX_REPEATED:
+                open_spans[column] = (text, bottom)
+        yield texts
+
+
+def _shown(cell: Any) -> str:  # noqa: PLR0911 - a table of cases
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime.datetime):
+        if value.time() == datetime.time():
+            return value.date().isoformat()
+        return value.isoformat(sep=" ", timespec="minutes")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, datetime.time):
+        return value.isoformat(timespec="minutes")
+    if isinstance(value, int | float):
+        return _number(value, cell.number_format or "")
+    return str(value)
+
+
+def _number(value: float, number_format: str) -> str:
+    """Return a number with the decimals, the sign of percent and the currency of its format."""
+    positive = number_format.split(";", maxsplit=1)[0]
+    decimals = _DECIMALS.search(positive)
+    places = len(decimals.group(1)) if decimals else None
+    if "%" in positive:
+        return f"{value * 100:.{places or 0}f}%"
+    if places is None:
+        shown = str(int(value)) if value == int(value) else f"{value:.10g}"
+    else:
+        shown = f"{value:.{places}f}"
+    words = "".join(first or second for first, second in _QUOTED.findall(positive))
+    currency = _CURRENCY.search(_QUOTED.sub("", positive)) or _CURRENCY.search(words)
+    unit = "" if currency else "".join(re.findall(r'"([^"]*)"\s*$', positive))
+    return f"{currency.group() if currency else ''}{shown}{unit}"

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.structure import Block, BlockKind
+from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuch
+from portal.ingest.chunking import split
+from portal.ingest.extraction import extract
+from portal.ingest.formats import xlsx
+from portal.ingest.media_types import sniff_file
+from portal.text.tables import table_rows
+from tests.factories import files, sheets
+
+
+def read(path: Path) -> ExtractedText:
+    with path.open("rb") as stream:
+        media_type = sniff_file(stream, path.name)
+    return extract(path, file_name=path.name, media_type=media_type)
+
+
+def tables(extracted: ExtractedText) -> list[Block]:
+    return [block for block in extracted.blocks if block.kind is BlockKind.TABLE]
+
+
+def cells(text: str, table: Block) -> list[tuple[str, ...]]:
+    return [row.texts(text) for row in table_rows(text, table)]
+
+
+def test_workbook_reads_as_its_sheets_show_it(tmp_path: Path) -> None:
+    extracted = read(sheets.price_list(tmp_path / "a.xlsx"))
+    prices, origins = tables(extracted)
+    assert cells(extracted.text, prices) == [
+        ("类别", "部件", "单价", "折扣", "生效日"),
+        ("散热", "风扇", "¥12.50", "15%", "2024-03-01"),
+        ("散热", "散热片", "1200.00", "7.5%", "2024-04-01 09:30"),
+        ("线材", "电源线", "3", "", "TRUE"),
+    ]
+    assert (prices.header, prices.caption) == (
+        ("类别", "部件", "单价", "折扣", "生效日"),
+        "2024 年价目表",
+    )
+    assert (origins.header, origins.caption) == (("部件", "产地"), "价目")
+    assert [heading.title for heading in extracted.headings] == ["价目"]
+    assert "never shown" not in extracted.text
+    assert extracted.warnings == (xlsx.HIDDEN_LEFT_OUT,)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", '部件,"单价, 元",备注\n风扇,12,"两行\n一格"\n电源线,3,\n'),
+        ("a.csv", "部件;单价, 元;备注\r\n风扇;12;两行 一格\r\n电源线;3;\r\n"),
+        ("a.tsv", "部件\t单价, 元\t备注\n风扇\t12\t两行 一格\n电源线\t3\t\n"),
+    ],
+)
+def test_records_are_rows_with_the_header_of_the_first(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    extracted = read(files.write_text(tmp_path / name, content))
+    (table,) = tables(extracted)
+    assert table.header == ("部件", "单价, 元", "备注")
+    assert cells(extracted.text, table)[1:] in (
+        [("风扇", "12", "两行 一格"), ("电源线", "3", "")],
+        [("风扇", "12", "两行 一格"), ("电源线", "3")],
+    )
+
+
+def test_row_far_down_is_found_with_its_header(tmp_path: Path) -> None:
+    rows = "".join(f"E{n:05},员工{n},研发部,{8000 + n}\n" for n in range(5_000))
+    extracted = read(files.write_text(tmp_path / "a.csv", f"工号,姓名,部门,月薪\n{rows}"))
+    (chunk,) = [chunk for chunk in split(extracted) if "E04321" in chunk.content]
+    assert chunk.context == "工号 | 姓名 | 部门 | 月薪"
+    assert "E04321 | 员工4321 | 研发部 | 12321" in chunk.content.split("\n")
+
+
+def test_table_without_a_header_has_none(tmp_path: Path) -> None:
+    extracted = read(files.write_text(tmp_path / "a.csv", "1,2\n3,4\n"))
+    assert tables(extracted)[0].header == ()
+
+
+def test_quotation_mark_without_end_loses_nothing(tmp_path: Path) -> None:
+    rest = "x,y\n" * 400_000
+    extracted = read(files.write_text(tmp_path / "a.csv", f'a,b\n1,"open\n{rest}last,line\n'))
+    assert "last | line" in extracted.text
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (sheets.xlsx_bomb, UnpacksToTooMuch),
+        (sheets.xlsx_billion_laughs, BrokenFile),
+        (sheets.xlsx_of_wide_rows, TooMuchInOne),
+        (sheets.xlsx_with_nested_elements, TooMuchInOne),
+    ],
+)
+def test_hostile_workbooks_end_with_a_reason(
+    tmp_path: Path, make: Callable[[Path], Path], error: type[PortalError]
+) -> None:
+    with pytest.raises(error):
+        read(make(tmp_path / "a.xlsx"))
+
+
+def test_macros_and_links_stay_closed(tmp_path: Path) -> None:
+    extracted = read(sheets.xlsx_with_a_macro_and_a_link(tmp_path / "a.xlsm"))
+    assert extracted.text == "A\n\nstored | 2"
+    assert extracted.warnings == ()
+
+
+def test_too_many_cells_are_refused(tmp_path: Path) -> None:
+    path = files.write_text(tmp_path / "a.csv", "1,2,3\n" * 1_000_000)
+    with pytest.raises(TooMuchInOne, match="cells"):
+        read(path)
+
+
+def test_media_types_are_told_by_content() -> None:
+    assert MediaType.CSV.has_encoding
+    assert not MediaType.XLSX.has_encoding

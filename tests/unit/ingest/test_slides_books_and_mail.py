@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.structure import BlockKind
+from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuch
+from portal.ingest.extraction import extract
+from portal.ingest.formats import pptx
+from portal.ingest.media_types import sniff_file
+from tests.factories import slides
+
+
+def read(path: Path) -> tuple[MediaType, ExtractedText]:
+    with path.open("rb") as stream:
+        media_type = sniff_file(stream, path.name)
+    return media_type, extract(path, file_name=path.name, media_type=media_type)
+
+
+def test_slides_are_pages_under_their_titles(tmp_path: Path) -> None:
+    media_type, extracted = read(slides.write_pptx(tmp_path / "a.pptx"))
+    assert media_type is MediaType.PPTX
+    assert extracted.text == (
+        "季度回顾\n\n- 营收增长 12%\n  - 亚太\n- 成本 <持平>\n\n先讲亚太。\n\n"
+        "各区数字\n\n单位：万元\n\n地区 | 营收\n华东 | 120\n华南 | 95"
+    )
+    assert [extracted.text[page.start : page.end].split("\n")[0] for page in extracted.pages] == [
+        "季度回顾",
+        "各区数字",
+    ]
+    assert [page.number for page in extracted.pages] == [1, 2]
+    (table,) = [block for block in extracted.blocks if block.kind is BlockKind.TABLE]
+    assert table.header == ("地区", "营收")
+    assert extracted.warnings == (pptx.HIDDEN_LEFT_OUT,)
+
+
+def test_chapters_come_in_the_order_of_reading(tmp_path: Path) -> None:
+    media_type, extracted = read(slides.write_epub(tmp_path / "a.epub"))
+    assert media_type is MediaType.EPUB
+    assert extracted.text == "第一章 出发\n\n火车六点开。\n\n第二章 到达\n\n站 | 时间\n苏州 | 7:30"
+    assert extracted.title == "旅行手册"
+    assert [heading.title for heading in extracted.headings] == ["第一章 出发", "第二章 到达"]
+
+
+def test_mail_has_its_head_and_words_and_names_attachments(tmp_path: Path) -> None:
+    media_type, extracted = read(slides.write_mail(tmp_path / "a.eml"))
+    assert media_type is MediaType.EML
+    assert extracted.title == "关于报销的说明"
+    assert extracted.text == (
+        "关于报销的说明\n\nFrom: 财务部 <finance@example.com>\nTo: all@example.com\n"
+        "Date: Fri, 01 Mar 2024 09:00:00 +0800\n\nAttachments: 标准.pdf\n\n"
+        "住宿每晚不超过 500 元。\n\n城市 | 上限\n上海 | 600"
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "error"),
+    [
+        (slides.pptx_billion_laughs, "a.pptx", BrokenFile),
+        (slides.pptx_bomb, "a.pptx", UnpacksToTooMuch),
+        (slides.epub_reading_a_file, "a.epub", BrokenFile),
+        (slides.epub_bomb, "a.epub", UnpacksToTooMuch),
+        (slides.mail_of_many_parts, "a.eml", TooMuchInOne),
+    ],
+)
+def test_hostile_files_end_with_a_reason(
+    tmp_path: Path, make: Callable[[Path], Path], name: str, error: type[PortalError]
+) -> None:
+    with pytest.raises(error):
+        read(make(tmp_path / name))
+
+
+def test_mail_in_mail_is_read_to_a_depth(tmp_path: Path) -> None:
+    try:
+        _, extracted = read(slides.deep_mail(tmp_path / "a.eml"))
+    except BrokenFile:
+        return
+    assert extracted.text.startswith("deep")

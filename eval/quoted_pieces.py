@@ -18,10 +18,11 @@ _HEADING_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "caption", "title"}
 
 
 def headings(path: Path) -> frozenset[str]:
-    """Return the words of a document's headings, captions and header rows, and of its name."""
-    text = path.read_text(encoding="utf-8")
-    find = {".html": _headings_of_html, ".md": _headings_of_markdown}.get(path.suffix, _short_lines)
-    return frozenset(filter(None, map(words, [path.stem, *find(text)])))
+    """Return the words of a document's headings, captions and header rows, and of its name; of a
+    format that is not text its name alone."""
+    find = _FINDERS.get(path.suffix)
+    found = find(path.read_text(encoding="utf-8")) if find else []
+    return frozenset(filter(None, map(words, [path.stem, *found])))
 
 
 def words(text: str) -> str:
@@ -92,3 +93,6 @@ class _HeadingReader(HTMLParser):
 
     def handle_endtag(self, tag):  # noqa: ARG002 - the signature of HTMLParser
         self._inside = ""
+
+
+_FINDERS = {".html": _headings_of_html, ".md": _headings_of_markdown, ".txt": _short_lines}

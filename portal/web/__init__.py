@@ -26,6 +26,7 @@ from portal.web.operations import (
     audit_pages,
     job_pages,
     model_pages,
+    question_pages,
     search_settings,
 )
 from portal.web.people import (
@@ -72,6 +73,7 @@ BLUEPRINTS = (
     model_pages.blueprint,
     search_settings.blueprint,
     answer_settings.blueprint,
+    question_pages.blueprint,
     audit_pages.blueprint,
     api_docs.blueprint,
 )

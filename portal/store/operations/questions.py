@@ -1,0 +1,223 @@
+"""Questions whose answers need attention, and the documents that answers cite.
+
+Questions are read without who asked them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, exists, select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from portal.store.models import EvaluationQuestionRow
+
+# An answer counts as stale when a document that it cites has another text now, or none. Replies to
+# greetings searched for nothing: no model embedded them, and nothing was found.
+_ANSWERS = """
+    WITH answers AS (
+        SELECT a.*, cited.is_low, COALESCE(cited.is_stale, false) AS is_stale, cited.titles,
+               cited.document_ids,
+               (SELECT q.content FROM messages q
+                WHERE q.conversation_id = a.conversation_id AND q.role = 'user'
+                  AND q.position < a.position
+                ORDER BY q.position DESC LIMIT 1) AS question
+        FROM messages a
+        LEFT JOIN LATERAL (
+            SELECT bool_and((c.scores ->> 'low_confidence')::boolean)
+                       FILTER (WHERE c.was_cited) AS is_low,
+                   bool_or(d.id IS NULL OR d.deleted_at IS NOT NULL
+                           OR (c.revision_id IS NOT NULL AND c.revision_id <> j.revision_id))
+                       FILTER (WHERE c.was_cited) AS is_stale,
+                   count(*) AS found,
+                   array_agg(c.title ORDER BY c.marker) FILTER (WHERE c.was_cited) AS titles,
+                   array_agg(d.id ORDER BY c.marker) FILTER (WHERE c.was_cited) AS document_ids
+            FROM citations c
+            LEFT JOIN documents d ON d.id = c.document_id AND d.purged_at IS NULL
+            LEFT JOIN jobs j ON j.id = d.current_job_id
+            WHERE c.message_id = a.id
+        ) cited ON true
+        WHERE a.role = 'assistant' AND a.status <> 'streaming'
+          AND (a.superseded_at IS NULL OR a.feedback IS NOT NULL)
+          AND a.created_at > now() - make_interval(days => :days)
+          AND (a.status = 'done' OR cited.found > 0
+               OR a.retrieval ->> 'embedding_model' IS NOT NULL)
+    ), flagged AS (
+        SELECT *, status IN ('abstained', 'unavailable') AS unanswered,
+               status = 'done' AND COALESCE(is_low, false) AS low_confidence,
+               COALESCE(feedback = 'not_useful', false) AS not_useful,
+               is_stale AS stale
+        FROM answers
+    )
+"""
+_WEEKS = text(
+    _ANSWERS
+    + """
+    SELECT CAST(date_trunc('week', created_at) AS date) AS week, count(*) AS answers,
+           count(*) FILTER (WHERE unanswered) AS unanswered,
+           count(*) FILTER (WHERE low_confidence) AS low_confidence,
+           count(*) FILTER (WHERE not_useful) AS not_useful,
+           count(*) FILTER (WHERE stale) AS stale
+    FROM flagged GROUP BY 1 ORDER BY 1 DESC
+    """
+)
+_QUESTIONS = text(
+    _ANSWERS
+    + """
+    SELECT f.id, f.created_at, f.question, f.unanswered, f.low_confidence, f.not_useful, f.stale,
+           f.feedback_reason AS reason,
+           COALESCE(CAST(f.retrieval ->> 'enabled_count' AS integer), 0) AS enabled_count,
+           COALESCE(CAST(f.retrieval ->> 'document_count' AS integer), 0) AS document_count,
+           COALESCE(f.titles, '{}') AS titles, COALESCE(f.document_ids, '{}') AS document_ids,
+           e.message_id IS NOT NULL AS is_kept
+    FROM flagged f LEFT JOIN evaluation_questions e ON e.message_id = f.id
+    WHERE f.question IS NOT NULL
+      AND CASE :problem WHEN 'unanswered' THEN unanswered WHEN 'low_confidence' THEN low_confidence
+               WHEN 'not_useful' THEN not_useful WHEN 'stale' THEN stale
+               ELSE unanswered OR low_confidence OR not_useful OR stale END
+      AND (CAST(:message_id AS uuid) IS NULL OR f.id = :message_id)
+    ORDER BY f.created_at DESC, f.id LIMIT :limit
+    """
+)
+_DOCUMENTS = text(
+    """
+    SELECT d.id, d.title, count(DISTINCT c.message_id) AS answers,
+           max(c.created_at) AS last_cited_at
+    FROM citations c
+    JOIN messages a ON a.id = c.message_id
+    JOIN documents d ON d.id = c.document_id
+    WHERE c.was_cited AND a.created_at > now() - make_interval(days => :days)
+      AND d.deleted_at IS NULL AND d.purged_at IS NULL
+    GROUP BY d.id ORDER BY answers DESC, last_cited_at DESC, d.id LIMIT :limit
+    """
+)
+_KEPT = text(
+    """
+    SELECT e.message_id, e.question, e.gold, e.created_at,
+           ARRAY(SELECT DISTINCT c.document_id FROM citations c
+                 JOIN documents d ON d.id = c.document_id
+                 WHERE c.message_id = e.message_id AND d.deleted_at IS NULL
+                   AND d.purged_at IS NULL) AS document_ids
+    FROM evaluation_questions e ORDER BY e.created_at, e.message_id
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """Answers of a week, and how many of them need attention."""
+
+    week: date
+    answers: int
+    unanswered: int
+    low_confidence: int
+    not_useful: int
+    stale: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedQuestion:
+    """A question whose answer needs attention, by the answer's id. `titles` and `document_ids` are
+    what the answer cites; the id of a document that is gone is None."""
+
+    id: UUID
+    created_at: datetime
+    question: str
+    unanswered: bool
+    low_confidence: bool
+    not_useful: bool
+    stale: bool
+    reason: str | None
+    enabled_count: int
+    document_count: int
+    titles: Sequence[str]
+    document_ids: Sequence[UUID | None]
+    is_kept: bool
+
+    @property
+    def documents(self) -> dict[UUID, str]:
+        """The titles of the documents that the answer cites and that are still there."""
+        cited = zip(self.document_ids, self.titles, strict=True)
+        return {document_id: title for document_id, title in cited if document_id is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class CitedDocument:
+    """A document and how many answers cite it."""
+
+    id: UUID
+    title: str
+    answers: int
+    last_cited_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeptQuestion:
+    """A question of the evaluation set: without `gold` the documents do not answer it."""
+
+    message_id: UUID
+    question: str
+    gold: Sequence[str]
+    created_at: datetime
+    document_ids: Sequence[UUID]
+
+
+def count_by_week(session: Session, *, days: int) -> list[Week]:
+    """Return the weeks of the last `days`, the latest first."""
+    return [Week(**row) for row in session.execute(_WEEKS, {"days": days}).mappings()]
+
+
+def list_questions(
+    session: Session, *, days: int, problem: str = "", limit: int = 50
+) -> list[ReportedQuestion]:
+    """Return the latest questions that need attention, of all kinds or of one."""
+    values = {"days": days, "problem": problem, "limit": limit, "message_id": None}
+    return _reported(session, values)
+
+
+def find_question(session: Session, message_id: UUID, *, days: int) -> ReportedQuestion | None:
+    """Return the question of an answer that needs attention."""
+    values = {"days": days, "problem": "", "limit": 1, "message_id": message_id}
+    return next(iter(_reported(session, values)), None)
+
+
+def _reported(session: Session, values: dict[str, Any]) -> list[ReportedQuestion]:
+    return [ReportedQuestion(**row) for row in session.execute(_QUESTIONS, values).mappings()]
+
+
+def list_cited(session: Session, *, days: int, limit: int = 20) -> list[CitedDocument]:
+    """Return the documents that most answers of the last `days` cite."""
+    rows = session.execute(_DOCUMENTS, {"days": days, "limit": limit}).mappings()
+    return [CitedDocument(**row) for row in rows]
+
+
+def keep_question(session: Session, message_id: UUID, question: str, gold: Sequence[str]) -> None:
+    """Add a question to the evaluation set, or replace its gold words."""
+    statement = insert(EvaluationQuestionRow).values(
+        message_id=message_id, question=question, gold=list(gold)
+    )
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=[EvaluationQuestionRow.message_id], set_={"gold": list(gold)}
+        )
+    )
+
+
+def remove_question(session: Session, message_id: UUID) -> bool:
+    """Take a question out of the evaluation set; return whether it was there."""
+    was_there = exists().where(EvaluationQuestionRow.message_id == message_id)
+    is_there = bool(session.scalar(select(was_there)))
+    session.execute(
+        delete(EvaluationQuestionRow).where(EvaluationQuestionRow.message_id == message_id)
+    )
+    return is_there
+
+
+def list_kept(session: Session) -> list[KeptQuestion]:
+    """Return the evaluation set, the oldest question first."""
+    return [KeptQuestion(**row) for row in session.execute(_KEPT).mappings()]

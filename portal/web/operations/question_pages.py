@@ -1,0 +1,84 @@
+"""Questions without a good answer, what to do about them, and the evaluation set kept of them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apiflask import APIBlueprint
+from flask import redirect, render_template, request, send_file, url_for
+from flask_babel import gettext
+from werkzeug.wrappers import Response
+
+from portal.errors import N_
+from portal.http import context
+from portal.services.operations import question_report
+from portal.services.operations.question_report import MAX_GOLD_CHARACTERS, PERIODS, Problem
+from portal.web.answers.rendering import REASON_WORDS
+from portal.web.layout import remember
+
+blueprint = APIBlueprint(
+    "admin_questions", __name__, enable_openapi=False, url_prefix="/admin/questions"
+)
+
+PROBLEM_WORDS = {
+    Problem.UNANSWERED: N_("No answer"),
+    Problem.LOW_CONFIDENCE: N_("Low confidence"),
+    Problem.NOT_USEFUL: N_("Not helpful"),
+    Problem.STALE: N_("Sources have changed"),
+}
+_DEFAULT_PERIOD = 30
+
+
+@blueprint.get("")
+@context.for_administrators
+def show() -> str:
+    days, problem = _period(), _problem()
+    return render_template(
+        "pages/admin_questions.html",
+        report=question_report.show(context.services(), context.user(), days=days, problem=problem),
+        periods=PERIODS,
+        problem=problem,
+        problem_words=PROBLEM_WORDS,
+        reason_words=REASON_WORDS,
+        max_gold_characters=MAX_GOLD_CHARACTERS,
+    )
+
+
+@blueprint.post("/<uuid:message_id>/keep")
+@context.for_administrators
+def keep(message_id: UUID) -> Response:
+    gold = request.form.get("gold", "")
+    question_report.keep(context.services(), context.user(), message_id, gold)
+    return _done(gettext("Added to the evaluation set."))
+
+
+@blueprint.post("/<uuid:message_id>/remove")
+@context.for_administrators
+def remove(message_id: UUID) -> Response:
+    question_report.remove(context.services(), context.user(), message_id)
+    return _done(gettext("Removed from the evaluation set."))
+
+
+@blueprint.get("/evaluation-set.zip")
+@context.for_administrators
+def export() -> Response:
+    file = question_report.export(context.services(), context.user())
+    return send_file(
+        file, "application/zip", as_attachment=True, download_name="evaluation-set.zip"
+    )
+
+
+def _period() -> int:
+    days = request.values.get("days", _DEFAULT_PERIOD, type=int)
+    return days if days in PERIODS else _DEFAULT_PERIOD
+
+
+def _problem() -> Problem | None:
+    name = request.values.get("problem", "")
+    return Problem(name) if name in set(Problem) else None
+
+
+def _done(message: str) -> Response:
+    remember(message, kind="success")
+    shown = url_for("admin_questions.show", days=_period(), problem=_problem() or None)
+    return redirect(shown, code=303)

@@ -1,0 +1,184 @@
+"""Questions that were not answered well, and the evaluation set that is kept of them."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from eval import answer_sets
+from portal import create_app
+from portal.domain.answering import Abstained
+from portal.domain.conversations import Feedback, FeedbackReason, Message
+from portal.domain.documents import DocumentSummary
+from portal.domain.people import User
+from portal.services.answers import conversations
+from portal.services.documents import library
+from portal.services.operations import question_report
+from portal.services.operations.question_report import Problem, Report
+from portal.services.people import accounts
+from tests.conftest import Portal
+from tests.factories.answers import Script, ask, saying
+
+PAGE = "/admin/questions"
+LEAVE = "Employees may take fifteen days of annual leave. Unused leave expires in March."
+QUESTION = "How many days of annual leave may employees take?"
+
+
+def asker(portal: Portal) -> User:
+    return accounts.find_user(portal.services, "reader")
+
+
+def answered(
+    portal: Portal, script: Script = "Fifteen days [1].", asked: str = QUESTION
+) -> Message:
+    """The answer to a question of someone who is no administrator."""
+    services = saying(portal.services, script)
+    conversation = conversations.create(services, asker(portal))
+    return ask(services, asker(portal), conversation.id, asked)
+
+
+def judge(portal: Portal, message: Message, reason: FeedbackReason | None = None) -> None:
+    conversations.set_feedback(
+        portal.services, asker(portal), message.id, Feedback.NOT_USEFUL, reason
+    )
+
+
+def report(portal: Portal, problem: Problem | None = None, days: int = 7) -> Report:
+    return question_report.show(portal.services, portal.admin, days=days, problem=problem)
+
+
+def get(client: FlaskClient, portal: Portal, path: str = PAGE) -> str:
+    headers = portal.headers() | {"Accept-Language": "en"}
+    return client.get(path, headers=headers).get_data(as_text=True)
+
+
+@pytest.fixture
+def document(portal: Portal) -> DocumentSummary:
+    portal.user("reader")
+    return portal.add(LEAVE, name="leave.txt")
+
+
+def make_low(portal: Portal, message: Message) -> None:
+    with portal.services.database.begin() as session:
+        session.execute(
+            text("UPDATE citations SET scores = scores || '{\"low_confidence\": true}'"
+                 " WHERE message_id = :id"), {"id": message.id},
+        )  # fmt: skip
+
+
+def make_sure(portal: Portal, message: Message) -> None:
+    with portal.services.database.begin() as session:
+        session.execute(
+            text("UPDATE citations SET scores = scores || '{\"low_confidence\": false}'"
+                 " WHERE message_id = :id"), {"id": message.id},
+        )  # fmt: skip
+
+
+def test_each_problem_has_its_questions_and_good_answers_none(portal: Portal, document) -> None:
+    good, low, bad = (answered(portal) for _ in range(3))
+    none = answered(portal, [Abstained("Nothing.")])
+    for one in (good, bad):
+        make_sure(portal, one)
+    make_low(portal, low)
+    judge(portal, bad, FeedbackReason.OUTDATED)
+    found = {problem: [one.id for one in report(portal, problem).questions] for problem in Problem}
+    assert found == {
+        Problem.UNANSWERED: [none.id],
+        Problem.LOW_CONFIDENCE: [low.id],
+        Problem.NOT_USEFUL: [bad.id],
+        Problem.STALE: [],
+    }
+    week = report(portal).weeks[0]
+    assert (week.answers, week.unanswered, week.low_confidence, week.not_useful) == (4, 1, 1, 1)
+
+
+def test_changed_sources_are_reported(portal: Portal, document) -> None:
+    message = answered(portal)
+    make_sure(portal, message)
+    assert report(portal).questions == []
+    library.delete_document(portal.services, portal.admin, document.id)
+    assert [one.id for one in report(portal, Problem.STALE).questions] == [message.id]
+
+
+def test_greetings_are_no_questions(portal: Portal, document) -> None:
+    conversation = conversations.create(portal.services, portal.admin)
+    assert ask(portal.services, portal.admin, conversation.id, "Hello").status == "abstained"
+    assert report(portal).questions == []
+
+
+def test_page_shows_what_to_do_and_not_who_asked(
+    client: FlaskClient, portal: Portal, document
+) -> None:
+    message = answered(portal)
+    judge(portal, message, FeedbackReason.OUTDATED)
+    page = get(client, portal)
+    assert QUESTION in page
+    assert "Not helpful · Outdated" in " ".join(page.split())
+    assert f"/documents/{document.id}/revisions" in page
+    assert "New version of “leave”" in page
+    assert "reader" not in page
+    assert "Fifteen days [1]" not in page
+    assert str(message.conversation_id) not in page
+    unanswered = answered(portal, [Abstained("Nothing.")], "Who waters the plants?")
+    page = get(client, portal, f"{PAGE}?problem=unanswered")
+    assert "Who waters the plants?" in page
+    assert "Upload a document" in page
+    assert QUESTION not in page.split("reported-questions")[1].split("cited-heading")[0]
+    conversations.delete(portal.services, asker(portal), unanswered.conversation_id)
+    assert "Who waters the plants?" not in get(client, portal)
+
+
+def test_most_cited_documents_come_first(portal: Portal, document) -> None:
+    answered(portal)
+    answered(portal)
+    assert [(one.id, one.answers) for one in report(portal).documents] == [(document.id, 2)]
+
+
+def test_one_click_makes_an_entry_that_eval_reads(
+    client: FlaskClient, portal: Portal, document, tmp_path: Path
+) -> None:
+    bad = answered(portal)
+    judge(portal, bad)
+    none = answered(portal, [Abstained("Nothing.")], "Who waters the plants?")
+    for message, gold in ((bad, "fifteen days， March, 1,280"), (none, "")):
+        path = f"{PAGE}/{message.id}/keep"
+        answer = client.post(path, headers=portal.headers(), data={"gold": gold})
+        assert answer.status_code == 303
+    assert get(client, portal).count("In the evaluation set") == 2
+    file = client.get(f"{PAGE}/evaluation-set.zip", headers=portal.headers())
+    zipfile.ZipFile(io.BytesIO(file.data)).extractall(tmp_path)
+    loaded = answer_sets.load(tmp_path)
+    assert [path.name for path in loaded.documents] == ["001-leave.txt"]
+    assert loaded.documents[0].read_text() == LEAVE
+    first, second = loaded.questions
+    assert (first.kind, first.text, first.gold) == (
+        "fact",
+        QUESTION,
+        (("fifteen days",), ("March",), ("1,280",)),
+    )
+    assert (second.kind, second.text) == ("absent", "Who waters the plants?")
+    assert client.post(f"{PAGE}/{bad.id}/remove", headers=portal.headers()).status_code == 303
+    assert [one.message_id for one in report(portal).kept] == [none.id]
+
+
+def test_answers_that_need_no_attention_cannot_be_kept(
+    client: FlaskClient, portal: Portal, document
+) -> None:
+    good = answered(portal)
+    make_sure(portal, good)
+    for message_id in (good.id, uuid4()):
+        answer = client.post(f"{PAGE}/{message_id}/keep", headers=portal.headers())
+        assert answer.status_code == 404
+
+
+def test_report_is_for_administrators(portal: Portal) -> None:
+    client = create_app(portal.services).test_client()
+    reader = portal.user("reader")
+    for path in (PAGE, f"{PAGE}/evaluation-set.zip"):
+        assert client.get(path, headers=portal.headers(reader)).status_code == 403

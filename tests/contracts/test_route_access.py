@@ -199,6 +199,7 @@ ROWS: dict[str, Row] = {
     "notifications.mark_read": Row(PEOPLE, 303, WRITE),
     "notifications_api.list_notifications": Row(PEOPLE, 200),
     "notifications_api.mark_read": Row(PEOPLE, 200, WRITE, json(all=True)),
+    "documents_v1.list_documents": Row(PEOPLE, 200),
     "documents_v1.get_document": Row(SEEING, 200),
     "chunks.list_chunks": Row(SEEING, 200),
     "chunks.get_chunk": Row(SEEING, 200),

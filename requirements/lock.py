@@ -41,14 +41,14 @@ torch==2.13.0 ; sys_platform != 'linux' \\
 
 
 def source_hash(name: str) -> str:
-    """What a lock was made from. Comments do not count."""
+    """Hash the source of a lock, without its comments."""
     lines = (REQUIREMENTS / f"{name}.in").read_text(encoding="utf-8").splitlines()
     wanted = sorted(filter(None, (line.split("#")[0].strip() for line in lines)))
     return hashlib.sha256("\n".join(wanted).encode()).hexdigest()
 
 
 def behind() -> list[str]:
-    """The locks that were not made from their present source."""
+    """Return the locks that are older than their source."""
     return [name for name in LOCKS if MARK + source_hash(name) not in _head(name)]
 
 
@@ -58,7 +58,7 @@ def _head(name: str) -> list[str]:
 
 
 def compile_lock(name: str, uv: str) -> None:
-    """Make NAME.txt anew. Versions that are locked already stay where NAME.in allows it."""
+    """Compile NAME.txt. Locked versions stay where NAME.in allows it."""
     target = REQUIREMENTS / f"{name}.txt"
     if name == "local" and target.exists():
         text = target.read_text(encoding="utf-8").replace(TORCH_BY_SYSTEM, TORCH)
@@ -81,7 +81,7 @@ def compile_lock(name: str, uv: str) -> None:
 
 
 def _pin(package: str) -> str:
-    """The core's own version of a package, as `name==version`."""
+    """Return the version of a package that core.txt locks, as `name==version`."""
     for line in (REQUIREMENTS / "core.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{package}=="):
             return line.split(" ")[0]
@@ -89,7 +89,7 @@ def _pin(package: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 1 when locks are behind, or uv is missing."""
+    """Return 1 if locks are behind or uv is missing."""
     if arguments == ["--check"]:
         names = behind()
         if names:

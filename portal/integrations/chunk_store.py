@@ -1,4 +1,4 @@
-"""`ChunkStore` over any backend: cleaning, embedding and searching stand here, once."""
+"""Clean, embed and search chunks over any backend."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ DOCUMENT_KEY = "document_id"
 
 
 class SemanticChunkStore:
-    """Passages in a backend, embedded by `embedder`. `hybrid` is the wish; what comes of it is in
-    `status`. Safe to share between threads."""
+    """Chunks in a backend, embedded by `embedder`. `hybrid` asks for words too; `status` says
+    whether they are searched. Safe to share between threads."""
 
     def __init__(self, backend: ChunkBackend, embedder: Embedder, *, hybrid: bool) -> None:
         self._backend = backend
@@ -56,11 +56,11 @@ class SemanticChunkStore:
         threshold: float | None = None,
         content_type: str | None = None,
     ) -> list[SemanticResult]:
-        """The best passages: at most `limit` (less than 1 counts as 5), of a cosine of `threshold`
-        or more, whose metadata has this `content_type`; none for an empty question.
+        """Return the best chunks: at most `limit` (less than 1 counts as 5) with a cosine of
+        `threshold` or more and this `content_type`; none for an empty query.
 
-        Of a hybrid search a leg that fails is left out. Raises what embedder or backend raise when
-        there is no other leg, Unavailable when both fail.
+        If one leg of a hybrid search fails, the other answers. Raises what embedder or backend
+        raise if there is no other leg, Unavailable if both fail.
         """
         return list(self.search(query, limit, threshold, content_type).results)
 
@@ -71,7 +71,7 @@ class SemanticChunkStore:
         threshold: float | None = None,
         content_type: str | None = None,
     ) -> SemanticOutcome:
-        """As `semantic_search`, and by which method, and what was done without."""
+        """Return the results of `semantic_search` with the method used and what was left out."""
         if content_type is not None:
             content_type = clean_text(content_type)
         return self._searching().search(clean_text(query), limit, threshold, content_type)
@@ -83,8 +83,8 @@ class SemanticChunkStore:
     # --- keeping --------------------------------------------------------------------------------
 
     def upsert(self, chunks: Iterable[SemanticChunk]) -> None:
-        """Keep passages, each whole in the place of the one with its id; those without a vector
-        are embedded. Raises ValueError for what cannot be kept, EmbedderUnavailable."""
+        """Store chunks, each in the place of the one with its id; those without a vector are
+        embedded. Raises ValueError, EmbedderUnavailable."""
         cleaned = [_cleaned(chunk) for chunk in chunks]
         if not cleaned:
             return
@@ -104,9 +104,8 @@ class SemanticChunkStore:
         offset: int = 0,
         with_vectors: bool = False,
     ) -> list[SemanticChunk]:
-        """The passages of these ids in the order asked, those that are not there left out; or
-        without ids all, `limit` from `offset` on, in the order in which they were first kept.
-        Raises ValueError."""
+        """Return the chunks with these ids in the order asked, or without ids `limit` of all from
+        `offset` on, in insertion order. Raises ValueError."""
         if offset < 0 or (limit is not None and limit < 0):
             raise ValueError("limit and offset must not be negative")
         if ids is None:
@@ -121,7 +120,7 @@ class SemanticChunkStore:
         return asked[offset : None if limit is None else offset + limit]
 
     def delete(self, ids: str | Sequence[str]) -> int:
-        """Erase passages; how many there were of them. Raises ValueError."""
+        """Delete chunks and return how many there were. Raises ValueError."""
         named = list(dict.fromkeys(checked_ids(ids)))
         return self._backend.delete(named) if named else 0
 
@@ -129,7 +128,7 @@ class SemanticChunkStore:
         return self._backend.count()
 
     def _embedded(self, chunks: Sequence[SemanticChunk]) -> list[SemanticChunk]:
-        """The passages, those without a vector with the embedder's."""
+        """Embed the chunks that have no vector."""
         bare = [chunk for chunk in chunks if chunk.vector is None]
         texts = [chunk.content or "" for chunk in bare]
         vectors = iter(self._embedder.embed_chunks(texts) if bare else ())
@@ -140,8 +139,7 @@ class SemanticChunkStore:
 
 
 def _cleaned(chunk: SemanticChunk) -> SemanticChunk:
-    """As every backend can store it: nothing in it that PostgreSQL has no place for, and no
-    metadata of None, which Chroma has no place for."""
+    """Return a chunk that every backend can store: without NUL and metadata of None."""
     metadata = clean_metadata(chunk.metadata)
     return SemanticChunk(
         checked_ids(chunk.id)[0],
@@ -152,14 +150,13 @@ def _cleaned(chunk: SemanticChunk) -> SemanticChunk:
 
 
 def named_document(metadata: Mapping[str, Any]) -> str | None:
-    """Which document a passage says that it belongs to."""
+    """Return the document that a chunk's metadata names."""
     named = metadata.get(DOCUMENT_KEY)
     return str(named) if isinstance(named, str | int) and named != "" else None
 
 
 def found(chunk: SemanticChunk, query_vector: Vector | None = None) -> SemanticHit:
-    """A passage as a search finds it, with its cosine where a vector was asked for and it has
-    one."""
+    """Return a chunk as a hit, with its cosine if both vectors are there."""
     similarity = None
     if query_vector is not None and chunk.vector is not None:
         similarity = cosine(chunk.vector, query_vector)
@@ -168,14 +165,13 @@ def found(chunk: SemanticChunk, query_vector: Vector | None = None) -> SemanticH
 
 
 def nearest_first(chunks: Iterable[SemanticChunk], query_vector: Vector) -> list[SemanticHit]:
-    """What a backend found near, by cosine: a collection that was made by another program may rank
-    by another distance."""
+    """Order hits by cosine: another program's collection may rank by another distance."""
     near = [found(chunk, query_vector) for chunk in chunks]
     return sorted(near, key=lambda one: -(one.similarity or 0.0))
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """The cosine of two vectors (dimensions,): 0 with one of no length, as PostgreSQL's searches
-    have it. Raises ValueError for vectors of different length."""
+    """Return the cosine of two vectors (dimensions,), 0 if one has no length, as PostgreSQL's
+    searches do. Raises ValueError for different lengths."""
     lengths = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
     return float(one @ other) / lengths if lengths > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Opens stores of passages: one port, in PostgreSQL or in Chroma."""
+"""Open stores of chunks, in PostgreSQL or in Chroma."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ DEFAULT_COLLECTION = "content_chunks"
 def open_chunk_store(
     backend: Literal["postgresql", "chroma"], collection: str = DEFAULT_COLLECTION, **options: Any
 ) -> SemanticChunkStore:
-    """The passages of a collection, in PostgreSQL or Chroma: `options` are those of
-    `open_postgresql` and `open_chroma`. Raises ValueError for another backend."""
+    """Open a collection in PostgreSQL or Chroma; `options` are those of `open_postgresql` and
+    `open_chroma`. Raises ValueError for another backend."""
     if backend == "postgresql":
         return open_postgresql(collection, **options)
     if backend == "chroma":
@@ -39,10 +39,9 @@ def open_postgresql(
     embedder: Embedder | None = None,
     hybrid: bool | None = None,
 ) -> SemanticChunkStore:
-    """Passages in the portal's database, beside its own documents. `connection` is a URL, settings
-    or a Database, else the settings of this machine; without an `embedder` the portal's model
-    embeds; `hybrid` is that of USE_HYBRID_SEARCH unless it is said. Raises ServerSetup,
-    ValueError."""
+    """Open a collection in the portal's database. `connection` is a URL, settings or a Database,
+    else this machine's settings; without an `embedder` the portal's model embeds; `hybrid` defaults
+    to USE_HYBRID_SEARCH. Raises ServerSetup, ValueError."""
     database, settings = connect(connection)
     backend = PostgresChunks(Collections(database, settings.search), collection)
     return _stored(backend, embedder, hybrid, settings)
@@ -62,9 +61,9 @@ def open_chroma(
     lexical: LexicalLeg | None = None,
     settings: Settings | None = None,
 ) -> SemanticChunkStore:
-    """Passages in Chroma: in a `directory`, on a server at `host`, or wherever a `client` leads;
-    one of the three. `lexical` ``own`` ranks words here where Chroma cannot, ``native`` does not;
-    PORTAL_CHROMA__LEXICAL_LEG unless it is said. Raises ServerSetup, ValueError."""
+    """Open a collection in Chroma: in a `directory`, on a server at `host`, or by a `client`.
+    `lexical` ``own`` ranks words here where Chroma cannot; it defaults to
+    PORTAL_CHROMA__LEXICAL_LEG. Raises ServerSetup, ValueError."""
     if sum(place is not None for place in (directory, host, client)) != 1:
         raise ValueError("Chroma is in a directory, at a host, or where a client leads: say one")
     settings = settings or load_settings()

@@ -1,4 +1,4 @@
-"""The database that a program's store works on."""
+"""Open the database that a program's store works on."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _services: dict[int, Services] = {}
 
 
 def connect(connection: Connection | None) -> tuple[Database, Settings]:
-    """The database and the settings that `connection` means: a URL, settings, or a Database; None:
-    the settings of this machine, which without DATABASE_URL mean the embedded server.
+    """Return the database and settings of a URL, settings, or a Database; None stands for this
+    machine's settings, which without DATABASE_URL mean the embedded server.
 
     Stores of one process on one database share its connections. Raises ServerSetup.
     """
@@ -83,7 +83,7 @@ def _opened(url: str, settings: Settings) -> Database:
 
 
 def _embedded_url(settings: Settings) -> str:
-    """Join the embedded server, or start it for as long as this process lives."""
+    """Join the embedded server, or start it for the life of this process."""
     key = os.getpid(), str(settings.data_dir)
     server = _servers.get(key)
     if server is not None and server.is_running():
@@ -100,8 +100,7 @@ def _embedded_url(settings: Settings) -> str:
 
 
 def disconnect() -> None:
-    """Close what this process has opened: connections, and embedded servers, which stop where
-    nobody else uses them."""
+    """Close this process's connections, and stop embedded servers that no other process uses."""
     with _lock:
         _services.clear()
         for databases in [key for key in _databases if key[0] == os.getpid()]:
@@ -111,7 +110,7 @@ def disconnect() -> None:
 
 
 def _prepare(url: str, settings: Settings) -> None:
-    """What a portal does to its database before it serves; no model is loaded for it."""
+    """Prepare a database as the portal does at its start, without loading a model."""
     database = Database(url, pool_size=1)
     with database.engine.connect() as connection:
         extensions.ensure_extensions(connection)

@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Config:
-    """What the older system's configuration says of its store, with its defaults."""
+    """What the older configuration says of its store, with its defaults."""
 
     collection_name: str
     distance: str
@@ -81,7 +81,7 @@ class _Config:
 
 
 def _embeddings(own: Mapping[str, Any], model: Any) -> Embeddings | None:
-    """The model of `embedding_class_map`, where it names a class rather than its name."""
+    """Create the model of `embedding_class_map` if it holds a class rather than a name."""
     entry = (own.get("embedding_class_map") or {}).get(model) or {}
     made = entry.get("class") or entry.get("class_")
     if not callable(made):
@@ -148,7 +148,7 @@ class VectorstoreConnector(_Connected):
 
 
 class VectorStoreManager(_Connected):
-    """Keeps the collection in step with a folder of files."""
+    """Keeps the collection up to date with a folder of files."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class VectorStoreManager(_Connected):
         user: str | User | None = None,
         conversation: UUID | str | None = None,
     ) -> None:
-        """Without `data_path` the folder is the configuration's DATA_PATH."""
+        """Use the configuration's DATA_PATH unless `data_path` is given."""
         whole = dict(config or {})
         if global_config is not None:
             whole["global"] = global_config
@@ -220,7 +220,7 @@ class VectorStoreManager(_Connected):
 
 
 def _extracted(path: Path, media_type: MediaType) -> ExtractedText:
-    """Of a copy: readers leave files beside theirs for a while, and the folder is not ours."""
+    """Extract the text of a copy: readers leave files beside theirs for a while."""
     with tempfile.TemporaryDirectory(prefix="portal-") as directory:
         copy = Path(shutil.copyfile(path, Path(directory) / "original"))
         return extract(copy, file_name=path.name, media_type=media_type, limits=ExtractionLimits())
@@ -232,7 +232,7 @@ def _sha256(path: Path) -> str:
 
 
 def _hashes_of(collection: PostgresVectorStore, folder: Path) -> set[str]:
-    """Which files of the folder have passages in the collection."""
+    """Return the hashes of the folder's files that have chunks in the collection."""
     metadatas = collection.get(include=["metadatas"])["metadatas"]
     return {
         metadata["resource_hash"]

@@ -1,4 +1,4 @@
-"""Passages in a program's collection of the portal's database."""
+"""Keep chunks in a program's collection of the portal's database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class PostgresChunks:
-    """A collection, which is made where it is missing, and compares by cosine then."""
+    """A collection, created with cosine distance if missing."""
 
     def __init__(self, collections: Collections, collection: str) -> None:
         self._collections = collections
@@ -108,7 +108,7 @@ class PostgresChunks:
             return self._collections.ensure(self._collection, "cosine", {}).id
 
     def _there(self, action: Callable[[UUID], Result]) -> Result:
-        """Do something to the collection, which is made anew where somebody has dropped it."""
+        """Run `action` on the collection, which is created again if another program dropped it."""
         try:
             with plain_errors(self._collection):
                 return action(self._id)

@@ -1,8 +1,8 @@
-"""What programs hand over, checked and brought into the store's own types.
+"""Check what programs pass, and convert it to the store's types.
 
-Text is stored as it is, but for NUL and lone surrogates, which PostgreSQL has no place for: a space
-and a question mark stand for them (`portal.text.storable`), in texts and in metadata, and a
-warning is logged. Ids must not hold them: they would not be found under the id asked for.
+Text is stored as it is, except for NUL and lone surrogates, which PostgreSQL cannot store: a space
+and a question mark replace them (`portal.text.storable`), in texts and in metadata, and a warning
+is logged. Ids must not contain them: they would not be found under the id asked for.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 @contextmanager
 def plain_errors(collection: str) -> Iterator[None]:
-    """Errors as callers of such stores expect them: ValueError for what they got wrong."""
+    """Raise ValueError for what callers got wrong, as such stores do."""
     try:
         yield
     except InvalidInput as error:
@@ -46,12 +46,12 @@ def plain_errors(collection: str) -> Iterator[None]:
 
 
 def one_or_many(value: Any) -> list[Any]:
-    """A list of what may come alone: an id, a text, a metadata."""
+    """Return a list of what may come alone: an id, a text, a metadata."""
     return [value] if isinstance(value, str | Mapping) else list(value)
 
 
 def checked_ids(ids: Any) -> list[str]:
-    """Ids that can be stored. Raises ValueError."""
+    """Return ids that can be stored. Raises ValueError."""
     found = one_or_many(ids)
     for one in found:
         if not isinstance(one, str):
@@ -64,7 +64,7 @@ def checked_ids(ids: Any) -> list[str]:
 
 
 def clean_text(value: Any) -> str:
-    """A text that can be stored. Raises ValueError for what is none."""
+    """Return a text that can be stored. Raises ValueError for any other type."""
     if not isinstance(value, str):
         raise ValueError(f"expected a text, got {type(value).__name__}")
     cleaned = storable(value)
@@ -74,7 +74,7 @@ def clean_text(value: Any) -> str:
 
 
 def clean_metadata(value: Any) -> dict[str, Any]:
-    """Metadata that can be stored: JSON, nested as it likes, None for null. Raises ValueError."""
+    """Return metadata that can be stored: JSON of any nesting up to a limit. Raises ValueError."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -110,13 +110,13 @@ def _clean(value: Any, nesting: int) -> Any:
 
 
 def document_name(metadata: Mapping[str, Any], key: str | None) -> str | None:
-    """What a record's metadata names its document by, under `key`; None: it is one by itself."""
+    """Return the name of a record's document under `key`, or None if the record is its own."""
     name = metadata.get(key) if key else None
     return str(name) if isinstance(name, str | int) and name != "" else None
 
 
 def vectors_of(embeddings: Any, count: int) -> list[Vector]:
-    """`count` vectors as float32, of lists, arrays, or one alone. Raises ValueError."""
+    """Return `count` float32 vectors of lists, arrays, or a single vector. Raises ValueError."""
     found = list(embeddings)
     if found and np.ndim(found[0]) == 0:
         found = [found]
@@ -126,7 +126,7 @@ def vectors_of(embeddings: Any, count: int) -> list[Vector]:
 
 
 def vector_of(embedding: Any) -> Vector:
-    """One vector (dimensions,) as float32. Raises ValueError for what is none, or not finite."""
+    """Return one float32 vector (dimensions,). Raises ValueError if it is none or not finite."""
     try:
         # What float32 cannot hold becomes infinite, and is refused below.
         with np.errstate(over="ignore"):
@@ -141,7 +141,7 @@ def vector_of(embedding: Any) -> Vector:
 
 
 def same_length(count: int, **fields: Sequence[Any] | None) -> None:
-    """Raises ValueError for a field that has not `count` values."""
+    """Raise ValueError for a field that does not have `count` values."""
     for name, values in fields.items():
         if values is not None and len(values) != count:
             raise ValueError(f"unequal lengths: {count} ids, {len(values)} {name}")
@@ -152,7 +152,7 @@ def record_filter(
     where: Mapping[str, Any] | None = None,
     where_document: Mapping[str, Any] | None = None,
 ) -> RecordFilter:
-    """Which records are meant. Raises InvalidInput, ValueError."""
+    """Return the filter for ids and conditions. Raises InvalidInput, ValueError."""
     return RecordFilter(
         ids=None if ids is None else tuple(checked_ids(ids)),
         metadata=parse_filter(

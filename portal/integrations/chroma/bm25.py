@@ -28,17 +28,17 @@ _INDEX_BITS = 31
 
 
 class PortalBm25:
-    """A `chromadb.api.types.SparseEmbeddingFunction`, by its form; `k1` and `b` are BM25's."""
+    """A `chromadb.api.types.SparseEmbeddingFunction`; `k1` and `b` are BM25's."""
 
     def __init__(self, k1: float = 1.2, b: float = 0.75) -> None:
         self.k1, self.b = k1, b
 
     def __call__(self, input: Sequence[str]) -> list[Any]:
-        """Vectors of documents."""
+        """Return the vectors of documents."""
         return [self._vector(Counter(index_terms(text).split())) for text in input]
 
     def embed_query(self, input: Sequence[str]) -> list[Any]:
-        """Vectors of questions, in which every word counts one."""
+        """Return the vectors of queries, in which every term counts one."""
         return [_sparse({_index(term): 1.0 for term in query_terms(text)}) for text in input]
 
     def _vector(self, counts: Counter[str]) -> Any:
@@ -58,8 +58,8 @@ class PortalBm25:
 
 
 def bm25_schema(function: PortalBm25) -> Any:
-    """A schema with a dense index by cosine and a sparse one. Raises whatever a Chroma that knows
-    no schemas raises."""
+    """Return a schema with a dense index by cosine and a sparse one. Versions of Chroma without
+    schemas raise here."""
     chromadb = chroma()
     register()
     schema = chromadb.Schema()
@@ -72,13 +72,12 @@ def bm25_schema(function: PortalBm25) -> Any:
 
 
 def register() -> None:
-    """Let Chroma find the function by its name, when it opens a collection made with it."""
+    """Register the function under its name, with which Chroma opens collections that use it."""
     chroma().utils.embedding_functions.register_sparse_embedding_function(PortalBm25)
 
 
 def sparse_keys(collection: Any) -> list[str]:
-    """The metadata that holds a collection's sparse vectors, those first that text can be looked
-    for in; none where it has no sparse index."""
+    """Return the metadata keys of a collection's enabled sparse indexes."""
     keyed = getattr(getattr(collection, "schema", None), "keys", None) or {}
     indexes = {
         key: value.sparse_vector.sparse_vector_index
@@ -89,8 +88,7 @@ def sparse_keys(collection: Any) -> list[str]:
 
 
 def searchable_key(collection: Any) -> str | None:
-    """The sparse index that words can be looked for in: ours, or another whose function Chroma
-    knows here."""
+    """Return the sparse index to search: ours, or one whose function Chroma knows here, or None."""
     usable = [
         key
         for key in sparse_keys(collection)

@@ -1,4 +1,4 @@
-"""Passages in a collection of Chroma's. Needs the extra `chroma`."""
+"""Keep chunks in a collection of Chroma's. Needs the extra `chroma`."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ log = structlog.get_logger(__name__)
 
 
 class ChromaChunks:
-    """A collection, which is made where it is missing. `hybrid` asks for a native BM25 index when
-    it is made; with `lexical` ``own`` words are ranked here where there is none."""
+    """A collection, created if missing. `hybrid` asks for a native BM25 index when it is created;
+    with `lexical` ``own`` words are ranked here where there is none."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class ChromaChunks:
     # --- keeping --------------------------------------------------------------------------------
 
     def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
-        """In batches of as many as Chroma takes at once; each is kept whole or not at all."""
+        """Write in batches of Chroma's size; each batch is stored whole or not at all."""
         for chunk in chunks:
             _check(chunk, self._there.hidden_keys)
         for batch in _batches(chunks, self._max_batch_size):
@@ -166,7 +166,7 @@ class ChromaChunks:
         return there
 
     def _on_collection(self, action: Callable[[OpenCollection], Result]) -> Result:
-        """Do something to the collection, which is made anew where somebody has dropped it."""
+        """Run `action` on the collection, which is created again if another program dropped it."""
         try:
             return action(self._there)
         except Exception as error:
@@ -208,8 +208,7 @@ def _of_type(content_type: str | None) -> dict[str, Any] | None:
 def _replacing(
     there: OpenCollection, batch: Sequence[SemanticChunk]
 ) -> list[dict[str, Any] | None]:
-    """Metadata that leaves nothing of what stood there: Chroma merges it into what there is, and
-    takes away what is None."""
+    """Return metadata that replaces what is stored: Chroma merges it, and removes keys of None."""
     result = there.collection.get(ids=[chunk.id for chunk in batch], include=["metadatas"])
     stood = dict(zip(result["ids"], result["metadatas"], strict=True))
     return [
@@ -224,7 +223,7 @@ def _replacing(
 
 
 def _check(chunk: SemanticChunk, hidden_keys: frozenset[str]) -> None:
-    """Raises ValueError for metadata that Chroma would change."""
+    """Raise ValueError for metadata that Chroma would change."""
     for name, value in chunk.metadata.items():
         if name in hidden_keys:
             raise ValueError(f"metadata must not hold {name}: Chroma keeps words there")

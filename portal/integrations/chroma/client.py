@@ -1,7 +1,6 @@
-"""Chroma's own client, with its telemetry off. Needs the extra `chroma`.
+"""Open Chroma's client, with telemetry off. Needs the extra `chroma`.
 
-`chromadb` is imported here alone, and not before it is needed: whoever has not the extra is told
-how to get it.
+`chromadb` is imported only here and only when it is needed; without it the error names the extra.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ DATABASE_FILE = "chroma.sqlite3"
 DEFAULT_PORT = 8000
 
 Client = Any
-"""`chromadb.api.ClientAPI`, or whatever answers like it."""
+"""`chromadb.api.ClientAPI` or an object with its methods."""
 
 
 def open_directory(directory: Path | str, *, create: bool = True) -> Client:
-    """A client of the records in a directory, which is made unless `create` says no.
+    """Open a directory of Chroma's, creating it unless `create` is false.
 
     Raises ServerSetup without the extra, for a directory that cannot be opened, and for one that
-    this process has opened already by other settings of Chroma's; hand that client over instead.
+    this process has opened with other settings; pass that client instead.
     """
     chromadb = chroma()
     directory = Path(directory)
@@ -46,7 +45,7 @@ def open_server(
     ssl: bool = False,
     headers: Mapping[str, str] | None = None,
 ) -> Client:
-    """A client of a Chroma server. Raises ServerSetup without the extra, and where none answers."""
+    """Connect to a Chroma server. Raises ServerSetup without the extra or if it does not answer."""
     chromadb = chroma()
     try:
         return chromadb.HttpClient(
@@ -57,7 +56,7 @@ def open_server(
 
 
 def chroma() -> Any:
-    """The package `chromadb`. Raises ServerSetup where it is not installed."""
+    """Import `chromadb`. Raises ServerSetup if it is not installed."""
     try:
         return importlib.import_module("chromadb")
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Opening a collection of Chroma's, with a native BM25 index where Chroma has one."""
+"""Open a collection of Chroma's, with a native BM25 index where Chroma has one."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenCollection:
-    """A collection, where its sparse vectors can be asked (None: nowhere, and why), and the
-    metadata that is Chroma's own."""
+    """A collection, the key of its searchable sparse index (or why there is none), and the metadata
+    keys that Chroma keeps for itself."""
 
     collection: Any
     sparse_key: str | None
@@ -45,16 +45,16 @@ class OpenCollection:
 def open_collection(
     client: Client, name: str, *, hybrid: bool, function: PortalBm25
 ) -> OpenCollection:
-    """The collection of this name, which is made where it is missing: by cosine, and with a BM25
-    index where that is wished and Chroma has it. It is tried, for no version tells: the same
-    package has it on a server of many machines and has not in a directory."""
+    """Open a collection, creating it with cosine distance if missing. With `hybrid` a BM25 index is
+    tried first: no version tells whether Chroma has one, since one package supports it on a
+    distributed server and not in a directory."""
     reason = None
     if hybrid:
         try:
             made = client.get_or_create_collection(
                 name, schema=bm25_schema(function), embedding_function=None
             )
-        except Exception as error:  # noqa: BLE001 - whatever it is, meaning alone will do
+        except Exception as error:  # noqa: BLE001 - without words, meaning answers
             reason = _reason(error, name)
         else:
             return _opened(made, NO_BM25_INDEX)
@@ -78,13 +78,12 @@ def _reason(error: Exception, name: str) -> str:
 
 
 def is_missing(error: Exception) -> bool:
-    """Whether Chroma says that there is no such collection (any more)."""
     return isinstance(error, chroma().errors.NotFoundError)
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """ValueError for what Chroma cannot keep."""
+    """Raise ValueError for what Chroma cannot store."""
     errors = chroma().errors
     refused = (
         errors.InvalidArgumentError,
@@ -102,8 +101,8 @@ def plain_errors() -> Iterator[None]:
 def chunks_of(
     result: Mapping[str, Any], hidden_keys: frozenset[str], question: int | None = None
 ) -> list[SemanticChunk]:
-    """Records as Chroma hands them out, a list a field; with `question` a list a question, and its
-    number."""
+    """Convert a result of Chroma's, a list per field; of a nested one the lists of query
+    `question`."""
 
     def values(field: str) -> Sequence[Any]:
         listed = result.get(field)
@@ -125,8 +124,8 @@ def chunks_of(
 
 
 def ensure_registered() -> None:
-    """Let Chroma know our function by its name before it opens a collection; one that knows no
-    sparse functions need not."""
+    """Register our function before Chroma opens a collection; versions without sparse functions
+    need none."""
     try:
         register()
     except (ImportError, AttributeError):

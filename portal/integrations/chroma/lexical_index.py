@@ -1,4 +1,4 @@
-"""BM25 in memory over texts that come and go: the words' leg of what has none of its own."""
+"""Rank texts in memory by BM25, for collections without a word index."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class _Text:
 
 @dataclass(slots=True)
 class _Segment:
-    """Postings of texts that stood under `ids`; `is_live` (texts,) says which still do, as they
-    are there."""
+    """Postings of the texts under `ids`; `is_live` (texts,) marks those that have not changed
+    since."""
 
     ids: Sequence[str]
     postings: Postings
@@ -39,8 +39,8 @@ class _Segment:
 
 
 class LexicalIndex:
-    """Texts under ids, ranked as the portal ranks words: terms by its analyser, weights by
-    ln(1 + (N - n + ½) / (n + ½)). Not safe between threads; its owner locks."""
+    """Texts under ids, ranked as the portal ranks words: terms by its analyser, weights by ln(1 +
+    (N - n + ½) / (n + ½)). Not safe between threads; its owner locks."""
 
     def __init__(self, shape: Bm25Shape) -> None:
         self._shape = shape
@@ -54,13 +54,11 @@ class LexicalIndex:
         return len(self._texts)
 
     def put(self, key: str, text: str, content_type: str | None) -> None:
-        """Have this text stand under `key`."""
         self.remove(key)
         self._texts[key] = self._changed[key] = _Text(index_terms(text), content_type)
         self._recent = None
 
     def remove(self, key: str) -> None:
-        """Have nothing stand under `key`."""
         self._texts.pop(key, None)
         if self._changed.pop(key, None) is not None:
             self._recent = None
@@ -69,7 +67,7 @@ class LexicalIndex:
             self._settled.is_live[place] = False
 
     def best(self, question: str, limit: int, content_type: str | None) -> list[str]:
-        """The ids of the best texts of this type that hold a word of the question, best first."""
+        """Return the ids of the best texts of this type that contain a query term, best first."""
         words = query_terms(question)
         segments = self._segments()
         holders = {

@@ -1,11 +1,10 @@
-"""A leg of words of our own over a collection of Chroma's that has no sparse index.
+"""Rank words over a Chroma collection that has no sparse index.
 
-The index is in the memory of this process: read from the collection at the first search by words,
-kept in step with what goes through the store, and read again, only what differs being analysed,
-when the collection was changed by others. That is noticed by the number of records, and in a
-directory by the state of its database file, which costs nothing to ask. A server does not tell, so
-there all is read again after `recheck_s` seconds. What is found is always read from the collection,
-and where it is not what the index knows, the index is read anew and asked once more.
+The index lives in this process's memory. The first search by words reads it from the collection,
+and writes through the store keep it current. Changes by other programs show in the number of
+records and, for a directory, in the state of its database file; on a server everything is read
+again after `recheck_s` seconds. Reading again analyses only what differs. Results are always read
+from the collection; if one differs from the index, the index is read again and asked once more.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 
 class OwnWords:
-    """The words of one collection. Safe between threads: writing and searching take turns."""
+    """The words of one collection. Thread-safe: writes and searches take turns."""
 
     def __init__(self, client: Client, shape: Bm25Shape, *, recheck_s: float = RECHECK_S) -> None:
         self._lock = RLock()
@@ -52,7 +51,7 @@ class OwnWords:
     def best(
         self, there: OpenCollection, question: str, limit: int, content_type: str | None
     ) -> list[SemanticChunk]:
-        """The passages of this type that BM25 ranks first, best first."""
+        """Return the chunks of this type that BM25 ranks first, best first."""
         with self._lock:
             if not self._is_in_step(there):
                 self._read(there)
@@ -69,9 +68,9 @@ class OwnWords:
         written: Sequence[SemanticChunk] = (),
         erased: Sequence[str] = (),
     ) -> Iterator[None]:
-        """Around what writes or erases passages, so that the index goes with it."""
+        """Update the index with what the block writes or deletes."""
         with self._lock:
-            # An index that nobody has asked for yet is not built for writing's sake.
+            # Writing does not build an index that no search has asked for.
             was_in_step = self._shown is not None and self._is_in_step(there)
             self._shown = None
             yield
@@ -91,8 +90,8 @@ class OwnWords:
         *,
         is_last: bool = False,
     ) -> list[SemanticChunk] | None:
-        """The best passages as the collection has them; None where the index knows others, or at
-        the last attempt those that it knows."""
+        """Return the best chunks as stored, or None if the index is outdated; on the last attempt
+        only those that are current."""
         keys = self._index.best(question, limit, content_type)
         if not keys:
             return []
@@ -112,8 +111,8 @@ class OwnWords:
         return bool(there.collection.count() == len(self._index))
 
     def _state(self, there: OpenCollection) -> object:
-        """What is another as soon as somebody has written, in a directory; on a server what is
-        another when the collection is."""
+        """Return a value that changes with every write, in a directory; on a server, with the
+        collection."""
         # Only asked for, never opened: to close a database file here would end the locks that
         # Chroma holds on it in this process.
         return there.collection.id, tuple(map(_file_state, self._state_files()))
@@ -122,7 +121,7 @@ class OwnWords:
         return [self._directory / name for name in _STATE_FILES] if self._directory else []
 
     def _read(self, there: OpenCollection) -> None:
-        """Have the index show what is in the collection now."""
+        """Read what changed in the collection into the index."""
         started, analysed = time.monotonic(), 0
         # Asked before: what is written meanwhile makes it another.
         shown = self._state(there)
@@ -154,8 +153,8 @@ class OwnWords:
 
 
 def _all(there: OpenCollection) -> Iterator[SemanticChunk]:
-    """Every record, in pages. One that slips from page to page while others erase is missed, and
-    with it the number of records, which the next search notices."""
+    """Yield every record, in pages. A record missed because others were deleted meanwhile shows in
+    the count at the next search."""
     offset = 0
     while True:
         result = there.collection.get(
@@ -169,7 +168,6 @@ def _all(there: OpenCollection) -> Iterator[SemanticChunk]:
 
 
 def _directory_of(client: Client) -> Path | None:
-    """The directory of a client of one; None for any other."""
     try:
         settings = client.get_settings()
     except AttributeError:
@@ -191,6 +189,6 @@ def _type_of(chunk: SemanticChunk) -> str | None:
 
 
 def _digest(chunk: SemanticChunk) -> bytes:
-    """Tells texts and types apart that are ranked apart."""
+    """Hash what ranking depends on: text and type."""
     shown = f"{_type_of(chunk)}\0{chunk.content}"
     return hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=16).digest()

@@ -1,5 +1,5 @@
-"""`portal import-chroma`: collections of a Chroma directory become collections of programs here.
+"""Import collections of a Chroma directory (`portal import-chroma`).
 
-A directory is read from a copy (`snapshot`), page after page (`reading`); records are brought into
-the store's own types (`records`) and written in batches (`moving`); `command` tells a person.
+The directory is read from a copy (`snapshot`), page by page (`reading`); records are converted to
+the store's types (`records`) and written in batches (`moving`); `command` reports.
 """

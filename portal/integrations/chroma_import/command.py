@@ -1,4 +1,4 @@
-"""`portal import-chroma` as a person sees it: progress, a table, what did not come along."""
+"""Show an import: progress, a table, and what was not imported."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def import_and_show(
     *,
     as_json: bool,
 ) -> int:
-    """Import the collections of these names, or all, and say what came of it; the exit status: 1
-    when something of them is not here.
+    """Import these collections, or all, and report. Return the exit status: 1 if anything is
+    missing.
 
-    Raises ServerSetup for a directory that cannot be read, InvalidInput for a name that none has.
+    Raises ServerSetup for a directory that cannot be read, InvalidInput for an unknown name.
     """
     settings = services.settings
     collections = Collections(services.database, settings.search)
@@ -134,7 +134,7 @@ def _chosen(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
 
 
 class _Rate(ProgressColumn):
-    """Records a second."""
+    """Records per second."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
@@ -162,7 +162,7 @@ def _bar(progress: Progress, source: Source) -> Advance:
 
 
 def _show(tallies: Sequence[Tally], options: Options) -> None:
-    """A line for each collection, then what is to be known of it."""
+    """Print a line for each collection, then remarks."""
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = _WIDTH_WITHOUT_TERMINAL
@@ -222,7 +222,7 @@ def _remarks(tallies: Sequence[Tally], options: Options) -> Iterator[str]:
 
 
 def _ending(tally: Tally) -> Iterator[str]:
-    """What kept the import of a collection from its end."""
+    """Yield why an import did not finish."""
     if tally.refused is not None:
         begun = tally.imported or tally.there or tally.changed
         yield f"{tally.name}: {'stopped' if begun else 'not imported'}: {tally.refused}"
@@ -231,7 +231,7 @@ def _ending(tally: Tally) -> Iterator[str]:
 
 
 def _told(cases: Cases) -> str:
-    """How many, and a few ids, with what cannot be printed escaped."""
+    """Format a count with a few ids, escaping what cannot be printed."""
     shown = [repr(one[:_MAX_ID_SHOWN_LENGTH]) for one in cases.ids]
     more = ", …" if cases.count > len(shown) else ""
     return f"{cases.count} ({', '.join(shown)}{more})"

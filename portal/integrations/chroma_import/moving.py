@@ -1,7 +1,7 @@
-"""One collection of Chroma's into one here, batch after batch.
+"""Copy a collection of Chroma's, batch by batch.
 
-What is there already as it should be is not written again: so a second import changes nothing, and
-one that was stopped goes on where it was.
+Records that are stored already are not written again, so a repeated import changes nothing and an
+interrupted one continues.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Advance = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How collections are moved. `keeps`: records that are there stay, even where they differ."""
+    """How to import. With `keeps`, existing records stay even where they differ."""
 
     batch_size: int = BATCH_SIZE
     prefix: str = ""
@@ -53,7 +53,7 @@ class Options:
 
 @dataclass(slots=True)
 class Cases:
-    """How many records something is true of, and ids of the first."""
+    """A count, and the ids of the first records."""
 
     count: int = 0
     ids: list[str] = field(default_factory=list)
@@ -66,8 +66,8 @@ class Cases:
 
 @dataclass(slots=True)
 class Tally:
-    """What came of a collection. `there`: records that are as they should be; `changed`: records
-    that differed, which were replaced unless `keeps`; `skipped` and `notes` by reason."""
+    """The result for one collection. `there` counts records that were stored already, `changed`
+    those that differed and were replaced unless `keeps`; `skipped` and `notes` are by reason."""
 
     name: str
     target: str
@@ -90,7 +90,7 @@ class Tally:
 
     @property
     def seen(self) -> int:
-        """How many records Chroma gave; what it counts may be another number."""
+        """How many records Chroma returned; its count may differ."""
         return self.imported + self.there + self.changed + self.skipped_count
 
     @property
@@ -101,7 +101,7 @@ class Tally:
 
 
 class _Refused(Exception):
-    """A collection that cannot be taken, and why."""
+    """A collection that cannot be imported, and why."""
 
 
 def move(
@@ -110,8 +110,8 @@ def move(
     options: Options,
     advance: Advance = lambda _done, _total: None,
 ) -> Tally:
-    """Bring a collection here, or find out what that would do, and count afterwards what is there.
-    Errors of the database are raised; what was written before them stays."""
+    """Import a collection, or find out what that would do, then count what is stored. Errors of the
+    database propagate; batches written before them stay."""
     tally = Tally(source.name, options.prefix + source.name)
     reader = Reader(source, options.batch_size)
     try:
@@ -124,7 +124,7 @@ def move(
     except InvalidInput as error:
         tally.refused = error.params["reason"]
     except NotFound:
-        tally.refused = "somebody erased it here meanwhile"
+        tally.refused = "it was deleted here meanwhile"
     return tally
 
 
@@ -172,7 +172,7 @@ class _Move:
         tally.only_here = max(0, tally.in_portal - of_chroma)
 
     def _open(self) -> None:
-        """The collection here, as it is or newly made."""
+        """Find or create the target collection."""
         name, distance = self.tally.target, self.tally.distance or "l2"
         self.target = self.collections.find(name)
         if self.target is None and not self.options.is_dry_run:
@@ -189,7 +189,7 @@ class _Move:
             self.dimensions = self.target.model.dimensions
 
     def _take(self, batch: Sequence[ChromaRecord], writing: Collections) -> None:
-        """Write what of a batch is not there yet, in one transaction."""
+        """Write what is new in a batch, in one transaction."""
         records = [record for one in batch if (record := self._usable(one)) is not None]
         there = {one.id: one for one in self._stored([record.id for record in records])}
         new = [record for record in records if record.id not in there]
@@ -217,7 +217,7 @@ class _Move:
         return record
 
     def _check_length(self, vector: Any) -> None:
-        """The first vector tells how long all are, where none is here yet."""
+        """Require the length of the first vector of all others."""
         self.dimensions = self.dimensions or len(vector)
         if len(vector) != self.dimensions:
             raise Unusable(f"a vector of {len(vector)} numbers, not {self.dimensions}")
@@ -229,7 +229,7 @@ class _Move:
         return self.collections.records(self.target.id, RecordFilter(ids=tuple(ids)), page)
 
     def _verify(self) -> None:
-        """Look anew for each record of Chroma's that was not skipped."""
+        """Look up every record that was not skipped."""
         for ids in self.reader.ids():
             wanted = [one for one in ids if one not in self.skipped_ids]
             here = {one.id for one in self._stored(wanted, with_vectors=False)}

@@ -1,4 +1,4 @@
-"""Collections of a Chroma directory, and their records a page at a time."""
+"""Read collections of a Chroma directory, a page of records at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INCLUDED = ["metadatas", "documents", "embeddings", "uris"]
 
 @dataclass(frozen=True, slots=True)
 class ChromaRecord:
-    """A record as Chroma hands it out; `vector` is None where it has none that can be read."""
+    """A record of Chroma's; `vector` is None if it has none that can be read."""
 
     id: str
     document: str | None = None
@@ -35,7 +35,7 @@ class ChromaRecord:
 
 
 class Unreadable(Exception):
-    """Chroma cannot read something of a collection, and says why."""
+    """Chroma cannot read part of a collection, and says why."""
 
 
 class BrokenIndex(Exception):
@@ -43,7 +43,7 @@ class BrokenIndex(Exception):
 
 
 class Source(Protocol):
-    """`chromadb.Collection`, as far as it is read."""
+    """The methods of `chromadb.Collection` that reading needs."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +64,7 @@ class Source(Protocol):
 
 
 def list_collections(client: Client) -> list[Source]:
-    """All collections of the client's database, by name."""
+    """Return all collections of the client's database, by name."""
     found: list[Source] = []
     while page := client.list_collections(limit=COLLECTION_PAGE, offset=len(found)):
         found += page
@@ -74,10 +74,10 @@ def list_collections(client: Client) -> list[Source]:
 def distance_of(
     metadata: Mapping[str, Any] | None, configuration: Mapping[str, Any] | None
 ) -> Distance:
-    """The distance that a collection was made with. Raises ValueError for one there is not here.
+    """Return the distance of a collection. Raises ValueError for an unknown one.
 
-    Chroma before 1.0 told it by the metadata and stored a configuration that says l2 whatever the
-    index was made for, so the configuration counts where it says something else, or stands alone.
+    Chroma before 1.0 kept it in the metadata and always stored a configuration of l2, so the
+    configuration counts only if it says something else or stands alone.
     """
     of_index = (configuration or {}).get("hnsw") or (configuration or {}).get("spann") or {}
     configured = of_index.get("space") or _DEFAULT
@@ -90,7 +90,7 @@ def distance_of(
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """Which of a directory's databases is meant: Chroma's defaults, unless a program chose."""
+    """A database in a directory; Chroma's defaults unless a program chose another."""
 
     tenant: str = "default_tenant"
     database: str = "default_database"
@@ -100,7 +100,7 @@ class Tenancy:
 
 
 def other_databases(directory: Path, tenancy: Tenancy) -> list[str]:
-    """What lies in other databases of a directory that is open."""
+    """Describe the directory's other databases."""
     with closing(sqlite3.connect(directory / DATABASE_FILE)) as connection:
         rows = connection.execute(_DATABASES).fetchall()
     found = {Tenancy(tenant, database): count for tenant, database, count in rows}
@@ -116,7 +116,7 @@ _DATABASES = """
 
 @dataclass(slots=True)
 class Reader:
-    """Records of a collection that does not change meanwhile, in the order of insertion."""
+    """Reads records in insertion order from a collection that does not change meanwhile."""
 
     source: Source
     batch_size: int
@@ -129,7 +129,7 @@ class Reader:
             return self.source.count()
 
     def ids(self) -> Iterator[list[str]]:
-        """Ids of all records, a batch at a time. Raises Unreadable."""
+        """Yield the ids of all records in batches. Raises Unreadable."""
         offset = 0
         while page := self._get(limit=self.id_page, offset=offset, include=[])["ids"]:
             offset += len(page)
@@ -137,15 +137,15 @@ class Reader:
                 yield page[start : start + self.batch_size]
 
     def batches(self) -> Iterator[list[ChromaRecord]]:
-        """All records. Raises Unreadable."""
+        """Yield all records in batches. Raises Unreadable."""
         for ids in self.ids():
             by_id = {record.id: record for record in self._read(ids)}
             # What it lists and then does not give is as good as without a vector.
             yield [by_id.get(one, ChromaRecord(one)) for one in ids]
 
     def _read(self, ids: Sequence[str]) -> list[ChromaRecord]:
-        """Records by ids. One whose vector cannot be read would take its whole batch with it, so
-        that is halved until it is found."""
+        """Return records by ids. An unreadable vector fails its whole batch, so halve it until it
+        is found."""
         try:
             found = _records(self._get(ids=list(ids), include=_INCLUDED))
         except Unreadable as error:
@@ -170,7 +170,7 @@ class Reader:
 
 @contextmanager
 def _chromas_errors() -> Iterator[None]:
-    """Chroma's errors have no class in common but Exception."""
+    """Raise Unreadable for any error: Chroma's have no common class but Exception."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Records of Chroma's in the store's own types: what can be kept, and what cannot."""
+"""Convert records of Chroma's to the store's types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Unusable(ValueError):
 
 
 def to_record(found: ChromaRecord, document_key: str | None) -> tuple[NewRecord, list[str]]:
-    """The record as it is to be stored, and what could not stay as it was. Raises Unusable."""
+    """Return the record to store and notes on what had to change. Raises Unusable."""
     notes = []
     text, metadata = found.document or "", dict(found.metadata or {})
     if found.document is None:
@@ -61,7 +61,7 @@ def to_record(found: ChromaRecord, document_key: str | None) -> tuple[NewRecord,
 
 
 def clean(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Metadata with what can be stored in the place of what cannot."""
+    """Return metadata with unstorable values replaced."""
     return clean_metadata(_finite(_storable(metadata or {})))
 
 
@@ -82,7 +82,7 @@ def _finite(value: Any) -> Any:
 
 
 def is_same(record: NewRecord, stored: StoredRecord) -> bool:
-    """Whether a record stands in the store as it is to be."""
+    """Whether the stored record equals the imported one."""
     return (
         stored.content == record.content
         and _equal(stored.metadata, dict(record.metadata))
@@ -91,7 +91,7 @@ def is_same(record: NewRecord, stored: StoredRecord) -> bool:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Equality of what is stored with what is to be, which tells true from 1."""
+    """Compare stored with imported values; true is not 1."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):

@@ -1,7 +1,7 @@
-"""A copy of a Chroma directory to read from.
+"""Copy a Chroma directory to read from.
 
-Whoever opens such a directory writes to it: Chroma brings its tables to its own version, and moves
-what its log holds into its index. What people hand us stays as it is, so a copy is opened.
+Opening such a directory writes to it: Chroma upgrades its tables and moves its log into the index.
+The original stays as it is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BEFORE_0_4 = ("chroma-collections.parquet", "chroma.duckdb", "index")
 
 
 def check_directory(directory: Path) -> None:
-    """Raises ServerSetup, saying why, for what is no directory of Chroma's that can be read."""
+    """Raise ServerSetup with the reason if this is no readable directory of Chroma's."""
     try:
         if not directory.exists():
             raise _refused(directory, "there is no such directory")
@@ -50,11 +50,11 @@ def check_directory(directory: Path) -> None:
 
 @contextmanager
 def snapshot(directory: Path, data_dir: Path) -> Iterator[Path]:
-    """A copy of a Chroma directory in a folder of its own in `data_dir`, for as long as it is
-    needed. Copies that killed imports left behind go first.
+    """Copy a Chroma directory into a folder of its own in `data_dir` while the block runs. Copies
+    left behind by killed imports are deleted first.
 
-    Raises ServerSetup where the directory cannot be read, keeps being written to, holds no database
-    of Chroma's, or is too large for the disk.
+    Raises ServerSetup if the directory cannot be read, keeps changing, holds no database of
+    Chroma's, or does not fit on the disk.
     """
     check_directory(directory)
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def snapshot(directory: Path, data_dir: Path) -> Iterator[Path]:
 
 def _sweep(data_dir: Path) -> None:
     for left in data_dir.glob(f"{_PREFIX}*/"):
-        # The lock of a killed process went with it. What has none is somebody else's.
+        # The system released the locks of killed processes. Folders without one are not ours.
         if (left / _IN_USE).is_file() and UserCount(left / _IN_USE).leave():
             shutil.rmtree(left, ignore_errors=True)
 
@@ -88,7 +88,7 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _state(directory: Path) -> dict[Path, tuple[int, int]]:
-    """Size and time of change of each file: nobody writes to it who leaves them as they are."""
+    """Return size and modification time of each file; they differ if anything was written."""
     stats = {path: path.stat() for path in _files(directory)}
     return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
 
@@ -129,7 +129,7 @@ def _require_room(directory: Path, room: Path, size: int) -> None:
 
 
 def _check_tables(directory: Path, copy: Path) -> None:
-    """Chroma would make a database of its own of an empty file."""
+    """Refuse files without Chroma's tables: of an empty one Chroma would create a database."""
     try:
         with closing(sqlite3.connect(copy / DATABASE_FILE)) as database:
             found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")

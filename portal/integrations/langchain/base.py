@@ -1,4 +1,4 @@
-"""What every part of the LangChain store works on: its collection, its model, its settings."""
+"""Open a LangChain store: its collection, model and settings."""
 
 from __future__ import annotations
 
@@ -50,12 +50,13 @@ class CollectionStore(VectorStore):
         document_key: str | None = DEFAULT_DOCUMENT_KEY,
         compared_one_by_one: int = COMPARED_ONE_BY_ONE,
     ) -> None:
-        """The arguments of `langchain_chroma.Chroma`; where its data lies is told by `connection`
-        instead: a URL, the portal's settings or a Database, else the settings of this machine.
+        """Take the arguments of `langchain_chroma.Chroma`, with `connection` in the place of those
+        that say where data lies: a URL, the portal's settings or a Database, else this machine's
+        settings.
 
-        Without an `embedding_function` the portal's own model embeds. Records whose metadata has
-        the same value under `document_key` make up one document. Up to `compared_one_by_one`
-        records a search compares all, above it asks an index. Raises ValueError.
+        Without an `embedding_function` the portal's own model embeds. Records with the same
+        metadata value under `document_key` belong to one document. Up to `compared_one_by_one`
+        records a search compares all of them, above that it uses an index. Raises ValueError.
         """
         _warn_of_ignored(
             persist_directory=persist_directory, host=host, port=port, headers=headers,
@@ -75,14 +76,14 @@ class CollectionStore(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """What embeds: the caller's model, or the portal's own."""
+        """The caller's model, or the portal's own."""
         if self._embedding_function is None:
             self._embedding_function = PortalEmbeddings(self._settings.embedding)
         return self._embedding_function
 
     @property
     def _collection(self) -> Collection:
-        """The collection as Chroma's clients know it. Raises ValueError once it is deleted."""
+        """The collection with the methods of Chroma's. Raises ValueError once it is deleted."""
         if self._opened is None:
             raise ValueError(
                 "Chroma collection not initialized. "
@@ -115,14 +116,14 @@ class CollectionStore(VectorStore):
         )
 
     def delete_collection(self) -> None:
-        """Erase the collection with all that is in it."""
+        """Delete the collection with all its records."""
         collection = self._collection
         with plain_errors(collection.name):
             self._collections.drop(collection.id)
         self._opened = None
 
     def reset_collection(self) -> None:
-        """Erase the collection, if it is still there, and make it anew, empty."""
+        """Delete the collection, if it exists, and create it again, empty."""
         if self._opened is not None:
             self.delete_collection()
         self._open(create=True)
@@ -151,7 +152,7 @@ def _warn_of_ignored(**arguments: Any) -> None:
 def _distance(
     metadata: Mapping[str, Any] | None, configuration: Mapping[str, Any] | None
 ) -> Distance | None:
-    """The distance that a caller asks for; None where they leave it open."""
+    """Return the distance that a caller asks for, None if none."""
     of_index = (configuration or {}).get("hnsw") or (configuration or {}).get("spann") or {}
     space = of_index.get("space") or (metadata or {}).get("hnsw:space")
     if space is None:

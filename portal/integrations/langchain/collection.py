@@ -1,4 +1,4 @@
-"""A collection as Chroma's clients know it: what callers of the old system reach for."""
+"""A collection with the methods of Chroma's, for code written for it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Where = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Records under ids: `embeddings` embeds texts that come without vectors, `document_key` names
-    the metadata whose value tells which document a record belongs to."""
+    """Records under ids. `embeddings` embeds texts without vectors; `document_key` is the metadata
+    key that names a record's document."""
 
     _collections: Collections
     _handle: VectorCollection
@@ -69,7 +69,7 @@ class Collection:
         }
 
     def count(self) -> int:
-        """How many records there are, without those of documents in the trash."""
+        """Count the records, without those of documents in the trash."""
         with plain_errors(self.name):
             return self._collections.count(self.id)
 
@@ -82,7 +82,7 @@ class Collection:
         metadatas: Any = None,
         documents: str | Sequence[str] | None = None,
     ) -> None:
-        """Add records, all or none; those whose ids are there already stay as they are."""
+        """Add records, all or none; existing ids keep what they hold."""
         with plain_errors(self.name):
             records = self._records(ids, documents, metadatas, embeddings)
             self._collections.add_new(self.id, records)
@@ -94,7 +94,7 @@ class Collection:
         metadatas: Any = None,
         documents: str | Sequence[str] | None = None,
     ) -> None:
-        """Store records, all or none, in the place of those with the same ids."""
+        """Store records, all or none, replacing those with the same ids."""
         with plain_errors(self.name):
             records = self._records(ids, documents, metadatas, embeddings)
             self._collections.upsert(self.id, records)
@@ -106,8 +106,8 @@ class Collection:
         metadatas: Any = None,
         documents: str | Sequence[str] | None = None,
     ) -> None:
-        """Change what is given of records, all or none. Metadata is merged into what is there, a
-        value of None takes its key away; ids that are not there are passed over."""
+        """Change the given fields of records, all or none. Metadata is merged, a value of None
+        removes its key; unknown ids are ignored."""
         named = checked_ids(ids)
         texts = None if documents is None else [clean_text(one) for one in one_or_many(documents)]
         given = None if metadatas is None else one_or_many(metadatas)
@@ -133,8 +133,8 @@ class Collection:
         where: Where | None = None,
         where_document: Where | None = None,
     ) -> dict[str, int]:
-        """Erase the records that fulfil all of what is given. Raises ValueError when nothing is:
-        all of a collection goes by `delete_collection`."""
+        """Delete the records that match every condition. Raises ValueError without any:
+        `delete_collection` deletes all."""
         if ids is None and not where and not where_document:
             raise ValueError("At least one of ids, where, or where_document must be provided.")
         with plain_errors(self.name):
@@ -142,7 +142,7 @@ class Collection:
             return {"deleted": self._collections.delete(self.id, wanted)}
 
     def delete_document(self, document_id: UUID | str) -> bool:
-        """Erase a document with all its records, by its id, or by what `document_key` says."""
+        """Delete a document with its records, by its id or by its `document_key`."""
         with plain_errors(self.name):
             if isinstance(document_id, str):
                 named = clean_text(document_id)
@@ -165,8 +165,8 @@ class Collection:
         where_document: Where | None = None,
         include: Iterable[str] = ("metadatas", "documents"),
     ) -> dict[str, Any]:
-        """Records in the order in which they were first added, as Chroma's `GetResult`: a list a
-        field, None for fields that were not asked for, None for empty metadata."""
+        """Return records in insertion order as Chroma's `GetResult`: a list per field, None for
+        fields not asked for and for empty metadata."""
         included = checked_include(include)
         if (limit or 0) < 0 or (offset or 0) < 0:
             raise ValueError("limit and offset must not be negative")
@@ -177,7 +177,7 @@ class Collection:
         return as_result([records], included, nested=False)
 
     def peek(self, limit: int = 10) -> dict[str, Any]:
-        """The first records, with their vectors."""
+        """Return the first records, with their vectors."""
         return self.get(limit=limit, include=("metadatas", "documents", "embeddings"))
 
     def query(
@@ -189,7 +189,7 @@ class Collection:
         where_document: Where | None = None,
         include: Iterable[str] = ("metadatas", "documents", "distances"),
     ) -> dict[str, Any]:
-        """For each vector, or text, the nearest records, as Chroma's `QueryResult`."""
+        """Return the nearest records for each vector or text as Chroma's `QueryResult`."""
         included = checked_include(include)
         if (query_embeddings is None) == (query_texts is None):
             raise ValueError("Provide either query_embeddings or query_texts.")
@@ -215,7 +215,7 @@ class Collection:
         *,
         with_vectors: bool = False,
     ) -> list[StoredRecord]:
-        """The `k` records nearest to a vector that fulfil the conditions, with their distances."""
+        """Return the `k` nearest records that match the conditions, with distances."""
         if k < 1:
             raise ValueError(f"Number of requested results {k}, cannot be negative, or zero.")
         with plain_errors(self.name):
@@ -226,7 +226,7 @@ class Collection:
     def near_by_both(
         self, embedding: Any, words: str, k: int, where: Where | None, where_document: Where | None
     ) -> list[StoredRecord]:
-        """The best `k` records by a vector and by words, with their scores."""
+        """Return the best `k` records by vector and words, with scores."""
         if k < 1:
             raise ValueError(f"Number of requested results {k}, cannot be negative, or zero.")
         with plain_errors(self.name):
@@ -242,7 +242,7 @@ class Collection:
     def _records(
         self, ids: Any, documents: Any, metadatas: Any, embeddings: Any
     ) -> list[NewRecord]:
-        """New records; a record that comes without a text has the empty one."""
+        """Build records; one without a text gets the empty text."""
         named = checked_ids(ids)
         if documents is None:
             if embeddings is None:

@@ -1,4 +1,4 @@
-"""Records in the form in which Chroma's client hands them out."""
+"""Return records in the form of Chroma's client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INCLUDABLE = ("documents", "embeddings", "metadatas", "distances", "uris", "dat
 
 
 def checked_include(include: Iterable[str]) -> tuple[str, ...]:
-    """What a caller wants of records. Raises ValueError for what there is not."""
+    """Check the fields that a caller asks for. Raises ValueError for an unknown one."""
     included = tuple(include)
     for one in included:
         if one not in _INCLUDABLE:
@@ -24,7 +24,7 @@ def checked_include(include: Iterable[str]) -> tuple[str, ...]:
 def as_result(
     found: Sequence[Sequence[StoredRecord]], included: tuple[str, ...], *, nested: bool
 ) -> dict[str, Any]:
-    """Chroma's way to hand out records: a list a field, and with `nested` a list a question."""
+    """Return a list per field, and with `nested` a list per query."""
     fields: dict[str, Callable[[Sequence[StoredRecord]], Any]] = {
         "ids": lambda records: [one.id for one in records],
         "embeddings": _matrix,

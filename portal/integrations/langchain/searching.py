@@ -1,4 +1,4 @@
-"""Searching a LangChain store."""
+"""Search a LangChain store."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Scored = list[tuple[Document, float]]
 
 
 class SearchingStore(CollectionStore):
-    """Every search takes `filter`, conditions on metadata, and `where_document`, conditions on
-    the text. Where a question is asked for, a vector will do too."""
+    """Every search takes `filter`, conditions on metadata, and `where_document`, conditions on the
+    text. Queries are texts or vectors."""
 
     def similarity_search(
         self,
@@ -34,7 +34,7 @@ class SearchingStore(CollectionStore):
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """The `k` documents nearest to a question, or to a vector."""
+        """Return the `k` nearest documents."""
         found = self.similarity_search_with_score(query, k, filter, where_document, **kwargs)
         return [document for document, _distance in found]
 
@@ -46,7 +46,7 @@ class SearchingStore(CollectionStore):
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> Scored:
-        """The nearest documents with their distances: lower is nearer."""
+        """Return the nearest documents with their distances: lower is nearer."""
         vector = self._vector(query)
         return self.similarity_search_by_vector_with_relevance_scores(
             vector, k, filter, where_document, **kwargs
@@ -60,7 +60,7 @@ class SearchingStore(CollectionStore):
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """The `k` documents nearest to a vector."""
+        """Return the `k` documents nearest to a vector."""
         found = self.similarity_search_by_vector_with_relevance_scores(
             embedding, k, filter, where_document, **kwargs
         )
@@ -74,8 +74,7 @@ class SearchingStore(CollectionStore):
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> Scored:
-        """The documents nearest to a vector with, as Chroma has it under this name too, their
-        distances: lower is nearer."""
+        """Return documents with distances, lower is nearer, as Chroma does under this name."""
         refuse_unknown(kwargs)
         records = self._collection.near(embedding, k, filter, where_document)
         return [(to_document(one), one.distance or 0.0) for one in records]
@@ -88,7 +87,7 @@ class SearchingStore(CollectionStore):
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[tuple[Document, Vector]]:
-        """The nearest documents with their vectors."""
+        """Return the nearest documents with their vectors."""
         refuse_unknown(kwargs)
         records = self._collection.near(
             self._vector(query), k, filter, where_document, with_vectors=True
@@ -105,7 +104,7 @@ class SearchingStore(CollectionStore):
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Of the `fetch_k` nearest the `k` that are near and unlike each other."""
+        """Return `k` of the `fetch_k` nearest documents that differ from each other."""
         return self.max_marginal_relevance_search_by_vector(
             self._vector(query), k, fetch_k, lambda_mult, filter, where_document, **kwargs
         )
@@ -120,8 +119,7 @@ class SearchingStore(CollectionStore):
         where_document: Where | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """As `max_marginal_relevance_search`; the chosen ones in the order of their distance, as
-        Chroma gives them."""
+        """Return the chosen documents by distance, as Chroma does."""
         refuse_unknown(kwargs)
         records = self._collection.near(
             embedding, fetch_k, filter, where_document, with_vectors=True
@@ -139,11 +137,11 @@ class SearchingStore(CollectionStore):
         filter: Where | None = None,
         where_document: Where | None = None,
     ) -> Scored:
-        """The best documents by meaning and by words with their scores: higher is better.
+        """Return the best documents by meaning and words with their scores: higher is better.
 
-        Score = cosine × semantic_weight + BM25 / the best BM25 × bm25_weight, the weights being
-        those of `dynamic_config`. Without pg_textsearch the cosine alone, which is logged. A
-        `query_embedding` that is a text is embedded, and its own `query_text` where none is given.
+        Score = cosine × semantic_weight + BM25 / the best BM25 × bm25_weight, with the weights of
+        `dynamic_config`; without pg_textsearch the cosine alone, which is logged. A text as
+        `query_embedding` is embedded, and is the `query_text` unless that is given.
         """
         if query_text is None:
             if not isinstance(query_embedding, str):
@@ -167,7 +165,7 @@ def to_document(record: StoredRecord) -> Document:
 
 
 def refuse_unknown(kwargs: Mapping[str, Any]) -> None:
-    """A mistyped `filter` must not silently search everything."""
+    """Raise TypeError: a mistyped `filter` must not silently search everything."""
     if kwargs:
         raise TypeError(f"unexpected keyword arguments: {', '.join(sorted(kwargs))}")
 

@@ -48,7 +48,7 @@ class PostgresVectorStore(WritingStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A store, `kwargs` being its arguments, with these texts added."""
+        """Create a store, with `kwargs` as its arguments, and add these texts."""
         store = cls(embedding_function=embedding, **kwargs)
         store.add_texts(texts, metadatas, ids)
         return store
@@ -61,7 +61,7 @@ class PostgresVectorStore(WritingStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A store, `kwargs` being its arguments, with these documents added."""
+        """Create a store, with `kwargs` as its arguments, and add these documents."""
         store = cls(embedding_function=embedding, **kwargs)
         store.add_documents(documents, ids=ids)
         return store

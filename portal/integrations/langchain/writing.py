@@ -1,4 +1,4 @@
-"""Filling a LangChain store, and reading it back by ids."""
+"""Write to a LangChain store, and read it by ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.integrations.langchain.searching import SearchingStore, refuse_unkno
 
 
 class WritingStore(SearchingStore):
-    """Every call writes all that it is given in one transaction, or nothing."""
+    """Every call writes everything in one transaction, or nothing."""
 
     def add_texts(
         self,
@@ -24,8 +24,8 @@ class WritingStore(SearchingStore):
         embeddings: Any = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Store texts under ids, in the place of what stands there; the ids, made where they are
-        missing. `embeddings` are vectors of the texts, which are embedded without them.
+        """Store texts under ids, replacing what is there, and return the ids; missing ones are
+        generated. Texts are embedded unless `embeddings` are given.
 
         Raises ValueError, then nothing is stored.
         """
@@ -45,7 +45,7 @@ class WritingStore(SearchingStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """`add_texts` of documents; `ids` go before the documents' own."""
+        """Store documents as `add_texts` does; `ids` take precedence over their own."""
         return self.add_texts(
             [document.page_content for document in documents],
             [document.metadata for document in documents],
@@ -55,13 +55,13 @@ class WritingStore(SearchingStore):
         )
 
     def update_document(self, document_id: str, document: Document) -> None:
-        """`update_documents` of one."""
+        """Update one document, see `update_documents`."""
         self.update_documents([document_id], [document])
 
     def update_documents(
         self, ids: Sequence[str], documents: Sequence[Document], embeddings: Any = None
     ) -> None:
-        """Change text and vector of records that are there; metadata is merged into theirs."""
+        """Change text and vector of existing records and merge their metadata."""
         self._collection.update(
             ids,
             embeddings,
@@ -70,16 +70,16 @@ class WritingStore(SearchingStore):
         )
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
-        """Erase records by ids, by `where` or by `where_document`, for good.
+        """Delete records by ids, `where` or `where_document`, for good.
 
-        Raises ValueError when none of them is given.
+        Raises ValueError without any of them.
         """
         self._collection.delete(ids, **kwargs)
         return True
 
     def delete_document(self, document_id: UUID | str) -> bool:
-        """Erase a document of the table `documents` with its records, for good; whether there was
-        one. A document is named by its id, or by the `document_key` of its records."""
+        """Delete a document with its records, for good, by its id or its `document_key`. Return
+        whether it existed."""
         return self._collection.delete_document(document_id)
 
     def get(
@@ -91,13 +91,13 @@ class WritingStore(SearchingStore):
         where_document: Where | None = None,
         include: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Records in the order in which they were first added: `ids`, `embeddings`, `metadatas`
-        and `documents`, as far as `include` asks for them."""
+        """Return records in insertion order: `ids`, and of `embeddings`, `metadatas` and
+        `documents` what `include` names."""
         included = ("metadatas", "documents") if include is None else include
         return self._collection.get(ids, where, limit, offset, where_document, included)
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Documents in the order asked for; what is not there is left out."""
+        """Return documents in the order asked for, without unknown ids."""
         found = self.get(list(dict.fromkeys(ids)))
         columns = (found["ids"], found["documents"], found["metadatas"])
         by_id = {
@@ -114,13 +114,13 @@ class WritingStore(SearchingStore):
         return self._collection.name
 
     def count(self) -> int:
-        """How many records there are."""
+        """Count the records."""
         return self._collection.count()
 
     def add(
         self, ids: Any, embeddings: Any = None, metadatas: Any = None, documents: Any = None
     ) -> None:
-        """`Collection.add`: records whose ids are there already stay as they are."""
+        """Add records; existing ids keep what they hold."""
         self._collection.add(ids, embeddings, metadatas, documents)
 
     def upsert(

@@ -1,7 +1,7 @@
-"""What AI clients search and fetch, in the fields that ChatGPT's and Claude's connectors expect.
+"""Search and fetch documents, in the fields that ChatGPT's and Claude's connectors expect.
 
-Found is a document, by its best passage: the id is that passage's, so that of a long document the
-part that answers is fetched, and the address opens the page there.
+A result is a document by its best chunk, whose id it has: of a long document, fetching it returns
+the part that answers, and the address opens the page there.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class FetchedDocument(BaseModel):
 
 
 def search(services: Services, user: User, arguments: SearchArguments) -> SearchResults:
-    """Documents among what the person may see and has switched on. The query is text and nothing
-    else. Raises what `searching.search` raises."""
+    """Search documents that the user may see and has enabled. The query is plain text. Raises what
+    `engine.search` raises."""
     request = SearchRequest(storable(arguments.query), operators=False, one_hit_per=Unit.DOCUMENT)
     found = engine.search(services, user, request)
     return SearchResults(
@@ -83,10 +83,10 @@ def search(services: Services, user: User, arguments: SearchArguments) -> Search
 
 
 def fetch(services: Services, user: User, arguments: FetchArguments) -> FetchedDocument:
-    """A document's text as indexed, by the id of one of its passages or by its own.
+    """Return a document's text as indexed, by the id of one of its chunks or by its own.
 
-    Of a text longer than the settings allow, the part around the passage. Raises NotFound, for what
-    there is not, what is in the trash, not the person's to see, or switched off by them alike.
+    Of a text longer than the settings allow, return the part around the chunk. Raises NotFound for
+    what does not exist, is in the trash, not visible to the user, or switched off.
     """
     wanted = _read_id(arguments.id)
     with services.database.read() as session:
@@ -111,7 +111,7 @@ def _read_id(given: str) -> UUID:
 
 
 def _find_chunk(session: Session, user: User, wanted: UUID) -> StoredSource:
-    """The passage of that id, or the first of that document, if it counts for the person."""
+    """Return the chunk with that id, or the first of that document, if the user may read it."""
     found = sources.read_sources(session, user, None, [wanted])
     if not found:
         first, _total = chunk_store.list_chunks(session, wanted, limit=1, offset=0)
@@ -122,7 +122,7 @@ def _find_chunk(session: Session, user: User, wanted: UUID) -> StoredSource:
 
 
 def _text_around(session: Session, chunk: StoredSource, most: int) -> tuple[str, int, bool]:
-    """The text with the passage in it, from which character on, and whether that is not all."""
+    """Return the text around the chunk, where it starts, and whether it was cut."""
     start = 0 if chunk.char_end <= most else max(0, chunk.char_start - most // 2)
     # One more than is shown tells whether more is there.
     stored = chunk_store.read_text(session, chunk.document_id, start=start, end=start + most + 1)
@@ -147,5 +147,5 @@ def _metadata(chunk: StoredSource) -> dict[str, Any]:
 
 
 def _page(services: Services, document_id: UUID, chunk_id: UUID) -> str:
-    """The address that people open, which cites the passage whatever was asked."""
+    """Return the address of the page that shows the chunk."""
     return services.settings.public_url + chunk_url(document_id, chunk_id)

@@ -1,4 +1,4 @@
-"""How the tools are reached: by one program over standard input and output, by many over HTTP."""
+"""Serve the tools over standard input and output, or over HTTP."""
 
 from __future__ import annotations
 
@@ -44,17 +44,16 @@ _OUR_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 def serve_stdio(services: Services, token: str) -> None:
-    """Answer the program at the other end of standard input and output, for whom the token speaks
-    for, until it closes them or a signal comes. Raises InvalidToken, InsufficientScope before."""
+    """Serve one program over standard input and output, as the token's user, until it closes them
+    or a signal arrives. Raises InvalidToken, InsufficientScope first."""
     reader(services, token)
     _quieten()
     anyio.run(_serve_stdio, create_server(services, lambda: token))
 
 
 def serve_http(services: Services, listener: socket.socket, allowed_hosts: Iterable[str]) -> None:
-    """Answer whoever brings a token, on a bound socket, until a signal comes. `allowed_hosts` are
-    names that requests may call us by, beside this machine's own and those of the portal's address.
-    """
+    """Serve requests with tokens on a bound socket until a signal arrives. `allowed_hosts` are Host
+    names to accept beside this machine's and the portal's."""
     _quieten()
     security = _security([_public_name(services), *_bound_names(listener), *allowed_hosts])
     anyio.run(_serve_http, web_app(services, security), listener)
@@ -78,15 +77,14 @@ async def _serve_stdio(server: Server[Any]) -> None:
                     tasks.cancel_scope.cancel()
 
             tasks.start_soon(stop_at_signal)
-            # Anything with lines will do, whatever the signature says.
+            # Any iterator of lines works, though the signature asks for more.
             async with stdio_server(stdin=cast("Any", _input_lines())) as (messages, answers):
                 await server.run(messages, answers, server.create_initialization_options())
             tasks.cancel_scope.cancel()
 
 
 async def _input_lines() -> AsyncIterator[str]:
-    """Lines of standard input, read by a thread that may be left waiting for the next: nothing
-    wakes it when a signal is to end us."""
+    """Yield lines of standard input, read by a daemon thread: no signal would wake it."""
     sending, receiving = anyio.create_memory_object_stream[str]()
     arguments = (sending, current_token())
     threading.Thread(target=_hand_over_input, args=arguments, daemon=True).start()
@@ -96,7 +94,7 @@ async def _input_lines() -> AsyncIterator[str]:
 
 
 def _hand_over_input(sending: MemoryObjectSendStream[str], loop: EventLoopToken) -> None:
-    # A file of our own: Python waits at its end for whoever holds the lock of sys.stdin.
+    # A file of our own: at exit Python waits for the lock of sys.stdin.
     with (
         suppress(anyio.BrokenResourceError, RuntimeError),
         os.fdopen(os.dup(0), encoding="utf-8", errors="replace") as lines,
@@ -110,7 +108,7 @@ def _hand_over_input(sending: MemoryObjectSendStream[str], loop: EventLoopToken)
 
 
 class _Tokens:
-    """Tokens as every other surface of the portal takes them."""
+    """Verifies tokens as the rest of the portal does."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -135,7 +133,7 @@ def _token_of_request() -> str:
 
 
 def web_app(services: Services, security: TransportSecuritySettings) -> Starlette:
-    """The tools at `PATH`, for requests with a token that may read; 401 and 403 for others."""
+    """Return the app that serves the tools at `PATH`; 401 and 403 without a token that may read."""
     server = create_server(services, _token_of_request)
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -156,7 +154,7 @@ def web_app(services: Services, security: TransportSecuritySettings) -> Starlett
 
 
 def _tell(_request: Request, error: Exception) -> JSONResponse:
-    """What stood in the way of checking a token, such as a database that does not answer."""
+    """Answer if a token could not be checked, for example because the database is down."""
     known = error if isinstance(error, PortalError) else PortalError()
     body = {"error": {"code": known.code, "message": str(known)}}
     wait_s = known.retry_after_s
@@ -165,8 +163,7 @@ def _tell(_request: Request, error: Exception) -> JSONResponse:
 
 
 def _security(names: Iterable[str]) -> TransportSecuritySettings:
-    """Only requests that call us by one of our names: a page elsewhere whose name leads here
-    (DNS rebinding) calls us by its own."""
+    """Accept only requests to our own names: with DNS rebinding a foreign page uses its own."""
     known = list(dict.fromkeys([*_OUR_NAMES, *names]))
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in known]
     return TransportSecuritySettings(
@@ -180,7 +177,7 @@ def _public_name(services: Services) -> str:
 
 
 def _bound_names(listener: socket.socket) -> list[str]:
-    """The address that we listen on, unless that is all of them."""
+    """Return the address that we listen on, unless that is all of them."""
     address = listener.getsockname()[0]
     return [] if ipaddress.ip_address(address).is_unspecified else [_as_host(address)]
 
@@ -197,6 +194,6 @@ async def _serve_http(app: Starlette, listener: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=_DRAIN_TIMEOUT_S,
     )
-    # It raises the signal that ended it once more, to have it end the process; ours ends by itself.
+    # uvicorn raises the signal again to end the process, which ends without that.
     with anyio.open_signal_receiver(*_STOPPED_BY):
         await uvicorn.Server(config).serve(sockets=[listener])

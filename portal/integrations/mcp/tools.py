@@ -1,4 +1,4 @@
-"""The two tools in the protocol's words: what they are called, take and answer."""
+"""Describe the two tools in the protocol's terms, and call them."""
 
 from __future__ import annotations
 
@@ -62,8 +62,7 @@ _HINTS = ToolAnnotations(
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A tool: how it is described, the function of ours that does it, and which field of
-    RateLimitSettings says how often a person may call it."""
+    """A tool: its description, its function, and the field of RateLimitSettings that limits it."""
 
     title: str
     description: str
@@ -96,9 +95,9 @@ _TOOLS = {
 
 
 def create_server(services: Services, read_token: Callable[[], str]) -> Server[Any]:
-    """A server of both tools, for whomever the token of the moment speaks for.
+    """Return a server of both tools, for the user of the current token.
 
-    `read_token` is called within each call, so that a token that was revoked opens nothing more.
+    `read_token` is called within each call, so that a revoked token opens nothing more.
     """
     # As many as have a connection to the database for themselves: more would wait for one in vain.
     connections = services.settings.database_pool_size - VERIFIED_AT_ONCE
@@ -151,7 +150,7 @@ def _call(
     token: str,
     given: dict[str, Any],
 ) -> CallToolResult:
-    """What the tool answers, or in words why it does not: clients show those to their model."""
+    """Call a tool. Errors become text, which clients show to their model."""
     started = time.perf_counter()
     outcome = "ok"
     try:
@@ -169,7 +168,7 @@ def _call(
 
 
 def reader(services: Services, token: str) -> User:
-    """Whom a token that may read speaks for. Raises InvalidToken, InsufficientScope,
+    """Return the user of a token that may read. Raises InvalidToken, InsufficientScope,
     IssuerUnavailable."""
     signed_in = tokens.authenticate(services, token)
     if signed_in.must_enrol:
@@ -189,7 +188,7 @@ def _checked(kind: _Kind, given: dict[str, Any]) -> BaseModel:
 
 
 def _answered(found: BaseModel) -> CallToolResult:
-    """One item of text, which connectors read, and the same as data, for those who take that."""
+    """Return the answer as text, which connectors read, and as structured content."""
     return CallToolResult(
         content=[TextContent(type="text", text=found.model_dump_json())],
         structured_content=found.model_dump(mode="json"),

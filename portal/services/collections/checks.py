@@ -1,4 +1,4 @@
-"""What records of programs' collections must be like to be stored."""
+"""Check records of programs' collections before they are stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def require_distinct(ids: Sequence[str]) -> None:
 
 
 def common_length(vectors: Sequence[Vector]) -> int | None:
-    """The length of vectors, all the same and all usable; None when there are none."""
+    """Return the common length of vectors, None if there are none. Raises InvalidInput."""
     if not vectors:
         return None
     lengths = {len(vector) for vector in vectors}

@@ -14,7 +14,7 @@ from portal.domain.fusion import Offer, Ranking, fuse
 from portal.domain.search import KeywordBackend, Weights
 from portal.domain.vector_collections import RecordFilter, StoredRecord
 from portal.errors import NotFound, Unavailable
-from portal.services.collections.nearest import Meant, look_up, nearest
+from portal.services.collections.nearest import ResolvedFilter, nearest, resolve_filter
 from portal.services.collections.records import Collections
 from portal.services.search import dynamic_config
 from portal.store.collections import by_vector, reads
@@ -42,8 +42,8 @@ def hybrid_search(
     *,
     limit: int,
 ) -> list[StoredRecord]:
-    """The best records by both, with their `score`, the best first. Without BM25 by meaning alone:
-    the score is the cosine then.
+    """Return the best records by both legs with their `score`, best first. Without pg_textsearch
+    the score is the cosine, which is logged.
 
     Raises InvalidInput for a vector of another length, NotFound.
     """
@@ -54,20 +54,20 @@ def hybrid_search(
             raise NotFound
         config = dynamic_config.read(session, collections.search)
         weights = Weights(config.semantic_weight, config.bm25_weight)
-        meant = look_up(session, collections.ways, collection, wanted)
+        resolved = resolve_filter(session, collections.options, collection, wanted)
         state = _read_state(session, collections)
         if state.backend is KeywordBackend.OFF:
             weights = Weights(1.0, 0.0)
         found = _by_words(
-            session, collections, collection, words, meant,
+            session, collections, collection, words, resolved,
             state=state, backend=state.backend, limit=offered, enough=offered // 2,
         )  # fmt: skip
         near = nearest(
             session,
-            collections.ways,
+            collections.options,
             collection,
             question,
-            meant,
+            resolved,
             limit=offered,
             read=by_vector.read_chunks,
         )
@@ -90,7 +90,7 @@ def hybrid_search(
 
 
 def ranks_words(collections: Collections) -> bool:
-    """Whether hybrid search has words to go by, right now."""
+    """Whether the server can rank records by their words now."""
     with collections.database.read() as session:
         return _read_state(session, collections).backend is not KeywordBackend.OFF
 
@@ -98,9 +98,9 @@ def ranks_words(collections: Collections) -> bool:
 def search_by_words(
     collections: Collections, collection_id: UUID, words: str, wanted: RecordFilter, *, limit: int
 ) -> list[StoredRecord]:
-    """The best records by BM25, or else by `ts_rank_cd`, with it as their `score`, the best first.
+    """Return the best records by BM25, their `score`, best first.
 
-    Raises NotFound, and Unavailable where the settings want no words searched for.
+    Raises NotFound, Unavailable if the server cannot rank words.
     """
     with collections.database.read() as session:
         collection = collection_store.find_by_id(session, collection_id)
@@ -109,9 +109,9 @@ def search_by_words(
         state = _read_state(session, collections)
         if state.alone is KeywordBackend.OFF:
             raise Unavailable
-        meant = look_up(session, collections.ways, collection, wanted)
+        resolved = resolve_filter(session, collections.options, collection, wanted)
         found = _by_words(
-            session, collections, collection, words, meant,
+            session, collections, collection, words, resolved,
             state=state, backend=state.alone, limit=limit, enough=limit,
         )  # fmt: skip
         records = reads.records_of_chunks(session, [one.chunk_id for one in found])
@@ -129,28 +129,28 @@ def _by_words(
     collections: Collections,
     collection: VectorCollection,
     words: str,
-    meant: Meant,
+    resolved: ResolvedFilter,
     *,
     state: KeywordState,
     backend: KeywordBackend,
     limit: int,
     enough: int,
 ) -> list[Scored]:
-    """The best by words: `limit`, or where looking for more would cost too much, at least
-    `enough`."""
+    """Return the best by BM25: `limit`, or at least `enough` if more would cost too much; None if
+    the server cannot rank words."""
     settings, terms = collections.search, query_terms(words)
     if backend is KeywordBackend.OFF:
         return []
     if backend is KeywordBackend.TSVECTOR:
         return best_by_cover_density(
-            session, collection, terms, wanted=meant.wanted, limit=limit, search=settings
+            session, collection, terms, wanted=resolved.wanted, limit=limit, search=settings
         )
     return best_by_words(
         session,
         collection,
         terms,
-        wanted=meant.wanted,
-        chunks=meant.chunks,
+        wanted=resolved.wanted,
+        chunks=resolved.chunks,
         shape=Bm25Shape(settings.bm25_k1, settings.bm25_b),
         total_chunks=state.chunk_count,
         limit=limit,

@@ -1,6 +1,6 @@
-"""Which way the records of a program's collection that are nearest to a vector are looked for.
+"""Choose how to find the records of a program's collection that are nearest to a vector.
 
-The sessions must be those of `Database.read`.
+Sessions must be those of `Database.read`.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """How an index is asked, and up to how many records none is."""
+class SearchOptions:
+    """How to query an index, and up to how many records to use none."""
 
     search: SearchSettings
     compared_one_by_one: int = COMPARED_ONE_BY_ONE
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
-    """A filter, and the chunks that it lets through where they were looked up: by name when they
-    are few enough to be compared."""
+class ResolvedFilter:
+    """A filter and, if they were looked up, the chunks that it lets through: by name if they are
+    few enough to compare."""
 
     wanted: RecordFilter
     chunks: EnabledSet | None = None
@@ -52,27 +52,26 @@ class Meant:
         return None if self.chunks is None else self.chunks.ids
 
 
-def look_up(
-    session: Session, ways: Ways, collection: VectorCollection, wanted: RecordFilter
-) -> Meant:
-    """What a filter lets through. Narrow ones are found at once by the index over metadata, while
-    an index over vectors would offer thousands of records that they refuse."""
-    most = ways.compared_one_by_one
-    chunks = reads.name_chunks(session, collection, wanted, most=most)
-    return Meant(wanted, chunks)
+def resolve_filter(
+    session: Session, options: SearchOptions, collection: VectorCollection, wanted: RecordFilter
+) -> ResolvedFilter:
+    """Look up the chunks that a filter lets through. The metadata index finds narrow filters at
+    once; a vector index would offer thousands of records that they reject."""
+    chunks = reads.name_chunks(session, collection, wanted, max_count=options.compared_one_by_one)
+    return ResolvedFilter(wanted, chunks)
 
 
 def nearest(
     session: Session,
-    ways: Ways,
+    options: SearchOptions,
     collection: VectorCollection,
     question: Vector,
-    meant: Meant,
+    resolved: ResolvedFilter,
     *,
     limit: int | None,
     read: Callable[[Session, Nearest], list[Found]],
 ) -> list[Found]:
-    """What `read` makes of the nearest: by comparing all of a few, by the index of many.
+    """Read the nearest with `read`: by comparing all if they are few, by the index otherwise.
 
     Raises InvalidInput for a vector of another length.
     """
@@ -80,22 +79,28 @@ def nearest(
         return []
     require_dimensions(collection.model, len(question))
     shape = collection.index_shape
-    if limit is not None and shape is not None and _are_many(session, ways, collection, meant):
+    if (
+        limit is not None
+        and shape is not None
+        and _are_many(session, options, collection, resolved)
+    ):
         by_index = by_vector.by_index(
-            collection, shape, question, wanted=meant.wanted, limit=limit, search=ways.search
+            collection, shape, question, wanted=resolved.wanted, limit=limit, search=options.search
         )
         found = read(session, by_index)
         if len(found) >= limit:
             return found
     compared = by_vector.by_comparing(
-        collection, question, wanted=meant.wanted, limit=limit, named=meant.named
+        collection, question, wanted=resolved.wanted, limit=limit, named=resolved.named
     )
     return read(session, compared)
 
 
-def _are_many(session: Session, ways: Ways, collection: VectorCollection, meant: Meant) -> bool:
+def _are_many(
+    session: Session, options: SearchOptions, collection: VectorCollection, resolved: ResolvedFilter
+) -> bool:
     return (
-        meant.named is None
+        resolved.named is None
         and collection.model is not None
-        and collection_store.is_larger_than(session, collection.model, ways.compared_one_by_one)
+        and collection_store.is_larger_than(session, collection.model, options.compared_one_by_one)
     )

@@ -37,9 +37,8 @@ class ReadChunk:
 
 @dataclass(frozen=True, slots=True)
 class PortalReader:
-    """Every call loads the account again, so that a disabled user reads nothing more, and raises
-    NoSuchAccount for one that is disabled and NotFound for a conversation that is not the user's.
-    """
+    """Reads as `user`. Every call loads the account again, so that a disabled user reads nothing
+    more. Raises NoSuchAccount for such a user, NotFound for another user's conversation."""
 
     services: Services
     user: str | User

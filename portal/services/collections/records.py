@@ -1,7 +1,7 @@
-"""What programs do with collections of their own, one transaction each.
+"""Manage collections that programs keep, one transaction a call.
 
-These use cases need no more than a database and the settings of search, so that a program can
-have them without a whole portal.
+These use cases need a database and the search settings only, so that a program can use them without
+the rest of the portal.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from portal.services.collections.checks import common_length, require_dimensions
 from portal.services.collections.nearest import (
     COMPARED_ONE_BY_ONE,
     NEVER_INDEXED,
-    Meant,
-    Ways,
-    look_up,
+    ResolvedFilter,
+    SearchOptions,
     nearest,
+    resolve_filter,
 )
 from portal.settings import SearchSettings
 from portal.store.collections import by_vector, reads, writes
@@ -44,7 +44,7 @@ _MAX_NAME_LENGTH = 512
 
 
 class Documents(Protocol):
-    """What tells which document a record belongs to, by its metadata; None: its own."""
+    """Return the document that a record's metadata names, None if the record is its own."""
 
     def __call__(self, metadata: Mapping[str, Any], /) -> str | None: ...
 
@@ -58,9 +58,9 @@ class Collections:
     compared_one_by_one: int = COMPARED_ONE_BY_ONE
 
     @property
-    def ways(self) -> Ways:
-        """How vectors are searched for."""
-        return Ways(self.search, self.compared_one_by_one)
+    def options(self) -> SearchOptions:
+        """How vectors are searched."""
+        return SearchOptions(self.search, self.compared_one_by_one)
 
     # --- collections themselves -----------------------------------------------------------------
 
@@ -75,8 +75,8 @@ class Collections:
     def ensure(
         self, name: str, distance: Distance, metadata: Mapping[str, Any]
     ) -> VectorCollection:
-        """The collection of this name, as it is or newly made. Raises InvalidInput for a name
-        that cannot be."""
+        """Return the collection of this name, creating it if missing. Raises InvalidInput for an
+        invalid name."""
         self.check_name(name)
         with self.database.begin() as session:
             collection_store.add(session, name=name, distance=distance, metadata=metadata)
@@ -86,7 +86,7 @@ class Collections:
         return collection
 
     def check_name(self, name: str) -> None:
-        """Raises InvalidInput for what no collection of a program's can be called."""
+        """Raise InvalidInput for a name that no program's collection can have."""
         if not 0 < len(name) <= _MAX_NAME_LENGTH or "\0" in name:
             raise InvalidInput(
                 reason=N_("a collection's name has 1 to %(max)s characters", max=_MAX_NAME_LENGTH)
@@ -97,7 +97,7 @@ class Collections:
             )
 
     def drop(self, collection_id: UUID) -> None:
-        """Erase a collection. Raises NotFound when there is none."""
+        """Delete a collection. Raises NotFound."""
 
         def erase(session: Session) -> None:
             collection_store.drop(session, _locked(session, collection_id))
@@ -107,16 +107,16 @@ class Collections:
     # --- writing --------------------------------------------------------------------------------
 
     def upsert(self, collection_id: UUID, records: Sequence[NewRecord]) -> None:
-        """Store records, all or none, in the place of those with the same ids.
+        """Store records, all or none, replacing those with the same ids.
 
-        Raises InvalidInput for ids that are doubled or vectors that do not fit, NotFound.
+        Raises InvalidInput for repeated ids or vectors that do not fit, NotFound.
         """
         if records:
             self._prepare(collection_id, records)
             self._write(collection_id, lambda _session, _collection: records)
 
     def add_new(self, collection_id: UUID, records: Sequence[NewRecord]) -> None:
-        """Store those records whose ids are not there yet; the others stay as they are."""
+        """Store the records whose ids are new; the others stay as they are."""
 
         def missing(session: Session, collection: VectorCollection) -> list[NewRecord]:
             there = {record.id for record in _read(session, collection, records)}
@@ -129,7 +129,7 @@ class Collections:
     def update(
         self, collection_id: UUID, changes: Sequence[RecordChange], document_of: Documents
     ) -> None:
-        """Change records that are there, all or none; ids that are not are passed over."""
+        """Change existing records, all or none; unknown ids are ignored."""
 
         def changed(session: Session, collection: VectorCollection) -> list[NewRecord]:
             there = {record.id: record for record in _read(session, collection, changes)}
@@ -143,12 +143,12 @@ class Collections:
         self._write(collection_id, changed)
 
     def delete(self, collection_id: UUID, wanted: RecordFilter) -> int:
-        """Erase records for good, in the trash too; how many they were."""
+        """Delete records for good, in the trash too, and return how many."""
         with self.database.begin() as session:
             return writes.delete(session, _locked(session, collection_id), wanted)
 
     def delete_document(self, collection_id: UUID, document: UUID | str) -> bool:
-        """Erase a document with all its records, by its id or by what its records name it."""
+        """Delete a document with its records, by its id or its name in their metadata."""
         with self.database.begin() as session:
             collection = _locked(session, collection_id)
             if isinstance(document, str):
@@ -162,7 +162,7 @@ class Collections:
             return reads.count(session, _there(session, collection_id))
 
     def records(self, collection_id: UUID, wanted: RecordFilter, page: Page) -> list[StoredRecord]:
-        """Records that are meant, in the order in which they were first added."""
+        """Return matching records in insertion order."""
         with self.database.begin() as session:
             collection = _there(session, collection_id)
             return reads.list_records(session, collection, wanted, page)
@@ -170,7 +170,7 @@ class Collections:
     def nearest(
         self, collection_id: UUID, question: Vector, wanted: RecordFilter, page: Page
     ) -> list[StoredRecord]:
-        """The records nearest to a vector (dimensions,), with their distances.
+        """Return the records nearest to a vector (dimensions,), with their distances.
 
         Raises InvalidInput for a vector of another length, NotFound.
         """
@@ -178,17 +178,17 @@ class Collections:
         with self.database.read() as session:
             collection = _there(session, collection_id)
             # Without a filter there is nothing to look up: an index, if any, offers the nearest.
-            meant = Meant(wanted)
+            resolved = ResolvedFilter(wanted)
             if not wanted.is_empty:
-                meant = look_up(session, self.ways, collection, wanted)
+                resolved = resolve_filter(session, self.options, collection, wanted)
             return nearest(
-                session, self.ways, collection, question, meant, limit=page.limit, read=read
+                session, self.options, collection, question, resolved, limit=page.limit, read=read
             )
 
     # --- inside ---------------------------------------------------------------------------------
 
     def _prepare(self, collection_id: UUID, records: Sequence[NewRecord]) -> None:
-        """See that records can be stored, and make the collection's table before the first."""
+        """Check records, and create the collection's table before the first."""
         require_distinct([record.id for record in records])
         vectors = [record.vector for record in records if record.vector is not None]
         dimensions = common_length(vectors)
@@ -222,7 +222,7 @@ class Collections:
         self.index_if_many(collection_id)
 
     def index_if_many(self, collection_id: UUID) -> None:
-        """Make the index of a collection that has become large; nobody writes to it meanwhile.
+        """Create the index of a collection that has become large, locking out writers meanwhile.
         Every write calls this."""
         if self.compared_one_by_one >= NEVER_INDEXED:
             return

@@ -1,6 +1,6 @@
-"""Which records of a program's collection are nearest to a vector: all compared, or by its index.
+"""Find the records of a program's collection nearest to a vector, by comparing all or by an index.
 
-The session must be one of `Database.read`: what a search sets for the planner ends with it.
+The session must be one of `Database.read`: planner settings of a search end with it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _FILTERED_FACTOR = 4
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """A search: `near` is the statement that gives candidates with their vectors, of which those
-    nearest to the bind `question` are wanted; `settings` are the planner's."""
+    """A search: the statement `near` gives candidates with vectors, to be ordered by distance to
+    the bind `question`, under the planner's `settings`."""
 
     collection: VectorCollection
     near: str
@@ -62,8 +62,8 @@ def by_comparing(
     limit: int | None,
     named: str | None = None,
 ) -> Nearest:
-    """All records that are meant are compared: those of the chunks in the array `named`, which
-    were looked up before, else those that fulfil the filter."""
+    """Compare all matching records: the chunks in the array `named`, if they were looked up, or
+    else those that match the filter."""
     binds: dict[str, Any] = {"question": VectorParameter(question), "limit": limit}
     if named is None:
         return Nearest(collection, _vectors(collection, wanted, binds), binds, _COMPARING)
@@ -84,8 +84,8 @@ def by_index(
     limit: int,
     search: SearchSettings,
 ) -> Nearest:
-    """The collection's index offers the nearest. It may miss a few, and offer fewer than wanted
-    where a filter refuses nearly all that is near."""
+    """Ask the collection's index. It may miss a few, and return fewer than `limit` if a filter
+    rejects nearly all that is near."""
     binds: dict[str, Any] = {"question": VectorParameter(question), "limit": limit}
     factor = 1 if wanted.is_empty else _FILTERED_FACTOR
     factor *= _HALF_PRECISION_FACTOR if shape.vector_type == "halfvec" else 1
@@ -97,8 +97,8 @@ def by_index(
 def index_statement(
     collection: VectorCollection, shape: IndexShape, wanted: RecordFilter, binds: dict[str, Any]
 ) -> str:
-    """What takes the bind `candidates` from the index: ordered by the very expression it is built
-    on. The filter's values are added to `binds`."""
+    """Return the statement that takes `candidates` from the index, ordered by the expression it is
+    built on. Values of the filter are added to `binds`."""
     if collection.model is None:
         raise ValueError("the collection has no vectors")
     order = shape.distance("e.embedding", ":question", collection.model.dimensions)
@@ -106,7 +106,7 @@ def index_statement(
 
 
 def _vectors(collection: VectorCollection, wanted: RecordFilter, binds: dict[str, Any]) -> str:
-    """Vectors of records that are meant, in no order; chunks are read for conditions alone."""
+    """Select the vectors of matching records, unordered; chunks are joined only for conditions."""
     condition = condition_of(wanted, binds)
     chunks = "JOIN document_chunks c ON c.id = e.chunk_id" if condition else ""
     return f"""
@@ -117,14 +117,14 @@ def _vectors(collection: VectorCollection, wanted: RecordFilter, binds: dict[str
 
 
 def read_chunks(session: Session, search: Nearest) -> list[UUID]:
-    """Chunks of the nearest records, the nearest first; of equals the first added."""
+    """Return the ids of the nearest chunks, nearest first; of equals, the first added."""
     return [row[0] for row in _fetch(session, search, _best(search, with_vectors=False))]
 
 
 def read_records(
     session: Session, search: Nearest, *, with_vectors: bool = False
 ) -> list[StoredRecord]:
-    """The nearest records with their distances, the nearest first; of equals the first added."""
+    """Return the nearest records with distances, nearest first; of equals, the first added."""
     statement = f"""
         SELECT c.external_id, c.content, c.metadata, best.distance, best.embedding
         FROM ({_best(search, with_vectors=with_vectors)}) best
@@ -150,7 +150,7 @@ def _best(search: Nearest, *, with_vectors: bool) -> str:
 def cosines(
     session: Session, collection: VectorCollection, question: Vector, ids: Sequence[UUID]
 ) -> dict[UUID, float]:
-    """For chunks their cosine with a vector."""
+    """Return the cosine of each chunk with a vector."""
     if collection.model is None:
         return {}
     statement = f"""

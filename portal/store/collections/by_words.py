@@ -1,4 +1,4 @@
-"""Which records of a program's collection match words best, by the index of all chunks.
+"""Find the records of a program's collection that match words best, by the index of all chunks.
 
 The session must be one of `Database.read`.
 """
@@ -42,9 +42,9 @@ def best_by_words(
     limit: int,
     enough: int,
 ) -> list[Scored]:
-    """The best records that are meant by BM25: all that match, or `limit`, or, where looking for
-    more would cost too much, at least the best `enough`. `words` are terms of the analyser's;
-    `chunks` are those that the filter lets through, if they were looked up."""
+    """Return the best matching records by BM25: all, or `limit`, or at least `enough` if more would
+    cost too much. `words` are terms of the analyser; `chunks` are those that the filter lets
+    through, if they were looked up."""
     if not words:
         return []
     if chunks is not None and chunks.ids is not None:

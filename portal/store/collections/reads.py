@@ -1,7 +1,4 @@
-"""Reading records of programs' collections, by id and by condition.
-
-Only documents that are not in the trash are looked at.
-"""
+"""Read records of programs' collections by id and by condition, without documents in the trash."""
 
 from __future__ import annotations
 
@@ -33,8 +30,8 @@ _RECORDS = f"document_chunks c JOIN documents d ON {LIVE}"
 
 
 def condition_of(wanted: RecordFilter, binds: dict[str, Any]) -> str:
-    """The filter as conditions on `document_chunks c`: empty, or beginning with AND. Its values
-    are added to `binds`."""
+    """Return the filter as conditions on `document_chunks c`, empty or starting with AND; its
+    values are added to `binds`."""
     conditions = []
     if wanted.ids is not None:
         binds["wanted_ids"] = list(wanted.ids)
@@ -64,7 +61,7 @@ def count(session: Session, collection: VectorCollection) -> int:
 def list_records(
     session: Session, collection: VectorCollection, wanted: RecordFilter, page: Page
 ) -> list[StoredRecord]:
-    """Records that are meant, in the order in which they were first added."""
+    """Return matching records in insertion order."""
     binds: dict[str, Any] = {
         "collection": collection.id,
         "limit": page.limit,
@@ -88,18 +85,19 @@ def list_records(
 
 
 def name_chunks(
-    session: Session, collection: VectorCollection, wanted: RecordFilter, *, most: int
+    session: Session, collection: VectorCollection, wanted: RecordFilter, *, max_count: int
 ) -> EnabledSet:
-    """The chunks of the records that are meant, counted up to one more than `most`; `ids` is None
-    when they are more."""
-    binds: dict[str, Any] = {"collection": collection.id, "most": most}
+    """Return the chunks of matching records, counted up to `max_count` + 1; `ids` is None if
+    there are more."""
+    binds: dict[str, Any] = {"collection": collection.id, "max_count": max_count}
     statement = f"""
         SELECT count(DISTINCT document_id), count(*),
-               CASE WHEN count(*) <= :most THEN CAST(COALESCE(array_agg(id), '{{}}') AS text) END
+               CASE WHEN count(*) <= :max_count
+                    THEN CAST(COALESCE(array_agg(id), '{{}}') AS text) END
         FROM (
             SELECT c.id, c.document_id FROM {_RECORDS}
             WHERE c.collection_id = :collection {condition_of(wanted, binds)}
-            LIMIT :most + 1
+            LIMIT :max_count + 1
         ) meant
     """
     documents, chunks, ids = session.execute(text(statement), binds).one()
@@ -107,7 +105,6 @@ def name_chunks(
 
 
 def records_of_chunks(session: Session, ids: Sequence[UUID]) -> dict[UUID, StoredRecord]:
-    """The records of chunks."""
     statement = """
         SELECT id, external_id, content, metadata FROM document_chunks
         WHERE id = ANY(CAST(:ids AS uuid[]))

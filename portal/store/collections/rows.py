@@ -1,5 +1,5 @@
-"""Collections that programs keep: each has a partition of vectors of its own, made when the first
-vector comes and tells how long vectors are here."""
+"""Store collections that programs keep. Each has its own partition of vectors, created with the
+first vector, which sets their length."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from portal.store.models import CollectionRow, EmbeddingModelRow
 
 @dataclass(frozen=True, slots=True)
 class VectorCollection:
-    """A collection of a program's; `model` registers its vectors, None before the first."""
+    """A program's collection; `model` registers its vectors, None before the first."""
 
     id: UUID
     name: str
@@ -44,8 +44,8 @@ class VectorCollection:
 
     @property
     def index_shape(self) -> IndexShape | None:
-        """How its vectors are indexed once they are many: in full precision as long as pgvector
-        can. None where they are too long to be."""
+        """How its vectors are indexed: in full precision as far as pgvector can. None if they are
+        too long."""
         if self.model is None or self.model.dimensions > MAX_HALFVEC_DIMENSIONS:
             return None
         is_short = self.model.dimensions <= MAX_VECTOR_DIMENSIONS
@@ -53,7 +53,7 @@ class VectorCollection:
 
 
 def find(session: Session, *, name: str) -> VectorCollection | None:
-    """A program's collection by its name. The portal's own is none."""
+    """Return a program's collection by name; the portal's own is none."""
     return _one(session, CollectionRow.name == name)
 
 
@@ -82,7 +82,7 @@ def _one(session: Session, condition: Any) -> VectorCollection | None:
 
 
 def list_names(session: Session) -> list[str]:
-    """Names of all collections of programs, in order."""
+    """Return the names of programs' collections, in order."""
     return list(
         session.scalars(
             select(CollectionRow.name)
@@ -93,7 +93,7 @@ def list_names(session: Session) -> list[str]:
 
 
 def add(session: Session, *, name: str, distance: Distance, metadata: Mapping[str, Any]) -> None:
-    """Make a collection where there is none of this name."""
+    """Create a collection unless the name exists."""
     session.execute(
         insert(CollectionRow)
         .values(name=name, distance=distance, attributes=dict(metadata))
@@ -102,8 +102,8 @@ def add(session: Session, *, name: str, distance: Distance, metadata: Mapping[st
 
 
 def lock_for_writing(session: Session, collection_id: UUID) -> VectorCollection | None:
-    """The collection, in which nobody else writes until the transaction ends: two who write the
-    same ids neither double them nor wait for each other for ever."""
+    """Return the collection, locked against other writers until the transaction ends: two writers
+    of the same ids would duplicate them or deadlock."""
     held = session.scalar(
         select(CollectionRow.id)
         .where(CollectionRow.id == collection_id)
@@ -113,7 +113,7 @@ def lock_for_writing(session: Session, collection_id: UUID) -> VectorCollection 
 
 
 def give_partition(session: Session, collection: VectorCollection, dimensions: int) -> None:
-    """Make the table for a collection's vectors, all of this length."""
+    """Create the table for a collection's vectors, all of this length."""
     row = EmbeddingModelRow(
         name=f"{COLLECTION_PROVIDER}:{collection.id}",
         provider=COLLECTION_PROVIDER,
@@ -135,7 +135,7 @@ def give_partition(session: Session, collection: VectorCollection, dimensions: i
 
 
 def drop(session: Session, collection: VectorCollection) -> None:
-    """Erase a collection with all that is in it."""
+    """Delete a collection with all its records."""
     if collection.model is not None:
         session.execute(text(f"DROP TABLE {collection.model.partition}"))
     session.execute(delete(CollectionRow).where(CollectionRow.id == collection.id))
@@ -146,24 +146,24 @@ def drop(session: Session, collection: VectorCollection) -> None:
 
 
 def is_larger_than(session: Session, model: RegisteredModel, count: int) -> bool:
-    """Whether there are more vectors than `count`; costs no more than counting so far."""
-    query = text(f"SELECT count(*) FROM (SELECT FROM {model.partition} LIMIT :most) counted")
-    return (session.scalar(query, {"most": count + 1}) or 0) > count
+    """Whether there are more vectors than `count`, without counting further."""
+    query = text(f"SELECT count(*) FROM (SELECT FROM {model.partition} LIMIT :max_count) counted")
+    return (session.scalar(query, {"max_count": count + 1}) or 0) > count
 
 
-def needs_index(session: Session, collection: VectorCollection, most: int) -> bool:
-    """Whether a collection has more vectors than `most`, and could have an index, but has none."""
+def needs_index(session: Session, collection: VectorCollection, max_count: int) -> bool:
+    """Whether a collection has more than `max_count` vectors and no index, but could have one."""
     model = collection.model
     return (
         model is not None
         and collection.index_shape is not None
-        and is_larger_than(session, model, most)
+        and is_larger_than(session, model, max_count)
         and not standing_indexes(session, model.partition)
     )
 
 
 def ensure_index(session: Session, collection: VectorCollection, search: SearchSettings) -> None:
-    """Make the collection's index where it has none and can have one. Nobody writes meanwhile."""
+    """Create the collection's index if it can have one and has none, locking out writers."""
     shape, model = collection.index_shape, collection.model
     if shape is None or model is None or not wants_index(search):
         return

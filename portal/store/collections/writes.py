@@ -1,7 +1,7 @@
-"""Writing and deleting records of programs' collections.
+"""Write and delete records of programs' collections.
 
-A record is a chunk with an id of its own, a vector and a document. Ids of documents are made of
-the collection's and of what names the document there, so that none has to be looked up.
+A record is a chunk with an id of its own, a vector and a document. Ids of documents derive from the
+collection's id and the document's name there, so that none has to be looked up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MEDIA_TYPE = "text/plain"
 
 
 def document_id(collection_id: UUID, name: str) -> UUID:
-    """The id of the document that records name by `name`."""
+    """Return the id of the document that records name by `name`."""
     return uuid5(collection_id, f"document:{name}")
 
 
@@ -44,10 +44,10 @@ def write(
     model: RegisteredModel,
     records: Sequence[NewRecord],
 ) -> None:
-    """Put records, whose ids differ from each other, in the place of those with the same ids.
+    """Store records with distinct ids, replacing those with the same ids.
 
-    The collection must be held for writing. Who writes to a document in the trash makes it anew:
-    it comes back without what it held.
+    The collection must be locked for writing. Writing to a document in the trash restores it
+    without its former records.
     """
     documents = [_document_of(collection, record) for record in records]
     left = _documents_of(session, collection, [record.id for record in records])
@@ -73,7 +73,7 @@ _EMPTY_TRASHED = text(
     WHERE d.id = document_id AND d.id = ANY(CAST(:documents AS uuid[])) AND d.deleted_at IS NOT NULL
     """
 )
-# They are private to nobody: of a person only administrators could ever see them.
+# Private without an owner: should a query forget the collection, only administrators see them.
 _DOCUMENTS = text(
     f"""
     INSERT INTO documents (id, collection_id, title, file_name, media_type, size_bytes, sha256,
@@ -147,7 +147,7 @@ def _write_chunks(
     documents: Sequence[UUID],
     records: Sequence[NewRecord],
 ) -> dict[str, UUID]:
-    """Ids of the chunks by those of the records."""
+    """Return the chunks' ids by record id."""
     following = session.execute(_NEXT_INDEX, {"documents": list(set(documents))})
     indexes: dict[UUID, int] = dict(following.all())
     places = []
@@ -206,7 +206,7 @@ def _write_vectors(
 
 
 def delete(session: Session, collection: VectorCollection, wanted: RecordFilter) -> int:
-    """Erase the records that are meant, for good, in the trash too; how many they were."""
+    """Delete matching records for good, in the trash too, and return how many."""
     binds: dict[str, Any] = {"collection": collection.id}
     condition = condition_of(wanted, binds)
     statement = text(
@@ -219,7 +219,7 @@ def delete(session: Session, collection: VectorCollection, wanted: RecordFilter)
 
 
 def delete_document(session: Session, collection: VectorCollection, document: UUID) -> bool:
-    """Erase a document with its records, for good; whether there was one."""
+    """Delete a document with its records, for good, and return whether it existed."""
     statement = text(
         "DELETE FROM documents WHERE id = :id AND collection_id = :collection RETURNING id"
     )
@@ -243,7 +243,7 @@ _PUBLISH = text(
 
 
 def _settle(session: Session, documents: set[UUID]) -> None:
-    """Forget documents that hold nothing any more; the others are as their chunks are."""
+    """Delete documents without chunks and publish the others."""
     binds = {"documents": list(documents)}
     session.execute(_DROP_EMPTY, binds)
     session.execute(_PUBLISH, binds)

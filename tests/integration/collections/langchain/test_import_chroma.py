@@ -180,7 +180,7 @@ def test_what_ends_it_midway_is_told_apart_from_what_never_began(
 
     erased = move(collections, shelf, SMALL, erase)
     assert (erased.imported, erased.is_whole) == (4, False)
-    assert next(_remarks([erased], SMALL)) == "shelf: stopped: somebody erased it here meanwhile"
+    assert next(_remarks([erased], SMALL)) == "shelf: stopped: it was deleted here meanwhile"
 
     get = Shelf.get
 

@@ -6,11 +6,14 @@ from html import escape
 from pathlib import Path
 
 from portal.domain.documents import ExtractedText
+from portal.errors import N_
 from portal.ingest.formats.html import read_html
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "email"
+
+ATTACHMENTS_LEFT_OUT = N_("attachments were skipped")
 
 
 def extract(
@@ -52,7 +55,7 @@ def extract(
         headings=read.headings,
         blocks=read.blocks,
         title=subject or None,
-        warnings=(*read.warnings, *(["attachments were skipped"] if names else [])),
+        warnings=(*read.warnings, *([ATTACHMENTS_LEFT_OUT] if names else [])),
     )
 
 

@@ -6,13 +6,14 @@ from html import escape
 from pathlib import Path
 
 from portal.domain.documents import ExtractedText, Page
+from portal.errors import N_
 from portal.ingest.formats.html import read_html
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "python-pptx"
 
-HIDDEN_LEFT_OUT = "hidden slides were skipped"
+HIDDEN_LEFT_OUT = N_("hidden slides were skipped")
 
 
 def extract(

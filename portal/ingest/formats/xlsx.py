@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from portal.domain.documents import ExtractedText
-from portal.errors import EmptyFile
+from portal.errors import N_, EmptyFile
 from portal.ingest.formats.readable_text import one_line
 from portal.ingest.formats.sheet_text import SheetText
 from portal.ingest.limits import ExtractionLimits
@@ -14,7 +14,7 @@ from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "openpyxl"
 
-HIDDEN_LEFT_OUT = "hidden sheets were skipped"
+HIDDEN_LEFT_OUT = N_("hidden sheets were skipped")
 # Names that programs give by themselves.
 _NO_NAME = re.compile(r"(?:sheet|工作表|工作表單|表)\s*\d*", re.IGNORECASE)
 
@@ -30,7 +30,7 @@ def extract(
 
     Raises EmptyFile, BrokenFile, TooMuchInOne, ExtractionTimedOut and ExtractionTooLarge.
     """
-    writer, title, warnings = SheetText(), "", []
+    writer, title, has_hidden = SheetText(), "", False
     for record in read_records(
         "xlsx_reader",
         path,
@@ -45,7 +45,7 @@ def extract(
             writer.add_row(row)
         if "title" in record:
             title = one_line(record["title"])
-            warnings += [HIDDEN_LEFT_OUT] if record["has_hidden"] else []
+            has_hidden = record["has_hidden"]
     writer.close_table()
     text = writer.readable.text()
     if not text.strip() or not writer.readable.has_words:
@@ -56,5 +56,5 @@ def extract(
         headings=tuple(writer.readable.headings),
         blocks=tuple(writer.readable.blocks),
         title=title or None,
-        warnings=tuple(warnings),
+        warnings=(HIDDEN_LEFT_OUT,) if has_hidden else (),
     )

@@ -27,6 +27,8 @@ _OF_A_DOCUMENT = (JOB_IDS, DOCUMENT_IDS, REVISION_IDS)
 PRIVATE_SHARE, DELETED_SHARE = 0.02, 0.01
 
 _DOMAINS = ("law", "finance", "engineering", "people", "research", None)
+# A trigger deletes by it for each document.
+_OF_TRIGGER = "ix_shared_chunks_document_id"
 _TELL_EVERY = 10  # Blocks.
 _BETWEEN_CHUNKS = "\n\n"
 _COLUMNS = {
@@ -220,16 +222,17 @@ class _Rows:
 
 
 def _drop_indexes(connection: psycopg.Connection, tables: Sequence[str]) -> dict[str, str]:
-    """Definitions of the indexes that hold no constraint, dropped: built over full tables they
-    take a fraction of the time. The keyword index is made by the portal's own code."""
+    """Drop the indexes that hold no constraint and return their definitions: built over full tables
+    they take a fraction of the time. The keyword index is made by the portal's own code."""
     rows = connection.execute(
         """
         SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
           FROM pg_index i
          WHERE i.indrelid::regclass::text = ANY(%s) AND NOT i.indisunique
+           AND i.indexrelid::regclass::text <> %s
            AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.indexrelid)
         """,
-        [list(tables)],
+        [list(tables), _OF_TRIGGER],
     ).fetchall()
     for name, _ in rows:
         connection.execute(f"DROP INDEX {name}".encode())

@@ -1,4 +1,4 @@
-"""What programs use: JSON, one blueprint a family of endpoints, described at /openapi."""
+"""Serve JSON to programs: a blueprint for each family of endpoints, described at /openapi."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def register(app: APIFlask) -> None:
 
 
 def _complete_spec(spec: Any) -> Any:
-    """What APIFlask cannot know from the views alone."""
+    """Complete the OpenAPI document with what views alone do not tell."""
     knowledge.describe_upload(spec)
     revisions.describe_upload(spec)
     return openapi.complete(spec, current_app)

@@ -1,4 +1,4 @@
-"""Errors as programs read them: ``{"error": {"code", "message", "request_id", "details"?}}``."""
+"""Answer errors with ``{"error": {"code", "message", "request_id", "details"?}}``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SERVER_ERROR = 500
 
 
 def init_app(app: Flask, prefixes: tuple[str, ...]) -> None:
-    """Answer errors under `prefixes`; elsewhere whoever was registered before stays in charge."""
+    """Handle errors under `prefixes`; elsewhere the earlier handler stays in charge."""
     pages = app.error_handler_spec[None][None].get(Exception)
 
     def handle(error: Exception) -> ResponseReturnValue:
@@ -47,7 +47,7 @@ def init_app(app: Flask, prefixes: tuple[str, ...]) -> None:
 
 
 def respond(error: Exception) -> Response:
-    """The JSON answer to any error raised under an API's address."""
+    """Return the JSON response to any error raised under an API's address."""
     if isinstance(error, HTTPError):
         return _from_validation(error)
     if isinstance(error, HTTPException):
@@ -84,7 +84,7 @@ def _body(error: PortalError, details: dict[str, Any] | None = None) -> Response
 
 
 def _from_validation(error: HTTPError) -> Response:
-    """APIFlask's own errors: its validation, and its refusal of what cannot be parsed."""
+    """Return the response to APIFlask's own errors, of validation and of parsing."""
     if error.status_code != InvalidInput.status:
         return _from_http(HTTPException(description=error.message), error.status_code)
     details = error.detail if isinstance(error.detail, dict) else {}

@@ -1,4 +1,4 @@
-"""Requests that may come without a body."""
+"""Make the body of a request optional."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from portal.http.context import View
 
 
 def body_may_be_missing(body: type[RequestModel]) -> Callable[[View], View]:
-    """Take a request without a body as one whose body says nothing. Stands right above the
-    view's `input`, which would refuse it."""
+    """Take a request without a body as one with an empty body. Goes right above the view's `input`,
+    which would refuse it."""
 
     def decorate(view: View) -> View:
         @wraps(view)

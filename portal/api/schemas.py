@@ -15,12 +15,12 @@ from portal.text.storable import storable
 TIME_CURSOR = "^([0-9]{1,17}[.][0-9a-f]{32})?$"
 TEXT_CURSOR = "^([A-Za-z0-9_-]{0,1900}[.][0-9a-f]{32})?$"
 
-# Whole numbers up to here are told apart by every reader of JSON.
+# Every JSON parser represents whole numbers up to here exactly.
 _EXACT = 2**53
 
 
 class RequestModel(BaseModel):
-    """A body or a query string: unknown names are refused, so that a typo is not ignored.
+    """Refuse unknown names in a body or query string, so that a typo is not ignored.
 
     A body's values must be of their JSON types: `"5"` is no number there, and `1` is not true. In
     a query string, where all is text, they are read out of it.
@@ -37,7 +37,7 @@ class RequestModel(BaseModel):
 
 
 def _json_of(value: Any) -> bytes | None:
-    """The request's JSON, when `value` is what was read out of it; None for a query string's pairs.
+    """Return the request's JSON if `value` was parsed from it, None for a query string.
 
     Pydantic is strict about JSON only when it reads the JSON itself: ids and dates are text there.
     Lone surrogates, which no UTF-8 can hold, turn into question marks.
@@ -54,7 +54,7 @@ def _json_of(value: Any) -> bytes | None:
 
 
 def _whole(value: Any) -> Any:
-    """To JSON Schema 5.0 is an integer; to Pydantic it is one when it is written without the .0."""
+    """Return 5.0 as 5: an integer to JSON Schema, but not to pydantic."""
     if isinstance(value, dict):
         return {key: _whole(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -68,7 +68,7 @@ class ResponseModel(BaseModel):
 
 
 def _storable(value: Any) -> Any:
-    """Text without what PostgreSQL cannot store: NUL and lone surrogates."""
+    """Return text without what PostgreSQL cannot store: NUL and lone surrogates."""
     return storable(value) if isinstance(value, str) else value
 
 
@@ -76,7 +76,7 @@ CleanText = Annotated[str, BeforeValidator(_storable)]
 
 
 class PageQuery(RequestModel):
-    """Where in a list to go on; how much of it is each list's own to say."""
+    """The place in a list to continue from; each list has its own limit."""
 
     cursor: CleanText | None = Field(
         None,
@@ -117,26 +117,26 @@ class ErrorEnvelope(ResponseModel):
 ENVELOPE_PREFIX = "/api/v1/"
 
 ERROR_WORDS = {
-    400: "the request could not be read",
+    400: "malformed request",
     401: "no valid token",
     403: "not allowed",
-    404: "not there, or not to be seen by this person",
-    409: "clashes with what is there",
+    404: "does not exist, or is not visible to this user",
+    409: "conflicts with the current state",
     408: "the body did not arrive in time",
     413: "too large",
     414: "the address, with its query string, is too long",
-    415: "not a format that is taken",
-    422: "a value is not right",
+    415: "unsupported format",
+    422: "invalid value",
     429: "too many requests; see Retry-After",
-    500: "nobody foresaw this; give the request id to your administrator",
-    502: "the embedding model gave an unusable vector",
-    503: "not available right now; see Retry-After where waiting helps",
+    500: "internal error; give the request id to your administrator",
+    502: "the embedding model returned an unusable vector",
+    503: "unavailable; see Retry-After where waiting helps",
     507: "the server's disk is full",
 }
 
 
 def file_response_doc(description: str, *media_types: str) -> Any:
-    """The `responses` of an endpoint that answers with a file of one of these types."""
+    """Return the `responses` of an endpoint that serves a file of one of these types."""
     binary = {"type": "string", "format": "binary"}
     return {
         "200": {
@@ -154,7 +154,7 @@ def file_response_doc(description: str, *media_types: str) -> Any:
 
 
 def error_responses(*codes: int) -> Any:
-    """The `responses` of an endpoint's documentation for errors that no rule can know.
+    """Return the `responses` of an endpoint for errors that do not follow from its route.
 
     `portal.api.openapi` adds those that follow from the route (such as 401 and 422), and to all
     of them the schema, an example and the headers.

@@ -1,4 +1,4 @@
-"""What is not right with a body or a query string, in words that say what would be."""
+"""Say what is wrong with a body or query string, and what would be right."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from portal.http.messages import translated
 # How many wrong values the message names; `details` have all of them.
 _MAX_NAMED = 3
 
-_MAX_CHARACTERS = N_("takes at most %(max_length)s characters")
-_MIN_CHARACTERS = N_("takes %(min_length)s or more characters")
-_WHOLE_NUMBER = N_("takes a whole number")
-_NUMBER = N_("takes a number")
-_YES_OR_NO = N_("takes true or false")
-_UUID = N_("takes a UUID")
-_DATE_AND_TIME = N_("takes a date and time with a time zone, such as 2026-05-04T09:30:00Z")
+_MAX_CHARACTERS = N_("must have at most %(max_length)s characters")
+_MIN_CHARACTERS = N_("must have %(min_length)s or more characters")
+_WHOLE_NUMBER = N_("must be a whole number")
+_NUMBER = N_("must be a number")
+_YES_OR_NO = N_("must be true or false")
+_UUID = N_("must be a UUID")
+_DATE_AND_TIME = N_("must be a date and time with a time zone, such as 2026-05-04T09:30:00Z")
 _WORDS = {
-    "missing": N_("is needed, and is missing"),
-    "extra_forbidden": N_("is no field here; leave it out"),
+    "missing": N_("is required"),
+    "extra_forbidden": N_("is not a known field; remove it"),
     "string_too_long": _MAX_CHARACTERS,
     "string_too_short": _MIN_CHARACTERS,
-    "too_long": N_("takes at most %(max_length)s items"),
-    "too_short": N_("takes %(min_length)s or more items"),
-    "greater_than": N_("takes more than %(gt)s"),
-    "greater_than_equal": N_("takes %(ge)s or more"),
-    "less_than": N_("takes less than %(lt)s"),
-    "less_than_equal": N_("takes %(le)s or less"),
-    "finite_number": N_("takes a finite number"),
-    "literal_error": N_("takes one of these: %(expected)s"),
-    "enum": N_("takes one of these: %(expected)s"),
-    "string_type": N_("takes text"),
+    "too_long": N_("must have at most %(max_length)s items"),
+    "too_short": N_("must have %(min_length)s or more items"),
+    "greater_than": N_("must be greater than %(gt)s"),
+    "greater_than_equal": N_("must be at least %(ge)s"),
+    "less_than": N_("must be less than %(lt)s"),
+    "less_than_equal": N_("must be at most %(le)s"),
+    "finite_number": N_("must be a finite number"),
+    "literal_error": N_("must be one of: %(expected)s"),
+    "enum": N_("must be one of: %(expected)s"),
+    "string_type": N_("must be text"),
     "bool_type": _YES_OR_NO,
     "bool_parsing": _YES_OR_NO,
     "int_type": _WHOLE_NUMBER,
@@ -50,16 +50,16 @@ _WORDS = {
     "datetime_parsing": _DATE_AND_TIME,
     "datetime_from_date_parsing": _DATE_AND_TIME,
     "timezone_aware": _DATE_AND_TIME,
-    "list_type": N_("takes a list"),
-    "dict_type": N_("takes an object"),
-    "model_type": N_("takes an object"),
-    # What is no JSON at all was refused before.
+    "list_type": N_("must be a list"),
+    "dict_type": N_("must be an object"),
+    "model_type": N_("must be an object"),
+    # Other malformed JSON has been refused before.
     "json_invalid": N_("the JSON is nested too deeply"),
 }
 
 
 def words_of(error: ValidationError) -> dict[str, list[str]]:
-    """Each field that is not right, `_schema` for all of it together, and why, for the reader."""
+    """Return why each field is wrong (`_schema`: the whole), in the reader's language."""
     found: dict[str, list[str]] = {}
     for one in error.errors():
         field = ".".join(map(str, one["loc"])) or "_schema"
@@ -68,7 +68,7 @@ def words_of(error: ValidationError) -> dict[str, list[str]]:
 
 
 def summary(words: Mapping[str, list[str]]) -> str:
-    """The first of them in one line."""
+    """Return the first reasons in one line."""
     named = [*_sentences(words)]
     return "; ".join(named[:_MAX_NAMED]) + ("; …" if len(named) > _MAX_NAMED else "")
 
@@ -88,7 +88,7 @@ def _words(error: ErrorDetails) -> str:
         return translated(raised.args[0] if isinstance(raised, ValueError) else error["msg"])
     kind = error["type"]
     if isinstance(error["input"], str) and kind in {"too_long", "too_short"}:
-        # Text whose length is looked at by pydantic as if it were a list's.
+        # Pydantic reports the length of some texts as that of a list.
         kind = f"string_{kind}"
     template = _WORDS.get(kind)
     return error["msg"] if template is None else str(gettext(template)) % context

@@ -1,4 +1,4 @@
-"""An answer as server-sent events: ``delta``, ``citations``, ``done``, ``error``."""
+"""Serve an answer as server-sent events: ``delta``, ``citations``, ``done``, ``error``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ToBody = Callable[[Message], dict[str, Any]]
 
 
 def last_message(stream: AnswerStream) -> Message:
-    """The answer when it is whole."""
+    """Return the complete answer."""
     for event in stream:
         if isinstance(event, Finished):
             return event.answer
@@ -34,7 +34,7 @@ def last_message(stream: AnswerStream) -> Message:
 
 
 def event_stream(stream: AnswerStream, to_body: ToBody) -> Response:
-    """The answer as it comes; a reader who leaves stops it."""
+    """Yield the answer as it is written; a client that disconnects stops it."""
     return respond(stream, write=lambda event: _lines(event, to_body), fail=_failure)
 
 
@@ -69,7 +69,7 @@ def _delta(piece: MarkedText) -> dict[str, Any]:
 
 
 def _end(body: dict[str, Any], status: MessageStatus) -> Iterator[str]:
-    """Sources always, then either `done` or `error`, which is the last event."""
+    """Yield the citations, then `done` or `error` as the last event."""
     yield encode("citations", {name: body[name] for name in ("citations", "consulted")})
     if status is MessageStatus.UNAVAILABLE:
         yield encode("error", (body["error"] or {}) | {"answer": body})

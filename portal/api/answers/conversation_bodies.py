@@ -1,4 +1,4 @@
-"""Conversations, messages and citations as JSON has them."""
+"""Convert conversations, messages and citations to JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of the conversation API: what it takes and what it gives."""
+"""Bodies of the conversation API."""
 
 from __future__ import annotations
 

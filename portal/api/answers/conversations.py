@@ -1,4 +1,4 @@
-"""Conversations: begin them, ask in them, and see what answers rest on."""
+"""Serve conversations: create them, ask questions, and check citations."""
 
 from __future__ import annotations
 

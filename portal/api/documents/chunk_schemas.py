@@ -25,7 +25,7 @@ _NEW: JsonDict = {
 
 
 class Envelope(ResponseModel):
-    """What every answer of /api/v1 stands in."""
+    """The envelope of every response of /api/v1."""
 
     success: Literal[True] = True
     error: None = None

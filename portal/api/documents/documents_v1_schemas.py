@@ -51,7 +51,7 @@ class DocumentPageResponse(ResponseModel):
 
 
 class HybridWeightsModel(RequestModel):
-    """Not both 0. What is left out counts as configured."""
+    """Not both 0; one that is left out is as configured."""
 
     text: Weight = Field(None, description="of `text_score`; configured: 0.35")
     vector: Weight = Field(None, description="of `vec_score`; configured: 0.65")
@@ -74,7 +74,7 @@ class UsedWeightsModel(ResponseModel):
 
 
 class DocumentHitModel(ResponseModel):
-    """A document, by its best passage."""
+    """A document with its best passage."""
 
     id: UUID = Field(description="the document's, as `document_id`")
     document_id: UUID

@@ -1,4 +1,4 @@
-"""How far documents are, as JSON."""
+"""Bodies of jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FailureModel(ResponseModel):
 
     @classmethod
     def of(cls, failure: Failure | None) -> Self | None:
-        """In the reader's language."""
+        """Return the failure in the reader's language."""
         return cls(code=failure.code, message=failure_message(failure)) if failure else None
 
 

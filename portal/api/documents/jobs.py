@@ -1,4 +1,4 @@
-"""Jobs: following how documents are prepared, cancelling, and trying again."""
+"""Serve jobs: progress, cancelling and retrying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The knowledge API: search, and the documents that it searches."""
+"""Serve the knowledge API: search, and the documents that it searches."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _fields(summary: DocumentSummary, job: Job | None = None) -> dict[str, Any]:
 
 
 def document_model(summary: DocumentSummary) -> DocumentModel:
-    """A document as lists show it, with its last job."""
+    """Return a document as in lists, with its last job."""
     return DocumentModel(**_fields(summary, _jobs([summary]).get(summary.id)))
 
 
@@ -211,8 +211,7 @@ def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
 
 
 def describe_files(spec: dict[str, Any], path: str, body: dict[str, Any]) -> None:
-    """Add a multipart body, which is read as a stream and has no model, to the document, and the
-    key under which it may be sent again."""
+    """Describe a multipart body, which is streamed and has no model, and its idempotency key."""
     operation = spec["paths"][path]["post"]
     operation["requestBody"] = body
     operation.setdefault("parameters", []).append(IDEMPOTENCY_HEADER)
@@ -272,7 +271,7 @@ def upload_documents() -> UploadResponse:
 
 
 def uploaded_model(receipt: UploadReceipt) -> UploadedModel:
-    """What an upload is answered."""
+    """Return the response to an upload."""
     document = document_model(receipt.document)
     return UploadedModel(**document.model_dump(), is_duplicate=receipt.is_duplicate)
 
@@ -347,7 +346,7 @@ def get_file(document_id: UUID) -> Response:
 
 
 def file_response(file: library.StoredFile) -> Response:
-    """The original as a download: what people upload is never shown as a page of ours."""
+    """Return the original as a download: uploads are never rendered as pages of the portal."""
     response = Response(stream_with_context(file.parts), mimetype=file.media_type.value)
     response.content_length = file.size_bytes
     response.headers["Content-Disposition"] = (

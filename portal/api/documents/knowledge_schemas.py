@@ -1,4 +1,4 @@
-"""Bodies of the knowledge API: what it takes and what it gives."""
+"""Bodies of the knowledge API."""
 
 from __future__ import annotations
 

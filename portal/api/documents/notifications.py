@@ -1,4 +1,4 @@
-"""Notifications: how preparing one's documents ended, until one has read it."""
+"""Serve notifications about the user's documents."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class NotificationModel(ResponseModel):
 class NotificationListResponse(ResponseModel):
     notifications: list[NotificationModel]
     unread_count: int = Field(
-        description=f"of all, whatever was asked for; {MAX_UNREAD_COUNTED}: or more", examples=[3]
+        description=f"of all notifications; {MAX_UNREAD_COUNTED}: or more", examples=[3]
     )
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
 
 class ReadBody(RequestModel):
     ids: list[UUID] = Field(default_factory=list, max_length=_MAX_IDS, description="these are read")
-    all: bool = Field(False, description="true: all are read, whatever `ids`", examples=[True])
+    all: bool = Field(False, description="true: mark all as read and ignore `ids`", examples=[True])
 
 
 class ReadResponse(ResponseModel):

@@ -1,4 +1,4 @@
-"""New versions of documents and their earlier ones."""
+"""Serve the revisions of a document: list, upload, compare, restore."""
 
 from __future__ import annotations
 

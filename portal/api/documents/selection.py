@@ -16,7 +16,7 @@ MAX_SWITCHES = 1000
 
 _TAG = {
     "name": "Selection",
-    "description": "Which documents count: for a person, and in one conversation.",
+    "description": "Which documents are searched for a user, and in one conversation.",
 }
 
 blueprint = APIBlueprint("selection_api", __name__, url_prefix="/api", tag=_TAG)
@@ -42,7 +42,7 @@ class SwitchModel(ResponseModel):
     title: str
     enabled: bool = Field(description="what holds")
     source: SelectionSource = Field(description="which tier decides it")
-    user_default: bool | None = Field(description="the person's own switch; null: none")
+    user_default: bool | None = Field(description="the user's own switch; null: none")
 
 
 class OverrideModel(SwitchModel):
@@ -50,7 +50,7 @@ class OverrideModel(SwitchModel):
 
 
 class _SwitchList(ResponseModel):
-    enabled_count: int = Field(description="of all documents that the person may see")
+    enabled_count: int = Field(description="of all documents that the user may see")
     total_count: int
     next_cursor: str | None = Field(description="null: the last page", examples=[None])
 
@@ -64,7 +64,7 @@ class OverrideList(_SwitchList):
 
 
 class AllBody(RequestModel):
-    enabled: StrictBool | None = Field(description="null: back to the person's own defaults")
+    enabled: StrictBool | None = Field(description="null: back to the user's own defaults")
 
 
 @blueprint.get("/user/document-defaults")

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what views and models say, completed by rules that hold for all of them.
+"""Complete the OpenAPI document by rules that hold for all views and models.
 
 A new endpoint is complete by default: its security, errors, headers, identity and examples follow
 from its route and its models. What is left to say is its summary, its models, and errors that no

@@ -1,4 +1,4 @@
-"""Which errors a route can give, in the shape of its family, each with an example."""
+"""Describe the errors of a route in the shape of its family, each with an example."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OWN_SCHEMAS = {
 
 
 def add(responses: dict[str, Any], route: Route, has_input: bool, has_body: bool) -> None:
-    """Add what can go wrong, and give every error its schema and example."""
+    """Add the errors of an operation, each with its schema and an example."""
     for status in _statuses(route, has_input, has_body):
         responses.setdefault(str(status), {})
     for code in [code for code in responses if code[0] in "45"]:

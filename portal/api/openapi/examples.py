@@ -1,4 +1,4 @@
-"""Examples made from the schemas themselves, so that none can drift from what it shows.
+"""Generate examples from the schemas, so that they cannot drift apart.
 
 A field's own example (`Field(examples=[…])`) comes first. Else it follows from the field's type
 and, for words and figures that need some sense, from its name.

@@ -1,4 +1,4 @@
-"""What follows from a route: who may call it, what can go wrong, what comes back with it."""
+"""Describe what follows from a route: access, errors and headers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def openapi_path(rule: Rule) -> str:
 
 
 def complete(operation: dict[str, Any], route: Route, schemas: dict[str, Any]) -> None:
-    """Fill in what the view did not say; what it said stays."""
+    """Add what the view does not say itself."""
     operation["operationId"] = _operation_id(route)
     # OpenAPI 3.1 lets a bearer scheme name what a token must be allowed.
     operation["security"] = [] if route.is_public else [{"bearer": [route.scope]}]

@@ -1,4 +1,4 @@
-"""The audit log for programs, such as one that watches for attacks."""
+"""Serve the audit log, for programs that watch for attacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DATE_AND_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d")
 
 
 def _refuse_number(value: Any) -> Any:
-    """Pydantic would take a number for seconds since 1970, which the description does not allow."""
+    """Refuse numbers, which pydantic would take for seconds since 1970."""
     if isinstance(value, str) and not _DATE_AND_TIME.match(value):
         raise PydanticCustomError("datetime_parsing", "takes a date and time")
     return value
@@ -60,7 +60,7 @@ class AuditEntryModel(ResponseModel):
     event: str = Field(description="one of the events that `event` takes", examples=["sign_in"])
     source: Source
     actor: AuditActor | None = Field(
-        description="null: the operator, a worker, or somebody who is not signed in"
+        description="null: the operator, a worker, or a request without a sign-in"
     )
     subject: AuditSubject | None
     address: str | None = Field(description="of the request", examples=["192.0.2.7"])

@@ -1,4 +1,4 @@
-"""For operators: is the portal alive, what is its search made of, and what does it count."""
+"""Serve health and metrics to operators."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _answer(status: dict[str, Any], *, is_well: bool) -> Response:
 @blueprint.output(HealthBody, description="they do")
 @blueprint.doc(
     summary="Whether the portal and its database answer",
-    description="Within a second, whatever has become of the database. Nothing private.",
+    description="Answers within a second, even without the database. Nothing private.",
     responses=_not_well("they do not", HealthBody, _NOT_READY),
 )
 @context.public
@@ -74,7 +74,7 @@ def show_health() -> Response:
 @blueprint.output(LiveBody, description="it is alive")
 @blueprint.doc(
     summary="Whether the process is alive",
-    description="Asks nothing of anybody: restarting this process would not mend a database.",
+    description="Checks nothing else: restarting this process would not repair a database.",
 )
 @context.public
 def show_live() -> Response:
@@ -97,7 +97,7 @@ def show_ready() -> Response:
 @blueprint.output(VectorStoreBody, description="what search is made of")
 @blueprint.doc(
     summary="Extensions, indexes and counts behind search",
-    description="Within a second, whatever has become of the database. Counts are of shared "
+    description="Answers within a second, even without the database. Counts are of shared "
     "documents; for administrators, of all.",
     responses=_not_well("the database does not answer", VectorStoreBody, _NO_STORE),
 )
@@ -112,7 +112,7 @@ def show_vector_store() -> Response:
 
 
 def _may_read_metrics() -> bool:
-    """Whether the settings open the metrics to this request, whoever sends it."""
+    """Return whether the settings open the metrics to this request without a token."""
     settings = context.services().settings
     if settings.metrics_public:
         return True

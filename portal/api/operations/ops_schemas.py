@@ -10,7 +10,7 @@ from portal.api.schemas import ResponseModel
 
 
 class LiveBody(ResponseModel):
-    """That the process answers at all."""
+    """The process answers."""
 
     status: Literal["ok"]
     live: Literal[True]
@@ -47,7 +47,7 @@ class StoredModel(ResponseModel):
 
 
 class VectorStoreBody(ResponseModel):
-    """What search is made of. With status `unavailable` only `reason` stands beside it."""
+    """The parts of search. With status `unavailable` only `reason` is given."""
 
     status: Literal["ok", "degraded", "disabled", "unavailable"]
     reason: str | None = Field(None, description="why nothing is known")

@@ -1,4 +1,4 @@
-"""Tokens for programs: sign in, renew, end."""
+"""Issue, refresh and revoke tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the OpenID Connect provider tells that somebody has signed out there."""
+"""Receive sign-outs from the OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ blueprint = APIBlueprint("oidc_logout", __name__, url_prefix="/oidc", enable_ope
 @blueprint.post("/backchannel-logout")
 @context.public
 def end_sessions() -> str:
-    """OpenID Connect Back-Channel Logout 1.0. The token in the body is the only proof."""
+    """End sessions by OpenID Connect Back-Channel Logout 1.0, proved by the token in the body."""
     oidc_sign_ins.end_by_logout_token(context.services(), request.form.get("logout_token", ""))
     return ""

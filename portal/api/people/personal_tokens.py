@@ -1,4 +1,4 @@
-"""Personal access tokens: for scripts, with no more than they need."""
+"""Serve personal access tokens with limited scopes, for scripts."""
 
 from __future__ import annotations
 

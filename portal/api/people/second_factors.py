@@ -1,4 +1,4 @@
-"""Two-step verification for programs: what an account has set up, and changing it."""
+"""Serve two-step verification: the factors of an account, and their setup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's sessions as JSON."""
+"""Serve a user's sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts as JSON: administration, and deleting one's own."""
+"""Serve accounts: administration, and deleting one's own."""
 
 from __future__ import annotations
 

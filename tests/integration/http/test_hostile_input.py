@@ -47,8 +47,8 @@ def test_strangers_send_little(client: FlaskClient, path: str) -> None:
 
 def test_a_refusal_says_what_a_value_takes(client: FlaskClient) -> None:
     error = client.post("/api/auth/token", json={"username": "ada"}).get_json()["error"]
-    assert error["message"] == "Invalid value: password is needed, and is missing."
-    assert error["details"] == {"json": {"password": ["is needed, and is missing"]}}
+    assert error["message"] == "Invalid value: password is required."
+    assert error["details"] == {"json": {"password": ["is required"]}}
 
 
 def test_strangers_send_no_files(client: FlaskClient) -> None:

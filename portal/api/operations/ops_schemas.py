@@ -73,7 +73,9 @@ class VectorStoreBody(ResponseModel):
         description="differs: it serves, and is not what the settings ask for; off: they ask for "
         "none",
     )
-    vector_index_detail: str | None = Field(None, description="how it differs from the settings")
+    vector_index_detail: str | None = Field(
+        None, description="how it differs from the settings", examples=[None]
+    )
     embedding_model: str | None = None
     embedder: Literal["ok", "unavailable"] | None = None
     reranker: str | None = Field(None, description="name of the re-ranking model, if there is one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -95,8 +96,9 @@ def known_revisions() -> list[str]:
     return [script.revision for script in _scripts().walk_revisions()][::-1]
 
 
+@cache
 def newest_revision() -> str | None:
-    """The revision this code wants."""
+    """Return the revision this code wants."""
     return _scripts().get_current_head()
 
 

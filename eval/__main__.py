@@ -1,4 +1,4 @@
-"""`./run eval`: retrieval quality of the portal's own search, legs and fusions side by side."""
+"""`./run eval`: quality of the portal's search and answers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--feedback",
         action="store_true",
-        help="instead, what people thought of this portal's answers",
+        help="show the feedback on this portal's answers instead",
     )
     return parser.parse_args(arguments)
 
@@ -81,7 +81,7 @@ def _positive(text: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    # Ended from outside, the scratch server has to stop and its directory to go as well.
+    # Leave through the contexts, so that the scratch server stops and its directory is removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console()
     if options.answers:
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         progress = stack.enter_context(_progress(console))
         for corpus in corpora:
             figures |= measure(corpus, known, database, options, progress)
-            if options.json:  # What is there is kept, should the rest be cut off.
+            if options.json:  # Kept in case the rest is interrupted.
                 options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     report(console, figures)
     return 0
@@ -127,8 +127,7 @@ def _measure_answers(console: Console, options: argparse.Namespace) -> int:
 
 
 def read(options: argparse.Namespace) -> tuple[list[QuestionSet], list[QuestionSet]]:
-    """All sets of the folder, whose questions are off topic in each other's passages, and those
-    to measure. Raises BadSet."""
+    """Return all sets of the folder, and those to measure. Raises BadSet."""
     directory = sets.data_dir(options.data)
     names = sets.names(directory)
     if missing := sorted(set(options.sets or ()) - set(names)):
@@ -149,7 +148,7 @@ def measure(
     options: argparse.Namespace,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Figures of each set, over a corpus that holds the passages of all of them."""
+    """Measure each set over a corpus with the passages of all of them."""
     from eval.engine import METHODS, scratch_engine
     from eval.evaluation import evaluate, off_topic_questions
     from portal.settings import load_settings
@@ -193,7 +192,7 @@ def _progress(console: Console) -> Progress:
 
 
 def report(console: Console, figures: dict[str, Any]) -> None:
-    """Both tables, and what is not as it should be."""
+    """Print both tables, and sets on which hybrid loses."""
     for measure_, title in (("ndcg_at_10", "nDCG@10"), ("hit_at_5", "hit@5")):
         console.print(_quality_table(figures, measure_, title))
     console.print(_confidence_table(figures))

@@ -1,10 +1,9 @@
-"""How good answers by quotation are: `./run eval --answers`.
+"""Quality of quotations on question sets: `./run eval --answers --data DIR`.
 
-Each question is asked of its own set's passages, where one holds the answer, and of every other
-set's, where none does (passages under the same title are hidden then). An answer is right when the
-first passage that it cites is the one; abstaining is right when there is nothing to cite. Ranking
-and confidence are the engine's, in NumPy, with vectors that an earlier run kept, so that it takes a
-minute and no database.
+Each question is asked of its own set, which has the answer, and of the other sets, which have none
+(passages under the title of the answer are hidden there). An answer is right if the first passage
+that it cites is the one; on other sets, abstaining is right. Ranking and confidence are computed as
+the engine does, in NumPy with cached vectors, so that a run takes a minute and no database.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ from portal.settings import ChatSettings, EmbeddingSettings
 
 TOP_N = 5
 LOW = 0.5
-# Questions without an answer, a set, spread over the sets that they come from.
+# Questions of other sets, for each set.
 OFF_TOPIC = 400
 WITHOUT_SUBJECT = 200
-_COMPARED = 10  # Results whose confidence is judged against each other.
+_COMPARED = 10  # Results whose confidence depends on each other.
 _NOWHERE = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """The passages of one set, with what ranks their words."""
+    """The passages of a set with their BM25 index."""
 
     name: str
     rows: npt.NDArray[np.int64]
@@ -60,7 +59,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one question: the row of the first passage cited, None after abstaining."""
+    """The outcome of a question: the row of the first passage cited, None after abstaining."""
 
     question: int
     answerable: bool
@@ -68,7 +67,7 @@ class Outcome:
     is_right: bool
     seconds: float
     is_foreign: bool = True
-    """Asked of another set's passages, not of its own without their subject."""
+    """Asked of another set, not of its own with the subject taken out."""
 
 
 def corpora(material: Material, loaded: Sequence[QuestionSet]) -> list[Corpus]:
@@ -96,8 +95,8 @@ def retrieved(
     *,
     without_subject: bool = False,
 ) -> list[tuple[int, Source]]:
-    """Rows and sources that a search gives, best first. Passages under the title of the answer
-    are left out where the answer itself is not in the corpus, or when told so."""
+    """Return rows and sources that a search finds, best first. Passages under the title of the
+    answer are hidden when the answer is not in the corpus, or `without_subject`."""
     statistics, terms = material.statistics[question], material.query_terms[question]
     likeness = material.likeness[question, corpus.rows]
     words = corpus.bm25.scores(terms)
@@ -170,7 +169,7 @@ def _source(number: int, corpus: Corpus, place: int, score: float, confidence: f
 
 
 def first_cited(chat: ChatModel, question: str, language: str, sources: Sequence[Source]) -> int:
-    """The number of the source that an answer cites first; 0 when it abstains."""
+    """Return the number of the source that an answer cites first; 0 if it abstains."""
     request = ChatRequest(
         system="",
         turns=(Turn("user", question),),
@@ -189,7 +188,7 @@ def first_cited(chat: ChatModel, question: str, language: str, sources: Sequence
 
 
 def asked(world: World, corpus: Corpus) -> list[int]:
-    """Every question of the set, and as many that its passages cannot answer."""
+    """Return the questions of the set, and others that its passages do not answer."""
     material = world.material
     own = material.questions_of(corpus.name).tolist()
     about = set(material.titles[corpus.rows].tolist())
@@ -203,8 +202,8 @@ def asked(world: World, corpus: Corpus) -> list[int]:
 
 
 def outcomes(chat: ChatModel, world: World, corpus: Corpus) -> Iterator[Outcome]:
-    """Of every question that is `asked`, and of some of the set's own with all passages under the
-    title of the answer taken out."""
+    """Yield the outcomes of every question `asked`, and of some of the set's own with all passages
+    under the title of the answer hidden."""
     for question in asked(world, corpus):
         yield _outcome(chat, world, corpus, question)
     own = world.material.questions_of(corpus.name).tolist()
@@ -257,7 +256,7 @@ def _percent(outcomes_: Sequence[bool]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """All sets, read and embedded."""
+    """All sets, loaded and embedded."""
 
     material: Material
     calibration: Calibration

@@ -1,10 +1,9 @@
-"""Which length of passages, and how much of each to repeat in the next: `./run eval --chunking`.
+"""Compare lengths and overlaps of chunks: `./run eval --chunking`.
 
-The passages of a set are joined, in a shuffled order that stays the same, into documents of 20;
-these are cut by the portal's own splitter in each size, and searched as the engine does, in NumPy.
-A passage that is found counts when it overlaps the one that answers. Larger ones overlap more
-easily, and cost more to read: the last columns tell how much of the answer's passage stands in
-the first five, and in as many as fit `BUDGET_TOKENS`.
+Passages of a set are joined, in a fixed shuffled order, into documents of 20, which the portal's
+splitter cuts in each size; search is the engine's, in NumPy. A hit counts if it overlaps the
+passage that answers. Longer chunks overlap more easily and cost more tokens, so the last columns
+tell how much of that passage is in the first five, and in as many as fit `BUDGET_TOKENS`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SIZES = (100, 200, 300, 400, 600)
 OVERLAPS = (0.0, 0.1, 0.2)
 QUESTIONS = 80
 BUDGET_TOKENS = 1_500
-_CHUNKS = 100  # of a set, those that answer among them.
+_CHUNKS = 100  # of a set, with those that answer.
 _CHUNKS_A_DOCUMENT = 20
 _DEPTH = 100  # of each leg, as the engine has it.
 _BREAK = "\n\n"
@@ -54,7 +53,7 @@ class Piece:
     text: str
 
     def shared(self, other: Piece) -> int:
-        """How many characters both hold."""
+        """Count the characters that both have."""
         if self.document != other.document:
             return 0
         return max(0, min(self.end, other.end) - max(self.start, other.start))
@@ -62,7 +61,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Means over questions, in percent; `chunks` is how many there were."""
+    """Means over questions, in percent; `chunks` is their number."""
 
     size: int
     overlap: int
@@ -76,7 +75,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents that hold the passages of a set, and where each stands."""
+    """Documents made of the passages of a set, and the place of each passage."""
 
     texts: list[str]
     places: dict[str, Piece]
@@ -96,7 +95,7 @@ def corpus_of(one: QuestionSet) -> Corpus:
 
 
 def _chosen(one: QuestionSet) -> list[Chunk]:
-    """The passages that answer, others up to `_CHUNKS`, and their order."""
+    """Return the passages that answer and others, up to `_CHUNKS`, shuffled."""
     needed = frozenset().union(*(question.relevant for question in one.questions))
     rng = random.Random(_SEED)
     shuffled = rng.sample(one.chunks, len(one.chunks))
@@ -106,7 +105,7 @@ def _chosen(one: QuestionSet) -> list[Chunk]:
 
 
 def cut(corpus: Corpus, size: int, overlap: float) -> list[Piece]:
-    """Chunks of about `size` tokens, of which those that repeat the one before are a part."""
+    """Cut chunks of about `size` tokens, the overlap included."""
     found = []
     for number, text in enumerate(corpus.texts):
         extracted = ExtractedText(text=text, extractor="eval")
@@ -119,7 +118,7 @@ def cut(corpus: Corpus, size: int, overlap: float) -> list[Piece]:
 
 
 def _repeated(text: str, sentence_starts: Sequence[int], start: int, tokens: float) -> int:
-    """Where a chunk begins that takes in whole sentences before it, of so many tokens at most."""
+    """Return the start of a chunk extended by whole sentences of at most `tokens`."""
     if not tokens:
         return start
     begins = start
@@ -170,7 +169,7 @@ def _ranked(
 
 
 def _judged(ranking: Sequence[Piece], answer: Piece) -> Iterator[float]:
-    """The measures of one question, in the order of `Figures`."""
+    """Yield the measures of a question, in the order of `Figures`."""
     first = next((rank for rank, chunk in enumerate(ranking, 1) if chunk.shared(answer)), math.inf)
     yield float(first == 1)
     yield float(first <= 5)
@@ -191,7 +190,7 @@ def _affordable(ranking: Sequence[Piece]) -> list[Chunk]:
 
 
 def _share(chunks: Sequence[Piece], answer: Piece) -> float:
-    """How much of the answer's passage stands in these."""
+    """Return the share of the answer's passage that the chunks have."""
     there = np.zeros(answer.end - answer.start, bool)
     for chunk in chunks:
         if chunk.shared(answer):
@@ -206,7 +205,7 @@ def run(
     provider: str | None,
     path: Path | None,
 ) -> int:
-    """Measure each set with each size and overlap; writes a table, and the figures as JSON."""
+    """Measure each set with each size and overlap; print tables, and write the figures as JSON."""
     settings = EmbeddingSettings(provider=provider) if provider else EmbeddingSettings()
     embedder = Remembered(create_embedder(settings))
     calibration = Calibration.for_model(embedder)
@@ -215,7 +214,7 @@ def run(
     for size, overlap in track(kinds, "sizes and overlaps", console=console, transient=True):
         for one in loaded:
             figures[one.name].append(measure(one, embedder, calibration, size, overlap))
-        if path:  # What is there is kept, should the rest be cut off.
+        if path:  # Kept in case the rest is interrupted.
             rows = {name: [asdict(row) for row in found] for name, found in figures.items()}
             path.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     for name, found in figures.items():
@@ -225,7 +224,7 @@ def run(
 
 
 def _means(figures: Sequence[Sequence[Figures]]) -> list[Figures]:
-    """Means over sets; chunks are counted together."""
+    """Return means over sets, and the sum of chunks."""
     means = []
     for rows in zip(*figures, strict=True):
         values = np.mean([list(asdict(row).values())[3:] for row in rows], axis=0)

@@ -18,7 +18,7 @@ _STYLE = """
 
 
 def reliability_diagram(pairs: Sequence[tuple[float, bool]], *, title: str) -> str:
-    """Stated chance against how often it was right; the bars show how many results said so."""
+    """Plot stated confidence against the share that was right; bars count the results."""
     stated = np.array([chance for chance, _ in pairs])
     right = np.array([outcome for _, outcome in pairs], float)
     places = np.minimum((stated * BINS).astype(int), BINS - 1)

@@ -1,4 +1,4 @@
-"""The portal's own engine on a scratch database: what is measured is what is served."""
+"""The portal's own search and answers on a scratch database."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Method = tuple[SearchMode, Fusion | None, Normalisation | None]
 
 # The fusion that the portal uses unless told otherwise; confidence is measured on it.
 DEFAULT = "calibrated"
-# Legs and fusions that are measured, side by side.
+# Legs and fusions to compare.
 METHODS: dict[str, Method] = {
     "keyword": (SearchMode.KEYWORD, None, None),
     "vector": (SearchMode.VECTOR, None, None),
@@ -47,14 +47,14 @@ METHODS: dict[str, Method] = {
     DEFAULT: (SearchMode.HYBRID, Fusion.WEIGHTED, Normalisation.CALIBRATED),
 }
 
-# Long passages are stored in pieces: more hits than documents are asked for.
+# Long passages are stored as several chunks, so more hits than documents are requested.
 _HITS = 30
 _DOCUMENTS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Ids of the best passages, each once, and what was said of the first."""
+    """Ids of the best passages, each once, and the confidence of the first."""
 
     ids: tuple[str, ...]
     confidence: float | None
@@ -156,13 +156,13 @@ class Engine:
 def scratch_engine(
     directory: Path, settings: Settings, wrap: Callable[[Embedder], Embedder]
 ) -> Iterator[Engine]:
-    """An empty portal in a database of its own, which is dropped afterwards. The server on
-    `directory` is started for it, or joined."""
+    """Open an empty portal in a database of its own, and drop it afterwards. Starts the server on
+    `directory` unless it runs."""
     with borrowed(directory) as server_url:
         name = f"eval_{secrets.token_hex(6)}"
         _execute(server_url, f"CREATE DATABASE {name}")
         try:
-            # Nothing in it has to outlive a crash, and every passage is several transactions.
+            # Nothing has to survive a crash, and every passage takes several transactions.
             _execute(server_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
             url = make_url(server_url).set(database=name).render_as_string(hide_password=False)
             services = build_services(settings, database_url=url)
@@ -181,7 +181,7 @@ def scratch_engine(
 
 
 def _execute(url: str, statement: str) -> None:
-    """Run a statement that no transaction may hold."""
+    """Run a statement outside of a transaction."""
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:
         connection.execute(statement.encode())

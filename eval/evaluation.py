@@ -1,4 +1,4 @@
-"""One corpus asked the questions of its sets, in every way that a search can be run."""
+"""Quality of search on question sets, by each method, and of its confidence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Told = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was found for a question that has an answer, or for one that has none."""
+    """The hits of a question with or without an answer in the corpus."""
 
     question: Question
     found: Found
@@ -38,8 +38,8 @@ class Asked:
 def off_topic_questions(
     asked: QuestionSet, corpus: Sequence[QuestionSet], known: Sequence[QuestionSet]
 ) -> list[Question]:
-    """Questions of the other `known` sets whose answers, and all under the same title, are not in
-    the corpus; spread evenly, the same ones each time."""
+    """Return questions of other sets whose answers, and their titles, are not in the corpus: the
+    same sample each time."""
     titles = {p.title or p.id for one in corpus for p in one.chunks}
     others = [
         question
@@ -53,7 +53,7 @@ def off_topic_questions(
 
 
 def other_script(question: str) -> str | None:
-    """A Chinese question in the other script; None where there is no difference."""
+    """Convert a Chinese question to the other script; None if that changes nothing."""
     for name in ("s2t", "t2s"):
         if (converted := _converter(name).convert(question)) != question:
             return str(converted)
@@ -68,8 +68,8 @@ def _converter(name: str) -> Any:
 def evaluate(
     engine: Engine, asked: QuestionSet, off_topic: Sequence[Question], told: Told
 ) -> dict[str, Any]:
-    """Figures of one set over what the engine holds: quality by each method, of Chinese questions
-    in the other script, and how honest confidence is."""
+    """Measure a set: quality by each method, of Chinese questions in the other script, and how well
+    confidence is calibrated."""
     answers = {
         method: [
             (question, found) for question, found in _ask(engine, asked.questions, method, told)
@@ -102,7 +102,7 @@ def _ask(
 def _other_script(
     engine: Engine, questions: Sequence[Question], told: Told
 ) -> dict[str, Any] | None:
-    """Quality of the questions that are written differently in the other Chinese script."""
+    """Measure the questions that differ in the other Chinese script."""
     pairs = []
     for question in questions:
         if (text := other_script(question.text)) is not None:
@@ -112,8 +112,8 @@ def _other_script(
 
 
 def confidence_figures(judged: Sequence[Asked]) -> dict[str, Any]:
-    """Shares of first results; None where nothing can be said. Questions with and without an
-    answer count the same for the error of calibration."""
+    """Return shares of first results, None without data. Questions with and without an answer
+    weigh the same in the calibration error."""
     chances = np.array([one.found.confidence or 0.0 for one in judged])
     right = np.array([one.is_right for one in judged], bool)
     answerable = np.array([one.answerable for one in judged], bool)

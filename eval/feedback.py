@@ -1,4 +1,4 @@
-"""What people thought of answers: `./run eval --feedback`."""
+"""Feedback on answers: `./run eval --feedback`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BANDS = ((0.0, 0.5), (0.5, 0.8), (0.8, 1.0))
 
 
 def run(console: Console, file: Path | None) -> int:
-    """Print what people thought of this portal's answers; into `file` each of them."""
+    """Print the feedback on this portal's answers; write each of them to `file`."""
     with _this_portal(load_settings(log_level="error")) as services:
         answers = judged(services)
     console.print(table(summary(answers)) if answers else "No answer was judged yet.")
@@ -33,7 +33,7 @@ def run(console: Console, file: Path | None) -> int:
 
 @contextmanager
 def _this_portal(settings: Settings) -> Iterator[Services]:
-    """The portal that these settings name, on its embedded database where it has no other."""
+    """Open the portal of these settings; start its embedded database if it has no other."""
     server = None if settings.database_url else EmbeddedPostgres(settings.data_dir)
     services = build_services(settings, database_url=server.start() if server else None)
     try:
@@ -45,14 +45,14 @@ def _this_portal(settings: Settings) -> Iterator[Services]:
 
 
 def judged(services: Services) -> list[JudgedAnswer]:
-    """Every answer of this portal that was found useful or not."""
+    """Return the answers of this portal that have feedback."""
     with services.database.begin() as session:
         return list_judged(session)
 
 
 def summary(answers: Iterable[JudgedAnswer]) -> dict[str, dict[str, Any]]:
-    """For each chat model how many answers were judged, how many found useful, and the same by
-    the confidence of the best source."""
+    """Count the judged and the useful answers of each chat model, also by the confidence of the
+    best source."""
     figures: dict[str, dict[str, Any]] = {}
     for answer in answers:
         name = f"{answer.provider} {answer.model}".strip()
@@ -72,7 +72,7 @@ def _band(confidence: float | None) -> str:
 
 
 def table(figures: dict[str, dict[str, Any]]) -> Table:
-    """Shares of useful answers, a chat model a row."""
+    """Show the shares of useful answers, a chat model a row."""
     shown = Table(title="Answers found useful, of those judged")
     shown.add_column("chat model")
     columns = ["no source", *(f"{low:.1f}–{high:.1f}" for low, high in BANDS)]
@@ -91,7 +91,7 @@ def _share(counts: dict[str, Any] | None) -> str:
 
 
 def as_lines(answers: Sequence[JudgedAnswer]) -> list[dict[str, Any]]:
-    """Questions with the documents that their answers cite, as `--json` writes them."""
+    """Return questions with the documents that their answers cite, as `--json` writes them."""
     return [
         {
             "question": one.question,

@@ -1,8 +1,8 @@
 """Fit the weights of `portal.answering.relevance`: `python -m eval.fit_answers`.
 
-A logistic regression over the passages found for the questions of every set in one language, with
-and without an answer there; each set weighs the same. Prints the weights, and what comes of those
-that were fitted without the set they are tested on.
+A logistic regression over the passages found for questions of every set in one language, with and
+without an answer; each set weighs the same. Prints the weights, and the results of weights that
+were fitted without the set they are tested on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Sample = tuple[bool, Floats, Floats, bool]
 
 
 def samples(world: World) -> dict[str, list[Sample]]:
-    """Of every set whose questions are in the language of its passages."""
+    """Return the samples of every set whose questions are in the language of its passages."""
     material = world.material
     found: dict[str, list[Sample]] = {}
     for corpus in world.corpora:
@@ -51,7 +51,7 @@ def samples(world: World) -> dict[str, list[Sample]]:
 
 
 def fit(by_set: Sequence[list[Sample]], steps: int = 60, ridge: float = 1e-3) -> Floats:
-    """Weights and constant, by Newton's method."""
+    """Fit weights and constant by Newton's method."""
     features = np.vstack([rows for one in by_set for _, rows, *_ in one])
     right = np.concatenate([labels for one in by_set for _, _, labels, _ in one])
     weights = np.concatenate(
@@ -67,8 +67,8 @@ def fit(by_set: Sequence[list[Sample]], steps: int = 60, ridge: float = 1e-3) ->
 
 
 def shares(one: list[Sample], weights: Floats) -> tuple[float, float]:
-    """How often the right passage is cited, and how often an answer is rightly withheld from
-    questions in the passages' language, which are the hard ones; NaN without any."""
+    """Return how often the right passage is cited, and how often questions in the passages'
+    language are rightly declined; NaN without any."""
     right, withheld = [], []
     for answerable, features, labels, same_language in one:
         totals = features @ weights

@@ -1,4 +1,4 @@
-"""How good a ranking is, and how honest a probability."""
+"""Measures of rankings and of calibration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ndcg(ranking: Sequence[str], relevant: frozenset[str], depth: int = 10) -> f
 
 
 def quality(rankings: Iterable[tuple[Sequence[str], frozenset[str]]]) -> Quality:
-    """Quality of (ranked document ids, relevant ids) a question."""
+    """Return the quality of pairs of ranked and relevant document ids, one a question."""
     pairs = list(rankings)
     count = max(1, len(pairs))
 
@@ -69,7 +69,7 @@ def calibration_error(
 
 
 def auroc(higher: npt.ArrayLike, lower: npt.ArrayLike) -> float:
-    """Chance that one of the `higher` scores exceeds one of the `lower` ones; ties count half."""
+    """Return the chance that a `higher` score exceeds a `lower` one; ties count half."""
     above, below = np.asarray(higher, float), np.sort(np.asarray(lower, float))
     if not len(above) or not len(below):
         return math.nan

@@ -1,7 +1,4 @@
-"""The ranking again, in NumPy and apart from the engine: what the SQL has to agree with.
-
-Also what calibration is fitted with, since it needs no database.
-"""
+"""The engine's ranking in NumPy: a reference for the SQL, and what calibration is fitted with."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class Bm25:
         self._postings = {term: np.array(rows) for term, rows in found.items()}
 
     def scores(self, terms: Sequence[str]) -> Floats:
-        """Score of every document; 0 where no term matches."""
+        """Return the score of every document; 0 without a matching term."""
         scores = np.zeros(self.size)
         for term in dict.fromkeys(terms):
             if (rows := self._postings.get(term)) is None:
@@ -47,8 +44,8 @@ class Bm25:
 def candidates(
     vector_scores: Floats, keyword_scores: Floats, depth: int
 ) -> tuple[list[int], Floats]:
-    """Places that either leg offers among its `depth` best, and the keyword scores with those
-    outside their own leg's best set to 0, as the engine sees them."""
+    """Return the places among the `depth` best of either leg, and the keyword scores, 0 outside the
+    best of the keyword leg."""
     by_vector = np.argsort(-vector_scores, kind="stable")[:depth]
     by_words = np.argsort(-keyword_scores, kind="stable")[:depth]
     by_words = by_words[keyword_scores[by_words] > 0]
@@ -58,7 +55,7 @@ def candidates(
 
 
 def text_scores(keyword_scores: Floats, text_floor: float) -> Floats:
-    """BM25 in [0, 1]: relative to the best, fading when even the best is below the floor."""
+    """Scale BM25 to [0, 1]: relative to the best, faded if even the best is below the floor."""
     best = float(keyword_scores.max(initial=0.0))
     if best <= 0:
         return np.zeros_like(keyword_scores)
@@ -76,8 +73,8 @@ def fuse_reference(
     vector_weight: float = 0.7,
     text_weight: float = 0.3,
 ) -> Floats:
-    """Weighted fusion over candidates, unclamped: `likeness` is the cosine to the search vector,
-    `keyword_scores` is BM25, 0 where the keyword leg did not find the candidate."""
+    """Fuse candidates by weight, unclamped: `likeness` is the cosine to the search vector,
+    `keyword_scores` is BM25, 0 where the keyword leg found nothing."""
     vector_part = (likeness - v_lo) / v_width
     text_part = text_scores(keyword_scores, text_floor)
     return (vector_weight * vector_part + text_weight * text_part) / (vector_weight + text_weight)
@@ -90,7 +87,7 @@ def raw_reference(
     vector_weight: float = 0.7,
     text_weight: float = 0.3,
 ) -> Floats:
-    """Weighted fusion of the cosine as it is and BM25 relative to the best candidate."""
+    """Fuse the raw cosine and BM25 relative to the best candidate by weight."""
     text_part = text_scores(keyword_scores, 0.0)
     return (vector_weight * likeness + text_weight * text_part) / (vector_weight + text_weight)
 
@@ -102,7 +99,7 @@ def minmax_reference(
     vector_weight: float = 0.7,
     text_weight: float = 0.3,
 ) -> Floats:
-    """Weighted fusion of both between the least and the greatest of the candidates."""
+    """Fuse both by weight after min-max scaling over the candidates."""
 
     def scaled(scores: Floats) -> Floats:
         width = scores.max() - scores.min()
@@ -113,7 +110,7 @@ def minmax_reference(
 
 
 def rrf_reference(likeness: Floats, keyword_scores: Floats, *, depth: int, k: int = 60) -> Floats:
-    """Reciprocal rank fusion; ranks from 1, none beyond `depth` or without a keyword match."""
+    """Fuse by reciprocal rank from 1, without ranks beyond `depth` or without a keyword match."""
     fused = np.zeros(len(likeness))
     for scores, floor in ((likeness, -math.inf), (keyword_scores, 0.0)):
         order = [

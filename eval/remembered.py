@@ -1,4 +1,4 @@
-"""An embedder that keeps vectors on disk, so that only the first evaluation is slow."""
+"""An embedder with a cache on disk, so that only the first evaluation is slow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT = Path("var") / "eval" / "vectors.sqlite"
 
 
 class Remembered:
-    """Wraps an embedder; vectors are kept by model, kind and text."""
+    """Caches the vectors of an embedder by model, kind and text."""
 
     def __init__(self, embedder: Embedder, path: Path = KEPT) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ class Remembered:
         return self._known(text, lambda: self._embedder.embed_chunks([text])[0])
 
     def remember(self, text: str, vector: Vector, *, is_query: bool = False) -> None:
-        """Keep a vector that was computed elsewhere."""
+        """Store a vector that was computed elsewhere."""
         self._keep(f"query\0{text}" if is_query else text, vector)
 
     def _known(self, text: str, compute: Callable[[], Vector]) -> Vector:

@@ -1,4 +1,4 @@
-"""Reading question sets. What cannot be read is a `BadSet`, which names the file and the line."""
+"""Load question sets. Errors are `BadSet`, with the file and the line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUESTIONS = ".queries.jsonl"
 
 
 class BadSet(Exception):
-    """A folder or a file that is no question set, and why."""
+    """A folder or a file that is no question set, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class QuestionSet:
 
 
 def data_dir(chosen: Path | None = None) -> Path:
-    """Where the sets are: the argument, PORTAL_EVAL_DATA, or the small set that is shipped."""
+    """Return the folder of sets: the argument, PORTAL_EVAL_DATA, or the shipped small set."""
     configured = os.environ.get(DATA_VARIABLE)
     return chosen or (Path(configured) if configured else SHIPPED)
 
 
 def names(directory: Path) -> list[str]:
-    """Sets in the directory: those that have both files. Raises BadSet when there is none."""
+    """Return the sets in the directory that have both files. Raises BadSet without any."""
     if not directory.is_dir():
         raise BadSet(f"{directory} is no directory")
     found = sorted(
@@ -65,8 +65,8 @@ def names(directory: Path) -> list[str]:
 
 
 def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet:
-    """One set; `limit` keeps that many questions, spread evenly, and every passage. Questions
-    without a known answer are left out. Raises BadSet."""
+    """Load a set; `limit` keeps that many questions, spread evenly, and every passage. Questions
+    without a known answer are dropped. Raises BadSet."""
     chunks = tuple(
         Chunk(id=_id(row), title=_string(row, "title", ""), text=_string(row, "text"))
         for row in read_rows(directory / f"{name}{_DOCUMENTS}")
@@ -74,7 +74,7 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
     known = {chunk.id for chunk in chunks}
     if len(known) < len(chunks):
         raise BadSet(f"{name}{_DOCUMENTS}: {len(chunks) - len(known)} ids stand there twice")
-    # Each is read whole before it is left out: what cannot be read is a mistake that is told of.
+    # Questions are validated before they are dropped, so that mistakes are reported.
     asked = [
         Question(id=_id(row), text=_string(row, "text"), relevant=_relevant(row) & known)
         for row in read_rows(directory / f"{name}{_QUESTIONS}")
@@ -89,7 +89,7 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
 
 
 class Row(dict[str, Any]):
-    """A line, and where it stands."""
+    """A line and its place."""
 
     def __init__(self, values: dict[str, Any], place: str) -> None:
         super().__init__(values)

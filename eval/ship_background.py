@@ -1,4 +1,4 @@
-"""Embeds the background texts with the bundled model and puts the vectors where they ship."""
+"""Embed the background texts with the bundled model and write the vectors that ship."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Services:
     vector_rounds: VectorRounds = field(default_factory=VectorRounds, repr=False)
     reranker_watch: Watch = field(default_factory=Watch, repr=False)
     embedder_watch: Watch = field(default_factory=Watch, repr=False)
-    vector_store_looks: SingleFlight[dict[str, Any]] = field(
+    vector_store_reads: SingleFlight[dict[str, Any]] = field(
         default_factory=SingleFlight, repr=False
     )
 

@@ -15,9 +15,9 @@ from pydantic import SecretStr
 
 from portal.answering import create_chat_model, endpoints, prompt
 from portal.domain.answering import ChatModel, ChatRequest, Source, TextDelta, Turn
-from portal.domain.people import User
+from portal.domain.people import User, require_admin
 from portal.domain.search import SearchMode
-from portal.errors import N_, ChatUnavailable, Forbidden, InvalidInput, NotFound
+from portal.errors import N_, ChatUnavailable, InvalidInput, NotFound
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import sealing
@@ -105,7 +105,7 @@ def with_current(services: Services) -> Services:
 
 def show(services: Services, user: User) -> Overview:
     """Return what writes answers and which endpoint is connected. Administrators only."""
-    _require_admin(user)
+    require_admin(user)
     with services.database.begin() as session:
         endpoint, chosen = _read_setup(session)
     model = current(services)
@@ -127,7 +127,7 @@ def connect(services: Services, user: User, api_base: str, api_key: str) -> Endp
     only. Raises InvalidInput, and ChatUnavailable when the models cannot be listed: the endpoint
     is stored then.
     """
-    _require_admin(user)
+    require_admin(user)
     address = endpoints.check_address(api_base)
     with services.database.begin() as session:
         before, _ = _read_setup(session)
@@ -143,7 +143,7 @@ def connect(services: Services, user: User, api_base: str, api_key: str) -> Endp
 def disconnect(services: Services, user: User) -> None:
     """Forget the endpoint and its key. Answers are written by what the settings name if one of its
     models was in use. Administrators only."""
-    _require_admin(user)
+    require_admin(user)
     with services.database.begin() as session:
         endpoint, chosen = _read_setup(session)
         writer_store.write_setup(session, endpoint=None)
@@ -154,7 +154,7 @@ def disconnect(services: Services, user: User) -> None:
 
 def load_models(services: Services, user: User) -> Endpoint:
     """Ask the endpoint for its models again. Administrators only. Raises ChatUnavailable."""
-    _require_admin(user)
+    require_admin(user)
     endpoint = _require_endpoint(services)
     listed = endpoints.list_models(
         endpoints.check_address(endpoint.api_base), _unseal(services, endpoint.sealed_key)
@@ -167,7 +167,7 @@ def load_models(services: Services, user: User) -> Endpoint:
 
 def choose_model(services: Services, user: User, model: str) -> None:
     """Have a model of the endpoint write all answers. Administrators only. Raises InvalidInput."""
-    _require_admin(user)
+    require_admin(user)
     endpoint = _require_endpoint(services)
     name = _check_model(model)
     _choose(services, user, Writer(_OPENAI, name, endpoint.api_base, endpoint.sealed_key))
@@ -186,7 +186,7 @@ def follow_settings(services: Services, user: User) -> None:
 def try_out(services: Services, user: User, model: str, language: str) -> Trial:
     """Ask a model of the endpoint the sample question. Administrators only. Raises InvalidInput,
     ChatUnavailable."""
-    _require_admin(user)
+    require_admin(user)
     endpoint = _require_endpoint(services)
     endpoints.check_address(endpoint.api_base)
     name = _check_model(model)
@@ -205,13 +205,13 @@ def try_out(services: Services, user: User, model: str, language: str) -> Trial:
 def list_uses(services: Services, user: User) -> tuple[Sequence[Use], Sequence[FailedAnswer]]:
     """Return how many answers each model wrote in the last seven days, and its latest failures.
     Neither holds a question or an answer. Administrators only."""
-    _require_admin(user)
+    require_admin(user)
     with services.database.begin() as session:
         return writer_store.list_uses(session), writer_store.list_failures(session)
 
 
 def _choose(services: Services, user: User, writer: Writer | None) -> None:
-    _require_admin(user)
+    require_admin(user)
     with services.database.begin() as session:
         _, before = _read_setup(session)
         writer_store.write_setup(session, writer=asdict(writer) if writer else None)
@@ -250,11 +250,6 @@ def _sample(language: str) -> ChatRequest:
     built = prompt.build([source], language=language[:2])
     turns = (Turn("user", question),)
     return ChatRequest(built.system, turns, question, language[:2], built.sources)
-
-
-def _require_admin(user: User) -> None:
-    if not user.is_admin:
-        raise Forbidden
 
 
 def _require_endpoint(services: Services) -> Endpoint:

@@ -1,4 +1,4 @@
-"""Deleting an account, with the choice what becomes of its documents."""
+"""Delete an account, and keep, transfer, trash or purge its documents."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def delete_account(
 ) -> None:
     """Delete an account with its conversations, tokens and settings, all or nothing.
 
-    Administrators delete any account, everybody else their own. `heir_name` is whom documents are
-    transferred to. Raises NotFound, InvalidInput, NoSuchAccount, and Conflict for the last
+    Administrators delete any account, other users their own. `heir_name` is the user who gets
+    the documents. Raises NotFound, InvalidInput, NoSuchAccount, and Conflict for the last
     administrator.
     """
     if user_id != actor.id:
         require_admin(actor)
     elif documents is DocumentFate.TRANSFER:
-        # Nobody is to be given documents that they did not ask for, except by an administrator.
+        # A user must not be able to push documents on another one.
         raise InvalidInput(reason=N_("an administrator transfers documents to another user"))
     with services.database.begin() as session:
         _delete(session, account_store.lock_for_deletion(session, user_id), actor, documents,
@@ -45,7 +45,7 @@ def delete_account(
 def delete_account_by_name(
     services: Services, name: str, *, documents: DocumentFate, heir_name: str = ""
 ) -> None:
-    """Do the same for the operator. Raises NoSuchAccount, InvalidInput, Conflict."""
+    """Delete an account from the command line. Raises NoSuchAccount, InvalidInput, Conflict."""
     with services.database.begin() as session:
         found = account_store.find_user_by_name(session, normalise_name(name))
         row = account_store.lock_for_deletion(session, found.id) if found else None
@@ -63,8 +63,8 @@ def _delete(
 ) -> None:
     if row is None:
         raise NotFound
-    # With the row locked, uploads of this user wait: they reference it. Those that came first
-    # are among the documents below, those that come later find no account.
+    # Uploads of this user wait for the lock, since they reference the row: earlier ones are among
+    # the documents below, later ones find no account.
     refuse_last_admin(session, row)
     heir = _find_heir(session, row, actor, documents, heir_name)
     counts = {"transferred": 0, "trashed": 0, "purged": 0}
@@ -102,7 +102,7 @@ def _find_heir(
     documents: DocumentFate,
     heir_name: str,
 ) -> UserRow | None:
-    """Return who owns the documents that stay."""
+    """Return the new owner of the documents that stay."""
     if documents is DocumentFate.PURGE:
         return None
     if documents is DocumentFate.TRANSFER:

@@ -1,4 +1,4 @@
-"""Reading the audit log: pages of it, all of it as CSV, and how long it is kept."""
+"""The audit log: read it by page, export it as CSV, delete what is too old."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = (
 
 _ENTRIES_A_PAGE = 500
 _DELETED_AT_ONCE = 5000
-# Programs that open CSV files take cells that begin so for formulas.
+# Spreadsheets read cells that begin so as formulas.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -47,9 +47,10 @@ def export_csv(services: Services, user: User, chosen: AuditFilter = EVERYTHING)
 
 
 def read_all(services: Services, chosen: AuditFilter = EVERYTHING) -> Iterator[AuditEntry]:
-    """Yield all entries that match, latest first, for the operator on the command line.
+    """Yield all entries that match, latest first.
 
-    Page by page: a reader who takes long holds neither a transaction nor a connection.
+    Reads page by page, so that a slow reader holds no connection. The command line calls this
+    without a user.
     """
     cursor: str | None = None
     while True:
@@ -81,7 +82,7 @@ def _line(values: tuple[str, ...]) -> str:
 
 
 def _plain(value: str) -> str:
-    """A cell that is shown as text: one line, no formula."""
+    """Return a cell that spreadsheets show as text: one line, no formula."""
     shown = "".join(
         " " if unicodedata.category(character) == "Cc" else character for character in value
     )

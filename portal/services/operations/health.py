@@ -1,4 +1,4 @@
-"""How the portal is: alive, ready, and what its search is made of."""
+"""Health of the portal: alive, ready, and the state of what its search needs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from portal.store.search import keyword_index
 from portal.store.search.keyword_index import KeywordState
 from portal.store.session import Session
 
-# Whoever asks has been told to wait for a second (a load balancer, a container's health check).
+# Load balancers and health checks of containers time out after a second.
 _PATIENCE_S = 0.5
 _COUNTING_PATIENCE_S = 0.35
 _SHARED_COUNTS = "shared_counts"
 
 
 def check(services: Services) -> dict[str, Any]:
-    """``status`` is ok when the database answers and its schema is the one of this code. Comes
-    back within a second, also when the database is frozen."""
+    """Return ``status`` "ok" when the database answers and its schema is the one of this code.
+
+    Takes at most a second, also when the database hangs.
+    """
     try:
         revision = services.database.probe(health_store.read_revision, timeout_s=_PATIENCE_S)
     except DatabaseUnavailable:
@@ -49,14 +51,12 @@ def check(services: Services) -> dict[str, Any]:
 
 
 def check_vector_store(services: Services, *, for_administrators: bool = True) -> dict[str, Any]:
-    """Extensions, the keyword index, models and counts. No names and no text of documents.
+    """Return the state of extensions, indexes and models, and counts, without names or text.
 
-    Unless it is `for_administrators`, private documents have no part in it: neither in counts nor
-    in the status. Comes back within a second; ``counts`` is None where counting takes longer than
-    that. However many ask at once, the database is asked once: /health, which others rely on, goes
-    first.
+    Private documents count, and bear on the status, only `for_administrators`. Takes at most a
+    second; ``counts`` is None when counting takes longer. Concurrent calls share one query.
     """
-    found = dict(services.vector_store_looks.ask(lambda: _look_at_vector_store(services)))
+    found = dict(services.vector_store_reads.ask(lambda: _read_vector_store(services)))
     shared = found.pop(_SHARED_COUNTS, None)
     if for_administrators or found["status"] == "unavailable":
         return found
@@ -67,7 +67,7 @@ def check_vector_store(services: Services, *, for_administrators: bool = True) -
     return found | {"status": _status(found, services.settings.search.keyword_backend)}
 
 
-def _look_at_vector_store(services: Services) -> dict[str, Any]:
+def _read_vector_store(services: Services) -> dict[str, Any]:
     search = services.settings.search
     try:
         state = services.database.probe(
@@ -75,7 +75,7 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
         )
     except DatabaseUnavailable:
         return {"status": "unavailable", "reason": "the database does not answer"}
-    # Before the counting, which gives looks that are due some time to come to their end.
+    # Probes that are due start before counting, and may end while it runs.
     _embedder_answers(services, state.serving)
     _reranking(services)
     counts = count(services)
@@ -100,7 +100,7 @@ def _look_at_vector_store(services: Services) -> dict[str, Any]:
 
 
 def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
-    """Whether, by what `check_vector_store` gave, search by meaning has all that it needs."""
+    """Tell from the result of `check_vector_store` whether search by meaning works."""
     return (
         bool(vector_store.get("enabled"))
         and vector_store["embedder"] == "ok"
@@ -110,7 +110,7 @@ def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
 
 
 def count(services: Services) -> health_store.StoreCounts | None:
-    """Documents, chunks, and chunks without a vector; None where that takes too long."""
+    """Count documents, chunks, and chunks without a vector; None when that takes too long."""
     try:
         return services.database.probe(health_store.read_counts, timeout_s=_COUNTING_PATIENCE_S)
     except DatabaseUnavailable:
@@ -152,8 +152,7 @@ def _describe(index: IndexState) -> str | None:
 
 
 def _read_keyword_index(session: Session, keywords: KeywordState) -> dict[str, Any]:
-    """How the BM25 index stands now, whatever its guard saw last, and about how many passages it
-    holds: all that are stored."""
+    """Return the state of the BM25 index now, and about how many chunks it holds."""
     state = bm25.read_state(session.connection())
     return {
         "state": state.state,
@@ -171,8 +170,8 @@ def _status(found: dict[str, Any], wanted: str) -> str:
 
 
 def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bool:
-    """Whether the model that searches ask, which need not be the one that is configured, gave
-    vectors when it was last asked; where that is long ago it is asked again aside."""
+    """Tell whether the serving model, which may differ from the configured one, gave vectors at
+    its last use. Starts a probe when that was long ago."""
     if not services.settings.vector_store_enabled:
         return True
     name = serving.name if serving is not None else services.embedder.name
@@ -190,31 +189,29 @@ def _ask_embedder(services: Services, serving: RegisteredModel | None) -> None:
     embedder = services.embedder
     if serving is not None:
         embedder = catalog.loaded(services, serving).embedder
-    _look_at(embedder)
+    _probe(embedder)
 
 
 def _reranking(services: Services) -> str | None:
-    """Whether the re-ranking model gave scores when it was last asked, as for the embedder; None
-    where nothing is re-ranked. It is not loaded for that."""
+    """Return "ok" when the re-ranking model gave scores at its last use; None without one."""
     reranker = services.reranker
     if reranker is None:
         return None
     if _is_path(reranker.name) and not Path(reranker.name).expanduser().is_dir():
         return "unavailable"
     answers = services.reranker_watch.is_well(
-        reranker.name, _seen(reranker), lambda: _look_at(reranker)
+        reranker.name, _seen(reranker), lambda: _probe(reranker)
     )
     return "ok" if answers else "unavailable"
 
 
 def _shown(model: str) -> str:
-    """A model's name for everybody: of a directory its last part, for the rest tells strangers how
-    this machine is laid out."""
+    """Return a model's name, of a directory only the last part: /health is public."""
     return Path(model).name if _is_path(model) else model
 
 
 def _is_path(model: str) -> bool:
-    """Whether a directory is meant, there or not: names on the hub are ``owner/model``."""
+    """Tell a directory, existing or not, from a name on the hub, which is ``owner/model``."""
     return model.startswith((".", "~", "/")) or Path(model).is_dir()
 
 
@@ -222,6 +219,6 @@ def _seen(thing: object) -> Seen | None:
     return thing.seen if isinstance(thing, Watched) else None
 
 
-def _look_at(thing: object) -> None:
+def _probe(thing: object) -> None:
     if isinstance(thing, Watched):
         thing.look()

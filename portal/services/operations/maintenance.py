@@ -1,4 +1,4 @@
-"""Housekeeping that every worker does between jobs, safe to do twice."""
+"""Housekeeping that every worker does between jobs. Running it twice is harmless."""
 
 from __future__ import annotations
 
@@ -30,18 +30,14 @@ log = structlog.get_logger(__name__)
 _TOKEN_MEMORY = timedelta(days=30)
 # As long as a browser keeps the cookie that it is known by.
 _DEVICE_MEMORY = timedelta(days=400)
-# A share of the time between two rounds: searches and ingestion come first.
+# A share of the time between two rounds, so that searches and ingestion come first.
 _REANALYSIS_S = 10.0
 _PURGE_S = 5.0
 
 
 def run(services: Services) -> None:
-    """Requeue jobs and builds that the queue lost, and have vectors made where they are gone;
-    forget tokens that ended long ago, keys of requests, old notifications and audit entries,
-    and see that the keyword index still answers: after a restart of the server an early one
-    falls silent. A model without constants of confidence gets them. What an older analyser or
-    reader made of documents is made again bit by bit, and what lies in the trash for long is
-    purged."""
+    """Heal the keyword index, requeue lost jobs and builds, delete what has expired, calibrate a
+    new model, redo a share of what an older analyser or reader made, and purge old trash."""
     setup.heal_keyword_index(services)
     builds.requeue_lost(services)
     _requeue_lost(services)
@@ -65,12 +61,12 @@ def run(services: Services) -> None:
 
 
 def _requeue_lost(services: Services) -> None:
-    """Queue unfinished jobs of which the queue knows nothing, unless another worker is at that."""
+    """Queue unfinished jobs that have no entry in the queue, in one worker at a time."""
     with services.database.begin() as session:
         if not queue.hold_lost_jobs(session):
             return
         for job_id in queue.unfinished_without_queue_entry(session):
-            # Someone may have cancelled it, or thrown its document away, since it was looked for.
+            # It may have been cancelled since it was read.
             job = job_store.lock_job(session, job_id)
             if job is None or job.status not in UNFINISHED:
                 continue

@@ -16,8 +16,8 @@ from tempfile import TemporaryFile
 from typing import IO
 from uuid import UUID
 
-from portal.domain.people import User
-from portal.errors import Forbidden, NotFound
+from portal.domain.people import User, require_admin
+from portal.errors import NotFound
 from portal.services import Services
 from portal.services.documents import library
 from portal.store.operations import questions as question_store
@@ -56,7 +56,7 @@ class Report:
 
 def show(services: Services, user: User, *, days: int, problem: Problem | None) -> Report:
     """Return the report of the last `days`. Administrators only."""
-    _require_admin(user)
+    require_admin(user)
     with services.database.begin() as session:
         return Report(
             days,
@@ -73,7 +73,7 @@ def keep(services: Services, user: User, message_id: UUID, gold: str) -> None:
     `gold` are the words that a right answer contains, separated by commas; without any the
     documents do not say. Administrators only. Raises NotFound for any other message.
     """
-    _require_admin(user)
+    require_admin(user)
     with services.database.begin() as session:
         found = question_store.find_question(session, message_id, days=max(PERIODS))
         if found is None:
@@ -88,7 +88,7 @@ def _words(gold: str) -> list[str]:
 
 def remove(services: Services, user: User, message_id: UUID) -> None:
     """Take a question out of the evaluation set. Administrators only. Raises NotFound."""
-    _require_admin(user)
+    require_admin(user)
     with services.database.begin() as session:
         if not question_store.remove_question(session, message_id):
             raise NotFound
@@ -97,7 +97,7 @@ def remove(services: Services, user: User, message_id: UUID) -> None:
 def export(services: Services, user: User) -> IO[bytes]:
     """Return the evaluation set as a ZIP file that `./run eval --answers --data` reads when it is
     unpacked: the questions, and the documents that were found for them. Administrators only."""
-    _require_admin(user)
+    require_admin(user)
     with services.database.begin() as session:
         kept = question_store.list_kept(session)
     file = TemporaryFile()  # noqa: SIM115 - the caller closes it
@@ -127,8 +127,3 @@ def _add_document(
     with archive.open(f"{number:03}-{original.file_name}", "w") as entry:
         for part in original.parts:
             entry.write(part)
-
-
-def _require_admin(user: User) -> None:
-    if not user.is_admin:
-        raise Forbidden

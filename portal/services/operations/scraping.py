@@ -1,7 +1,6 @@
-"""What Prometheus gets: what all processes have counted, and what the database says right now.
+"""Metrics for Prometheus: the counters of all processes, and gauges read from the database.
 
-A database that does not answer leaves its figures out and sets `portal_database_up` to 0; the rest
-is told all the same, for that is when it is needed.
+When the database does not answer, its gauges are left out and `portal_database_up` is 0.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from portal.services.operations import health
 from portal.store.operations import health as health_store
 from portal.store.operations.health import QueueState
 
-# A worker that has given no sign of life for so long is not one.
+# A worker without a heartbeat for this long counts as dead.
 _SILENT_AFTER_S = 20.0
 _PATIENCE_S = 0.5
-# How the index stands takes a look at every passage, and changes slowly.
+# The state of the index takes a scan of all chunks, and changes slowly.
 _INDEX_FOR_S = 30.0
 
 
 def exposition(services: Services, accept: str) -> tuple[bytes, str]:
     """Return the metrics and their media type, in the format that `accept` prefers.
 
-    Computed once at a time and reused for a moment, however many ask: adding up the files of all
-    processes and counting in the database takes a while.
+    Computed once for concurrent requests and reused for `metrics.cached_s`: merging the files of
+    all processes and counting in the database is slow.
     """
     encode, media_type = choose_encoder(accept)
     kind = _Format(services.database.url, media_type, services.settings.metrics.cached_s)
@@ -44,7 +43,7 @@ def exposition(services: Services, accept: str) -> tuple[bytes, str]:
 
 
 class _Format(NamedTuple):
-    """What an answer is kept under."""
+    """The key that an exposition is cached under."""
 
     database_url: str
     media_type: str
@@ -70,14 +69,14 @@ class _Database(Collector):
         self._services = services
 
     def describe(self) -> Iterable[Metric]:
-        return ()  # Otherwise the registry collects once to see the names.
+        return ()  # Otherwise the registry collects once to learn the names.
 
     def collect(self) -> Iterator[Metric]:
         return of_database(self._services)
 
 
 def of_database(services: Services) -> Iterator[Metric]:
-    """What is not counted but read, at each scrape."""
+    """Yield the gauges that are read from the database at each scrape."""
     yield _build_info()
     try:
         queue = services.database.probe(
@@ -92,11 +91,11 @@ def of_database(services: Services) -> Iterator[Metric]:
     yield from _index_metrics(services)
 
 
-_UP = "Whether the database answers in time; without it the figures of queue and index are left out"
+_UP = "Whether the database answers in time; without it the gauges of queue and index are left out"
 
 
 def _build_info() -> Metric:
-    """Which portal this is."""
+    """Return the versions of the portal and of Python."""
     return InfoMetricFamily(
         "portal_build",
         "Version of the portal and of Python",
@@ -117,12 +116,10 @@ def _queue_metrics(queue: QueueState) -> Iterator[Metric]:
     yield documents
     yield _gauge(
         "portal_queue_oldest_wait_seconds",
-        "How long the oldest upload waits that no worker has begun to read",
+        "Wait of the oldest upload that no worker has begun to read",
         queue.oldest_wait_s,
     )
-    yield _gauge(
-        "portal_queue_live_workers", "Workers that gave a sign of life of late", queue.live_workers
-    )
+    yield _gauge("portal_queue_live_workers", "Workers with a recent heartbeat", queue.live_workers)
 
 
 @cached(
@@ -146,10 +143,10 @@ def _index_metrics(services: Services) -> tuple[Metric, ...]:
     counts = state["counts"]
     if counts is None:
         return (keyword, vector)
-    chunks = _gauge("portal_index_chunks", "Passages of documents", counts["chunks"])
+    chunks = _gauge("portal_index_chunks", "Chunks of documents", counts["chunks"])
     missing = _gauge(
         "portal_index_missing_embeddings",
-        "Passages that the serving model has no vector of",
+        "Chunks without a vector of the serving model",
         counts["missing_embeddings"],
     )
     return (keyword, vector, chunks, missing)

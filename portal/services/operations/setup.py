@@ -1,4 +1,4 @@
-"""Preparing a database for serving, and saying what a server lacks."""
+"""Prepare a database for serving, and report what a server lacks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _HYBRID = {
 
 
 def prepare_database(services: Services, *, revision: str = "head") -> Iterator[str]:
-    """Bring schema, extensions, keyword index and model partition in order; says what it does.
+    """Prepare schema, extensions, keyword index and model partition; yield each step.
 
     Raises ServerSetup when the server cannot serve the portal.
     """
@@ -67,7 +67,7 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     try:
         register_model(services)
     except (EmbedderUnavailable, InvalidEmbedding) as error:
-        # It may be back before anyone needs it, and words are found without it.
+        # It may be back before it is needed, and words are found without it.
         yield f"{error} Until then search goes by words alone and no document can be indexed"
     for unused in _unused_settings(services):
         yield f"{unused.name} has no effect: {unused.reason}"
@@ -81,7 +81,7 @@ def _unused_settings(services: Services) -> list[UnusedSetting]:
 
 
 def prepare_keyword_index(services: Services) -> None:
-    """Make the BM25 index where the setting wants it, and rebuild it after a server start."""
+    """Create the BM25 index if the settings want it, and rebuild it after a server start."""
     engine = services.database.engine
     if not wants_bm25(services):
         return
@@ -92,7 +92,7 @@ def prepare_keyword_index(services: Services) -> None:
 
 
 def wants_bm25(services: Services) -> bool:
-    """Whether the settings let BM25 rank words where the server can."""
+    """Tell whether the settings let BM25 rank words."""
     return _wanted_backend(services) in {"auto", KeywordBackend.PG_TEXTSEARCH}
 
 
@@ -111,32 +111,31 @@ def _bm25_parameters(services: Services) -> bm25.Parameters:
 
 
 def prepare_vocabulary(services: Services) -> None:
-    """Make the index that finds misspelt words by their trigrams, where there is pg_trgm."""
+    """Create the trigram index for misspelt words, if pg_trgm is installed."""
     with services.database.engine.begin() as connection:
         vocabulary.ensure_trigram_index(connection)
 
 
 def heal_keyword_index(services: Services) -> None:
-    """See that the BM25 index is there and answers. If not, make it anew where the server can,
-    or rebuild it beside those who read and write."""
+    """Create the BM25 index if it is missing, and rebuild it concurrently if it does not answer."""
     if wants_bm25(services):
         bm25.heal(services.database.engine, _bm25_parameters(services))
 
 
 def register_model(services: Services) -> None:
-    """Make the partition of the configured embedding model where no model serves yet."""
+    """Create the partition of the configured embedding model if no model serves yet."""
     catalog.refresh_registration(services)
 
 
 def schema_differences(services: Services) -> list[object]:
-    """What autogenerate would change between the migrated database and the models."""
+    """Return what autogenerate would change between the migrated database and the models."""
     store_migrations.migrate(services.database.url)
     with services.database.engine.connect() as connection:
         return store_migrations.differences(connection)
 
 
 def diagnose(services: Services) -> dict[str, Any]:
-    """What the server has and lacks, what each lack costs, and what to do."""
+    """Return what the server has and lacks, what each lack costs, and what to do."""
     with services.database.engine.connect() as connection:
         report = server_health.report(connection, wants_bm25=wants_bm25(services))
         revision = store_migrations.current_revision(connection)
@@ -225,7 +224,7 @@ def _lacks_of_scanner(services: Services) -> Iterator[server_health.Lack]:
 
 
 def _lacks_of_models(services: Services) -> Iterator[server_health.Lack]:
-    """The models are asked here and now, which loads those of this machine."""
+    """Call the models now, which loads local ones."""
     try:
         services.embedder.embed_query("?")
     except (EmbedderUnavailable, InvalidEmbedding) as error:
@@ -252,7 +251,7 @@ def _hold_to_registered_length(services: Services) -> None:
 
 
 def report_lines(report: dict[str, Any]) -> Iterator[str]:
-    """`diagnose` as a person reads it."""
+    """Yield the report of `diagnose` as lines for a terminal."""
     yield f"PostgreSQL {report['server_version']}, {report['database']}"
     for name, version in report["extensions"].items():
         yield f"  {name}: {version or 'missing'}"

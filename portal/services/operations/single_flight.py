@@ -1,4 +1,4 @@
-"""One answer for all who ask the same at the same time."""
+"""One computation for concurrent callers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ Result = TypeVar("Result")
 
 
 class SingleFlight(Generic[Result]):
-    """Whoever asks while another's question is under way gets that one's answer. Safe between
-    threads."""
+    """Lets concurrent callers share the result of one call. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._under_way: Future[Result] | None = None
 
     def ask(self, find: Callable[[], Result]) -> Result:
-        """What `find` gives, or raises, to whoever asked first."""
+        """Return or raise what the call in progress gives; without one, call `find`."""
         with self._lock:
             others, mine = self._under_way, Future[Result]()
             if others is None:

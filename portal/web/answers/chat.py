@@ -42,8 +42,8 @@ def index() -> Answer:
 
 @blueprint.post("")
 def create() -> Answer:
-    """A new conversation; with a question its first answer as well. Scripts ask for an empty one
-    and put the question there, so that they can show the answer while it is written."""
+    """Create a conversation, with a question also its first answer. Scripts create an empty one
+    and ask in it, to show the answer while it is written."""
     services, user = context.services(), context.user()
     question = request.form.get("content", "").strip()
     conversation = conversations.create(services, user)
@@ -101,12 +101,12 @@ def delete(conversation_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:conversation_id>/export")
 def export(conversation_id: UUID) -> Answer:
-    """The conversation as Markdown, with its sources."""
+    """Download the conversation as Markdown, with its sources."""
     return conversation_file(conversation_id)
 
 
 def run(stream: AnswerStream) -> UUID | None:
-    """Read an answer to its end, for browsers that cannot follow it; the id of the answer."""
+    """Consume an answer for browsers without scripts; return its id."""
     answer_id = None
     with closing(stream):
         for event in stream:
@@ -115,7 +115,7 @@ def run(stream: AnswerStream) -> UUID | None:
 
 
 def page_values(conversation_id: UUID) -> dict[str, Any]:
-    """What the page of a conversation needs."""
+    """Return what the page of a conversation needs."""
     services, user = context.services(), context.user()
     conversation = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
@@ -156,7 +156,7 @@ def _list_values() -> dict[str, Any]:
 
 
 def _dialog(kind: str, conversation_id: UUID, **more: Any) -> str:
-    """What asks before something is done: in the dialog, or as a page."""
+    """Render a confirmation, in the dialog or as a page."""
     services, user = context.services(), context.user()
     conversation = conversations.get(services, user, conversation_id)
     values = {

@@ -1,9 +1,8 @@
-"""Answers as HTML: Markdown made safe, with markers that nobody can forge.
+"""Answers as safe HTML, with markers that documents cannot forge.
 
-An answer is written by a model that read documents of strangers. Nothing in it becomes a tag, an
-address or an attribute: Markdown is read without raw HTML, links and images, what comes out is
-sanitised all the same, and only then are the markers put in, at places that carry a secret made
-for this one rendering.
+An answer is written by a model that read untrusted documents. Markdown is parsed without raw HTML,
+links and images, the output is sanitised as well, and only then are markers put in, at places that
+carry a secret of this rendering.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from markupsafe import Markup
 
 from portal.domain.answering import SentenceSupport
 
-# Links, images and addresses are left as the characters they are: nothing remote is ever shown,
-# and no reader is led anywhere by a document's words.
+# Links, images and addresses stay text: nothing remote is loaded, and no document can send its
+# readers anywhere.
 _LEFT_AS_TEXT = ("link", "image", "autolink", "html_inline", "html_block", "reference", "lheading")
 _TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li"),
@@ -35,9 +34,9 @@ _TAGS = {
 _UNSUPPORTED = "unsupported"
 _MARKER = re.compile(r"\[(\d{1,3})\]")
 _FENCE_OR_TABLE = re.compile(r"^[ \t]*(?:```|~~~|\|)", re.MULTILINE)
-# What a line may begin with before its words: a list's mark, a heading's, a quotation's.
+# Markup that a line may begin with: of a list, a heading or a quotation.
 _LINE_START = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}|>)[ \t]+)*")
-# Emphasis must not care about the places that are cut: to Markdown they are punctuation.
+# Punctuation to Markdown, so that a cut changes no emphasis.
 _OPEN, _CLOSE = "\u2039", "\u203a"  # Single angle quotation marks.
 _FIRST_LEVEL = 3  # The page has h1 and h2 of its own.
 _LAST_LEVEL = 6
@@ -55,8 +54,8 @@ def to_html(
     flag_html: Markup = _NO_FLAG,
     support: Sequence[SentenceSupport] = (),
 ) -> Markup:
-    """`content` as safe HTML. Each ``[n]`` outside code, n one of `markers`, becomes
-    `marker_html(n)`; sentences without support are wrapped, and followed by `flag_html`."""
+    """Render `content`. Each ``[n]`` outside code with n in `markers` becomes `marker_html(n)`;
+    unsupported sentences are wrapped and followed by `flag_html`."""
     secret = secrets.token_hex(8)
     starts, ends = (f"{_OPEN}{secret}{side}{_CLOSE}" for side in "se")
     marked = _with_marks(content, support, starts, ends)
@@ -77,7 +76,7 @@ def to_html(
 
 
 def _with_marks(content: str, support: Sequence[SentenceSupport], starts: str, ends: str) -> str:
-    """`content` with the unsupported sentences between `starts` and `ends`."""
+    """Return `content` with the unsupported sentences between `starts` and `ends`."""
     pieces: list[str] = []
     position = 0
     for sentence in sorted(support, key=lambda sentence: sentence.start):
@@ -118,8 +117,7 @@ def _read_marker(state: StateInline, silent: bool) -> bool:
 
 
 def _mark_unsupported(state: StateCore) -> None:
-    """Take the cuts out of the text again: only text between two of them is wrapped, piece by
-    piece, so that tags always close in the order in which they opened."""
+    """Remove the cuts and wrap the text between them, piece by piece, so that tags nest."""
     starts, ends = state.env["cuts"]
     cut = re.compile(f"({re.escape(starts)}|{re.escape(ends)})")
     for block in state.tokens:

@@ -28,7 +28,7 @@ Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 
 @blueprint.post("")
 def ask(conversation_id: UUID) -> Answer:
-    """Ask. With `replace_from` an earlier question and all after it give way."""
+    """Ask; with `replace_from` instead of an earlier question and all after it."""
     services, user = context.services(), context.user()
     question = request.form.get("content", "")
     replaced = _replaced()
@@ -67,7 +67,7 @@ def show(conversation_id: UUID, message_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:message_id>/edit")
 def edit(conversation_id: UUID, message_id: UUID) -> Answer:
-    """A question in a field, to be asked in other words."""
+    """Show a question in a field, to ask it in other words."""
     message = _message(conversation_id, message_id)
     if message.role is not Role.USER:
         raise NotFound
@@ -78,7 +78,7 @@ def edit(conversation_id: UUID, message_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:message_id>/feedback")
 def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
-    """Useful or not, and why not; the same again takes it back."""
+    """Mark an answer as useful or not, and why; the same click again takes it back."""
     message = _message(conversation_id, message_id)
     has_reason = "reason" in request.form
     name = Feedback.NOT_USEFUL if has_reason else request.form.get("feedback", "")
@@ -94,7 +94,7 @@ def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:message_id>/replay")
 def replay(conversation_id: UUID, message_id: UUID) -> Answer:
-    """What an answer was made from, and whether its sources still say what it cites."""
+    """Show what an answer was made from, and whether its quotations still match."""
     message = _message(conversation_id, message_id)
     if message.replay is None:
         raise NotFound
@@ -126,7 +126,7 @@ def _verified(citation_id: UUID) -> Verification | None:
 
 
 def _answered(conversation_id: UUID, stream: AnswerStream) -> Answer:
-    """Events to a script, and to a browser without one the conversation with the whole answer."""
+    """Stream events to a script; redirect other browsers to the finished answer."""
     if request.accept_mimetypes.best == "text/event-stream":
         return streaming.respond(stream)
     return _to_message(conversation_id, chat.run(stream))
@@ -141,7 +141,7 @@ def _shown(conversation_id: UUID, message: Message) -> Answer:
 
 
 def _message(conversation_id: UUID, message_id: UUID) -> Message:
-    """A message of just this conversation. Raises NotFound."""
+    """Return a message of this conversation. Raises NotFound."""
     message = conversations.get_message(context.services(), context.user(), message_id)
     if message.conversation_id != conversation_id:
         raise NotFound
@@ -154,7 +154,7 @@ def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
 
 
 def _replaced() -> UUID | None:
-    """The question that the new one stands in for. Raises MalformedRequest."""
+    """Return the question that the new one replaces. Raises MalformedRequest."""
     stated = request.form.get("replace_from")
     replaced = as_uuid(stated)
     if stated and replaced is None:

@@ -1,4 +1,4 @@
-"""What the templates of messages need: an answer's HTML, its sources, what became of them."""
+"""What templates of messages need: an answer's HTML, its sources and their state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STATE_ICONS = {
     SourceState.TRASHED: "trash-2",
     SourceState.GONE: "file-x",
 }
-# An answer that found nothing, or that nobody wrote, shows what was found beneath itself.
+# Answers without a quotation show the passages that were found.
 REASON_WORDS = {
     FeedbackReason.WRONG: N_("Wrong"),
     FeedbackReason.INCOMPLETE: N_("Incomplete"),
@@ -47,7 +47,7 @@ SHOWS_CHUNKS = frozenset({MessageStatus.ABSTAINED, MessageStatus.UNAVAILABLE})
 
 
 def answer_html(message: Message) -> Markup:
-    """The text of an answer with its markers, and its unsupported sentences marked."""
+    """Render an answer with its markers, unsupported sentences marked."""
     by_number = {source.marker: source for source in cited(message)}
     marker = get_template_attribute("macros/citations.html", "marker")
     flag = get_template_attribute("macros/citations.html", "unsupported_flag")
@@ -69,23 +69,22 @@ def answer_html(message: Message) -> Markup:
 
 
 def cited(message: Message) -> tuple[Citation, ...]:
-    """The sources that a marker names, in the order of their numbers."""
+    """Return the cited sources by number."""
     return _in_order(source for source in message.citations if source.was_cited)
 
 
 def consulted(message: Message) -> tuple[Citation, ...]:
-    """The sources that were read and not cited."""
+    """Return the sources that were read and not cited."""
     return _in_order(source for source in message.citations if not source.was_cited)
 
 
 def changed_count(message: Message) -> int:
-    """How many of the sources are no longer what they were."""
+    """Count the sources that have changed since."""
     return sum(source.state is not SourceState.CURRENT for source in message.citations)
 
 
 def judged(message: Message) -> tuple[SentenceSupport, ...]:
-    """The sentences that can be held against their sources: neither one that was cut short, nor
-    one without a word."""
+    """Return the sentences that can be compared with their sources: whole ones with words."""
     content, is_cut = message.content, message.status is MessageStatus.STOPPED
     end = len(content.rstrip()) - is_cut
     return tuple(
@@ -100,13 +99,13 @@ def unsupported_count(message: Message) -> int:
 
 
 def searched_for(message: Message, question: str | None) -> str | None:
-    """What was searched for, where it was not the question itself."""
+    """Return what was searched for if it differs from the question."""
     query = message.replay.search_query if message.replay else ""
     return query if query and question is not None and query.strip() != question.strip() else None
 
 
 def begun(began: Began) -> Message:
-    """The answer that is about to be written."""
+    """Return the empty answer that is about to be written."""
     return replace(
         began.question,
         id=began.answer_id,
@@ -121,7 +120,7 @@ def begun(began: Began) -> Message:
 
 
 def questions_of(messages: Iterable[Message]) -> dict[UUID, str]:
-    """The question that each answer belongs to, by the answer's id."""
+    """Map each answer's id to its question."""
     question, found = "", {}
     for message in messages:
         if message.role is Role.USER:
@@ -132,7 +131,7 @@ def questions_of(messages: Iterable[Message]) -> dict[UUID, str]:
 
 
 def writer_words(provider: str, model: str) -> str:
-    """Say what writes answers."""
+    """Name what writes answers."""
     if provider == EXTRACTIVE:
         return str(gettext("Quotations only · no language model"))
     return model or provider

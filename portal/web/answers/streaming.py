@@ -39,12 +39,12 @@ from portal.services.answers.streaming import AnswerStream
 from portal.web.answers.html import to_html
 from portal.web.answers.rendering import begun
 
-# Text is rendered anew this often; what comes in between is sent as it is.
+# Text is rendered at most this often; in between it is sent as it is.
 RENDER_INTERVAL_S = 0.15
 
 
 def respond(stream: AnswerStream) -> Response:
-    """The events of an answer as they come; a reader who leaves ends it."""
+    """Stream the events of an answer; a reader who disconnects stops it."""
     return event_streams.respond(stream, write=_Writer().written, fail=_error)
 
 
@@ -97,13 +97,13 @@ class _Writer:
 
 
 def _title(message: Message) -> str:
-    """The conversation's title, which its first question gives it."""
+    """Return the conversation's title, which its first question sets."""
     services, user = context.services(), context.user()
     return conversations.get(services, user, message.conversation_id).title
 
 
 def _pending_marker(number: int) -> Markup:
-    """A marker whose source is not stored yet: it becomes a link when the answer is whole."""
+    """Render a marker whose source is not stored yet; the finished answer has a link."""
     return Markup('<span class="citation-pending">[{}]</span>').format(number)
 
 

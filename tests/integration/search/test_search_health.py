@@ -174,7 +174,7 @@ def test_endpoint_that_came_back_is_told_without_a_search(
         port = endpoint.port
     assert "embedder_unavailable" in ask(portal, "office").degraded
     assert embedder(services) == "unavailable"
-    monkeypatch.setattr(watch, "FAILED_FOR_S", 0.2)
+    monkeypatch.setattr(watch, "FAILED_TTL_S", 0.2)
     with fake_endpoint(port=port, dimensions=DIMENSIONS) as endpoint:
         wait_until(lambda: embedder(services) == "ok", within_s=30, complaint="it stayed away")
         assert look(services)["status"] == "ok"
@@ -223,7 +223,7 @@ def test_re_ranking_model_that_failed_a_search_is_told_and_its_return_too(
     body = look(broken.services)
     assert (body["status"], body["reranking"]) == ("degraded", "unavailable")
     model.is_broken = False
-    monkeypatch.setattr(watch, "FAILED_FOR_S", 0.2)
+    monkeypatch.setattr(watch, "FAILED_TTL_S", 0.2)
     wait_until(
         lambda: look(broken.services)["reranking"] == "ok", within_s=20, complaint="still away"
     )

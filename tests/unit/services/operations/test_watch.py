@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from portal.domain.sightings import Seen
 from portal.errors import EmbedderUnavailable
-from portal.services.operations.watch import FAILED_FOR_S, WELL_FOR_S, Watch
+from portal.services.operations.watch import FAILED_TTL_S, HEALTHY_TTL_S, Watch
 from tests.factories.endpoint import wait_until
 
 
@@ -36,13 +36,13 @@ def test_what_failed_is_looked_at_again_after_a_while_and_not_before() -> None:
     now, thing = [100.0], Thing()
     watch = Watch(clock=lambda: now[0])
     failed = Seen(is_well=False, at=100.0)
-    now[0] += FAILED_FOR_S - 1
+    now[0] += FAILED_TTL_S - 1
     assert not watch.is_well("m", failed, thing.look)
     assert thing.looks == 0
     now[0] += 1
     assert not watch.is_well("m", failed, thing.look)
     settled(lambda: watch.is_well("m", failed, thing.look), is_well=True)
-    now[0] += WELL_FOR_S - 1
+    now[0] += HEALTHY_TTL_S - 1
     assert watch.is_well("m", failed, thing.look)
     assert thing.looks == 1
 
@@ -51,7 +51,7 @@ def test_what_answered_long_ago_is_looked_at_and_may_have_gone() -> None:
     now, thing = [100.0], Thing(EmbedderUnavailable(reason="gone"))
     watch = Watch(clock=lambda: now[0])
     well = Seen(is_well=True, at=100.0)
-    now[0] += WELL_FOR_S
+    now[0] += HEALTHY_TTL_S
     assert watch.is_well("m", well, thing.look)
     settled(lambda: watch.is_well("m", well, thing.look), is_well=False)
     # A search has had an answer since.

@@ -46,8 +46,14 @@ class Message(str):
 
 
 def params_as_json(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `params` with each message in it as JSON."""
-    return {k: v.as_json() if isinstance(v, Message) else v for k, v in params.items()}
+    """Return `params` as JSON, with the template and parameters of each message in it."""
+    return {name: _as_json(value) for name, value in params.items()}
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Message):
+        return value.as_json()
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def stored_params(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from babel.messages.catalog import Catalog
 from flask_babel import force_locale
 
 from portal.domain.documents import Failure
-from portal.errors import N_, EmbedderUnavailable, UnsupportedFormat
+from portal.errors import N_, EmbedderUnavailable, InvalidInput, UnsupportedFormat, verbatim
 from portal.http import messages
 from portal.ingest import media_types
 from portal.web import translations
@@ -61,10 +62,21 @@ def test_messages_within_messages_are_translated(app):
         assert messages.translated("什么也不像") == "什么也不像"
 
 
-def test_stored_failure_reads_in_both_languages(app):
-    error = UnsupportedFormat(name="a.png", detected=N_("a PNG image"))
-    failure = Failure.stored(json.loads(json.dumps(Failure(error.code, error.params).as_json())))
+@pytest.mark.parametrize(
+    ("error", "chinese"),
+    [
+        (UnsupportedFormat(name="a.png", detected=N_("a PNG image")), "PNG 图片"),
+        (
+            EmbedderUnavailable(reason=N_("there is no directory “%(path)s”", path=Path("m"))),
+            "没有目录“m”",
+        ),
+        (InvalidInput(reason=verbatim("100% %(x)s")), "100% %(x)s"),
+    ],
+)
+def test_stored_failure_reads_in_both_languages(app, error, chinese):
+    stored = json.dumps(Failure(error.code, error.params).as_json())
+    failure = Failure.stored(json.loads(stored))
     with app.test_request_context(), force_locale("zh_Hans_CN"):
-        assert "PNG 图片" in messages.failure_message(failure)
+        assert chinese in messages.failure_message(failure)
     with app.test_request_context(), force_locale("en"):
         assert messages.failure_message(failure) == str(error)

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, Self, TypeVar
-from uuid import UUID
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables.config import run_in_executor
 
-from portal.domain.embedding import Vector
 from portal.integrations.langchain.searching import (
-    DEFAULT_FETCH_K,
     DEFAULT_K,
     Question,
     Scored,
@@ -24,6 +22,31 @@ from portal.integrations.langchain.writing import WritingStore
 __all__ = ["PostgresVectorStore"]
 
 Result = TypeVar("Result")
+
+
+async def _apart(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+    """Call on another thread."""
+    return await run_in_executor(None, function, *args, **kwargs)
+
+
+def _on_thread(method: Callable[..., Result]) -> Callable[..., Coroutine[Any, Any, Result]]:
+    """Return the asynchronous twin of a method, which calls it on another thread."""
+
+    @wraps(method)
+    async def twin(self: PostgresVectorStore, *args: Any, **kwargs: Any) -> Result:
+        return await _apart(method, self, *args, **kwargs)
+
+    return twin
+
+
+def _embedding_first(method: Callable[..., Result]) -> Callable[..., Coroutine[Any, Any, Result]]:
+    """Return the asynchronous twin of a search, which awaits the embedding of the query first."""
+
+    @wraps(method)
+    async def twin(self: PostgresVectorStore, query: Question, *args: Any, **kwargs: Any) -> Result:
+        return await _apart(method, self, await self._avector(query), *args, **kwargs)
+
+    return twin
 
 
 class PostgresVectorStore(WritingStore):
@@ -108,42 +131,10 @@ class PostgresVectorStore(WritingStore):
         embeddings = await self.embeddings.aembed_documents(texts)
         await _apart(self.update_documents, ids, documents, embeddings)
 
-    async def asimilarity_search(
-        self, query: Question, k: int = DEFAULT_K, *args: Any, **kwargs: Any
-    ) -> list[Document]:
-        vector = await self._avector(query)
-        return await _apart(self.similarity_search, vector, k, *args, **kwargs)
-
-    async def asimilarity_search_with_score(
-        self, query: Question, k: int = DEFAULT_K, *args: Any, **kwargs: Any
-    ) -> Scored:
-        vector = await self._avector(query)
-        return await _apart(self.similarity_search_with_score, vector, k, *args, **kwargs)
-
-    async def asimilarity_search_with_vectors(
-        self, query: Question, k: int = DEFAULT_K, *args: Any, **kwargs: Any
-    ) -> list[tuple[Document, Vector]]:
-        vector = await self._avector(query)
-        return await _apart(self.similarity_search_with_vectors, vector, k, *args, **kwargs)
-
-    async def asimilarity_search_by_vector_with_relevance_scores(
-        self, embedding: Any, k: int = DEFAULT_K, *args: Any, **kwargs: Any
-    ) -> Scored:
-        search = self.similarity_search_by_vector_with_relevance_scores
-        return await _apart(search, embedding, k, *args, **kwargs)
-
-    async def amax_marginal_relevance_search(
-        self,
-        query: Question,
-        k: int = DEFAULT_K,
-        fetch_k: int = DEFAULT_FETCH_K,
-        lambda_mult: float = 0.5,
-        **kwargs: Any,
-    ) -> list[Document]:
-        vector = await self._avector(query)
-        return await _apart(
-            self.max_marginal_relevance_search, vector, k, fetch_k, lambda_mult, **kwargs
-        )
+    asimilarity_search = _embedding_first(WritingStore.similarity_search)
+    asimilarity_search_with_score = _embedding_first(WritingStore.similarity_search_with_score)
+    asimilarity_search_with_vectors = _embedding_first(WritingStore.similarity_search_with_vectors)
+    amax_marginal_relevance_search = _embedding_first(WritingStore.max_marginal_relevance_search)
 
     async def ahybrid_search(
         self,
@@ -160,27 +151,16 @@ class PostgresVectorStore(WritingStore):
 
     # --- asynchronous: what does not ------------------------------------------------------------
 
-    async def aget(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return await _apart(self.get, *args, **kwargs)
-
-    async def acount(self) -> int:
-        return await _apart(self.count)
-
-    async def adelete_document(self, document_id: UUID | str) -> bool:
-        return await _apart(self.delete_document, document_id)
-
-    async def adelete_collection(self) -> None:
-        await _apart(self.delete_collection)
-
-    async def areset_collection(self) -> None:
-        await _apart(self.reset_collection)
+    asimilarity_search_by_vector_with_relevance_scores = _on_thread(
+        WritingStore.similarity_search_by_vector_with_relevance_scores
+    )
+    aget = _on_thread(WritingStore.get)
+    acount = _on_thread(WritingStore.count)
+    adelete_document = _on_thread(WritingStore.delete_document)
+    adelete_collection = _on_thread(WritingStore.delete_collection)
+    areset_collection = _on_thread(WritingStore.reset_collection)
 
     async def _avector(self, question: Question) -> Any:
         if isinstance(question, str):
             return await self.embeddings.aembed_query(question)
         return question
-
-
-async def _apart(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
-    """Call on another thread."""
-    return await run_in_executor(None, function, *args, **kwargs)

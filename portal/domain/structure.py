@@ -37,6 +37,16 @@ class Block:
     caption: str = ""
     bars: tuple[int, ...] = ()
 
+    def shifted(self, by: int) -> Block:
+        """Return the same part of a text that begins `by` characters later."""
+        return replace(
+            self,
+            start=self.start + by,
+            end=self.end + by,
+            body=self.body + by,
+            bars=tuple(bar + by for bar in self.bars),
+        )
+
     def within(self, start: int, end: int) -> Block:
         """Return the part between two positions, counted from the first of them."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.factories import files, office, sheets, slides
+from tests.factories import files, office, ruled, sheets, slides
 
 READY = "ready"
 Make = Callable[[Path], Path]
@@ -135,6 +135,7 @@ def _pdfs() -> Iterator[Hostile]:
     yield Hostile("javascript.pdf", files.pdf_with_javascript, says="harmless words",
                   never="app.alert")  # fmt: skip
     yield Hostile("labels.pdf", files.labelled_pdf, says="正文从这里开始")
+    yield Hostile("rules.pdf", ruled.pdf_of_many_rules, says="word")
     yield Hostile("loop.pdf", files.pdf_whose_pages_go_round, "no_text_in_pdf")
 
 

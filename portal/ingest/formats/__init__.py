@@ -34,7 +34,7 @@ class Extractor(Protocol):
 
 READER_VERSIONS: Mapping[MediaType, int] = MappingProxyType(
     {
-        MediaType.PDF: 0,
+        MediaType.PDF: 1,
         MediaType.TEXT: 0,
         MediaType.MARKDOWN: 1,
         MediaType.HTML: 1,

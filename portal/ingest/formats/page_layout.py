@@ -19,6 +19,7 @@ _LIST_ITEM = re.compile(
     r"(?:[-–•·▪●○◆■□►✓*]\s|\(?\d{1,2}(?:\.\d{1,2})*[.)、]?\s|\d{1,2}[.、]\S"
     r"|[（(]?[一二三四五六七八九十]{1,3}[）)、]|第[一二三四五六七八九十百\d]+[章节節条條])"
 )
+_CAPTION = re.compile(r"(?:Table|Figure|Fig\.|表|图|圖)\s*\d+(?:[.-]\d+)*[\s.:：]", re.IGNORECASE)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？；;:：…][”’\"'」』）)]*$")
 # What NFKC would flatten although it is how Chinese is written: ，！？：；（）～ and the like.
 _CHINESE_PUNCTUATION = re.compile("[\u3000，！？：；（）～]")
@@ -42,6 +43,8 @@ class Line(NamedTuple):
     right: float
     baseline: float
     size: float
+    rows: tuple[tuple[str, ...], ...] = ()
+    """Of a table, which stands among the lines as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Paragraph:
     text: str
     size: float
     line_count: int
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 def readable(text: str) -> str:
@@ -93,7 +97,7 @@ def _pattern(line: Line) -> str:
 def paragraphs(lines: Sequence[Line]) -> list[Paragraph]:
     """Lines joined to paragraphs: Chinese without spaces, words with, hyphens at line ends gone."""
     groups = _lines_of_paragraphs(lines)
-    return [Paragraph(_joined(group), group[0].size, len(group)) for group in groups]
+    return [Paragraph(_joined(group), group[0].size, len(group), group[0].rows) for group in groups]
 
 
 def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
@@ -103,7 +107,10 @@ def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
     group: list[Line] = []
     for line in lines:
         is_blank = not line.text.strip()
-        if group and (is_blank or _begins_paragraph(group[-1], line, leading, left, width)):
+        is_table = bool(line.rows or (group and group[-1].rows))
+        if group and (
+            is_blank or is_table or _begins_paragraph(group[-1], line, leading, left, width)
+        ):
             yield group
             group = []
         if not is_blank:
@@ -163,7 +170,8 @@ def _begins_paragraph(
     distance = previous.baseline - line.baseline
     if distance < -line.size / 2:  # Up again: the next column.
         return ended
-    if leading and distance > _PARAGRAPH_LEADING * leading:
+    is_apart = leading and distance > _PARAGRAPH_LEADING * leading
+    if is_apart or (ended and _CAPTION.match(line.text)):
         return True
     filled = (previous.right - left) / width if width else 1.0
     indented = line.left > previous.left + 0.9 * line.size

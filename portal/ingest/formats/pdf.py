@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from portal.domain.documents import ExtractedText, Heading, Page
+from portal.domain.structure import Block, BlockKind
 from portal.errors import BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
 from portal.ingest import page_progress
 from portal.ingest.formats import page_recognition
@@ -21,7 +22,7 @@ from portal.ingest.formats.page_layout import (
     readable,
     without_running_lines,
 )
-from portal.ingest.formats.readable_text import one_line
+from portal.ingest.formats.readable_text import ReadableText, is_caption, one_line
 from portal.ingest.limits import ExtractionLimits
 from portal.ingest.reader_process import read_records
 
@@ -72,7 +73,7 @@ def extract(
         broken=BrokenPdf,
     ):
         if "lines" in record:
-            lines.append(_page_lines(record["lines"]))
+            lines.append(_page_lines(record["lines"], record.get("tables", ())))
             written_labels.append(record["label"])
         elif "outline" in record:
             document = record
@@ -94,6 +95,7 @@ def extract(
     text, ranges = _joined(paragraphs_by_page)
     labels = [_label(label, number) for number, label in enumerate(written_labels, 1)]
     headings = _outlined_headings(document["outline"], text, ranges)
+    blocks = tuple(_tables(paragraphs_by_page, ranges))
     return ExtractedText(
         text=text,
         extractor=EXTRACTOR,
@@ -101,6 +103,7 @@ def extract(
             Page(number, start, end, label)
             for number, ((start, end), label) in enumerate(zip(ranges, labels, strict=True), 1)
         ),
+        blocks=blocks,
         headings=headings or _large_headings(paragraphs_by_page, text, ranges),
         title=_title(document["title"]),
         warnings=page_recognition.warnings(empty, recognised),
@@ -139,11 +142,46 @@ def mentions_encryption(blocks: Iterable[bytes]) -> bool:
     return False
 
 
-def _page_lines(lines: Iterable[Sequence[Any]]) -> list[Line]:
-    return [
+def _page_lines(lines: Iterable[Sequence[Any]], tables: Iterable[Sequence[Any]] = ()) -> list[Line]:
+    found = [
         Line(_SPACES.sub(_one_space, readable(text)), left, right, baseline, size)
         for text, left, right, baseline, size in lines
     ]
+    for place, raw_rows in sorted(tables, key=lambda table: table[0], reverse=True):
+        rows = tuple(tuple(one_line(readable(cell)) for cell in row) for row in raw_rows)
+        text = _table_text(rows, "").text()
+        near = found[min(place, len(found) - 1)] if found else Line("", 0, 0, 0, 0)
+        found.insert(place, near._replace(text=text, rows=rows))
+    return found
+
+
+def _table_text(rows: Iterable[Iterable[str]], caption: str) -> ReadableText:
+    written = ReadableText()
+    written.open_table(caption)
+    for row in rows:
+        written.open_row()
+        for cell in row:
+            written.add_cell(cell)
+        written.close_row()
+    written.close_table()
+    return written
+
+
+def _tables(
+    paragraphs_by_page: Sequence[Sequence[Paragraph]], ranges: Sequence[tuple[int, int]]
+) -> Iterator[Block]:
+    """Yield the tables, each with the paragraph above it if that is a caption."""
+    for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
+        above = ""
+        for paragraph in page:
+            if paragraph.rows:
+                caption = above if is_caption(above) else ""
+                if caption:
+                    yield Block(BlockKind.CAPTION, place - 2 - len(above), place - 2)
+                for table in _table_text(paragraph.rows, caption).blocks:
+                    yield table.shifted(place)
+            above = paragraph.text
+            place += len(paragraph.text) + 2  # noqa: PLW2901 - walks along the page
 
 
 def _without_text(pages: Sequence[Sequence[Line]]) -> list[int]:
@@ -225,14 +263,18 @@ def _large_headings(
     amount: Counter[float] = Counter()
     for page in paragraphs_by_page:
         for paragraph in page:
-            amount[paragraph.size] += len(paragraph.text)
+            if not paragraph.rows:
+                amount[paragraph.size] += len(paragraph.text)
+    if not amount:
+        return ()
     body_size = amount.most_common(1)[0][0]
     sizes = sorted((size for size in amount if size > _HEADING_SIZE * body_size), reverse=True)
     levels = {size: min(rank, _HEADING_LEVELS) for rank, size in enumerate(sizes, 1)}
     headings = []
     for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
         for paragraph in page:
-            if paragraph.size in levels and len(paragraph.text) <= _MAX_HEADING_LENGTH:
+            is_large = paragraph.size in levels and not paragraph.rows
+            if is_large and len(paragraph.text) <= _MAX_HEADING_LENGTH:
                 headings.append(Heading(levels[paragraph.size], paragraph.text, place))
             place += len(paragraph.text) + 2  # noqa: PLW2901 - walks along the page
     return tuple(heading for heading in headings if text.startswith(heading.title, heading.start))

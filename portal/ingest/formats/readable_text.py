@@ -139,12 +139,10 @@ class ReadableText:
     def _caption_above(self) -> str:
         """Return the last block if it is a table's caption: "Table 3: …", or marked as one."""
         last = self._parts[-1].strip() if self._parts else ""
-        if len(last) > _MAX_CAPTION_LENGTH or "\n" in last:
-            return ""
         block = self.blocks[-1] if self.blocks else None
         if block and block.end == self._length:
-            return last if block.kind is BlockKind.CAPTION else ""
-        if not _CAPTION.match(last) or (
+            return last[:_MAX_CAPTION_LENGTH] if block.kind is BlockKind.CAPTION else ""
+        if not is_caption(last) or (
             self.headings and self.headings[-1].start == self._length - len(last)
         ):
             return ""
@@ -205,6 +203,11 @@ class ReadableText:
     def add_code(self, code: str) -> None:
         """Add code as it was written."""
         self.add_block(code.rstrip("\n"), BlockKind.CODE)
+
+
+def is_caption(text: str) -> bool:
+    """Tell whether a paragraph reads as the caption of a table: "Table 3: …"."""
+    return len(text) <= _MAX_CAPTION_LENGTH and "\n" not in text and bool(_CAPTION.match(text))
 
 
 def one_line(text: str) -> str:

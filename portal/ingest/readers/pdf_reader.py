@@ -1,8 +1,11 @@
 """Reads one PDF: the count of its pages, then what stands on each, then the document.
 
     {"pages": 12}
-    {"label": "iv", "lines": [[text, left, right, baseline, size], …]}
+    {"label": "iv", "lines": [[text, left, right, baseline, size], …], "tables": [[3, rows], …]}
     {"title": …, "outline": [[level, title, page index], …]}
+
+`tables` are those with rules: before which line each stands, and the texts of its cells; their
+lines are left out of `lines`.
 
 PDFium is C++ and not thread-safe, one more reason not to share a process with the portal.
 """
@@ -16,6 +19,8 @@ from typing import Any, BinaryIO
 
 import pypdfium2
 import pypdfium2.raw as pdfium
+
+from portal.ingest.readers import pdf_tables
 
 MAX_OUTLINE_ITEMS = 5_000
 _MAX_TITLE_LENGTH = 500
@@ -48,8 +53,9 @@ def read(file: BinaryIO, *, pages: int, characters: int, lines: int) -> Iterator
     max_lines = lines
     for index in range(page_count):
         page = _read_page(document, index)
-        characters -= sum(len(line[0]) for line in page["lines"])
-        lines -= len(page["lines"])
+        cells = [cell for _, rows in page.get("tables", ()) for row in rows for cell in row]
+        characters -= sum(len(line[0]) for line in page["lines"]) + sum(map(len, cells))
+        lines -= len(page["lines"]) + len(cells)
         if characters < 0 or lines < 0:
             yield (
                 {"error": "characters"}
@@ -68,9 +74,28 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
     except pypdfium2.PdfiumError:
         return {"label": "", "lines": [], "broken": True}
     lines = [_measured(text_page.raw, line) for line in _lines(text_page.raw)]
+    tables = pdf_tables.find_tables(page.raw, text_page.raw) if lines else []
     text_page.close()
     page.close()
-    return {"label": document.get_page_label(index), "lines": lines}
+    lines, placed = _without_tables(lines, tables)
+    return {"label": document.get_page_label(index), "lines": lines, "tables": placed}
+
+
+def _without_tables(
+    lines: list[list[Any]], tables: list[pdf_tables.Table]
+) -> tuple[list[list[Any]], list[list[Any]]]:
+    """Return the lines that stand in no table, and before which of them each table stands."""
+    kept: list[list[Any]] = []
+    placed: dict[int, list[Any]] = {}
+    for line in lines:
+        _, left, right, baseline, _ = line
+        within = (number for number, t in enumerate(tables) if t.holds(left, right, baseline))
+        number = next(within, None)
+        if number is None:
+            kept.append(line)
+        else:
+            placed.setdefault(number, [len(kept), tables[number].rows])
+    return kept, list(placed.values())
 
 
 def _lines(text_page: Any) -> list[re.Match[str]]:

@@ -1,0 +1,194 @@
+"""Finds the tables of a PDF page that are drawn with rules, and the text of their cells.
+
+A table is a group of horizontal and vertical rules that touch, with two rows and two columns at
+least. Where a rule between two cells is missing they are one: it stands once in a row, and in each
+row that it spans.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pypdfium2.raw as pdfium
+
+# Drawings have more; to look at each would cost more than the text of the page.
+_MAX_OBJECTS = 5_000
+_MAX_RULES = 2_000
+_MAX_CELLS = 3_000
+_MAX_SEGMENTS = 20_000
+_TOLERANCE = 3.0  # points
+_THIN = 2.5
+_MIN_LENGTH = 8.0
+_MIN_LINES = 3  # Around two rows, or two columns.
+
+
+class _Rule(NamedTuple):
+    """From `start` to `end` at `at`: x of a vertical rule, y of a horizontal one."""
+
+    at: float
+    start: float
+    end: float
+    is_vertical: bool
+
+
+@dataclass(slots=True)
+class Table:
+    """Where a table stands on the page, in points with y upwards, and the text of its cells."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+    rows: list[list[str]] = field(default_factory=list)
+
+    def holds(self, left: float, right: float, baseline: float) -> bool:
+        middle = (left + right) / 2
+        return self.left <= middle <= self.right and self.bottom <= baseline <= self.top
+
+
+def find_tables(page: Any, text_page: Any) -> list[Table]:
+    """Return the ruled tables of a page, top to bottom. Takes raw handles of PDFium."""
+    rules = list(_rules(page))
+    if not 2 * _MIN_LINES <= len(rules) <= _MAX_RULES:
+        return []
+    tables = [table for group in _groups(rules) if (table := _table(group, text_page))]
+    return sorted(tables, key=lambda table: -table.top)
+
+
+def _rules(page: Any) -> Iterator[_Rule]:
+    count = pdfium.FPDFPage_CountObjects(page)
+    if count > _MAX_OBJECTS:
+        return
+    segments = _MAX_SEGMENTS
+    for index in range(count):
+        drawn = pdfium.FPDFPage_GetObject(page, index)
+        if pdfium.FPDFPageObj_GetType(drawn) != pdfium.FPDF_PAGEOBJ_PATH:
+            continue
+        segments -= pdfium.FPDFPath_CountSegments(drawn)
+        if segments < 0:
+            return
+        for x1, y1, x2, y2 in _edges(drawn):
+            if abs(x1 - x2) < _THIN and abs(y1 - y2) >= _MIN_LENGTH:
+                yield _Rule((x1 + x2) / 2, min(y1, y2), max(y1, y2), is_vertical=True)
+            elif abs(y1 - y2) < _THIN and abs(x1 - x2) >= _MIN_LENGTH:
+                yield _Rule((y1 + y2) / 2, min(x1, x2), max(x1, x2), is_vertical=False)
+
+
+def _edges(drawn: Any) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the straight lines of a path; of a thin rectangle its middle."""
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    if not pdfium.FPDFPageObj_GetBounds(drawn, left, bottom, right, top):
+        return
+    if min(right.value - left.value, top.value - bottom.value) < _THIN:
+        yield left.value, bottom.value, right.value, top.value
+        return
+    matrix = pdfium.FS_MATRIX()
+    pdfium.FPDFPageObj_GetMatrix(drawn, matrix)
+    begin = last = None
+    for index in range(pdfium.FPDFPath_CountSegments(drawn)):
+        segment = pdfium.FPDFPath_GetPathSegment(drawn, index)
+        x, y = ctypes.c_float(), ctypes.c_float()
+        pdfium.FPDFPathSegment_GetPoint(segment, x, y)
+        here = (
+            matrix.a * x.value + matrix.c * y.value + matrix.e,
+            matrix.b * x.value + matrix.d * y.value + matrix.f,
+        )
+        kind = pdfium.FPDFPathSegment_GetType(segment)
+        if kind == pdfium.FPDF_SEGMENT_MOVETO:
+            begin = here
+        elif kind == pdfium.FPDF_SEGMENT_LINETO and last is not None:
+            yield (*last, *here)
+        if pdfium.FPDFPathSegment_GetClose(segment) and begin is not None:
+            yield (*here, *begin)
+        last = here
+
+
+def _groups(rules: Sequence[_Rule]) -> list[list[_Rule]]:
+    """Return the rules that touch, directly or by others."""
+    parents = list(range(len(rules)))
+
+    def root(place: int) -> int:
+        while parents[place] != place:
+            parents[place] = parents[parents[place]]
+            place = parents[place]
+        return place
+
+    vertical = [place for place, rule in enumerate(rules) if rule.is_vertical]
+    for place, rule in enumerate(rules):
+        for other in () if rule.is_vertical else vertical:
+            if _touches(rule, rules[other]):
+                parents[root(place)] = root(other)
+    groups: dict[int, list[_Rule]] = {}
+    for place, rule in enumerate(rules):
+        groups.setdefault(root(place), []).append(rule)
+    return list(groups.values())
+
+
+def _touches(one: _Rule, other: _Rule) -> bool:
+    return (
+        one.start - _TOLERANCE <= other.at <= one.end + _TOLERANCE
+        and other.start - _TOLERANCE <= one.at <= other.end + _TOLERANCE
+    )
+
+
+def _table(rules: Sequence[_Rule], text_page: Any) -> Table | None:
+    xs = _clustered(rule.at for rule in rules if rule.is_vertical)
+    ys = _clustered(rule.at for rule in rules if not rule.is_vertical)[::-1]
+    if min(len(xs), len(ys)) < _MIN_LINES or len(xs) * len(ys) > _MAX_CELLS:
+        return None
+    table = Table(xs[0], ys[-1], xs[-1], ys[0])
+    begins = [0] * (len(xs) - 1)  # In which row the open cell of each column begins.
+    for number, (top, bottom) in enumerate(pairwise(ys)):
+        middle = (top + bottom) / 2
+        table.rows.append([""] * (len(xs) - 1))
+        column = 0
+        while column < len(xs) - 1:
+            end = column + 1
+            while end < len(xs) - 1 and not _is_ruled(rules, xs[end], middle, is_vertical=True):
+                end += 1
+            text = _text(text_page, xs[column], top, xs[end], bottom)
+            center = (xs[column] + xs[end]) / 2
+            if number == 0 or _is_ruled(rules, top, center, is_vertical=False):
+                begins[column] = number
+            spanned = table.rows[begins[column] :]
+            whole = f"{spanned[0][column]} {text}".strip()
+            for row in spanned:
+                row[column] = whole
+            column = end
+    if sum(any(cell for cell in row) for row in table.rows) < 2:  # noqa: PLR2004 - a frame
+        return None
+    return table if sum(bool(cell) for row in table.rows for cell in row) > len(xs) - 1 else None
+
+
+def _clustered(places: Iterable[float]) -> list[float]:
+    found: list[float] = []
+    for place in sorted(places):
+        if not found or place - found[-1] > _TOLERANCE:
+            found.append(place)
+    return found
+
+
+def _is_ruled(rules: Sequence[_Rule], at: float, across: float, *, is_vertical: bool) -> bool:
+    return any(
+        rule.is_vertical == is_vertical
+        and abs(rule.at - at) <= _TOLERANCE
+        and rule.start - _TOLERANCE <= across <= rule.end + _TOLERANCE
+        for rule in rules
+    )
+
+
+def _text(text_page: Any, left: float, top: float, right: float, bottom: float) -> str:
+    # What only reaches into a cell, such as the tail of a letter above, is not of it.
+    inset = min(_TOLERANCE, (top - bottom) / 5)
+    top, bottom, left, right = top - inset, bottom + inset, left + 1, right - 1
+    length = pdfium.FPDFText_GetBoundedText(text_page, left, top, right, bottom, None, 0)
+    if length <= 0:
+        return ""
+    buffer = (ctypes.c_ushort * (length + 1))()
+    pdfium.FPDFText_GetBoundedText(text_page, left, top, right, bottom, buffer, length)
+    text = bytes(buffer)[: 2 * length].decode("utf-16-le", "replace")
+    return " ".join(text.replace("\0", "").replace("\x02", "-").split())

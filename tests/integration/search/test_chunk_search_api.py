@@ -204,6 +204,7 @@ def test_any_query_is_text_and_nothing_else(
 # --- hybrid ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.bm25
 @pytest.mark.parametrize("weights", [(0.7, 0.3), (2.0, 6.0), (0.0, 1.0), (1.0, 0.0)])
 def test_combined_score_is_the_weighted_mean_of_what_is_shown(
     document: DocumentSummary, ask: Ask, weights: tuple[float, float]
@@ -221,6 +222,7 @@ def test_combined_score_is_the_weighted_mean_of_what_is_shown(
         assert (one["text_score"] > 0) == (one["text_rank"] is not None)
 
 
+@pytest.mark.bm25
 def test_shown_scores_and_ranks_are_those_of_the_legs(document: DocumentSummary, ask: Ask) -> None:
     query = "annual leave of the house"
     by_meaning = ask("semantic", query_text=query, top_k=100)["results"]
@@ -234,6 +236,7 @@ def test_shown_scores_and_ranks_are_those_of_the_legs(document: DocumentSummary,
         assert both[one["chunk_id"]]["text_score"] == pytest.approx(one["relevance_score"])
 
 
+@pytest.mark.bm25
 @pytest.mark.parametrize("rrf_k", [1, 60, 1000])
 def test_rrf_is_the_sum_over_the_shown_ranks(
     document: DocumentSummary, ask: Ask, rrf_k: int
@@ -247,6 +250,7 @@ def test_rrf_is_the_sum_over_the_shown_ranks(
         assert one["combined_score"] == pytest.approx(sum(1 / (rrf_k + rank) for rank in ranks))
 
 
+@pytest.mark.bm25
 def test_threshold_keeps_what_the_words_found(document: DocumentSummary, ask: Ask) -> None:
     query = "annual leave"
     words = {one["chunk_id"] for one in ask("text", query=query, top_k=100)["results"]}
@@ -328,6 +332,7 @@ def test_similar_to_what_one_may_not_see_is_404(client: FlaskClient, portal: Por
     assert similar(client, portal.headers(), own.id).status_code == 404
 
 
+@pytest.mark.bm25
 def test_passage_without_a_vector_is_told_so(
     client: FlaskClient, portal: Portal, document: DocumentSummary, ask: Ask
 ) -> None:

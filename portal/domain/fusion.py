@@ -8,8 +8,9 @@ docs/retrieval-quality.md has the measurements behind these forms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, nextafter
 from typing import NamedTuple
 
 from portal.domain.search import Fusion, Normalisation, Parts, Weights
@@ -192,28 +193,45 @@ def _best_first(one: Ranked) -> tuple[float, float, str]:
 # --- the domain that a user prefers ---------------------------------------------------------------
 
 
-def prefer(
-    ranked: Sequence[Ranked],
-    is_preferred: Sequence[bool],
-    merits: Sequence[float],
-    *,
-    boost: float,
-) -> list[int]:
-    """Return the order, as places in `ranked`, in which preferred chunks pass their near-equals.
+def merits(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> dict[str, float]:
+    """Return what chunks are compared by when a domain is preferred, by id: the same in every
+    fusion, for ranks differ by one between an answer and what answers nothing."""
+    compared = replace(ranking, weights=ranking.weights.as_shares())
+    parts = FUSIONS[Fusion.WEIGHTED, Normalisation.CALIBRATED](offers, compared, scale)
+    return {one.id: its.score for one, its in zip(offers, parts, strict=True)}
 
-    `merits` are what chunks are compared by, in [0, 1] and the same in every fusion: ranks of RRF
-    differ by one between an answer and what answers nothing. A preferred chunk passes those above
-    it that are better by no more than `boost`, nor by a tenth of their own merit.
+
+def prefer(
+    ranked: Sequence[Ranked], preferred: Container[str], merits: Mapping[str, float], boost: float
+) -> list[Ranked]:
+    """Return the order in which preferred chunks pass their near-equals.
+
+    A preferred chunk passes those above it that are better by no more than `boost`, nor by a tenth
+    of their own merit. What it needs to stand there is its part `domain`.
     """
-    order: list[int] = []
-    for place in range(len(ranked)):
-        order.append(place)
-        if not is_preferred[place]:
+    order: list[Ranked] = []
+    for one in ranked:
+        order.append(one)
+        if one.offer.id not in preferred:
             continue
+        merit = merits[one.offer.id]
         for at in range(len(order) - 1, max(0, len(order) - 1 - MAX_PLACES_GAINED), -1):
-            above = order[at - 1]
+            above = order[at - 1].offer.id
             allowed = min(boost, _NEAR_EQUAL * merits[above])
-            if is_preferred[above] or merits[above] - merits[place] > allowed:
+            if above in preferred or merits[above] - merit > allowed:
                 break
-            order[at - 1], order[at] = place, above
+            order[at - 1], order[at] = one, order[at - 1]
+    below = 0.0
+    for place in reversed(range(len(order))):
+        order[place] = _raised(order[place], below)
+        below = max(below, order[place].score)
     return order
+
+
+def _raised(one: Ranked, least: float) -> Ranked:
+    """Add what is missing to a score of `least`."""
+    missing = least - one.score
+    while one.score < least:
+        one = one._replace(parts=one.parts._replace(domain=missing))
+        missing = nextafter(missing, inf)  # A sum may fall short by its last digit.
+    return one

@@ -84,19 +84,25 @@ class Parts(NamedTuple):
         return self.vector + self.text + self.domain
 
 
+NO_PARTS = Parts()
+
+
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A question to the store. None means: what `dynamic_config` says.
+    """A query to the store. None means: what `dynamic_config` says.
 
-    Without `operators` the question is text and nothing else.
-    `content_type` keeps chunks of that type alone, of the document's file or by their own
-    metadata. `as_shown` orders by the weighted sum of just the two scores that a hit shows, cosine
-    and BM25 as a share of the best: no correction, no preferred domain, no second model.
+    `threshold` cuts the score in keyword mode, the confidence otherwise; where too few chunks reach
+    it, those that words find fill up. Without `operators` the query is text and nothing else.
+    `content_type` keeps chunks of that type alone, of the document's file or by their own metadata.
+    `as_shown` orders by the weighted sum of just the two scores that a hit shows, cosine and BM25
+    as a share of the best, with the weights as they are: no correction, no preferred domain, no
+    second model.
 
-    `query_vector` is looked for instead of the question's own vector, which then is not asked for;
+    `query_vector` is looked for instead of the query's own vector, which then is not asked for;
     its length does not count. `min_similarity` is the cosine from which a chunk counts as found
     by meaning; one that words found stays. `job_id` keeps the chunks of that job alone,
-    `without_job_id` all others, `metadata` those that fulfil it.
+    `without_job_id` all others, `metadata` those that fulfil it. `leg_limit` is how many chunks
+    each leg offers, where that is to be told apart from how many are wanted.
     """
 
     query: str
@@ -120,6 +126,7 @@ class SearchRequest:
     job_id: UUID | None = None
     without_job_id: UUID | None = None
     metadata: MetadataFilter | None = None
+    leg_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +151,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One chunk found. `score` orders, `confidence` in [0, 1] is the calibrated chance that
-    the chunk is relevant, `vector_score` is cosine similarity, `text_score` is BM25 in [0, 1].
-    `highlights` are spans of `excerpt`. Ranks count from 1 in each leg, None where the leg did not
-    find it; `page_label` is what is printed on the page where that is not its number;
-    `matched_words` are words of the question as they stand in the chunk;
-    `context` are the caption and the header of the table whose rows the chunk begins with;
-    `duplicate_count` counts near-identical chunks that this one stands for."""
+    """One chunk found. `score` orders and is the sum of `parts`; `confidence` in [0, 1] is the
+    calibrated chance that the chunk is relevant, `vector_score` is its cosine similarity, `bm25`
+    its BM25 and `text_score` that as a share of the best. `highlights` are spans of `excerpt`.
+    Ranks count from 1 in each leg, None where the leg did not find it; `page_label` is what is
+    printed on the page where that is not its number; `matched_words` are words of the query as they
+    stand in the chunk; `context` are the caption and the header of the table whose rows the chunk
+    begins with; `duplicate_count` counts near-identical chunks that this one stands for."""
 
     document_id: UUID
     chunk_id: UUID
@@ -175,13 +182,26 @@ class SearchHit:
     rerank_score: float | None = None
     page_label: str | None = None
     context: str | None = None
+    parts: Parts = NO_PARTS
+    bm25: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UsedParameters:
+    """What a search went by, whether the request or the configuration said so."""
+
+    top_n: int
+    fusion: Fusion
+    normalisation: Normalisation
+    weights: Weights
+    rrf_k: int
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
     """Hits in order, best first. `search_method` is what really ran; `degraded` says in codes
     what it did without (``embedder_unavailable``, ``keyword_unavailable``). The counts are of what
-    each leg found, shown or not."""
+    each leg found, shown or not. `used` is None where nothing was searched."""
 
     query: str
     hits: tuple[SearchHit, ...]
@@ -193,3 +213,4 @@ class SearchOutcome:
     vector_count: int = 0
     text_count: int = 0
     explanation: dict[str, Any] | None = field(default=None)
+    used: UsedParameters | None = None

@@ -87,8 +87,8 @@ class Database:
         event.listen(self.engine, "checkin", _count_given_back)
         self._prober = Prober(self.url)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
-        alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._readers = sessionmaker(alone, expire_on_commit=False)
+        self._alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._readers = sessionmaker(self._alone, expire_on_commit=False)
 
     @property
     def conninfo(self) -> str:
@@ -123,6 +123,14 @@ class Database:
         """
         with _portal_errors(), self._readers() as session:
             yield session
+
+    @contextmanager
+    def driver(self) -> Iterator[psycopg.Connection[Any]]:
+        """Take a connection of the driver's from the pool, without a session or a transaction: for
+        `store.search.tuning`, where each statement stands alone. Raises as `begin` does."""
+        with _portal_errors(), self._alone.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            yield driver
 
     @contextmanager
     def hold(self, lock: int, name: str) -> Iterator[bool]:

@@ -8,12 +8,12 @@ import pytest
 
 from portal.domain.documents import MediaType
 from portal.domain.embedding import Embedder
+from portal.domain.fusion import FUSIONS
 from portal.domain.search import Fusion, Normalisation
 from portal.embeddings import create_embedder
 from portal.errors import MESSAGES, PortalError, tree
 from portal.ingest.formats import EXTRACTORS
 from portal.settings import EmbeddingSettings
-from portal.store.search.fusion import FUSIONS
 from portal.web import translations
 
 

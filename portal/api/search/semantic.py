@@ -83,5 +83,5 @@ def _result(result: SemanticResult, query: str) -> SemanticResultModel:
 @blueprint.output(HybridStatusModel)
 @blueprint.doc(summary="Whether semantic search is hybrid right now")
 def show_status() -> HybridStatusModel:
-    found = portal_semantic.status(context.services(), context.user())
+    found = portal_semantic.status(context.services())
     return HybridStatusModel.model_validate(found)

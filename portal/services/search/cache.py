@@ -1,9 +1,9 @@
 """Results of searches, kept for some minutes and never stale.
 
-A result is kept under all that it was made from: the person, the request, and what was in force
-(`store.search_context`), which names the versions of the corpus and of the person's selection that
-triggers write in the very transaction that changes them. Every search reads that anew; whatever has
-changed meanwhile, it then asks under another key. The key is made of every field of those values,
+A result is kept under all that it was made from: the user, the request, and what applied then
+(`store.search.context`), which names the versions of the corpus and of the user's selection that
+triggers write in the very transaction that changes them. Every search reads that again; where
+anything has changed, it asks under another key. The key is made of every field of those values,
 so that none can be forgotten. What is kept is JSON: a foreign writer could at worst lie.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import structlog
@@ -24,9 +24,16 @@ from cachetools import TTLCache
 from pydantic import BaseModel, TypeAdapter
 
 from portal.domain.caching import SharedCache
-from portal.domain.search import SearchOutcome
+from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
+from portal.errors import EmbedderUnavailable
 from portal.observability import metrics
 from portal.settings import SearchSettings
+from portal.text.analyser import analyser_version
+
+if TYPE_CHECKING:
+    from portal.domain.people import User
+    from portal.services import Services
+    from portal.store.search.context import SearchContext
 
 _MEBIBYTE = 1024 * 1024
 _MAX_BYTES = 256 * 1024
@@ -91,6 +98,45 @@ def _read(value: bytes) -> SearchOutcome | None:
         # Of a process with other code, while a new version is rolled out.
         log.info("a kept result is not one of ours")
         return None
+
+
+def key_of_search(
+    services: Services, user: User, request: SearchRequest, context: SearchContext
+) -> str | None:
+    """Return the key of a search's result; None where it is not kept: an explanation is of a search
+    that runs. Another process that shares the cache may have other settings."""
+    if not services.search_cache.is_on or request.explain:
+        return None
+    settings, reranker = services.settings, services.reranker
+    try:
+        return key_of(
+            request,
+            user,
+            context,
+            settings.search,
+            settings.rerank,
+            settings.embedding,
+            services.embedder.name,
+            reranker.name if reranker else None,
+            analyser_version(),
+        )
+    except TypeError as error:
+        log.error("a search cannot be kept", reason=str(error))
+        return None
+
+
+def is_settled(services: Services, request: SearchRequest, context: SearchContext) -> bool:
+    """Whether confidence is what it will stay: a model's background may not be known yet."""
+    if request.mode is SearchMode.KEYWORD:
+        return True
+    if context.model is None:
+        return False
+    from portal.services.models import catalog  # Which imports the services that hold this cache.
+
+    try:
+        return catalog.loaded(services, context.model, is_urgent=True).calibration.ready
+    except EmbedderUnavailable:
+        return False
 
 
 def key_of(*parts: Any) -> str:

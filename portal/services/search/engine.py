@@ -1,9 +1,9 @@
-"""Searching: a question in, passages with scores and a calibrated confidence out.
+"""Searching: a query in, chunks with scores and a calibrated confidence out.
 
-A search reads what is in force, embeds the question outside any transaction (`prepared_search`),
-runs one statement (`search_legs`, `store.search`), and makes of its rows what a person reads
-(`search_results`). What fails on the way is left out and named in `degraded`: one broken index
-stops no one.
+A search reads what applies now, and gives the kept result where nothing changed. Otherwise it makes
+a plan (`plan`), for which the query is embedded while no connection is held, asks both legs
+(`finding`, `store.search.legs`), and makes of what they found what users read (`results`). What
+fails on the way is left out and named in `degraded`: one broken index stops no one.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
 from portal.errors import NotFound, VectorStoreDisabled
 from portal.observability import metrics
 from portal.services import Services
-from portal.services.search import legs, preparation, results, reuse
-from portal.services.search.legs import (
+from portal.services.search import cache, respelling, results, suggestions
+from portal.services.search.finding import ModelGone, find
+from portal.services.search.plan import (
     KEYWORD_UNAVAILABLE,
-    NO_WORDS,
     PHRASE_NOT_FOUND,
     VECTOR_UNAVAILABLE,
-    ModelGone,
+    make_plan,
 )
 from portal.store.answers import conversations as conversation_store
 from portal.store.search.context import SearchContext, read_context
-from portal.store.search.legs import timed
+from portal.store.search.legs import Trace
+from portal.store.search.visible_corpus import VisibleCorpus
 from portal.text.query_syntax import ParsedQuery
 from portal.text.scripts import has_visible_text
 
@@ -39,19 +40,31 @@ __all__ = [
     "search_or_words",
 ]
 
+NO_WORDS = "no_words"
+
 
 def search(
     services: Services, user: User, request: SearchRequest, *, deadline: Deadline | None = None
 ) -> SearchOutcome:
-    """Find passages among what the person may see and has switched on, best first.
+    """Find chunks among what the user may see and has switched on, best first.
 
-    Passages are looked for until `deadline`, and for `search.statement_timeout_s` at most. A leg
-    that fails or is late is left out and named in `degraded`. Raises NotFound for a foreign
+    Chunks are looked for until `deadline`, and for `search.statement_timeout_s` at most. A leg that
+    fails or is late is left out and named in `degraded`. Raises NotFound for a foreign
     conversation, EmbedderUnavailable when meaning alone was asked for and the model does not
     answer, InvalidQueryVector, VectorStoreDisabled, Unavailable when no leg is in time.
     """
+    if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
+        raise VectorStoreDisabled
     with metrics.searching(request.mode.value):
-        outcome = _search(services, user, request, deadline)
+        parsed = respelling.parse(request, request.query)
+        if request.query_vector is None and not has_visible_text(parsed.text):
+            outcome = _find_nothing(services, user, request, parsed)
+        else:
+            try:
+                outcome = _search(services, user, request, parsed, deadline)
+            except ModelGone:
+                # Dropped by an administrator in this very moment; the next one serves.
+                outcome = _search(services, user, request, parsed, deadline)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
     return outcome
 
@@ -65,46 +78,34 @@ def search_or_words(services: Services, user: User, request: SearchRequest) -> S
 
 
 def _search(
-    services: Services, user: User, request: SearchRequest, deadline: Deadline | None
-) -> SearchOutcome:
-    if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
-        raise VectorStoreDisabled
-    parsed = preparation.parsed_as(request, request.query)
-    if request.query_vector is None and not has_visible_text(parsed.text):
-        return _ask_nothing(services, user, request, parsed)
-    try:
-        return _find_or_remember(services, user, request, parsed, deadline)
-    except ModelGone:
-        # Dropped by an administrator in this very moment; the next one serves.
-        return _find_or_remember(services, user, request, parsed, deadline)
-
-
-def _find_or_remember(
     services: Services,
     user: User,
     request: SearchRequest,
     parsed: ParsedQuery,
     deadline: Deadline | None,
 ) -> SearchOutcome:
-    milliseconds: dict[str, float] = {}
-    with timed(milliseconds, "configuration"):
-        context = _read_context(services, user, request)
+    trace = Trace()
+    with trace.timed("configuration"):
+        context, corpus = _read_context(services, user, request)
+    key = cache.key_of_search(services, user, request, context)
+    if key is not None and (kept := services.search_cache.get(key)) is not None:
+        return kept
+    # Asked before, or it might become so while a search goes on without.
+    is_settled = key is not None and cache.is_settled(services, request, context)
+    plan = make_plan(services, user, request, parsed, context=context, corpus=corpus, trace=trace)
+    plan = plan.until(deadline)
+    plan, found = find(services, plan, trace)
+    outcome = results.outcome(services, plan, found, trace)
+    outcome = replace(outcome, correction=suggestions.suggest(services, plan, outcome, found))
+    if key is not None and is_settled:
+        services.search_cache.put(key, outcome)
+    return outcome
 
-    def find() -> SearchOutcome:
-        prepared = preparation.prepare(
-            services, user, request, parsed, context=context, milliseconds=milliseconds
-        )
-        # The question's vector has a patience of its own.
-        own = Deadline.within(services.settings.search.statement_timeout_s)
-        return legs.run(services, prepared, min(own, deadline or own))
 
-    return reuse.remembered(services, user, request, context, find)
-
-
-def _ask_nothing(
+def _find_nothing(
     services: Services, user: User, request: SearchRequest, parsed: ParsedQuery
 ) -> SearchOutcome:
-    """A question without a visible character, or of nothing but conditions, which says so."""
+    """Answer a query without a visible character, or of nothing but conditions, which says so."""
     if request.conversation_id is not None:
         with services.database.begin() as session:
             if not conversation_store.belongs_to(session, request.conversation_id, user.id):
@@ -112,14 +113,15 @@ def _ask_nothing(
     return results.nothing(request, (NO_WORDS,) if parsed.has_filters else ())
 
 
-def _read_context(services: Services, user: User, request: SearchRequest) -> SearchContext:
-    with services.database.read() as session:
-        context = read_context(
-            session,
-            user.id,
-            request.conversation_id,
-            keyword_backend=services.settings.search.keyword_backend,
-        )
-    if request.conversation_id is not None and not context.has_conversation:
-        raise NotFound
-    return context
+def _read_context(
+    services: Services, user: User, request: SearchRequest
+) -> tuple[SearchContext, VisibleCorpus | None]:
+    """Read what applies now, and what the user may see; administrators see all."""
+    wanted = services.settings.search.keyword_backend
+    with services.database.driver() as reader:
+        context = read_context(reader, user.id, request.conversation_id, keyword_backend=wanted)
+        if request.conversation_id is not None and not context.has_conversation:
+            raise NotFound
+        visible = services.enabled_sets.visible
+        corpus = None if user.is_admin else visible.get(reader, user.id, context.versions)
+    return context, corpus

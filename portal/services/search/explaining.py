@@ -18,7 +18,7 @@ from portal.domain.search import (
 from portal.errors import NotFound
 from portal.services import Services
 from portal.services.search import engine
-from portal.services.search.preparation import parsed_as
+from portal.services.search.respelling import parse
 from portal.store.answers import conversations as conversation_store
 from portal.store.embedding_models import registry
 from portal.store.search import explaining as explaining_store
@@ -110,7 +110,7 @@ def _failed_filter(
 ) -> FailedFilter | None:
     """The first condition of the search that no passage of the document meets."""
     applied = shown.correction if shown.correction and shown.correction.is_applied else None
-    parsed = parsed_as(request, applied.query if applied else request.query)
+    parsed = parse(request, applied.query if applied else request.query)
     if engine.PHRASE_NOT_FOUND in shown.degraded:
         parsed = replace(parsed, phrases=())  # The search itself went on without them.
     document_id = state.summary.id
@@ -157,7 +157,7 @@ def _outranked(
     shown: SearchOutcome,
 ) -> WhyNot:
     """The reason of a document that was searched and did not come far enough."""
-    wide = replace(request, top_n=MAX_RESULTS, threshold=0.0, explain=False)
+    wide = replace(request, top_n=MAX_RESULTS, threshold=None, explain=False)
     found = engine.search(services, user, wide)
     twin = _duplicate_of(services, state, found)
     if twin is not None and _place_of(twin.hit.document_id, shown) is not None:
@@ -170,9 +170,11 @@ def _outranked(
     if place is None:
         return _not_found_at_all(state, found, shown)
     threshold = request.threshold or 0.0
-    if place.hit.score < threshold:
+    is_by_words = request.mode is SearchMode.KEYWORD
+    cut = place.hit.score if is_by_words else place.hit.confidence
+    if cut < threshold:
         below = _ranked(state, place, shown, reason=Absence.BELOW_THRESHOLD)
-        return replace(below, threshold=threshold)
+        return replace(below, score=cut, threshold=threshold)
     return _ranked(state, place, shown, reason=Absence.RANKED)
 
 

@@ -1,31 +1,40 @@
-"""`semantic_search` over the portal's own documents, for a person."""
+"""`semantic_search` over the portal's own documents, for a user: one search of the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from uuid import UUID
+import time
+from typing import Literal
 
-from portal.domain.embedding import Vector
+from portal.domain.fusion import RRF_K
 from portal.domain.people import User
 from portal.domain.search import (
+    Fusion,
     KeywordBackend,
     SearchHit,
     SearchMode,
+    SearchOutcome,
     SearchRequest,
     Unit,
 )
-from portal.domain.semantic import HybridStatus, SemanticHit, SemanticOutcome
-from portal.errors import N_, EmbedderUnavailable, Unavailable, VectorStoreDisabled
+from portal.domain.semantic import HybridStatus, SemanticOutcome, SemanticResult
+from portal.errors import N_, EmbedderUnavailable, VectorStoreDisabled
 from portal.services import Services
-from portal.services.models import catalog
-from portal.services.search import engine
-from portal.services.search.semantic import NO_KEYWORD_INDEX, SemanticSearch
-from portal.store.embedding_models import registry
-from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.search import found_chunks, keyword_index
+from portal.services.search import engine, semantic
+from portal.services.search.plan import (
+    KEYWORD_UNAVAILABLE,
+    MODEL_NOT_INDEXED,
+    VECTOR_UNAVAILABLE,
+)
+from portal.store.search import keyword_index
+from portal.store.search.found_chunks import WholeChunk, read_whole_chunks
+from portal.text.scripts import has_visible_text
 
 BACKEND = "postgresql"
+_LEGS = {
+    EmbedderUnavailable.code: "embedding",
+    VECTOR_UNAVAILABLE: "dense",
+    KEYWORD_UNAVAILABLE: "sparse",
+}
 
 
 def semantic_search(
@@ -37,110 +46,106 @@ def semantic_search(
     threshold: float | None = None,
     content_type: str | None = None,
 ) -> SemanticOutcome:
-    """What `SemanticSearch.search` finds among what the person may see and has switched on. The
-    query is text and nothing else. Raises VectorStoreDisabled, EmbedderUnavailable, Unavailable."""
+    """Return the best chunks among what the user may see and has switched on, as
+    `SemanticSearch.search` does. The query is text and nothing else. Raises VectorStoreDisabled,
+    EmbedderUnavailable, Unavailable."""
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
-    return _search_for(services, user).search(query, limit, threshold, content_type)
-
-
-def status(services: Services, user: User) -> HybridStatus:
-    """Whether searches are hybrid right now, and why not when they were to be."""
-    return _search_for(services, user).status
-
-
-def _search_for(services: Services, user: User) -> SemanticSearch:
-    with services.database.read() as session:
-        keywords = keyword_index.read_state(
-            session, wanted=services.settings.search.keyword_backend
-        )
-        model = registry.find_active(session)
-    return SemanticSearch(
-        PortalBackend(services, user, model, keywords.backend),
-        _ServingModel(services, model),
-        hybrid=services.settings.hybrid_semantic_search,
+    is_hybrid = status(services).is_enabled
+    if not has_visible_text(query):
+        return SemanticOutcome((), "none", is_hybrid)
+    started = time.perf_counter()
+    limit = limit if limit >= 1 else semantic.DEFAULT_LIMIT
+    leg_limit = limit * semantic.CANDIDATES_PER_RESULT if is_hybrid else limit
+    found = engine.search(
+        services,
+        user,
+        SearchRequest(
+            query,
+            mode=SearchMode.HYBRID if is_hybrid else SearchMode.VECTOR,
+            top_n=2 * leg_limit,  # The threshold is applied to what both legs found.
+            leg_limit=leg_limit,
+            fusion=Fusion.RRF,
+            rrf_k=RRF_K,
+            operators=False,
+            content_type=content_type,
+            one_hit_per=Unit.PASSAGE,
+            as_shown=True,
+        ),
     )
+    degraded = tuple(
+        EmbedderUnavailable.code if code == MODEL_NOT_INDEXED else code for code in found.degraded
+    )
+    if not is_hybrid and degraded:
+        raise EmbedderUnavailable(reason=N_("it is still being loaded"))
+    with services.database.read() as session:
+        stored = read_whole_chunks(session, user, [hit.chunk_id for hit in found.hits])
+    if threshold is not None and EmbedderUnavailable.code in degraded:
+        # Nothing has a similarity, and leaving all out would leave nothing to fall back to.
+        degraded, threshold = (*degraded, semantic.THRESHOLD_NOT_APPLIED), None
+    results = [
+        _result(hit, stored[hit.chunk_id], is_hybrid)
+        for hit in found.hits
+        if hit.chunk_id in stored
+    ]
+    outcome = SemanticOutcome(
+        semantic.best(results, threshold, limit), _method(is_hybrid, degraded), is_hybrid, degraded
+    )
+    _log_legs(found, degraded, leg_limit)
+    semantic.log_finished(BACKEND, outcome, limit, threshold, started)
+    return outcome
 
 
-@dataclass(frozen=True, slots=True)
-class _ServingModel:
-    """The embedding model that serves, loaded when it is first asked."""
-
-    services: Services
-    model: RegisteredModel | None
-
-    def embed_query(self, text: str) -> Vector:
-        if self.model is None:
-            raise EmbedderUnavailable(reason=N_("it is still being loaded"))
-        loaded = catalog.loaded(self.services, self.model, is_urgent=True)
-        return loaded.embedder.embed_query(text)
+def status(services: Services) -> HybridStatus:
+    """Whether searches are hybrid right now, and why not when they were to be."""
+    with services.database.driver() as reader:
+        keywords = keyword_index.read_state(reader, wanted=services.settings.search.keyword_backend)
+    is_requested = services.settings.hybrid_semantic_search
+    has_words = keywords.backend is not KeywordBackend.OFF
+    reason = semantic.NO_KEYWORD_INDEX if is_requested and not has_words else None
+    found = HybridStatus(BACKEND, is_requested, is_requested and has_words, reason)
+    semantic.announce(found)
+    return found
 
 
-class PortalBackend:
-    """The portal's passages as a person may see them, ranked by the engine of all its searches."""
-
-    name = BACKEND
-
-    def __init__(
-        self,
-        services: Services,
-        user: User,
-        model: RegisteredModel | None,
-        keywords: KeywordBackend,
-    ) -> None:
-        self._services = services
-        self._user = user
-        self._model = model
-        self._keywords = keywords
-
-    def why_no_sparse(self) -> str | None:
-        return NO_KEYWORD_INDEX if self._keywords is KeywordBackend.OFF else None
-
-    def dense(
-        self, query_vector: Vector, limit: int, content_type: str | None
-    ) -> list[SemanticHit]:
-        vector = tuple(query_vector.tolist())
-        return self._find(
-            SearchRequest(
-                "", mode=SearchMode.VECTOR, top_n=limit, query_vector=vector,
-                content_type=content_type, one_hit_per=Unit.PASSAGE, as_shown=True,
-            )
-        )  # fmt: skip
-
-    def sparse(self, query_text: str, limit: int, content_type: str | None) -> list[SemanticHit]:
-        return self._find(
-            SearchRequest(
-                query_text, mode=SearchMode.KEYWORD, top_n=limit, operators=False,
-                content_type=content_type, one_hit_per=Unit.PASSAGE, as_shown=True,
-            )
-        )  # fmt: skip
-
-    def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
-        if self._model is None:
-            return {}
-        with self._services.database.read() as session:
-            found = found_chunks.similarities(
-                session, self._model, query_vector, [UUID(one) for one in ids]
-            )
-        return {str(chunk_id): cosine for chunk_id, cosine in found.items()}
-
-    def _find(self, request: SearchRequest) -> list[SemanticHit]:
-        """Raises Unavailable where the engine did without the one leg that was asked for."""
-        outcome = engine.search(self._services, self._user, request)
-        if outcome.degraded:
-            raise Unavailable
-        with self._services.database.read() as session:
-            stored = found_chunks.read_chunks(
-                session, self._user, [hit.chunk_id for hit in outcome.hits]
-            )
-        return [_chunk(hit, stored[hit.chunk_id]) for hit in outcome.hits if hit.chunk_id in stored]
-
-
-def _chunk(hit: SearchHit, stored: found_chunks.WholeChunk) -> SemanticHit:
-    return SemanticHit(
+def _result(hit: SearchHit, stored: WholeChunk, is_hybrid: bool) -> SemanticResult:
+    ranks = {
+        "rrf_score": hit.score,
+        "dense_rank": hit.vector_rank,
+        "sparse_rank": hit.text_rank,
+    }
+    return SemanticResult(
         id=str(stored.id),
         document_id=str(stored.document_id),
         content=stored.content,
-        metadata=stored.metadata,
         similarity=hit.vector_score,
+        metadata=stored.metadata | {"similarity": hit.vector_score} | (ranks if is_hybrid else {}),
+    )
+
+
+def _method(is_hybrid: bool, degraded: tuple[str, ...]) -> Literal["dense", "sparse", "hybrid"]:
+    if not is_hybrid or KEYWORD_UNAVAILABLE in degraded:
+        return "dense"
+    is_sparse = {EmbedderUnavailable.code, VECTOR_UNAVAILABLE} & set(degraded)
+    return "sparse" if is_sparse else "hybrid"
+
+
+def _log_legs(found: SearchOutcome, degraded: tuple[str, ...], leg_limit: int) -> None:
+    for code in degraded:
+        if code in _LEGS:
+            semantic.log.error("semantic_search_leg_failed", backend=BACKEND, leg=_LEGS[code])
+    semantic.log.info(
+        "semantic_search_legs",
+        backend=BACKEND,
+        dense=found.vector_count,
+        sparse=found.text_count,
+        candidates=leg_limit,
+    )
+    both = found.vector_count + found.text_count
+    semantic.log.info(
+        "semantic_search_merged",
+        backend=BACKEND,
+        unique=found.total_count,
+        merged=both,
+        in_both=both - found.total_count,
     )

@@ -92,16 +92,7 @@ class SemanticSearch:
         started = time.perf_counter()
         asked = _Asked(query, limit if limit >= 1 else DEFAULT_LIMIT, threshold, content_type)
         outcome = self._hybrid(asked) if self.status.is_enabled else self._dense(asked)
-        log.info(
-            "semantic_search_finished",
-            backend=self._backend.name,
-            method=outcome.method,
-            results=len(outcome.results),
-            limit=asked.limit,
-            threshold=asked.threshold,
-            degraded=list(outcome.degraded),
-            duration_ms=round((time.perf_counter() - started) * 1000, 1),
-        )
+        log_finished(self._backend.name, outcome, asked.limit, asked.threshold, started)
         return outcome
 
     def _dense(self, asked: _Asked) -> SemanticOutcome:
@@ -114,8 +105,8 @@ class SemanticSearch:
             raise
         log.info("semantic_search_legs", backend=self._backend.name, dense=len(found))
         results = [_result(chunk) for chunk in found]
-        best = _best(results, asked.threshold, asked.limit)
-        return SemanticOutcome(best, "dense", is_hybrid_enabled=False)
+        kept = best(results, asked.threshold, asked.limit)
+        return SemanticOutcome(kept, "dense", is_hybrid_enabled=False)
 
     def _hybrid(self, asked: _Asked) -> SemanticOutcome:
         """By meaning and words."""
@@ -133,8 +124,8 @@ class SemanticSearch:
             _fused_result(chunks[one.offer.id], one)
             for one in rank(dense or (), sparse or (), chunks)
         ]
-        best = _best(results, threshold, asked.limit)
-        return SemanticOutcome(best, _method(dense, sparse), True, degraded)
+        kept = best(results, threshold, asked.limit)
+        return SemanticOutcome(kept, _method(dense, sparse), True, degraded)
 
     def _legs(self, vector: Vector | None, asked: _Asked) -> tuple[_Found | None, _Found | None]:
         """What each leg finds; None of one that fails."""
@@ -212,7 +203,22 @@ def announce(status: HybridStatus, *, is_told: bool = False) -> None:
     )
 
 
-def _best(
+def log_finished(
+    backend: str, outcome: SemanticOutcome, limit: int, threshold: float | None, started: float
+) -> None:
+    log.info(
+        "semantic_search_finished",
+        backend=backend,
+        method=outcome.method,
+        results=len(outcome.results),
+        limit=limit,
+        threshold=threshold,
+        degraded=list(outcome.degraded),
+        duration_ms=round((time.perf_counter() - started) * 1000, 1),
+    )
+
+
+def best(
     results: Sequence[SemanticResult], threshold: float | None, limit: int
 ) -> tuple[SemanticResult, ...]:
     """In their order those that are similar enough, as many as are wanted."""

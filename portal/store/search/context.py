@@ -1,4 +1,4 @@
-"""What a search needs to know before it begins, in one reading."""
+"""What a search needs to know before it begins, read at once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from uuid import UUID
 
 from psycopg.rows import namedtuple_row
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
 from portal.store.embedding_models.registry import REGISTERED_COLUMNS, RegisteredModel, registered
 from portal.store.search.enabled_sets import Versions
 from portal.store.search.keyword_index import STATE_COLUMNS, KeywordState, state_of
-from portal.store.search.tuning import fetch
+from portal.store.search.tuning import Reader, fetch
 
 _CONTEXT = text(
     f"""
@@ -39,11 +38,10 @@ _CONTEXT = text(
 @dataclass(frozen=True, slots=True)
 class SearchContext:
     """`config` are stored values of `dynamic_config`; `model` is the one that serves, None before
-    the first is registered; `has_conversation` when the conversation is the person's own;
-    `versions` are of what the person has switched on, `corpus_version` is of the passages,
-    `words_version` of those of all collections, for what a word weighs follows from all that
-    stands in the one index they share. Equal contexts give one request of one person equal
-    results: `services.search_cache` rests on that."""
+    the first is registered; `has_conversation` when the conversation is the user's own; `versions`
+    are of what the user has switched on, `corpus_version` of the chunks, `words_version` of those
+    of all collections, which share one index and with it what a word weighs. Equal contexts give
+    equal results of one request of one user: `services.search.cache` rests on that."""
 
     config: dict[str, Any]
     keywords: KeywordState
@@ -55,15 +53,15 @@ class SearchContext:
 
 
 def read_context(
-    session: Session, user_id: UUID, conversation_id: UUID | None, *, keyword_backend: str
+    reader: Reader, user_id: UUID, conversation_id: UUID | None, *, keyword_backend: str
 ) -> SearchContext:
-    """What is in force right now; nothing of it may be kept for the next search."""
+    """Read what applies right now; nothing of it may be kept for the next search."""
     binds = {"user_id": user_id, "conversation_id": conversation_id}
     row: Any
-    (row,) = fetch(session, _CONTEXT, binds, namedtuple_row)
+    (row,) = fetch(reader, _CONTEXT, binds, namedtuple_row)
     return SearchContext(
         config=row.config or {},
-        keywords=state_of(session, row, wanted=keyword_backend),
+        keywords=state_of(reader, row, wanted=keyword_backend),
         model=None if row.id is None else registered(row),
         has_conversation=row.has_conversation,
         versions=Versions(

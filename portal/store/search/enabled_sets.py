@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
 from typing import Any, cast
@@ -20,7 +20,6 @@ from cachetools import LRUCache
 from psycopg.errors import QueryCanceled
 from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
-from sqlalchemy.orm import Session
 
 from portal.domain.deadlines import Deadline
 from portal.domain.people import User
@@ -28,7 +27,7 @@ from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 from portal.store.search.query_filters import Narrowing
 from portal.store.search.term_postings import KeptPostings, KeptWeights
-from portal.store.search.tuning import fetch_under
+from portal.store.search.tuning import Reader, fetch_under
 from portal.store.search.visible_corpus import VisibleCorpora
 
 _CACHE_BYTES = 32 * 1024 * 1024
@@ -99,10 +98,27 @@ class EnabledSets:
             _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].ids or "")
         )
 
+    def find(
+        self, reader: Reader, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
+    ) -> EnabledSet:
+        """Return what counts in a scope, named when it has at most `most` chunks."""
+        enabled = self.get(
+            scope,
+            versions,
+            lambda: count_enabled(reader, scope, versions, most=most, deadline=deadline),
+        )
+        if not scope.narrowing.chunks or not enabled.document_count:
+            return enabled
+        # Conditions on chunks are read one by one, and a query may bring many.
+        fitting = list_chunks(reader, scope, versions, most=most, deadline=deadline)
+        # Too many to name: conditions on the text then stand in the legs, which a leg that
+        # compares all of what is named has not.
+        return fitting if fitting.ids is not None else replace(enabled, ids=None)
+
     def get(
         self, scope: Scope, versions: Versions, compute: Callable[[], EnabledSet]
     ) -> EnabledSet:
-        """The set of these versions: as kept, or computed now."""
+        """Return the set of these versions: as kept, or computed now."""
         key = scope.key()
         with self._lock:
             kept = self._kept.get(key)
@@ -117,34 +133,34 @@ class EnabledSets:
 
 
 def count_enabled(
-    session: Session, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
+    reader: Reader, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
 ) -> EnabledSet:
     """The documents that count, named by their jobs when they have at most `most` chunks. The
     session is one of `Database.read`. Raises DatabaseUnavailable when that is not done by
     `deadline`."""
     statement = _counting(scope.narrowing.documents)
-    row = _in_time(session, statement, _binds(scope, versions, most), deadline)
+    row = _in_time(reader, statement, _binds(scope, versions, most), deadline)
     return EnabledSet(*row)
 
 
 def list_chunks(
-    session: Session, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
+    reader: Reader, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
 ) -> EnabledSet:
     """The chunks that count and fulfil what the question demands of their text; `ids` is None when
     there are more than `most`. The session is one of `Database.read`. Raises DatabaseUnavailable
     when that is not done by `deadline`: each passage is asked all of it."""
     statement = _listing(f"{scope.narrowing.documents} {scope.narrowing.chunks}")
-    row = _in_time(session, statement, _binds(scope, versions, most), deadline)
+    row = _in_time(reader, statement, _binds(scope, versions, most), deadline)
     return EnabledSet(*row, of_chunks=True)
 
 
 def _in_time(
-    session: Session, statement: TextClause, binds: Mapping[str, Any], deadline: Deadline
+    reader: Reader, statement: TextClause, binds: Mapping[str, Any], deadline: Deadline
 ) -> tuple[int, int, str | None]:
     """The statement's only row. Raises DatabaseUnavailable after `deadline`."""
     limit = {"statement_timeout": deadline.milliseconds}
     try:
-        (row,) = fetch_under(session, limit, statement, binds, tuple_row)
+        (row,) = fetch_under(reader, limit, statement, binds, tuple_row)
     except QueryCanceled as error:
         raise DatabaseUnavailable from error
     return cast("tuple[int, int, str | None]", row)

@@ -1,27 +1,91 @@
-"""Passages that a search found, whole: their text, what is known of them, how near they are."""
+"""The chunks that a search found: what users are shown of them, and whole."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, bindparam, text
+from psycopg.rows import class_row, scalar_row
+from sqlalchemy import TextClause, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
-from portal.domain.embedding import Vector
 from portal.domain.people import User
-from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
-from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.documents.page_labels import label_of_chunk
+from portal.store.documents.selection import (
+    SELECTION_JOINS,
+    SELECTION_WHERE,
+    selection_binds,
+    selection_sql,
+)
+from portal.store.search.enabled_sets import Scope
 from portal.store.search.query_filters import CONTENT_TYPE
-from portal.store.vector_parameters import VectorParameter
+from portal.store.search.statement import VERSION
+from portal.store.search.tuning import Reader, fetch
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk with what is known of its document; `document_chunks` counts those of the document,
+    `documents_version` is the collection's."""
+
+    chunk_id: UUID
+    document_id: UUID
+    title: str
+    media_type: str
+    domain: str | None
+    content: str
+    terms: str
+    language: str
+    page: int | None
+    page_label: str | None
+    heading: str | None
+    context: str | None
+    char_start: int | None
+    char_end: int | None
+    document_chunks: int
+    documents_version: int
+
+
+_VERSION = text(VERSION)
+
+
+@lru_cache(maxsize=2)
+def _chunks(*, in_conversation: bool) -> TextClause:
+    # The selection stands here once more: a leg that reads a kept set (see `enabled_sets`) must not
+    # show what was switched off in this very moment.
+    joins, counts = selection_sql(in_conversation=in_conversation)
+    return text(f"""
+        SELECT c.id AS chunk_id, d.id AS document_id, d.title, d.media_type, d.domain,
+               c.content, c.terms, c.language, c.page, {label_of_chunk("c")} AS page_label,
+               c.heading, c.context, c.char_start, c.char_end, d.chunk_count AS document_chunks,
+               ({VERSION}) AS documents_version
+        FROM document_chunks c
+        JOIN documents d ON d.id = c.document_id AND d.current_job_id = c.job_id
+        {joins}
+        WHERE c.id = ANY(CAST(:chunk_ids AS uuid[])) AND {counts}
+    """)
+
+
+def load_chunks(
+    reader: Reader, scope: Scope, collection_id: UUID, chunk_ids: Sequence[str]
+) -> tuple[dict[str, StoredChunk], int]:
+    """Return those of these chunks that count for a user, by id, and the documents' version."""
+    binds = selection_binds(scope.user, scope.conversation_id)
+    binds |= {"chunk_ids": list(chunk_ids), "collection_id": collection_id}
+    clause = _chunks(in_conversation=scope.conversation_id is not None)
+    found = fetch(reader, clause, binds, class_row(StoredChunk)) if chunk_ids else []
+    if found:
+        return {str(chunk.chunk_id): chunk for chunk in found}, found[0].documents_version
+    return {}, fetch(reader, _VERSION, binds, scalar_row)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class WholeChunk:
-    """A passage with its metadata: what the portal knows of it, and what a program said."""
+    """A chunk with its metadata: what the portal knows of it, and what a program said."""
 
     id: UUID
     document_id: UUID
@@ -29,7 +93,7 @@ class WholeChunk:
     metadata: dict[str, Any]
 
 
-_CHUNKS = text(
+_WHOLE_CHUNKS = text(
     f"""
     SELECT c.id, c.document_id, c.content, jsonb_build_object(
                'title', d.title, 'content_type', {CONTENT_TYPE}, 'page', c.page,
@@ -41,20 +105,9 @@ _CHUNKS = text(
 ).bindparams(bindparam("chunk_ids", type_=ARRAY(Uuid)))
 
 
-def read_chunks(session: Session, user: User, chunk_ids: Sequence[UUID]) -> dict[UUID, WholeChunk]:
-    """Those of these passages that count for a person, by id."""
+def read_whole_chunks(
+    session: Session, user: User, chunk_ids: Sequence[UUID]
+) -> dict[UUID, WholeChunk]:
+    """Return those of these chunks that count for a user, by id."""
     binds = selection_binds(user, None) | {"chunk_ids": list(chunk_ids)}
-    return {row.id: WholeChunk(*row) for row in session.execute(_CHUNKS, binds)}
-
-
-def similarities(
-    session: Session, model: RegisteredModel, vector: Vector, chunk_ids: Sequence[UUID]
-) -> dict[UUID, float]:
-    """Cosines of passages to a vector (dimensions,) of this model, of those that have one by it."""
-    distance = model.exact_distance("e", "vector")
-    statement = text(
-        f"SELECT e.chunk_id, 1 - {distance} FROM {model.partition} e"
-        " WHERE e.chunk_id = ANY(:chunk_ids)"
-    ).bindparams(bindparam("chunk_ids", type_=ARRAY(Uuid)))
-    binds = {"vector": VectorParameter(vector), "chunk_ids": list(chunk_ids)}
-    return {chunk_id: float(cosine) for chunk_id, cosine in session.execute(statement, binds)}
+    return {row.id: WholeChunk(*row) for row in session.execute(_WHOLE_CHUNKS, binds)}

@@ -23,12 +23,11 @@ from uuid import UUID
 import numpy as np
 from psycopg.rows import tuple_row
 from sqlalchemy import TextClause, text
-from sqlalchemy.orm import Session
 
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
 from portal.store.search.term_postings import Bm25Shape, TermPostings, WordWeights
-from portal.store.search.tuning import Planner, fetch, fetch_under
+from portal.store.search.tuning import Planner, Reader, fetch, fetch_under
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.text.analyser import tsquery_or
 
@@ -62,7 +61,7 @@ def _anew(compute: Callable[[], TermPostings]) -> TermPostings:
 
 
 def best_of_selection(
-    session: Session,
+    reader: Reader,
     words: Sequence[str],
     enabled: EnabledSet,
     *,
@@ -89,7 +88,7 @@ def best_of_selection(
     rows = _rows_to_read(enabled, total_chunks, limit)
     if enabled.chunk_count * _FETCH_COST <= rows * _INDEX_ROW_COST:
         return _score_all(
-            session,
+            reader,
             words,
             enabled,
             shape,
@@ -99,7 +98,7 @@ def best_of_selection(
             weighed=weighed,
         )
     found = best_of_index(
-        session,
+        reader,
         words,
         *_is_in(enabled),
         rows=rows,
@@ -141,7 +140,7 @@ _TERMS = {
 
 
 def _score_all(
-    session: Session,
+    reader: Reader,
     words: Sequence[str],
     enabled: EnabledSet,
     shape: Bm25Shape,
@@ -151,13 +150,13 @@ def _score_all(
     corpus: VisibleCorpus | None = None,
     weighed: WordWeights | None = None,
 ) -> list[Scored]:
-    weights, mean_length = _weigh(session, words, shape, corpus, weighed)
+    weights, mean_length = _weigh(reader, words, shape, corpus, weighed)
     if not weights:
         return []
 
     def count_terms() -> TermPostings:
         return TermPostings.of(
-            fetch(session, _TERMS[_key(enabled)], {"ids": enabled.ids}, tuple_row)
+            fetch(reader, _TERMS[_key(enabled)], {"ids": enabled.ids}, tuple_row)
         )
 
     return _best_of_postings(remember(count_terms), weights, mean_length, shape, limit)
@@ -180,7 +179,7 @@ def _best_of_postings(
 
 
 def _weigh(
-    session: Session,
+    reader: Reader,
     words: Sequence[str],
     shape: Bm25Shape,
     corpus: VisibleCorpus | None,
@@ -191,12 +190,12 @@ def _weigh(
     A word that no shared chunk holds weighs by how many of the user's own private ones do."""
     index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
     weighed = weighed or WordWeights()
-    _ask_weights(session, words, shape, index, weighed)
+    _ask_weights(reader, words, shape, index, weighed)
     weights = {word: weight for word in words if (weight := weighed.weights[word])}
     mean_length = weighed.mean_length
     unknown = [word for word in dict.fromkeys(words) if word not in weights]
     if corpus is not None and corpus.private_chunks and unknown:
-        counts = _count_private(session, unknown, corpus)
+        counts = _count_private(reader, unknown, corpus)
         weights |= {
             word: inverse_frequency(count, corpus.chunk_count)
             for word, count in counts.items()
@@ -225,10 +224,10 @@ _PRIVATE_COUNTS = text(
 )
 
 
-def _count_private(session: Session, words: Sequence[str], corpus: VisibleCorpus) -> dict[str, int]:
+def _count_private(reader: Reader, words: Sequence[str], corpus: VisibleCorpus) -> dict[str, int]:
     """How many of the user's own private chunks hold each word."""
     binds = {"jobs": corpus.private_jobs, "queries": [tsquery_or((word,)) for word in words]}
-    rows = fetch(session, _PRIVATE_COUNTS, binds, tuple_row)
+    rows = fetch(reader, _PRIVATE_COUNTS, binds, tuple_row)
     return {words[number - 1]: int(count) for number, count in rows}
 
 
@@ -244,7 +243,7 @@ _PROBES = {
 
 
 def _ask_weights(
-    session: Session,
+    reader: Reader,
     words: Sequence[str],
     shape: Bm25Shape,
     index: WordIndex,
@@ -259,7 +258,7 @@ def _ask_weights(
         return
     longer = [] if weighed.mean_length else [f"{probe} {_FILLER}" for probe in probes]
     binds = {"probes": [*probes, *longer]}
-    scores: dict[str, float] = dict(fetch(session, _PROBES[index], binds, tuple_row))
+    scores: dict[str, float] = dict(fetch(reader, _PROBES[index], binds, tuple_row))
     if weighed.mean_length is None:
         known = next((probe for probe in probes if scores[probe] > 0), None)
         if known is not None:
@@ -303,7 +302,7 @@ _MATCHING = {
 
 
 def best_of_private(
-    session: Session,
+    reader: Reader,
     words: Sequence[str],
     enabled: EnabledSet,
     *,
@@ -318,7 +317,7 @@ def best_of_private(
         return []
     if enabled.chunk_count <= _MAX_KEPT:
         return _score_all(
-            session,
+            reader,
             words,
             enabled,
             shape,
@@ -327,9 +326,9 @@ def best_of_private(
             corpus=corpus,
             weighed=weighed,
         )
-    weights, mean_length = _weigh(session, words, shape, corpus, weighed)
+    weights, mean_length = _weigh(reader, words, shape, corpus, weighed)
     binds = {"ids": enabled.ids, "query": tsquery_or(words), "limit": limit * _OFFERED}
-    rows = fetch(session, _MATCHING[_key(enabled)], binds, tuple_row)
+    rows = fetch(reader, _MATCHING[_key(enabled)], binds, tuple_row)
     return _best_of_postings(TermPostings.of(rows), weights, mean_length, shape, limit)
 
 
@@ -367,7 +366,7 @@ def _filtered(is_in: str, index: WordIndex) -> TextClause:
 
 
 def best_of_index(
-    session: Session,
+    reader: Reader,
     words: Sequence[str],
     is_in: str,
     binds: Mapping[str, Any],
@@ -384,7 +383,7 @@ def best_of_index(
     statement, question = _filtered(is_in, index), " ".join(words)
     binds = {**binds, "words": question, "words_again": question, "limit": limit}
     while True:
-        read = fetch_under(session, settings, statement, binds | {"rows": rows}, tuple_row)
+        read = fetch_under(reader, settings, statement, binds | {"rows": rows}, tuple_row)
         found = [Scored(*row[:3]) for row in read if row[_IS_IN]]
         is_exhausted = not read or read[0][_MATCHED] < rows
         if len(found) >= enough or is_exhausted:

@@ -7,10 +7,11 @@ from threading import Lock
 from typing import Any
 
 import structlog
+from psycopg.rows import namedtuple_row, tuple_row
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
 from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY, KeywordBackend
+from portal.store.search.tuning import Reader, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ SHARED_CHUNKS = WordIndex("ix_shared_chunks_bm25", "shared_chunks", "chunk_id")
 _NAMES = f"('{ALL_CHUNKS.name}', '{SHARED_CHUNKS.name}')"
 _COUNT = 2
 
+_COUNT_CHUNKS = text("SELECT count(*) FROM document_chunks")
 # From here on, the planner's estimate of the number of chunks is good enough.
 _ESTIMATE_FROM = 1000
 
@@ -74,14 +76,17 @@ STATE_COLUMNS = f"""
 """
 
 
-def read_state(session: Session, *, wanted: str, logs: bool = True) -> KeywordState:
-    """What ranks words right now, by the setting and by what the server has; `logs` as `state_of`
-    where the process goes on to search."""
-    row = session.execute(text(f"SELECT {STATE_COLUMNS}")).one()
-    return state_of(session, row, wanted=wanted, logs=logs)
+_STATE = text(f"SELECT {STATE_COLUMNS}")
 
 
-def state_of(session: Session, row: Any, *, wanted: str, logs: bool = True) -> KeywordState:
+def read_state(reader: Reader, *, wanted: str, logs: bool = True) -> KeywordState:
+    """Return what ranks words right now, by the setting and by what the server has; `logs` as
+    `state_of` where the process goes on to search."""
+    (row,) = fetch(reader, _STATE, {}, namedtuple_row)
+    return state_of(reader, row, wanted=wanted, logs=logs)
+
+
+def state_of(reader: Reader, row: Any, *, wanted: str, logs: bool = True) -> KeywordState:
     """What ranks words, by the setting and by a row that has `STATE_COLUMNS`.
 
     A change is logged once in each process, not for every search.
@@ -96,7 +101,7 @@ def state_of(session: Session, row: Any, *, wanted: str, logs: bool = True) -> K
         backend = alone = KeywordBackend(wanted)
     chunk_count = int(row.chunk_estimate)
     if chunk_count < _ESTIMATE_FROM:
-        chunk_count = session.scalar(text("SELECT count(*) FROM document_chunks")) or 0
+        ((chunk_count,),) = fetch(reader, _COUNT_CHUNKS, {}, tuple_row)
     return KeywordState(backend, chunk_count, alone)
 
 

@@ -9,9 +9,8 @@ from uuid import UUID
 
 from psycopg.rows import namedtuple_row
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
-from portal.store.search.tuning import fetch
+from portal.store.search.tuning import Reader, fetch
 from portal.text.joining import Fragment
 
 
@@ -38,13 +37,12 @@ _NEIGHBOURS = text(
 )
 
 
-def neighbours(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbours]:
-    """For each passage those before and after it under the same heading, in one statement. The
-    session is one of `Database.read`."""
+def neighbours(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbours]:
+    """For each passage those before and after it under the same heading, in one statement."""
     before: dict[UUID, Fragment] = {}
     after: dict[UUID, Fragment] = {}
     row: Any
-    for row in fetch(session, _NEIGHBOURS, {"chunk_ids": list(chunk_ids)}, namedtuple_row):
+    for row in fetch(reader, _NEIGHBOURS, {"chunk_ids": list(chunk_ids)}, namedtuple_row):
         side = before if row.is_before else after
         side[row.id] = Fragment(row.content, row.char_start, row.char_end)
     return {

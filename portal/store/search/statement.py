@@ -1,10 +1,9 @@
-"""Hybrid search in one statement: two legs, fused, joined to their documents.
+"""The legs of a search as one statement, which gives what they offer.
 
 Each leg is a derived table with its own ORDER BY and LIMIT, because an index cannot order by a
-column of a common table expression. What a person may see stands inside both legs, before their
-LIMIT: filtering afterwards would lose results to documents that are switched off. The rule stands
-once more where the winners are joined to their documents: a leg that reads a kept set (see
-`enabled_sets`) must not show what was switched off in this very moment.
+column of a common table expression. What a user may see stands inside both legs, before their
+LIMIT: filtering afterwards would lose results to documents that are switched off. What the offers
+make of one order is `domain.fusion`'s; the winners are read by `store.search.found_chunks`.
 """
 
 from __future__ import annotations
@@ -15,18 +14,12 @@ from functools import lru_cache
 
 from sqlalchemy import TextClause, text
 
-from portal.domain.search import NEAREST_COMPARED, KeywordBackend
-from portal.store.documents.page_labels import label_of_chunk
+from portal.domain.search import KeywordBackend
 from portal.store.documents.selection import selection_sql
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.search.fusion import TEXT_SCORE
 from portal.store.search.keyword_index import ALL_CHUNKS, COVER_DENSITY, WordIndex
 
-# Ends in a unique key, so that the order of equals is the same each time.
-_BEST_FIRST = "fused DESC, cosine DESC NULLS LAST, chunk_id"
-_VERSION = "SELECT documents_version FROM collections WHERE id = :collection_id"
-_DOCUMENTS_VERSION = f"({_VERSION}) AS documents_version"
-DOCUMENTS_VERSION = text(_VERSION)
+VERSION = "SELECT documents_version FROM collections WHERE id = :collection_id"
 
 
 class VectorPlan(StrEnum):
@@ -48,7 +41,7 @@ class KeywordPlan(StrEnum):
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
     """`order` is what the index is asked to order by, `distance` the exact one to what the leg
-    looks for, which offers `limit` passages. `of_chunks` tells what the enabled set of an exact
+    looks for, which offers `limit` chunks. `of_chunks` tells what the enabled set of an exact
     plan names."""
 
     partition: str
@@ -63,8 +56,17 @@ class VectorLeg:
     def of(
         cls, model: RegisteredModel, plan: VectorPlan, *, limit: int, of_chunks: bool
     ) -> VectorLeg:
-        # An index of plain vectors finds little between the languages: until it is made anew, it
-        # is asked for what is near the plain question.
+        """Return the leg of a model.
+
+        Embedding models put Chinese next to Chinese: a Chinese query is nearer to any Chinese chunk
+        than to the English one that answers it. The direction from English to Chinese is therefore
+        known of each model (`embeddings.calibration`), taken out of the query, and taken out of
+        stored vectors inside the index expression, so that the graph itself has both languages side
+        by side (ADR 32). `order` must be that very expression, or PostgreSQL does not use the
+        index. An index made before the direction was known has plain vectors, and finds little
+        across languages: until it is rebuilt it is asked for what is near the plain query. Scores
+        come from the stored vectors either way.
+        """
         asked = "search_vector" if model.shape.axis else "plain_vector"
         return cls(
             partition=model.partition,
@@ -91,26 +93,21 @@ class KeywordLeg:
 @dataclass(frozen=True, slots=True)
 class Shape:
     """All that decides the statement's text. `documents` and `chunks` are further conditions on d
-    and c, `fused` is the expression that orders, `has_boost` lifts a preferred domain,
-    `by_document` keeps the best passage of each document alone, `has_min_similarity` takes
-    away from the vector leg what is too far. The planner must know how much a leg offers, or it
-    leaves the index: numbers that stand in the text, where all else is bound."""
+    and c; `by_document` gives the documents of chunks as well. The planner must know how much a leg
+    offers, or it leaves the index: numbers that stand in the text, where all else is bound."""
 
     vector: VectorLeg | None
     keyword: KeywordLeg | None
-    fused: str
     documents: str = ""
     chunks: str = ""
-    has_boost: bool = False
     by_document: bool = False
-    has_min_similarity: bool = False
     in_conversation: bool = False
 
     @property
     def takes_keyword_index(self) -> bool:
         """Whether the keyword leg takes up what `bm25_statement` found. pg_textsearch takes its
         fast path only where the words are a constant of the plan: what looks for them is planned
-        for each search anew, and kept small."""
+        for each search, and kept small."""
         return self._takes_words(KeywordPlan.INDEX)
 
     @property
@@ -131,63 +128,35 @@ class Shape:
 
 @lru_cache(maxsize=256)
 def statement(shape: Shape) -> TextClause:
-    """Legs to candidates, candidates to scores, scores to the best passages."""
-    counted = _counted(shape)
-    kept = _best_of_each_document(counted) if shape.by_document else counted
-    joins, counts = selection_sql(in_conversation=shape.in_conversation)
-    return text(f"""
-        SELECT k.chunk_id, d.id AS document_id, d.title, d.media_type,
-               c.content, c.terms, c.language, c.page,
-               {label_of_chunk("c")} AS page_label, c.heading, c.context, c.char_start, c.char_end,
-               k.cosine, k.likeness, k.bm25, k.text_score, k.vector_rank, k.text_rank,
-               d.chunk_count AS document_chunks, k.score, k.candidate_count, k.vector_count,
-               k.text_count, k.nearest, {_DOCUMENTS_VERSION}
-        FROM ({kept} ORDER BY {_BEST_FIRST} LIMIT :limit) k
-        JOIN document_chunks c ON c.id = k.chunk_id
-        JOIN documents d ON d.id = c.document_id AND d.current_job_id = c.job_id
-        {joins}
-        WHERE {counts}
-        ORDER BY k.fused DESC, k.cosine DESC NULLS LAST, k.chunk_id
-    """)
-
-
-def _counted(shape: Shape) -> str:
-    """Candidates with their scores, each with the counts over all of them."""
+    """What both legs offer, each chunk once, as one row of arrays: they are read many times faster
+    than rows. Ids are text, for `found_chunks` takes them up as they come."""
     legs = " UNION ALL ".join(f"({leg})" for leg in _legs(shape))
-    return f"""
-        SELECT *, count(*) FILTER (WHERE score >= :threshold) OVER () AS candidate_count,
-               count(vector_rank) OVER () AS vector_count,
-               count(text_rank) OVER () AS text_count,
-               array_agg(likeness) FILTER (WHERE vector_rank <= {NEAREST_COMPARED})
-                   OVER () AS nearest
+    vectors, cosine, likeness = "", "CAST(NULL AS float8)", "CAST(NULL AS float8)"
+    if shape.vector is not None:
+        # The legs' order comes from the index's shortened vectors; scores come from the full one,
+        # so that what only the keyword leg found gets its true cosine too.
+        vectors = f"LEFT JOIN {shape.vector.partition} e ON e.chunk_id = found.chunk_id"
+        cosine = "1 - (e.embedding <=> CAST(:plain_vector AS vector))"
+        likeness = "1 - (e.embedding <=> CAST(:corrected_vector AS vector))"
+    documents = "CAST(array_agg(found.document_id) AS text)" if shape.by_document else "NULL"
+    return text(f"""
+        SELECT CAST(array_agg(found.chunk_id) AS text), {documents},
+               array_agg(found.vector_rank), array_agg(found.text_rank),
+               array_agg({cosine}), array_agg({likeness}), array_agg(found.bm25), ({VERSION})
         FROM (
-            SELECT *, LEAST(1, GREATEST(0, fused)) AS score
-            FROM (
-                SELECT *, {shape.fused} + boost AS fused
-                FROM (
-                    SELECT *, {TEXT_SCORE} AS text_score
-                    FROM ({_measured(shape, legs)}) measured
-                ) scored
-            ) ranked
-        ) clamped
-    """
-
-
-def _best_of_each_document(counted: str) -> str:
-    """A document once, by its best passage of those that either score speaks for."""
-    return f"""
-        SELECT * FROM (
-            SELECT *, row_number() OVER (PARTITION BY document_id ORDER BY {_BEST_FIRST}) AS place
-            FROM ({counted}) counted
-            WHERE cosine > 0 OR text_score > 0
-        ) placed
-        WHERE place = 1
-    """
+            SELECT chunk_id, (array_agg(document_id))[1] AS document_id,
+                   min(vector_rank) AS vector_rank, min(text_rank) AS text_rank,
+                   COALESCE(max(bm25), 0) AS bm25
+            FROM ({legs}) legs
+            GROUP BY chunk_id
+        ) found
+        {vectors}
+    """)
 
 
 @lru_cache(maxsize=256)
 def leg_statement(shape: Shape) -> TextClause:
-    """One leg alone, counted: what it costs, for whoever wants it explained."""
+    """One leg alone, counted: what it costs, for an explanation."""
     (leg,) = _legs(shape)
     return text(f"SELECT count(*) FROM ({leg}) leg")
 
@@ -201,44 +170,8 @@ def _legs(shape: Shape) -> list[str]:
     return legs
 
 
-def _measured(shape: Shape, legs: str) -> str:
-    """The candidates of both legs, each once, with what either says of it."""
-    vectors, cosine, likeness = "", "CAST(NULL AS float8)", "CAST(NULL AS float8)"
-    if shape.vector is not None:
-        # The legs' order comes from the index's shortened vectors; scores come from the full one,
-        # so that what only the keyword leg found gets its true cosine too.
-        vectors = f"LEFT JOIN {shape.vector.partition} e ON e.chunk_id = found.chunk_id"
-        cosine = "1 - (e.embedding <=> CAST(:plain_vector AS vector))"
-        likeness = "1 - (e.embedding <=> CAST(:corrected_vector AS vector))"
-    vector_rank, near_enough = "found.vector_rank", ""
-    if shape.has_min_similarity:
-        is_near = f"{cosine} >= CAST(:min_similarity AS float8)"
-        vector_rank = f"CASE WHEN {is_near} THEN found.vector_rank END AS vector_rank"
-        near_enough = f"WHERE found.text_rank IS NOT NULL OR {is_near}"
-    boost, preferred = "CAST(0 AS float8)", ""
-    if shape.has_boost:
-        boost = "CASE WHEN p.domain = :preferred_domain THEN CAST(:boost AS float8) ELSE 0 END"
-        preferred = "JOIN documents p ON p.id = found.document_id"
-    return f"""
-        SELECT found.chunk_id, found.document_id, {vector_rank}, found.text_rank, found.bm25,
-               max(found.bm25) OVER () AS best_bm25, {boost} AS boost,
-               {cosine} AS cosine, {likeness} AS likeness
-        FROM (
-            SELECT chunk_id, (array_agg(document_id))[1] AS document_id,
-                   min(vector_rank) AS vector_rank, min(text_rank) AS text_rank,
-                   COALESCE(max(bm25), 0) AS bm25
-            FROM ({legs}) legs
-            GROUP BY chunk_id
-        ) found
-        {vectors} {preferred} {near_enough}
-    """
-
-
-# --- the legs -------------------------------------------------------------------------------------
-
-
 def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
-    """Joins and conditions that keep only what counts for the person. The join is by the job
+    """Joins and conditions that keep only what counts for the user. The join is by the job
     alone: with a second column the planner thinks so few rows pass that it leaves the index."""
     join = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
     joins, counts = selection_sql(in_conversation=shape.in_conversation)
@@ -304,7 +237,7 @@ def _keyword_leg(leg: KeywordLeg, shape: Shape) -> str:
 
 @lru_cache(maxsize=256)
 def bm25_statement(shape: Shape) -> TextClause:
-    """The best passages by the index of words, of those that count: one row of three arrays, as
+    """The best chunks by the index of words, of those that count: one row of three arrays, as
     text, for `statement` takes them up as they come, and the version of the documents. Its plan
     must not be kept; see `Shape.takes_keyword_index`."""
     # Scores are negative and better is lower; 0 is no match. The words stand twice, as two
@@ -319,7 +252,7 @@ def bm25_statement(shape: Shape) -> TextClause:
     leg = "c" if is_of_chunks else "w"
     counting = _counting(leg, shape, chunks=bool(shape.chunks) and not is_of_chunks)
     return text(f"""
-        SELECT {arrays}, {_DOCUMENTS_VERSION}
+        SELECT {arrays}, ({VERSION})
         FROM (
             SELECT {leg}.{index.chunk_id} AS chunk_id, {leg}.document_id,
                    {leg}.terms <@> to_bm25query(:words, '{index.name}') AS distance

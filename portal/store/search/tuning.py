@@ -1,4 +1,4 @@
-"""Statements of the search's, sent the shortest way.
+"""Statements of a search, sent the shortest way.
 
 A transaction with settings of its own costs four round trips: its begin, the settings, the
 statement, its end. In the driver's pipeline all of that is one: until the pipeline is
@@ -14,14 +14,22 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import psycopg
 from psycopg import Connection, RawCursor
 from psycopg.pq import Format
 from psycopg.rows import RowFactory, tuple_row
 from sqlalchemy import TextClause
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from portal.store.session import is_connection_lost
+
 Row = TypeVar("Row")
+
+Reader = Session | Connection[Any]
+"""What statements are sent on: the driver's own connection on the way of a search, where a session
+would only cost time, or a session."""
 
 Planner = Mapping[str, str | Callable[[], str]]
 """Settings of the server's for one statement: values, or what gives one when it is sent, such as
@@ -33,13 +41,28 @@ _KEEP_PLANS = b"SELECT set_config('plan_cache_mode', 'force_generic_plan', true)
 _DIALECT = postgresql.psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 
 
+class StatementFailed(Exception):
+    """A statement of a search failed: an index is broken, an extension gone, time ran out."""
+
+
+@contextmanager
+def statement_failures() -> Iterator[None]:
+    """Raise StatementFailed for what the driver raises, unless the connection is lost."""
+    try:
+        yield
+    except (DBAPIError, psycopg.Error) as error:
+        if is_connection_lost(error):
+            raise
+        raise StatementFailed from error
+
+
 def fetch(
-    session: Session, clause: TextClause, binds: Mapping[str, Any], rows: RowFactory[Row]
+    reader: Reader, clause: TextClause, binds: Mapping[str, Any], rows: RowFactory[Row]
 ) -> list[Row]:
-    """All rows of a statement; of `binds` those that it has. The session must be one of
-    `Database.read`, which translates what the driver raises as it does SQLAlchemy's errors."""
+    """Fetch all rows of a statement; of `binds` those that it has. The reader must be one of
+    `Database`, which translates what the driver raises as it does SQLAlchemy's errors."""
     statement, names = _compiled(clause)
-    with _cursor(session, rows) as cursor:
+    with _cursor(reader, rows) as cursor:
         cursor.execute(statement, [binds[name] for name in names], prepare=True)
         return cursor.fetchall()
 
@@ -47,8 +70,8 @@ def fetch(
 class Statements:
     """Runs statements one after the other in one transaction; made by `under`."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
         self._keeps_plans = False
 
     def fetch(
@@ -64,24 +87,24 @@ class Statements:
         must come before any that keeps its plan."""
         statement, names = _compiled(clause)
         if keeps_plan and not self._keeps_plans:
-            _say(self._session, _KEEP_PLANS)
+            _say(self._reader, _KEEP_PLANS)
             self._keeps_plans = True
-        with _cursor(self._session, rows) as cursor:
+        with _cursor(self._reader, rows) as cursor:
             cursor.execute(statement, [binds[name] for name in names], prepare=keeps_plan)
             return cursor.fetchall()
 
 
 @contextmanager
-def under(session: Session, settings: Planner) -> Iterator[Statements]:
+def under(reader: Reader, settings: Planner) -> Iterator[Statements]:
     """Statements in one transaction, planned and run under `settings`."""
     values = [value if isinstance(value, str) else value() for value in settings.values()]
-    with _driver(session).pipeline():
-        _say(session, _settings_statement(tuple(settings)), values)
-        yield Statements(session)
+    with _driver(reader).pipeline():
+        _say(reader, _settings_statement(tuple(settings)), values)
+        yield Statements(reader)
 
 
 def fetch_under(
-    session: Session,
+    reader: Reader,
     settings: Planner,
     clause: TextClause,
     binds: Mapping[str, Any],
@@ -89,24 +112,26 @@ def fetch_under(
 ) -> list[Row]:
     """`fetch` of a single statement that is planned, for these very binds, and run under
     `settings`."""
-    with under(session, settings) as statements:
+    with under(reader, settings) as statements:
         return statements.fetch(clause, binds, rows)
 
 
-def _say(session: Session, statement: bytes, values: Sequence[str] = ()) -> None:
+def _say(reader: Reader, statement: bytes, values: Sequence[str] = ()) -> None:
     """Send what gives nothing to read. A cursor that then ran another statement might give out the
     rows of this one, which arrive when they will."""
-    with _cursor(session, tuple_row) as cursor:
+    with _cursor(reader, tuple_row) as cursor:
         cursor.execute(statement, values, prepare=True)
 
 
-def _driver(session: Session) -> Connection[Any]:
-    driver: Any = session.connection().connection.driver_connection
+def _driver(reader: Reader) -> Connection[Any]:
+    if isinstance(reader, Connection):
+        return reader
+    driver: Any = reader.connection().connection.driver_connection
     return driver  # type: ignore[no-any-return]
 
 
-def _cursor(session: Session, rows: RowFactory[Row]) -> RawCursor[Row]:
-    cursor = RawCursor(_driver(session), row_factory=rows)
+def _cursor(reader: Reader, rows: RowFactory[Row]) -> RawCursor[Row]:
+    cursor = RawCursor(_driver(reader), row_factory=rows)
     cursor.format = Format.BINARY  # Binary: no number or id is written out and read again.
     return cursor
 

@@ -14,9 +14,8 @@ from uuid import UUID
 from cachetools import LRUCache
 from psycopg.rows import tuple_row
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
-from portal.store.search.tuning import fetch
+from portal.store.search.tuning import Reader, fetch
 
 if TYPE_CHECKING:
     from portal.store.search.enabled_sets import Versions
@@ -67,8 +66,8 @@ class VisibleCorpora:
             _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].private_jobs)
         )
 
-    def get(self, session: Session, user_id: UUID, versions: Versions) -> VisibleCorpus:
-        """Return what a user may see. The session is one of `Database.read`."""
+    def get(self, reader: Reader, user_id: UUID, versions: Versions) -> VisibleCorpus:
+        """Return what a user may see. The reader is one of `Database`."""
         version = versions.collection_id, versions.documents
         with self._lock:
             kept = self._kept.get(user_id)
@@ -76,9 +75,9 @@ class VisibleCorpora:
             return kept[1]
         binds = {"collection_id": versions.collection_id, "user_id": user_id}
         shared = self._count_shared(
-            version, lambda: int(fetch(session, _SHARED, binds, tuple_row)[0][0])
+            version, lambda: int(fetch(reader, _SHARED, binds, tuple_row)[0][0])
         )
-        ((private, jobs),) = fetch(session, _PRIVATE, binds, tuple_row)
+        ((private, jobs),) = fetch(reader, _PRIVATE, binds, tuple_row)
         found = VisibleCorpus(shared, int(private), jobs)
         with self._lock:
             if _ENTRY_BYTES + len(jobs) <= _CACHE_BYTES:

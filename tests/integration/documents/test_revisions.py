@@ -40,10 +40,9 @@ from portal.services.documents import (
 )
 from portal.services.documents.uploads import Upload, UploadReceipt
 from portal.services.operations import maintenance
-from portal.services.search import engine
+from portal.services.search import engine, finding
 from portal.store.documents import rows as document_store
-from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.legs import ChunkSearch
+from portal.store.search.legs import Offers
 from portal.store.session import Session
 from portal.web.documents import trash as trash_pages
 from tests.conftest import Portal
@@ -261,16 +260,16 @@ def test_search_in_the_very_moment_of_the_swap_finds_the_document(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = portal.add(FIRST)
-    choose, coming = ChunkSearch._choose_plans, [SECOND]
+    find_offers, coming = finding.find_offers, [SECOND]
 
-    def late(search: ChunkSearch, enabled: EnabledSet) -> None:
-        # What counts is known by now, and the passages are still to be looked for.
+    def late(*asked: Any) -> Offers:
+        # What counts is known by now, and the chunks are still to be looked for.
         if coming:
             send(portal, document.id, coming.pop())
             read(portal, document.id)
-        choose(search, enabled)
+        return find_offers(*asked)
 
-    monkeypatch.setattr(ChunkSearch, "_choose_plans", late)
+    monkeypatch.setattr(finding, "find_offers", late)
     for mode in SearchMode:
         coming[:] = [SECOND]
         request = SearchRequest("annual leave", mode=mode)

@@ -21,8 +21,7 @@ from portal.processes import worker
 from portal.services import Services
 from portal.services.documents import indexing, library
 from portal.services.models import catalog
-from portal.services.search import preparation
-from portal.store.search import legs as search_store
+from portal.services.search import finding, respelling
 from tests.conftest import Portal
 from tests.factories.chat import Status, fake_chat
 from tests.factories.endpoint import Reply, fake_endpoint
@@ -83,7 +82,7 @@ def test_errors_in_the_middle_of_a_search(
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
-    monkeypatch.setattr(preparation, "parse_query", refuse(error))
+    monkeypatch.setattr(respelling, "parse_query", refuse(error))
     headers = portal.headers()
     answers = [
         client.post("/api/knowledge/search", json={"query": QUESTION}, headers=headers),
@@ -199,7 +198,7 @@ def test_a_leg_of_the_search_that_fails(
     portal.add(DOCUMENT)
 
     error = psycopg.OperationalError(f"canceling statement: {QUESTION}")
-    monkeypatch.setattr(search_store.ChunkSearch, "run", refuse(error))
+    monkeypatch.setattr(finding, "find_offers", refuse(error))
     answer = client.post(
         "/api/knowledge/search", json={"query": QUESTION}, headers=portal.headers()
     )

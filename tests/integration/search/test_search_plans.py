@@ -19,9 +19,10 @@ from portal.database import bm25
 from portal.domain.people import User
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services.search import engine
+from portal.services.search.finding import Candidate
 from portal.store.search import keyword_candidates
 from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.legs import Candidate, Trace
+from portal.store.search.legs import Trace
 from portal.store.search.statement import KeywordPlan, VectorPlan
 from portal.store.search.term_postings import Bm25Shape
 from portal.store.search.tuning import fetch_under
@@ -138,7 +139,7 @@ Selections = dict[float, tuple[User, npt.NDArray[np.bool_]]]
 def find(
     corpus: SyntheticCorpus, user: User, query: str, vector: Any, **wishes: Any
 ) -> tuple[list[Candidate], Trace]:
-    return chunk_search.find(
+    return chunk_search.find_chunks(
         corpus.services,
         user,
         query,
@@ -150,7 +151,7 @@ def find(
 
 
 def chunks(candidates: list[Candidate]) -> list[UUID]:
-    return [candidate.chunk_id for candidate in candidates]
+    return [candidate.chunk.chunk_id for candidate in candidates]
 
 
 def recall(found: list[UUID], expected: list[UUID]) -> float:
@@ -203,10 +204,12 @@ def test_hybrid_results_of_both_plans_agree(
             assert other_trace.keyword_plan is KeywordPlan.SELECTION
         assert len(one) == len(other) > 0
         agreement.append(recall(chunks(one), chunks(other)))
-        bm25_of = {candidate.chunk_id: candidate.bm25 for candidate in other}
+        bm25_of = {candidate.chunk.chunk_id: candidate.offer.bm25 for candidate in other}
         for candidate in one:
-            if bm25_of.get(candidate.chunk_id) and candidate.bm25:
-                assert candidate.bm25 == pytest.approx(bm25_of[candidate.chunk_id], abs=1e-4)
+            if bm25_of.get(candidate.chunk.chunk_id) and candidate.offer.bm25:
+                assert candidate.offer.bm25 == pytest.approx(
+                    bm25_of[candidate.chunk.chunk_id], abs=1e-4
+                )
     assert np.mean(agreement) >= 0.99
 
 

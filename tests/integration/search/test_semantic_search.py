@@ -169,7 +169,7 @@ def test_2_3_switched_on_both_are_searched(hybrid: Portal) -> None:
 def test_2_5_status_tells_how_it_is_configured(hybrid: Portal) -> None:
     expected = {"backend": "postgresql", "is_requested": True, "is_enabled": True, "reason": None}
     assert status(hybrid) == expected
-    assert portal_semantic.status(hybrid.services, hybrid.admin).is_enabled
+    assert portal_semantic.status(hybrid.services).is_enabled
 
 
 # --- requirements 3 to 5: legs, fusion, results -------------------------------------------------
@@ -212,7 +212,7 @@ def test_3_5_vectors_that_are_gone_leave_words(hybrid: Portal, log: list[dict[st
     assert (found["method"], found["degraded"]) == ("sparse", ["vector_unavailable"])
     assert titles(found)[0] == titles(before)[0] == "leave"
     failed = [entry["leg"] for entry in named(log, "leg_failed")]
-    assert failed == ["dense", "similarity"]
+    assert failed == ["dense"]
 
 
 def test_3_5_words_that_cannot_be_searched_leave_meaning(

@@ -22,6 +22,7 @@ from portal.domain.search import Fusion, Normalisation
 LIKENESS = np.array([0.83, 0.80, 0.78, 0.70, 0.52])
 BM25 = np.array([0.0, 4.0, 9.0, 0.0, 1.5])
 SCALE = Scale(low=0.41, width=0.5, text_floor=12.0)
+RRF = Ranking(Fusion.RRF)
 WEIGHTS = {"vector_weight": 0.7, "text_weight": 0.3}
 REFERENCES = {
     Normalisation.RAW: lambda likeness, bm25: raw_reference(likeness, bm25, **WEIGHTS),
@@ -67,8 +68,15 @@ def test_best_chunk_by_words_scores_1_whatever_else_matches() -> None:
 
 
 def preferred(merits: list[float], wanted: set[int], boost: float = 0.05) -> list[int]:
-    ranked = order_by_words([Offer(str(place), bm25=merit) for place, merit in enumerate(merits)])
-    return prefer(ranked, [place in wanted for place in range(len(merits))], merits, boost=boost)
+    """Places in the order of a fusion by ranks, which sees no difference of merits."""
+    places = range(len(merits))
+    ranked = fuse([Offer(str(place), vector_rank=place + 1) for place in places], RRF)
+    by_id = {str(place): merit for place, merit in enumerate(merits)}
+    found = prefer(ranked, {str(place) for place in wanted}, by_id, boost)
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(one.parts.domain == 0 or int(one.offer.id) in wanted for one in found)
+    return [int(one.offer.id) for one in found]
 
 
 def test_preferred_chunk_passes_equals_and_near_equals_alone() -> None:

@@ -1,0 +1,209 @@
+"""Finding chunks by a plan: what is done where a leg fails, is late, or gives too little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from portal.domain.fusion import Offer, Ranked, merits, prefer
+from portal.domain.search import NEAREST_COMPARED, SearchMode, Unit
+from portal.errors import Unavailable
+from portal.services import Services
+from portal.services.search.plan import PHRASE_NOT_FOUND, SearchPlan
+from portal.store.embedding_models import registry
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.search.found_chunks import StoredChunk, load_chunks
+from portal.store.search.legs import Trace, find_enabled, find_offers, time_legs
+from portal.store.search.tuning import Reader, StatementFailed, statement_failures
+from portal.text.near_duplicates import group_near_duplicates
+
+log = structlog.get_logger(__name__)
+
+# Where copies fill the results nevertheless, so many more are asked for, up to the last number.
+_MORE = 8
+_MAX_SPARE = 1000
+# Of the time that is left, what an attempt may take that has another one behind it.
+_SHARE_OF_TIME = 0.5
+# Retries when documents change during a search.
+_MAX_RETRIES = 3
+
+
+class ModelGone(Exception):
+    """The model that the query was embedded with serves no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk that was found, with what the legs say of it and the parts of its score."""
+
+    chunk: StoredChunk
+    ranked: Ranked
+
+    @property
+    def offer(self) -> Offer:
+        return self.ranked.offer
+
+    @property
+    def source(self) -> SearchMode:
+        """Which legs found it."""
+        if self.offer.vector_rank is None:
+            return SearchMode.KEYWORD
+        return SearchMode.VECTOR if self.offer.text_rank is None else SearchMode.HYBRID
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best candidates in order, for each the place of the first that stands for it (`groups`),
+    and all that the legs offered."""
+
+    candidates: Sequence[Candidate] = ()
+    groups: Sequence[int] = ()
+    offers: Sequence[Ranked] = ()
+    is_complete: bool = True
+
+    @property
+    def nearest(self) -> list[float]:
+        """The likeness of the first of the vector leg."""
+        return [
+            offer.likeness
+            for offer, _ in self.offers
+            if offer.likeness is not None
+            and offer.vector_rank is not None
+            and offer.vector_rank <= NEAREST_COMPARED
+        ]
+
+    @property
+    def best_bm25(self) -> float:
+        """The highest BM25 of all offers, 1 without any: what `text_score` is a share of."""
+        return max((one.offer.bm25 for one in self.offers), default=0.0) or 1.0
+
+    @property
+    def vector_count(self) -> int:
+        return sum(one.offer.vector_rank is not None for one in self.offers)
+
+    @property
+    def text_count(self) -> int:
+        return sum(one.offer.text_rank is not None for one in self.offers)
+
+
+def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan, Found]:
+    """Return what both legs find, or where that fails or is late what one of them does, and the
+    plan that found it. Raises Unavailable when none does, ModelGone, DatabaseUnavailable."""
+    failure: StatementFailed | None = None
+    attempts, deadline = plan.attempts(), plan.legs.deadline
+    if not attempts:
+        return plan, Found()
+    for planned in attempts:
+        if failure is not None and deadline.is_over:
+            break
+        # What is demanded of the text itself is read again for each attempt: where that takes half
+        # of the time, half of it would do for none.
+        is_whole = planned is attempts[-1] or plan.legs.scope.narrowing.chunks
+        ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
+        attempt = replace(planned, legs=replace(planned.legs, deadline=ends))
+        try:
+            found = _find_enough(services, attempt, trace)
+            if found.candidates or not plan.parsed.phrases:
+                return attempt, found
+            found = _find_enough(services, attempt.without_phrases(), trace)
+        except StatementFailed as error:
+            log.warning("search_leg_failed", error_type=type(error.__cause__).__name__)
+            if attempt.legs.vector is not None:
+                _check_model(services, attempt.legs.vector.model)
+            failure = error
+        else:
+            lacks = (PHRASE_NOT_FOUND,) if found.candidates else ()
+            return replace(attempt, degraded=(*attempt.degraded, *lacks)), found
+    raise Unavailable from failure
+
+
+def _check_model(services: Services, model: RegisteredModel) -> None:
+    """Raise ModelGone where a failed statement is owed to a switch of models."""
+    with services.database.begin() as session:
+        active = registry.find_active(session)
+    if active is not None and active.id != model.id:
+        raise ModelGone
+
+
+def _find_enough(services: Services, plan: SearchPlan, trace: Trace) -> Found:
+    """Find candidates enough to show as many different chunks as are wanted, if there are."""
+    while True:
+        with services.database.driver() as reader:
+            found = _find_once(services, reader, plan, trace)
+        is_far = plan.spare > _MAX_SPARE and not plan.legs.by_document
+        if found.is_complete or len(set(found.groups)) >= plan.limit or is_far:
+            return found
+        # One document may fill any number of chunks; copies of one chunk are few.
+        plan = plan.with_spare(plan.spare * _MORE)
+
+
+def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trace) -> Found:
+    """Ask the legs, rank what they offer, and read the best of it; again where documents change
+    meanwhile: a new version of one has other chunks, and would be found neither by the old ones nor
+    by these. With no time left what was found is better than nothing."""
+    legs, memory, by_document = plan.legs, services.enabled_sets, plan.legs.by_document
+    least = services.settings.rerank.candidates if services.reranker is not None else 0
+    wanted = plan.count_rows(least)
+    with trace.timed("selection"), statement_failures():
+        enabled = trace.enabled = find_enabled(reader, legs, memory)
+    found = Found()
+    for _ in range(_MAX_RETRIES):
+        if not enabled.document_count:
+            break
+        with statement_failures():
+            offered = find_offers(reader, legs, enabled, memory, trace)
+            ranked = plan.rank(list(offered.offers))
+            best = _best_of_each_document(ranked, offered.documents) if by_document else ranked
+            best = best[:wanted]
+            ids = [one.offer.id for one in best]
+            chunks, version = load_chunks(reader, legs.scope, legs.versions.collection_id, ids)
+        found = _found(plan, ranked, [one for one in best if one.offer.id in chunks], chunks)
+        is_complete = len(best) < wanted
+        if by_document:
+            is_each = len(best) >= enabled.document_count
+            is_complete = is_each or max(found.vector_count, found.text_count) < legs.leg_limit
+        found = replace(found, is_complete=is_complete)
+        if version == offered.documents_version or legs.deadline.is_over:
+            break
+        if enabled.ids is not None or legs.has_private:
+            legs = replace(legs, versions=replace(legs.versions, documents=version))
+            before, enabled = enabled, find_enabled(reader, legs, memory)
+            trace.enabled = enabled
+            if enabled.is_same(before):
+                break
+    if plan.request.explain and enabled.document_count:
+        with statement_failures():
+            time_legs(reader, legs, enabled, memory, trace)
+    return found
+
+
+def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str]) -> list[Ranked]:
+    """Keep a document once, by its best chunk of those that either score speaks for."""
+    best: dict[str, Ranked] = {}
+    for one in ranked:
+        if (one.offer.cosine or 0.0) > 0 or one.offer.bm25 > 0:
+            best.setdefault(documents[one.offer.id], one)
+    return list(best.values())
+
+
+def _found(
+    plan: SearchPlan,
+    ranked: Sequence[Ranked],
+    best: Sequence[Ranked],
+    chunks: Mapping[str, StoredChunk],
+) -> Found:
+    """Make candidates of the best, those of the preferred domain before their near-equals."""
+    if domain := plan.preferred_domain:
+        of_domain = {
+            chunk_id for chunk_id, one in chunks.items() if (one.domain or "").casefold() == domain
+        }
+        if of_domain:
+            worth = merits([one.offer for one in ranked], plan.ranking, plan.scale)
+            best = prefer(best, of_domain, worth, plan.config.domain_boost)
+    candidates = [Candidate(chunks[one.offer.id], one) for one in best]
+    groups: Sequence[int] = range(len(candidates))
+    if plan.request.one_hit_per is Unit.TEXT:
+        groups = group_near_duplicates([one.chunk.content for one in candidates])
+    return Found(candidates, groups, ranked)

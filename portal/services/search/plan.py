@@ -1,0 +1,323 @@
+"""The plan of a search: a request with everything filled in that it left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import structlog
+
+from portal.domain.deadlines import Deadline
+from portal.domain.fusion import (
+    Offer,
+    Ranked,
+    Ranking,
+    Scale,
+    fuse,
+    order_by_vector,
+    order_by_words,
+)
+from portal.domain.people import User
+from portal.domain.search import (
+    Correction,
+    Fusion,
+    KeywordBackend,
+    SearchMode,
+    SearchRequest,
+    Unit,
+    UsedParameters,
+    Weights,
+)
+from portal.embeddings.calibration import QueryStatistics, uncorrected
+from portal.embeddings.loaded import LoadedModel
+from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.services import Services
+from portal.services.models import catalog
+from portal.services.search import dynamic_config, query_vectors, respelling
+from portal.services.search.dynamic_config import DynamicConfig
+from portal.store.embedding_models.registry import RegisteredModel
+from portal.store.search.context import SearchContext
+from portal.store.search.enabled_sets import Scope
+from portal.store.search.keyword_index import KeywordState
+from portal.store.search.legs import KeywordQuery, Legs, Trace, VectorQuery
+from portal.store.search.query_filters import narrowing
+from portal.store.search.visible_corpus import VisibleCorpus
+from portal.text.analyser import query_terms, tsquery_or
+from portal.text.query_syntax import ParsedQuery
+
+log = structlog.get_logger(__name__)
+
+# What each leg offers to the fusion. Good chunks that both legs rank middling need depth, and the
+# same depth for any number of results keeps their order the same as it grows.
+_CANDIDATES = 100
+# Chunks beyond those wanted: near-identical ones among them are shown as one, and confidence
+# compares a chunk with its rivals.
+SPARE_RESULTS = 10
+
+MODEL_NOT_INDEXED = "model_not_indexed"
+KEYWORD_UNAVAILABLE = "keyword_unavailable"
+VECTOR_UNAVAILABLE = "vector_unavailable"
+PHRASE_NOT_FOUND = "phrase_not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """What a search does: `legs` are asked, `ranking` and `scale` put their offers into one order,
+    `loaded` and `statistics` tell confidence, `words_alone` are what ranks words without meaning,
+    best first, and with `lacks_words` the server ranks none beside it. `degraded` says in codes what it does without. An
+    attempt without a leg, without phrases or with more candidates is a copy of it."""
+
+    user: User
+    request: SearchRequest
+    parsed: ParsedQuery
+    terms: tuple[str, ...]
+    config: DynamicConfig
+    ranking: Ranking
+    scale: Scale
+    legs: Legs
+    correction: Correction | None = None
+    loaded: LoadedModel | None = None
+    statistics: QueryStatistics | None = None
+    words_alone: tuple[KeywordQuery, ...] = ()
+    lacks_words: bool = False
+    degraded: tuple[str, ...] = ()
+    spare: int = SPARE_RESULTS
+
+    @property
+    def limit(self) -> int:
+        """How many hits are wanted."""
+        return self.request.top_n or self.config.top_n
+
+    @property
+    def fills_up(self) -> bool:
+        """Whether chunks that words found stand in for those below a threshold of confidence."""
+        return self.request.threshold is not None and self.request.mode is not SearchMode.KEYWORD
+
+    @property
+    def preferred_domain(self) -> str | None:
+        """The domain whose chunks pass their near-equals. Within one domain there is none."""
+        is_plain = self.request.as_shown or self.request.domain is not None
+        domain = None if is_plain or self.config.domain_boost <= 0 else self.user.preferred_domain
+        return domain.casefold() if domain else None
+
+    @property
+    def used(self) -> UsedParameters:
+        ranking = self.ranking
+        return UsedParameters(
+            self.limit, ranking.fusion, ranking.normalisation, ranking.weights, ranking.rrf_k
+        )
+
+    def count_rows(self, rerank_candidates: int) -> int:
+        """How many of the best offers to read whole."""
+        if self.fills_up:
+            return 2 * self.legs.leg_limit
+        if self.legs.by_document:
+            return self.limit
+        return max(self.limit + self.spare, rerank_candidates)
+
+    def with_spare(self, spare: int) -> SearchPlan:
+        """Return the plan for more candidates."""
+        depth = max(_CANDIDATES, 2 * self.limit)
+        if self.legs.by_document:
+            depth = depth * spare // SPARE_RESULTS
+        leg_limit = self.request.leg_limit or max(depth, self.limit + spare)
+        legs = replace(self.legs, leg_limit=leg_limit)
+        return replace(self, legs=legs, spare=spare)
+
+    def until(self, deadline: Deadline | None) -> SearchPlan:
+        """Return the plan with the time of one search from now on, or until an earlier deadline."""
+        own = Deadline.within(self.legs.settings.statement_timeout_s)
+        return replace(self, legs=replace(self.legs, deadline=min(own, deadline or own)))
+
+    def without_phrases(self) -> SearchPlan:
+        """Return the plan for a query whose phrases stand nowhere."""
+        scope = _scope(self.user, self.request, replace(self.parsed, phrases=()))
+        return replace(self, legs=replace(self.legs, scope=scope))
+
+    def attempts(self) -> list[SearchPlan]:
+        """Return the plan itself where it has both legs, then one for each leg alone: one broken
+        index stops no one."""
+        legs = self.legs
+        by_words = [replace(legs, vector=None, keywords=one) for one in self.words_alone]
+        if legs.vector is None:
+            return [replace(self, legs=one) for one in by_words]
+        both = [self] if legs.keywords else []
+        is_missed = legs.keywords is not None or self.lacks_words
+        degraded = (*self.degraded, KEYWORD_UNAVAILABLE) if is_missed else self.degraded
+        attempts = [*both, replace(self, legs=replace(legs, keywords=None), degraded=degraded)]
+        if self.request.mode is SearchMode.HYBRID:
+            without = (*self.degraded, VECTOR_UNAVAILABLE)
+            attempts += [replace(self, legs=one, degraded=without) for one in by_words[:1]]
+        return attempts
+
+    def rank(self, offers: list[Offer]) -> list[Ranked]:
+        """Put the offers into one order, best first."""
+        least = self.request.min_similarity
+        if least is not None:
+            offers = [
+                one if (one.cosine or 0.0) >= least else one._replace(vector_rank=None)
+                for one in offers
+            ]
+            offers = [one for one in offers if one.vector_rank or one.text_rank]
+        if self.legs.vector is None:
+            return order_by_words(offers)
+        if self.request.mode is SearchMode.VECTOR or self.legs.keywords is None:
+            return order_by_vector(offers, self.scale, is_corrected=self.legs.vector.is_corrected)
+        return fuse(offers, self.ranking, self.scale)
+
+
+def make_plan(
+    services: Services,
+    user: User,
+    request: SearchRequest,
+    parsed: ParsedQuery,
+    *,
+    context: SearchContext,
+    corpus: VisibleCorpus | None,
+    trace: Trace,
+) -> SearchPlan:
+    """Fill in what applies now, and embed the query. Raises InvalidQueryVector; when meaning alone
+    was asked for EmbedderUnavailable, InvalidEmbedding."""
+    correction = None
+    if request.fuzzy and request.mode is not SearchMode.VECTOR:
+        with services.database.read() as session:
+            threshold = services.settings.search.text.fuzzy_threshold
+            correction = respelling.correct(session, user, request, parsed, threshold=threshold)
+    if correction is not None:
+        correction = replace(correction, is_applied=True)
+        parsed = respelling.parse(request, correction.query)
+    settings, config = (
+        services.settings.search,
+        dynamic_config.from_stored(context.config, services.settings.search),
+    )
+    plan = SearchPlan(
+        user=user,
+        request=request,
+        parsed=parsed,
+        terms=query_terms(parsed.text),
+        config=config,
+        ranking=_ranking(request, config),
+        scale=Scale(),
+        correction=correction,
+        legs=Legs(
+            scope=_scope(user, request, parsed),
+            vector=None,
+            keywords=None,
+            versions=context.versions,
+            corpus=corpus,
+            corpus_version=context.corpus_version,
+            total_chunks=context.keywords.chunk_count,
+            leg_limit=_CANDIDATES,
+            # Replaced once the query is embedded (`until`), which has a patience of its own.
+            deadline=Deadline.within(settings.statement_timeout_s),
+            settings=settings,
+            by_document=request.one_hit_per is Unit.DOCUMENT,
+        ),
+    )
+    with trace.timed("embedding"):
+        plan = _with_vector(services, plan, context.model)
+    plan = _with_keywords(services, plan, context.keywords)
+    return plan.with_spare(SPARE_RESULTS)
+
+
+def _ranking(request: SearchRequest, config: DynamicConfig) -> Ranking:
+    weights = request.weights or Weights(config.semantic_weight, config.bm25_weight)
+    return Ranking(
+        fusion=request.fusion or (Fusion.WEIGHTED if request.as_shown else config.fusion),
+        normalisation=request.normalisation or config.normalisation,
+        weights=weights if request.as_shown else weights.as_shares(),
+        rrf_k=request.rrf_k or config.rrf_k,
+        as_shown=request.as_shown,
+    )
+
+
+def _scope(user: User, request: SearchRequest, parsed: ParsedQuery) -> Scope:
+    conditions = narrowing(
+        parsed,
+        domain=request.domain,
+        content_type=request.content_type,
+        job_id=request.job_id,
+        without_job_id=request.without_job_id,
+        metadata=request.metadata,
+    )
+    return Scope(user, request.conversation_id, conditions)
+
+
+def _with_vector(services: Services, plan: SearchPlan, model: RegisteredModel | None) -> SearchPlan:
+    """Add the query's vector and what is known of it, or why there is none."""
+    request, loaded = plan.request, None
+    if request.mode is SearchMode.KEYWORD:
+        return plan
+    if model is None:
+        return replace(plan, degraded=(MODEL_NOT_INDEXED,))
+    if request.query_vector is not None:
+        vector = query_vectors.checked(request.query_vector, model)
+        statistics = uncorrected(vector, plan.parsed.text)
+    else:
+        try:
+            loaded = catalog.loaded(services, model, is_urgent=True)
+            vector = loaded.embedder.embed_query(plan.parsed.text)
+        except (EmbedderUnavailable, InvalidEmbedding) as error:
+            if request.mode is SearchMode.VECTOR:
+                raise
+            log.warning("query_not_embedded", code=error.code)
+            return replace(plan, degraded=(EmbedderUnavailable.code,))
+        statistics = loaded.calibration.query_statistics(vector, plan.parsed.text)
+    # "By meaning" alone means the model's own cosine; hybrid corrects the query's vector for the
+    # language it is asked in (docs/retrieval-quality.md).
+    is_hybrid = request.mode is SearchMode.HYBRID and not request.as_shown
+    query = VectorQuery(
+        model=model,
+        search_vector=statistics.search_vector if is_hybrid else statistics.vector,
+        plain_vector=statistics.vector,
+        corrected_vector=statistics.search_vector,
+        is_corrected=is_hybrid,
+    )
+    return replace(
+        plan,
+        loaded=loaded,
+        statistics=statistics,
+        scale=Scale(statistics.v_lo, statistics.v_width),
+        legs=replace(plan.legs, vector=query),
+    )
+
+
+def _with_keywords(services: Services, plan: SearchPlan, state: KeywordState) -> SearchPlan:
+    """Add the words to look for, beside meaning and alone."""
+    is_vector = plan.request.mode is SearchMode.VECTOR
+    if is_vector and not plan.fills_up:
+        return plan
+    backends = dict.fromkeys((state.alone, _fallback(state.alone)))
+    alone = tuple(one for backend in backends if (one := _keywords(plan.terms, backend)))
+    if plan.legs.vector is None:
+        is_off = not is_vector and state.alone is KeywordBackend.OFF
+        degraded = (*plan.degraded, KEYWORD_UNAVAILABLE) if is_off else plan.degraded
+        return replace(plan, words_alone=alone, degraded=degraded)
+    # Where meaning does not count, or is not enough, words are ranked as they are alone.
+    is_beside = plan.ranking.weights.vector > 0 and not is_vector
+    backend = state.backend if is_beside else state.alone
+    beside = _keywords(plan.terms, backend)
+    scale = plan.scale
+    if backend is KeywordBackend.PG_TEXTSEARCH and not plan.request.as_shown:
+        floor = services.calibration.text_floor(len(plan.terms), plan.legs.visible_chunks)
+        scale = replace(scale, text_floor=floor)
+    return replace(
+        plan,
+        scale=scale,
+        legs=replace(plan.legs, keywords=beside),
+        words_alone=alone,
+        lacks_words=backend is KeywordBackend.OFF and not is_vector,
+    )
+
+
+def _keywords(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery | None:
+    """None without a backend or without a word: an empty query would match every row."""
+    if backend is KeywordBackend.OFF or not terms:
+        return None
+    is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
+    return KeywordQuery(backend, terms, " ".join(terms) if is_bm25 else tsquery_or(terms))
+
+
+def _fallback(backend: KeywordBackend) -> KeywordBackend:
+    """What ranks words where this backend fails."""
+    is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
+    return KeywordBackend.TSVECTOR if is_bm25 else backend

@@ -1,0 +1,112 @@
+"""Words that no index can be asked for: those of a narrow selection, and of a user's own private
+chunks, which the index of shared chunks has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from portal.store.search import keyword_candidates
+from portal.store.search.enabled_sets import EnabledSet, EnabledSets, Scope
+from portal.store.search.keyword_candidates import KEYWORD_ARRAYS, Scored
+from portal.store.search.term_postings import Bm25Shape, TermPostings, WordWeights
+from portal.store.search.tuning import Planner, Reader
+
+if TYPE_CHECKING:
+    from portal.store.search.legs import Legs
+
+# Of a user's own private chunks so many are named; only hits among more are lost.
+_MAX_PRIVATE_CHUNKS = 100_000
+_IS_PRIVATE = "AND d.visibility = 'private'"
+
+
+class OwnWords:
+    """Scores the words of chunks here, with what the process remembers of them."""
+
+    def __init__(self, reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> None:
+        self._reader = reader
+        self._legs = legs
+        self._enabled_sets = enabled_sets
+        self._shape = Bm25Shape(legs.settings.bm25_k1, legs.settings.bm25_b)
+
+    def best_of_selection(self, enabled: EnabledSet, settings: Planner) -> dict[str, Any]:
+        """Return the best chunks of a narrow selection, as binds for the search statement."""
+        legs = self._legs
+        found = keyword_candidates.best_of_selection(
+            self._reader,
+            legs.keywords.terms if legs.keywords else (),
+            enabled,
+            shape=self._shape,
+            total_chunks=legs.visible_chunks,
+            limit=legs.leg_limit,
+            # Not by how many results are wanted, or the order of the first would depend on it.
+            enough=legs.leg_limit // 2,
+            settings=settings,
+            remember=self._remember(legs.scope),
+            corpus=legs.corpus,
+            private=self.best_of_private,
+            weighed=self._weighed(),
+        )
+        return keyword_candidates.as_arrays(found)
+
+    def best_of_private(self) -> list[Scored]:
+        """Return the best of the user's own private chunks that are switched on and fit."""
+        legs = self._legs
+        if legs.corpus is None or legs.keywords is None or not legs.has_private:
+            return []
+        narrowing = legs.scope.narrowing
+        own = replace(
+            legs.scope,
+            narrowing=replace(narrowing, documents=f"{narrowing.documents} {_IS_PRIVATE}"),
+        )
+        enabled = self._enabled_sets.find(
+            self._reader, own, legs.versions, most=_MAX_PRIVATE_CHUNKS, deadline=legs.deadline
+        )
+        if enabled.ids is None:
+            # Too many to name: those switched off are left out when hits meet their documents.
+            enabled = replace(enabled, ids=legs.corpus.private_jobs, of_chunks=False)
+        return keyword_candidates.best_of_private(
+            self._reader,
+            legs.keywords.terms,
+            enabled,
+            shape=self._shape,
+            corpus=legs.corpus,
+            limit=legs.leg_limit,
+            remember=self._remember(own),
+            weighed=self._weighed(),
+        )
+
+    def _remember(self, scope: Scope) -> keyword_candidates.Remember:
+        legs = self._legs
+
+        def remember(compute: Callable[[], TermPostings]) -> TermPostings:
+            if legs.corpus_version is None or scope.narrowing.chunks:
+                return compute()  # Chunks with a phrase are hardly ever asked about again.
+            key = scope.key(), legs.versions, legs.corpus_version
+            return self._enabled_sets.postings.get(key, compute)
+
+        return remember
+
+    def _weighed(self) -> WordWeights | None:
+        """What the index of shared chunks said of words, while it has not changed."""
+        legs = self._legs
+        if legs.corpus is None or legs.corpus_version is None:
+            return None
+        version = legs.versions.collection_id, legs.versions.documents, legs.corpus_version
+        return self._enabled_sets.shared_weights.get(version)
+
+
+def merge_arrays(
+    found: Mapping[str, str], private: Sequence[Scored], *, limit: int
+) -> dict[str, list[Any]]:
+    """Merge what the index of shared chunks found with the best private chunks."""
+    columns = (found[name].strip("{}").split(",") for name in KEYWORD_ARRAYS)
+    shared = [
+        Scored(UUID(chunk_id), UUID(document_id), float(score))
+        for chunk_id, document_id, score in zip(*columns, strict=True)
+        if chunk_id
+    ]
+    merged = keyword_candidates.merge(shared, private, limit=limit)
+    return keyword_candidates.as_arrays(merged)

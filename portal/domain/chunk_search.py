@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
 from portal.domain.chunks import JobChunk
 from portal.domain.metadata_filter import MetadataFilter
-from portal.domain.search import Correction, Fusion, Weights
+from portal.domain.search import NO_PARTS, Correction, Fusion, Parts, UsedParameters
 
 MAX_QUERIES = 20
 
@@ -33,26 +33,27 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class SemanticQuery:
-    """A question by meaning: text, or a vector of the caller's own. Nothing below a cosine of
-    `threshold` is found; 0 sets no bound."""
+    """A query by meaning: text, or a vector of the caller's own. Nothing below a cosine of
+    `threshold` is found; 0 sets no bound. A `top_k` of None is the configured one."""
 
     text: str = ""
     vector: tuple[float, ...] | None = None
-    top_k: int = 10
+    top_k: int | None = None
     threshold: float = 0.0
     within: Within = Within()
 
 
 @dataclass(frozen=True, slots=True)
 class HybridQuery:
-    """A question by meaning and by words. `threshold` is the cosine from which a chunk counts as
-    found by meaning; what the words find stays."""
+    """A query by meaning and by words. `threshold` is the cosine from which a chunk counts as
+    found by meaning; what the words find stays. What is None is as configured."""
 
     text: str
-    top_k: int = 10
-    weights: Weights = field(default_factory=Weights)
-    fusion: Fusion = Fusion.WEIGHTED
-    rrf_k: int = 60
+    top_k: int | None = None
+    vector_weight: float | None = None
+    text_weight: float | None = None
+    fusion: Fusion | None = None
+    rrf_k: int | None = None
     threshold: float = 0.0
     within: Within = Within()
 
@@ -60,8 +61,9 @@ class HybridQuery:
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
     """A chunk with its scores: cosine (0 without a vector), BM25 as a share of the best, and what
-    orders the results. `highlighted` is its content as HTML, words of the query marked; of a
-    fuzzy search, `similarity` says how like the words typed are to those of the chunk, 0 to 1."""
+    orders the results, the sum of `parts`. `highlighted` is its content as HTML, words of the query
+    marked; of a fuzzy search, `similarity` says how like the words typed are to those of the chunk,
+    0 to 1."""
 
     chunk: JobChunk
     cosine: float
@@ -71,13 +73,16 @@ class FoundChunk:
     text_rank: int | None
     highlighted: str | None = None
     similarity: float | None = None
+    parts: Parts = NO_PARTS
+    bm25: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class FoundChunks:
-    """Chunks in order, best first, and in codes what the search did without."""
+    """Chunks in order, best first, in codes what the search did without, and what it went by."""
 
     items: tuple[FoundChunk, ...]
     degraded: tuple[str, ...] = ()
     correction: Correction | None = None
     method: FusionMethod | None = None
+    used: UsedParameters | None = None

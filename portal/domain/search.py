@@ -69,7 +69,8 @@ class Weights:
     def as_shares(self) -> Weights:
         """Return the same weights with a sum of 1; the default ones where both are 0."""
         total = self.vector + self.text
-        return Weights(self.vector / total, self.text / total) if total else Weights()
+        vector = self.vector / total if total else 0.7
+        return Weights(vector, 1 - vector)
 
 
 class Parts(NamedTuple):
@@ -101,8 +102,10 @@ class SearchRequest:
     `query_vector` is looked for instead of the query's own vector, which then is not asked for;
     its length does not count. `min_similarity` is the cosine from which a chunk counts as found
     by meaning; one that words found stays. `job_id` keeps the chunks of that job alone,
-    `without_job_id` all others, `metadata` those that fulfil it. `leg_limit` is how many chunks
-    each leg offers, where that is to be told apart from how many are wanted.
+    `without_job_id` all others, `without_chunk_id` all but that one, `metadata` those that fulfil
+    it. `leg_limit` is how many chunks each leg offers, where that is to be told apart from how many
+    are wanted; `default_top_n` is how many are, where neither the request nor an administrator
+    says.
     """
 
     query: str
@@ -125,8 +128,10 @@ class SearchRequest:
     rrf_k: int | None = None
     job_id: UUID | None = None
     without_job_id: UUID | None = None
+    without_chunk_id: UUID | None = None
     metadata: MetadataFilter | None = None
     leg_limit: int | None = None
+    default_top_n: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

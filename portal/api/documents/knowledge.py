@@ -21,12 +21,14 @@ from portal.api.documents.knowledge_schemas import (
     DocumentListResponse,
     DocumentModel,
     DocumentQuery,
+    PartsModel,
     ReindexRequest,
     ResultModel,
     SearchBody,
     SearchResponse,
     UploadedModel,
     UploadResponse,
+    UsedModel,
     WhyQuery,
     WhyResponse,
 )
@@ -65,6 +67,10 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 @blueprint.output(SearchResponse)
 @blueprint.doc(
     summary="Search by meaning and by words",
+    description="`threshold` cuts `confidence` in hybrid and vector mode and `score` in keyword "
+    "mode; where too few passages reach it, those that words find fill up and have `source` "
+    "`keyword`, so that an exact match never disappears. With `explain` each result has `parts`, "
+    "whose sum is its `score`. `used` says which weights and fusion the search went by.",
     responses=error_responses(404),
 )
 @context.reads
@@ -93,7 +99,7 @@ def search(json_data: SearchBody) -> SearchResponse:
     )
     return SearchResponse(
         query=outcome.query,
-        results=[_result(hit, outcome.query) for hit in outcome.hits],
+        results=[_result(hit, outcome.query, json_data.explain) for hit in outcome.hits],
         total_count=outcome.total_count,
         search_method=outcome.search_method,
         degraded=list(outcome.degraded),
@@ -102,10 +108,11 @@ def search(json_data: SearchBody) -> SearchResponse:
         else None,
         off_topic=outcome.off_topic,
         explanation=outcome.explanation,
+        used=UsedModel.model_validate(outcome.used) if outcome.used else None,
     )
 
 
-def _result(hit: SearchHit, query: str) -> ResultModel:
+def _result(hit: SearchHit, query: str, is_explained: bool) -> ResultModel:
     return ResultModel(
         document_id=hit.document_id,
         chunk_id=hit.chunk_id,
@@ -117,7 +124,9 @@ def _result(hit: SearchHit, query: str) -> ResultModel:
         heading=hit.heading,
         score=hit.score,
         vector_score=hit.vector_score,
+        parts=PartsModel.of(hit.parts) if is_explained else None,
         text_score=hit.text_score,
+        bm25=hit.bm25,
         confidence=hit.confidence,
         low_confidence=hit.low_confidence,
         source=hit.source,

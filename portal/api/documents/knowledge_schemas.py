@@ -16,6 +16,7 @@ from portal.domain.search import (
     MAX_RESULTS,
     Fusion,
     Normalisation,
+    Parts,
     SearchMode,
 )
 from portal.ingest.decoding import ENCODINGS
@@ -47,12 +48,32 @@ class SearchBody(RequestModel):
     domain: CleanText | None = Field(None, max_length=100, description="only this domain")
     conversation_id: UUID | None = Field(None, description="apply this conversation's switches")
     threshold: float | None = Field(
-        None, ge=0, le=1, allow_inf_nan=False, description="leave out what scores below"
+        None,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="cuts `confidence` in hybrid and vector mode and `score` in keyword mode; "
+        "where fewer than `top_n` passages reach it, the best by words fill up, with `source` "
+        "`keyword`",
     )
     fuzzy: bool = Field(
         False, description="search for likely spellings of words that stand in no document"
     )
-    explain: bool = Field(False, description="say which plan ran and how long each leg took")
+    explain: bool = Field(
+        False, description="say which plan ran, how long each leg took, and the parts of each score"
+    )
+
+
+class PartsModel(ResponseModel):
+    """What was added up to a score."""
+
+    vector: float = Field(description="what meaning added", examples=[0.42])
+    text: float = Field(description="what words added", examples=[0.3])
+    domain: float = Field(description="what the preferred domain added", examples=[0.0])
+
+    @classmethod
+    def of(cls, parts: Parts) -> PartsModel:
+        return cls(vector=parts.vector, text=parts.text, domain=parts.domain)
 
 
 class ResultModel(ResponseModel):
@@ -66,9 +87,15 @@ class ResultModel(ResponseModel):
     page: int | None
     page_label: PageLabel
     heading: str | None
-    score: float = Field(description="orders the results; its scale is the fusion's")
+    score: float = Field(
+        description="orders the results; its scale is the fusion's. In keyword mode the best has 1"
+    )
+    parts: PartsModel | None = Field(
+        description="with `explain`: what was added up to `score`", examples=[None]
+    )
     vector_score: float | None = Field(description="cosine similarity")
-    text_score: float = Field(description="BM25 in [0, 1]")
+    text_score: float = Field(description="BM25 as a share of the best passage's, in [0, 1]")
+    bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
     confidence: float = Field(description="calibrated chance that the passage is relevant")
     low_confidence: bool
     source: SearchMode
@@ -90,6 +117,23 @@ class CorrectionModel(ResponseModel):
     is_applied: bool = Field(description="whether it was searched for, or is a suggestion")
 
 
+class UsedModel(ResponseModel):
+    """What a search went by, whether the request or the configuration said so."""
+
+    top_n: int = Field(examples=[5])
+    fusion: Fusion
+    normalisation: Normalisation
+    weights: UsedWeightsModel
+    rrf_k: int = Field(examples=[60])
+
+
+class UsedWeightsModel(ResponseModel):
+    """Shares: their sum is 1."""
+
+    vector: float = Field(examples=[0.7])
+    text: float = Field(examples=[0.3])
+
+
 class SearchResponse(ResponseModel):
     query: str
     results: list[ResultModel]
@@ -102,6 +146,9 @@ class SearchResponse(ResponseModel):
     off_topic: bool = Field(description="nothing found looks like an answer")
     explanation: dict[str, Any] | None = Field(
         None, description="with `explain`: plan and times", examples=[None]
+    )
+    used: UsedModel | None = Field(
+        None, description="what the search went by; null: nothing was searched"
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from apiflask import APIBlueprint
 
 from portal.api.documents.chunk_schemas import ChunkModel
-from portal.api.documents.knowledge_schemas import CorrectionModel
+from portal.api.documents.knowledge_schemas import CorrectionModel, PartsModel
 from portal.api.schemas import error_responses
 from portal.api.search.chunk_search_schemas import (
     BatchBody,
@@ -31,11 +31,12 @@ from portal.api.search.chunk_search_schemas import (
     TextModel,
     TextResponse,
     TextResultsModel,
+    UsedModel,
     WithinBody,
 )
 from portal.domain.chunk_search import FoundChunk, FoundChunks, HybridQuery, SemanticQuery, Within
 from portal.domain.metadata_filter import parse_filter
-from portal.domain.search import Fusion, Weights
+from portal.domain.search import Fusion
 from portal.errors import N_, BatchTimedOut, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
@@ -53,7 +54,11 @@ blueprint = APIBlueprint(
 # Of fewer letters every other is a likely spelling. Chinese words have two.
 _MIN_FUZZY_LENGTH = 3
 _NOT_SEARCHED = FoundChunks(items=(), degraded=(BatchTimedOut.code,))
-_FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
+_METHODS: dict[Fusion, Literal["weighted_sum", "rrf"]] = {
+    Fusion.WEIGHTED: "weighted_sum",
+    Fusion.RRF: "rrf",
+}
+_FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 
 
 @blueprint.post("/semantic")
@@ -127,6 +132,7 @@ def search_text(json_data: TextBody) -> TextResponse:
         TextModel(
             **_chunk(one),
             relevance_score=one.combined,
+            bm25=one.bm25,
             highlighted_content=one.highlighted,
             similarity=one.similarity,
         )
@@ -145,7 +151,8 @@ def search_text(json_data: TextBody) -> TextResponse:
 @blueprint.doc(
     summary="Search passages by meaning and by words",
     description="combined_score follows from what each result shows: the mean of its two scores "
-    "by the weights, or the sum over its two ranks.",
+    "by the weights, or the sum over its two ranks; `parts` are its addends. What the request "
+    "leaves out is as administrators configured it; `used` says what the search went by.",
     responses=error_responses(404),
 )
 @limited("search_hybrid")
@@ -153,8 +160,9 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
     query = HybridQuery(
         text=json_data.query_text,
         top_k=_top_k(json_data.top_k),
-        weights=Weights(json_data.vector_weight, json_data.text_weight),
-        fusion=_FUSIONS[json_data.fusion_method],
+        vector_weight=json_data.vector_weight,
+        text_weight=json_data.text_weight,
+        fusion=_FUSIONS[json_data.fusion_method] if json_data.fusion_method else None,
         rrf_k=json_data.rrf_k,
         threshold=_threshold(json_data.similarity_threshold),
         within=_within(json_data),
@@ -164,15 +172,22 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
         HybridModel(
             **_chunk(one),
             combined_score=one.combined,
+            parts=PartsModel.of(one.parts),
             vector_score=one.cosine,
             text_score=one.text_score,
+            bm25=one.bm25,
             vector_rank=one.vector_rank,
             text_rank=one.text_rank,
         )
         for one in found.items
     ]
     return HybridResponse(
-        data=HybridResultsModel(**_counted(found), results=results, fusion_method=found.method)
+        data=HybridResultsModel(
+            **_counted(found),
+            results=results,
+            fusion_method=found.method,
+            used=_used(found, query.threshold),
+        )
     )
 
 
@@ -211,12 +226,11 @@ def _semantic_query(body: SemanticBody) -> SemanticQuery:
     )
 
 
-def _top_k(asked: int | None) -> int:
-    search = context.services().settings.search
-    top_k = search.default_top_k if asked is None else asked
-    if top_k > search.max_top_k:
-        raise InvalidInput(reason=N_("top_k is at most %(max)s here", max=search.max_top_k))
-    return top_k
+def _top_k(asked: int | None) -> int | None:
+    most = context.services().settings.search.max_top_k
+    if asked is not None and asked > most:
+        raise InvalidInput(reason=N_("top_k is at most %(max)s here", max=most))
+    return asked
 
 
 def _threshold(asked: float | None) -> float:
@@ -247,4 +261,22 @@ def _chunk(found: FoundChunk) -> dict[str, Any]:
 
 
 def _counted(found: FoundChunks) -> dict[str, Any]:
-    return {"total": len(found.items), "degraded": list(found.degraded)}
+    return {
+        "total": len(found.items),
+        "top_k": found.used.top_n if found.used else 0,
+        "degraded": list(found.degraded),
+    }
+
+
+def _used(found: FoundChunks, threshold: float) -> UsedModel | None:
+    used = found.used
+    if used is None:
+        return None
+    return UsedModel(
+        top_k=used.top_n,
+        fusion_method=_METHODS[used.fusion],
+        vector_weight=used.weights.vector,
+        text_weight=used.weights.text,
+        rrf_k=used.rrf_k,
+        similarity_threshold=threshold,
+    )

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 
 from portal.api.documents.chunk_schemas import ChunkModel, Envelope
-from portal.api.documents.knowledge_schemas import CorrectionModel
+from portal.api.documents.knowledge_schemas import CorrectionModel, PartsModel
 from portal.api.schemas import CleanText, RequestModel, ResponseModel
 from portal.domain.chunk_search import MAX_QUERIES, FusionMethod
 from portal.domain.metadata_filter import MAX_CONDITIONS, MAX_KEY_LENGTH, MAX_KEYS, MAX_VALUE_LENGTH
@@ -111,7 +111,8 @@ TopK = Annotated[
     Field(
         ge=1,
         le=MAX_RESULTS,
-        description="how many passages at most, up to PORTAL_SEARCH__MAX_TOP_K; left out: "
+        description="how many passages at most, up to PORTAL_SEARCH__MAX_TOP_K; left out: `top_n` "
+        "of the search settings where an administrator has set it, else "
         "PORTAL_SEARCH__DEFAULT_TOP_K, 10 unless it is set",
     ),
 ]
@@ -194,12 +195,20 @@ class TextBody(WithinBody):
 class HybridBody(WithinBody):
     query_text: Query
     top_k: TopK = None
-    vector_weight: Weight = Field(0.7, description="as a share of both weights")
-    text_weight: Weight = Field(0.3, description="as a share of both weights")
-    fusion_method: Literal["weighted_sum", "rrf"] = Field(
-        "weighted_sum", description="add up scores, or go by ranks alone"
+    vector_weight: Weight | None = Field(
+        None, description="as a share of both weights; left out: the configured one, 0.7"
     )
-    rrf_k: int = Field(60, ge=1, le=1000, description="the constant of rrf")
+    text_weight: Weight | None = Field(
+        None, description="as a share of both weights; left out: the configured one, 0.3"
+    )
+    fusion_method: Literal["weighted_sum", "rrf"] | None = Field(
+        None,
+        description="add up scores, or go by ranks alone; left out: the configured one, "
+        "weighted_sum",
+    )
+    rrf_k: int | None = Field(
+        None, ge=1, le=1000, description="the constant of rrf; left out: the configured one, 60"
+    )
     similarity_threshold: Threshold = Field(
         None,
         description="the least cosine similarity for a passage that no word of the question "
@@ -208,7 +217,7 @@ class HybridBody(WithinBody):
 
     @model_validator(mode="after")
     def _has_weight(self) -> Self:
-        if self.vector_weight + self.text_weight <= 0:
+        if self.vector_weight == 0 and self.text_weight == 0:
             raise ValueError(
                 N_("vector_weight and text_weight are both 0; at least one must be greater than 0")
             )
@@ -251,8 +260,10 @@ class SimilarModel(FoundModel):
 
 class TextModel(FoundModel):
     relevance_score: float = Field(
-        description="BM25 as a share of the best passage's, 0 to 1", examples=[1.0]
+        description="BM25 as a share of the best passage's, 0 to 1: the best has 1",
+        examples=[1.0],
     )
+    bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
     highlighted_content: str | None = Field(
         description="the content as HTML, words of the question within <mark>; null: not asked for",
         examples=["工作满一年的员工享有十天带薪<mark>年假</mark>。"],
@@ -266,16 +277,18 @@ class TextModel(FoundModel):
 
 class HybridModel(FoundModel):
     combined_score: float = Field(
-        description="weighted_sum: the weighted mean of vector_score and text_score; rrf: the sum "
-        "of 1 / (rrf_k + rank) over both ranks",
+        description="the sum of its parts: weighted_sum: the weighted mean of vector_score and "
+        "text_score; rrf: the sum of 1 / (rrf_k + rank) over both ranks",
         examples=[0.88],
     )
+    parts: PartsModel = Field(description="what was added up to combined_score")
     vector_score: float = Field(
         description="cosine similarity; 0 for a passage without a vector", examples=[0.83]
     )
     text_score: float = Field(
         description="BM25 as a share of the best passage's; 0: no word found it", examples=[1.0]
     )
+    bm25: float = Field(description="BM25 itself, without an upper bound", examples=[7.42])
     vector_rank: int | None = Field(
         description="place by meaning, from 1; null: not found by it", examples=[1]
     )
@@ -284,8 +297,20 @@ class HybridModel(FoundModel):
     )
 
 
+class UsedModel(ResponseModel):
+    """What a hybrid search went by, whether the request or the configuration said so."""
+
+    top_k: int
+    fusion_method: Literal["weighted_sum", "rrf"]
+    vector_weight: float = Field(description="as a share of both", examples=[0.7])
+    text_weight: float = Field(description="as a share of both", examples=[0.3])
+    rrf_k: int = Field(examples=[60])
+    similarity_threshold: float
+
+
 class ResultsModel(ResponseModel):
     total: int = Field(description="how many results there are here")
+    top_k: int = Field(description="how many there could be", examples=[10])
     degraded: list[str] = Field(description="what the search did without", examples=[[]])
 
 
@@ -305,6 +330,9 @@ class HybridResultsModel(ResultsModel):
     fusion_method: FusionMethod = Field(
         description="what ordered them: text_only or vector_only where one of both found nothing",
         examples=[FusionMethod.WEIGHTED_SUM],
+    )
+    used: UsedModel | None = Field(
+        description="what the search went by; null: nothing was searched"
     )
 
 

@@ -1,8 +1,9 @@
-"""Searches of passages by programs: every passage for itself, with scores that can be checked.
+"""Searches of chunks by programs: every chunk for itself, with scores that can be checked.
 
-They are the portal's own search (`searching`) with nothing added: queries are text and nothing
-else, near-identical passages are not shown as one, and the scores are the model's own cosine and
-BM25, uncorrected, so that their weighted sum is the combined score.
+They are the portal's own search (`engine`) with nothing added: queries are text and nothing else,
+near-identical chunks are not shown as one, and the scores are the model's own cosine and BM25,
+uncorrected, so that their weighted sum is the combined score. What a request leaves open is what
+administrators configured.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from portal.domain.people import User
 from portal.domain.search import (
     Correction,
     Fusion,
-    SearchHit,
     SearchMode,
     SearchOutcome,
     SearchRequest,
     Unit,
+    Weights,
 )
 from portal.errors import (
     InvalidQueryVector,
@@ -41,7 +42,7 @@ from portal.errors import (
     VectorStoreDisabled,
 )
 from portal.services import Services
-from portal.services.search import engine
+from portal.services.search import dynamic_config, engine
 from portal.store.documents import job_chunks
 from portal.text.analyser import index_terms, query_terms
 from portal.text.folding import fold
@@ -52,9 +53,9 @@ from portal.text.spelling import likeness, words_of
 def by_meaning(
     services: Services, user: User, query: SemanticQuery, *, deadline: Deadline | None = None
 ) -> FoundChunks:
-    """The passages nearest to a question, or to a vector. Raises what `searching.search` does."""
+    """Find the chunks nearest to a query, or to a vector. Raises what `engine.search` does."""
     request = replace(
-        _request(query.text, query.top_k, SearchMode.VECTOR, query.within),
+        _request(services, query.text, query.top_k, SearchMode.VECTOR, query.within),
         query_vector=query.vector,
         min_similarity=query.threshold or None,
     )
@@ -65,8 +66,8 @@ def by_meaning(
 def each_by_meaning(
     services: Services, user: User, queries: Iterable[SemanticQuery]
 ) -> Iterator[FoundChunks | None]:
-    """What each of several queries finds, in their order, within the time of one search: None for
-    those that had no turn, or too short a one. Raises what `searching.search` does, Unavailable
+    """Find what each of several queries finds, in their order, within the time of one search: None
+    for those that had no turn, or too short a one. Raises what `engine.search` does, Unavailable
     also when the first query alone takes all of it."""
     deadline = Deadline.within(services.settings.search.statement_timeout_s)
     is_first = True
@@ -90,13 +91,13 @@ def by_words(
     user: User,
     text: str,
     *,
-    top_k: int,
+    top_k: int | None,
     fuzzy: bool = False,
     highlight: bool = True,
     within: Within,
 ) -> FoundChunks:
-    """The passages that say best what is asked, by BM25. Raises what `searching.search` does."""
-    request = replace(_request(text, top_k, SearchMode.KEYWORD, within), fuzzy=fuzzy)
+    """Find the chunks that say best what is asked, by BM25. Raises what `engine.search` does."""
+    request = replace(_request(services, text, top_k, SearchMode.KEYWORD, within), fuzzy=fuzzy)
     outcome = engine.search(services, user, request)
     found = _found(services, user, request, outcome)
     applied = outcome.correction if outcome.correction and outcome.correction.is_applied else None
@@ -112,19 +113,29 @@ def by_words(
 
 
 def by_both(services: Services, user: User, query: HybridQuery) -> FoundChunks:
-    """The best passages by the fusion of both. Raises what `searching.search` does."""
+    """Find the best chunks by the fusion of both. Raises what `engine.search` does."""
     request = replace(
-        _request(query.text, query.top_k, SearchMode.HYBRID, query.within),
+        _request(services, query.text, query.top_k, SearchMode.HYBRID, query.within),
         fusion=query.fusion,
-        weights=query.weights,
+        weights=_weights(services, query),
         rrf_k=query.rrf_k,
         min_similarity=query.threshold or None,
     )
     outcome = engine.search(services, user, request)
-    found = _found(services, user, request, outcome)
-    combined = (replace(one, combined=_combined(one, query)) for one in found.items)
-    items = sorted(combined, key=lambda one: -one.combined)
-    return replace(found, items=tuple(items), method=_method(query.fusion, outcome))
+    return replace(_found(services, user, request, outcome), method=_method(outcome))
+
+
+def _weights(services: Services, query: HybridQuery) -> Weights | None:
+    """The weights of a query; where it has one of both, the other is the configured one."""
+    vector, text = query.vector_weight, query.text_weight
+    if vector is None and text is None:
+        return None
+    if vector is None or text is None:
+        with services.database.begin() as session:
+            config = dynamic_config.read(session, services.settings.search)
+        vector = config.semantic_weight if vector is None else vector
+        text = config.bm25_weight if text is None else text
+    return Weights(vector, text)
 
 
 def similar(
@@ -132,13 +143,13 @@ def similar(
     user: User,
     chunk_id: UUID,
     *,
-    top_k: int,
+    top_k: int | None,
     exclude_same_job: bool = False,
     conversation_id: UUID | None = None,
 ) -> FoundChunks:
-    """The passages nearest to one that is searched, without itself.
+    """Find the chunks nearest to one that is searched, without itself.
 
-    Raises NotFound for one that the person may not see, NoEmbedding, VectorStoreDisabled.
+    Raises NotFound for one that the user may not see, NoEmbedding, VectorStoreDisabled.
     """
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
@@ -149,24 +160,26 @@ def similar(
         vector = job_chunks.read_embedding(session, chunk_id)
     if vector is None:
         raise NoEmbedding
+    within = Within(conversation_id=conversation_id)
     request = replace(
-        # One more, for the passage itself is among them.
-        _request("", top_k + 1, SearchMode.VECTOR, Within(conversation_id=conversation_id)),
+        _request(services, "", top_k, SearchMode.VECTOR, within),
         query_vector=vector,
+        without_chunk_id=chunk_id,
         without_job_id=chunk.job_id if exclude_same_job else None,
     )
     try:
-        found = _found(services, user, request, engine.search(services, user, request))
+        return _found(services, user, request, engine.search(services, user, request))
     except InvalidQueryVector as error:  # Another model began to serve in between.
         raise Unavailable from error
-    others = [one for one in found.items if one.chunk.id != chunk_id]
-    return replace(found, items=tuple(others[:top_k]))
 
 
-def _request(text: str, top_k: int, mode: SearchMode, within: Within) -> SearchRequest:
+def _request(
+    services: Services, text: str, top_k: int | None, mode: SearchMode, within: Within
+) -> SearchRequest:
     return SearchRequest(
         query=text,
         top_n=top_k,
+        default_top_n=services.settings.search.default_top_k,
         mode=mode,
         conversation_id=within.conversation_id,
         operators=False,
@@ -180,7 +193,7 @@ def _request(text: str, top_k: int, mode: SearchMode, within: Within) -> SearchR
 def _found(
     services: Services, user: User, request: SearchRequest, outcome: SearchOutcome
 ) -> FoundChunks:
-    """The hits with their passages, as far as these still count."""
+    """Return the hits with their chunks, as far as these still count."""
     ids = [hit.chunk_id for hit in outcome.hits]
     with services.database.begin() as session:
         chunks = job_chunks.read_found(session, user, request.conversation_id, ids)
@@ -190,7 +203,9 @@ def _found(
                 chunk=chunks[hit.chunk_id],
                 cosine=hit.vector_score or 0.0,
                 text_score=hit.text_score,
-                combined=_own_score(hit, request.mode),
+                combined=hit.score,
+                parts=hit.parts,
+                bm25=hit.bm25,
                 vector_rank=hit.vector_rank,
                 text_rank=hit.text_rank,
             )
@@ -199,21 +214,8 @@ def _found(
         ),
         degraded=outcome.degraded,
         correction=outcome.correction,
+        used=outcome.used,
     )
-
-
-def _own_score(hit: SearchHit, mode: SearchMode) -> float:
-    return (hit.vector_score or 0.0) if mode is SearchMode.VECTOR else hit.text_score
-
-
-def _combined(found: FoundChunk, query: HybridQuery) -> float:
-    """The combined score, of nothing but what the result shows."""
-    if query.fusion is Fusion.RRF:
-        ranks = (found.vector_rank, found.text_rank)
-        return sum(1 / (query.rrf_k + rank) for rank in ranks if rank is not None)
-    total = query.weights.vector + query.weights.text
-    vector_share, text_share = query.weights.vector / total, query.weights.text / total
-    return vector_share * found.cosine + text_share * found.text_score
 
 
 def _similarity(chunk: JobChunk, correction: Correction) -> float:
@@ -233,12 +235,13 @@ def _similarity(chunk: JobChunk, correction: Correction) -> float:
     return sum(alike) / max(1, len(alike))
 
 
-def _method(asked: Fusion, outcome: SearchOutcome) -> FusionMethod:
+def _method(outcome: SearchOutcome) -> FusionMethod:
     if outcome.text_count and not outcome.vector_count:
         return FusionMethod.TEXT_ONLY
     if outcome.vector_count and not outcome.text_count:
         return FusionMethod.VECTOR_ONLY
-    return FusionMethod.RRF if asked is Fusion.RRF else FusionMethod.WEIGHTED_SUM
+    is_rrf = outcome.used is not None and outcome.used.fusion is Fusion.RRF
+    return FusionMethod.RRF if is_rrf else FusionMethod.WEIGHTED_SUM
 
 
 def highlighted(content: str, terms: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.domain.people import User
-from portal.domain.search import SearchHit, SearchRequest, Unit, Weights
+from portal.domain.search import Fusion, SearchHit, SearchRequest, Unit, Weights
 from portal.errors import InvalidInput, verbatim
 from portal.services import Services
 from portal.services.search import engine
@@ -57,6 +57,7 @@ def search(
         SearchRequest(
             query,
             top_n=limit,
+            fusion=Fusion.WEIGHTED,
             weights=weights,
             operators=False,
             one_hit_per=Unit.DOCUMENT,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import structlog
 
@@ -19,7 +21,6 @@ from portal.domain.fusion import (
 from portal.domain.people import User
 from portal.domain.search import (
     Correction,
-    Fusion,
     KeywordBackend,
     SearchMode,
     SearchRequest,
@@ -34,6 +35,7 @@ from portal.services import Services
 from portal.services.models import catalog
 from portal.services.search import dynamic_config, query_vectors, respelling
 from portal.services.search.dynamic_config import DynamicConfig
+from portal.settings import SearchSettings
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.context import SearchContext
 from portal.store.search.enabled_sets import Scope
@@ -63,8 +65,9 @@ PHRASE_NOT_FOUND = "phrase_not_found"
 class SearchPlan:
     """What a search does: `legs` are asked, `ranking` and `scale` put their offers into one order,
     `loaded` and `statistics` tell confidence, `words_alone` are what ranks words without meaning,
-    best first, and with `lacks_words` the server ranks none beside it. `degraded` says in codes what it does without. An
-    attempt without a leg, without phrases or with more candidates is a copy of it."""
+    best first, and with `lacks_words` the server ranks none beside it. `degraded` says in codes
+    what it does without. An attempt without a leg, without phrases or with more candidates is a
+    copy of it."""
 
     user: User
     request: SearchRequest
@@ -74,6 +77,7 @@ class SearchPlan:
     ranking: Ranking
     scale: Scale
     legs: Legs
+    limit: int
     correction: Correction | None = None
     loaded: LoadedModel | None = None
     statistics: QueryStatistics | None = None
@@ -81,11 +85,6 @@ class SearchPlan:
     lacks_words: bool = False
     degraded: tuple[str, ...] = ()
     spare: int = SPARE_RESULTS
-
-    @property
-    def limit(self) -> int:
-        """How many hits are wanted."""
-        return self.request.top_n or self.config.top_n
 
     @property
     def fills_up(self) -> bool:
@@ -151,6 +150,9 @@ class SearchPlan:
 
     def rank(self, offers: list[Offer]) -> list[Ranked]:
         """Put the offers into one order, best first."""
+        if self.request.without_chunk_id is not None:
+            unwanted = str(self.request.without_chunk_id)
+            offers = [one for one in offers if one.id != unwanted]
         least = self.request.min_similarity
         if least is not None:
             offers = [
@@ -158,6 +160,8 @@ class SearchPlan:
                 for one in offers
             ]
             offers = [one for one in offers if one.vector_rank or one.text_rank]
+        if self.request.as_shown and self.request.mode is SearchMode.HYBRID:
+            return fuse(offers, self.ranking, self.scale)
         if self.legs.vector is None:
             return order_by_words(offers)
         if self.request.mode is SearchMode.VECTOR or self.legs.keywords is None:
@@ -197,6 +201,7 @@ def make_plan(
         config=config,
         ranking=_ranking(request, config),
         scale=Scale(),
+        limit=request.top_n or _top_n(request, context.config, config, settings),
         correction=correction,
         legs=Legs(
             scope=_scope(user, request, parsed),
@@ -219,12 +224,24 @@ def make_plan(
     return plan.with_spare(SPARE_RESULTS)
 
 
+def _top_n(
+    request: SearchRequest,
+    stored: Mapping[str, Any],
+    config: DynamicConfig,
+    settings: SearchSettings,
+) -> int:
+    """How many hits a request is given that does not say."""
+    if request.default_top_n is None:
+        return config.top_n
+    return min(config.top_n if "top_n" in stored else request.default_top_n, settings.max_top_k)
+
+
 def _ranking(request: SearchRequest, config: DynamicConfig) -> Ranking:
     weights = request.weights or Weights(config.semantic_weight, config.bm25_weight)
     return Ranking(
-        fusion=request.fusion or (Fusion.WEIGHTED if request.as_shown else config.fusion),
+        fusion=request.fusion or config.fusion,
         normalisation=request.normalisation or config.normalisation,
-        weights=weights if request.as_shown else weights.as_shares(),
+        weights=weights.as_shares(),
         rrf_k=request.rrf_k or config.rrf_k,
         as_shown=request.as_shown,
     )

@@ -21,8 +21,11 @@ def suggest(
     """Return another spelling to offer where words of the query stand in no chunk. Looking for
     spellings takes longer than many a search: mostly all words are among the hits."""
     request, parsed = plan.request, plan.parsed
-    if request.fuzzy or request.mode is SearchMode.VECTOR or _holds_all(plan, found):
+    is_for_program = request.as_shown and request.mode is SearchMode.HYBRID
+    if request.fuzzy or request.mode is SearchMode.VECTOR or is_for_program:
         return outcome.correction
+    if _holds_all(plan, found):
+        return None
     seen = Seen(
         words=[word for hit in outcome.hits for word in (*hit.matched_words, hit.title)],
         texts=[one.chunk.content for one in found.candidates],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ from portal.domain.documents import (
     MediaType,
 )
 from portal.domain.jobs import Job
-from portal.errors import Forbidden, NotFound
+from portal.errors import Forbidden
 from portal.http import context
 from portal.services.documents import jobs, library
 from portal.web.documents.selection import rows_switches
@@ -135,19 +135,16 @@ def index() -> Answer:
 def progress() -> Answer:
     """Rows whose status changed, how far the others are, the bell when one came to an end, and
     whether to ask again."""
-    changed: list[tuple[str, dict[str, Any]]] = []
-    has_ended = False
-    active: list[DocumentSummary] = []
-    for document_id, known_status in _watched():
-        try:
-            document = library.get_summary(context.services(), context.user(), document_id)
-        except NotFound:
-            changed.append(gone(f"document-{document_id}"))
-            continue
-        active += [document] if document.status in ACTIVE else []
-        if document.status != known_status:
-            changed.append(row(document, out_of_band=True))
-            has_ended |= document.status not in ACTIVE
+    watched = dict(_watched())
+    found = library.list_summaries(context.services(), context.user(), list(watched))
+    documents = {document.id: document for document in found}
+    moved = [one for one in found if one.status != watched[one.id]]
+    active = [one for one in found if one.status in ACTIVE]
+    has_ended = any(one.status not in ACTIVE for one in moved)
+    changed = [
+        *(gone(f"document-{one}") for one in watched if one not in documents),
+        *rows(moved),
+    ]
     poller = ("fragments/documents/_progress.html", {"is_active": bool(active)})
     ending = [retry_failed_button(), *new_bell()] if has_ended else []
     return fragments(poller, *changed, *_stages(active), *ending)
@@ -188,6 +185,19 @@ def delete(document_id: UUID) -> Answer:
 def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
     values = {"switches": rows_switches([document.id]), "jobs": _jobs_of([document])}
     return "fragments/documents/_row.html", {"document": document, **values, **more}
+
+
+def rows(documents: Sequence[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows that replace those on the page."""
+    if not documents:
+        return
+    values = {
+        "switches": rows_switches([document.id for document in documents]),
+        "jobs": _jobs_of(documents),
+        "out_of_band": True,
+    }
+    for document in documents:
+        yield "fragments/documents/_row.html", {"document": document, **values}
 
 
 def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:

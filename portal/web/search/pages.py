@@ -1,4 +1,4 @@
-"""Search: a question, what was found, why each result is there, and why a document is not."""
+"""Search: a query, what was found, why each result is there, and why a document is not."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ Answer = Response | str | tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the address of a search says."""
+    """What the address of a search says. Without a `count` as many as are configured are shown."""
 
     text: str
     mode: SearchMode
     domain: str
-    count: int
+    count: int | None
     is_fuzzy: bool
 
     def arguments(self, **changes: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Question:
         given = {"q": self.text, "mode": self.mode.value, "domain": self.domain, "n": self.count}
         given["fuzzy"] = "1" if self.is_fuzzy else ""
         given |= changes
-        plain = {"mode": SearchMode.HYBRID.value, "domain": "", "n": RESULTS_A_STEP, "fuzzy": ""}
+        plain = {"mode": SearchMode.HYBRID.value, "domain": "", "n": None, "fuzzy": ""}
         return {name: value for name, value in given.items() if plain.get(name) != value}
 
     @property
@@ -99,6 +99,7 @@ def show() -> Answer:
             error, status = error_message(problem), problem.status
     values = {**_values(question), "outcome": outcome, "error": error}
     if outcome is not None:
+        values["more_count"] = _more_count(outcome)
         values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)
         values["was_searched"] = explanations.was_searched(outcome)
         values["blend"] = explanations.blend(outcome.explanation)
@@ -124,11 +125,18 @@ def _values(question: Question) -> dict[str, Any]:
     return {
         "question": question,
         "modes": MODE_WORDS,
-        "more_count": min(question.count + RESULTS_A_STEP, MAX_RESULTS),
         "most_results": MAX_RESULTS,
         "max_query_characters": MAX_QUESTION_CHARACTERS,
         "absentee": None,
     }
+
+
+def _more_count(outcome: SearchOutcome) -> int | None:
+    """How many results "Show more" shows; None where there are no more."""
+    if outcome.used is None or len(outcome.hits) < outcome.used.top_n:
+        return None
+    count = min(outcome.used.top_n + RESULTS_A_STEP, MAX_RESULTS)
+    return count if count > outcome.used.top_n else None
 
 
 def _absentee(question: Question) -> Absentee:
@@ -170,7 +178,7 @@ def _question() -> Question:
         text=request.args.get("q", "").strip(),
         mode=SearchMode(mode) if mode in set(SearchMode) else SearchMode.HYBRID,
         domain=request.args.get("domain", "").strip(),
-        count=min(max(int(count), 1), MAX_RESULTS) if _is_small_number(count) else RESULTS_A_STEP,
+        count=min(max(int(count), 1), MAX_RESULTS) if _is_small_number(count) else None,
         is_fuzzy=request.args.get("fuzzy") == "1",
     )
 

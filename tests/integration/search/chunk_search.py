@@ -74,6 +74,7 @@ def find_chunks(
         ranking=Ranking(),
         scale=Scale(),
         legs=legs,
+        limit=limit,
         spare=0,
     )
     trace = Trace()

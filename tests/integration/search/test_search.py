@@ -107,7 +107,7 @@ def test_weights_decide_which_leg_orders(portal: Portal) -> None:
     portal.add("apple", name="word.txt")
     by_words = ask(portal, "apple", weights=Weights(vector=0, text=1))
     by_meaning = ask(portal, "apple", weights=Weights(vector=1, text=0))
-    assert [hit.score for hit in by_words] == [hit.text_score for hit in by_words]
+    assert [hit.score for hit in by_words] == [hit.parts.text for hit in by_words]
     assert by_meaning[0].vector_score == max(hit.vector_score or 0 for hit in by_meaning)
 
 

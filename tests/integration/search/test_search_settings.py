@@ -97,9 +97,9 @@ def test_hybrid_settings_hold_until_an_administrator_decides_otherwise(
         shown = client.post("/api/knowledge/search", json=body, headers=headers).json["explanation"]
         return shown["fusion"], shown["weights"]
 
-    assert used() == ("rrf", {"vector": 0.2, "text": 0.6})
+    assert used() == ("rrf", {"vector": 0.25, "text": 0.75})
     dynamic_config.change(services, portal.admin, {"fusion": "weighted", "bm25_weight": 0.2})
-    assert used() == ("weighted", {"vector": 0.2, "text": 0.2})
+    assert used() == ("weighted", {"vector": 0.5, "text": 0.5})
     # A value that is the default again follows the setting.
     dynamic_config.change(services, portal.admin, {"bm25_weight": 0.6})
     other = make_services(search={"hybrid": {"text_weight": 0.9}})

@@ -205,7 +205,11 @@ def test_3_4_each_leg_offers_twice_what_is_wanted(
     assert (counts["dense"], counts["sparse"], counts["candidates"]) == (4, 4, 4)
 
 
-def test_3_5_vectors_that_are_gone_leave_words(hybrid: Portal, log: list[dict[str, Any]]) -> None:
+def test_3_5_vectors_that_are_gone_leave_words(
+    hybrid: Portal, log: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of(hybrid)  # Of a portal that has started.
+    monkeypatch.setattr(f"{__name__}.client_of", lambda _portal: client)
     before = ask(hybrid)
     execute(hybrid, "DROP TABLE chunk_embeddings_m1")
     found = ask(hybrid, f"{QUESTION} please")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from portal.answering.prompt import within_budget
+from portal.answering.questions import asks, telling_words
 from portal.domain.answering import ChatModel, ChatRequest, TextDelta, Turn
 from portal.errors import ChatUnavailable
 from portal.text.analyser import analyse, index_terms
@@ -45,6 +46,19 @@ _ASKING = frozenset(
         " 介绍 一下 可以 需要 还有 呢 吗 嗎 多 几 谁 誰"
     ).split()
 )
+# "No, I meant the notice period."
+_CORRECTS = re.compile(
+    r"\s*(?:no|nope|sorry|not that|wrong|不对?|不是(?:的|这个|那个)?|错了|不好意思)\s*[,，.。;；!！:：-]*\s*"
+    r"(?:(?:i|we) (?:meant|mean|was asking(?: about)?|wanted|am asking(?: about)?)|i'm asking(?: about)?|what about|rather"
+    r"|我(?:是|的意思是|想|要)?(?:问|说|指|知道|意思)的?是?)\s*[:：,，]?\s*"
+    r"|\s*(?:i meant|i mean|我(?:是问|是说|的意思是|指的是|问的是|说的是))\s*[:：,，]?\s*",
+    re.IGNORECASE,
+)
+_GOES_ON_WORDS = re.compile(
+    r"^\s*(?:and|but|or|so|what about|how about|那么?|那|还有|以及|另外|如果是?|换成)\s*(?:\b(?:for|in|with|on|of)\b)?\s*"
+    r"|(?:的话)?呢\s*[?？]?\s*$",
+    re.IGNORECASE,
+)
 # A question with fewer words that say what it is about cannot be searched for.
 _MIN_WORDS = 2
 _MAX_CARRIED = 6
@@ -65,11 +79,17 @@ def search_query(turns: Sequence[Turn], question: str) -> str:
     """What to search for, by rule; the question itself where it stands alone. `turns` are those
     before it."""
     asked = [turn.content for turn in turns if turn.role == "user"][-_TURNS_BACK:]
-    if not asked or not _leans(question):
+    is_correction = _CORRECTS.match(question) is not None
+    question = _CORRECTS.sub("", question).strip() or question
+    if not asked or not (is_correction or _leans(question)):
         return question
     before = search_query([Turn("user", one) for one in asked[:-1]], asked[-1])
-    carried = _subject(before, question)
-    return " ".join((*carried, question)) if carried else question
+    if asks(question) or _POINTS_BACK.search(question):
+        carried = [] if is_correction and not _leans(question) else _subject(before, question)
+        return " ".join((*carried, question))
+    # "And for managers?" asks what was asked before, of another subject.
+    subject = _GOES_ON_WORDS.sub("", question).strip(" ?？。.!！")
+    return f"{subject} {_without_replaced(before, subject, is_correction=is_correction)}"
 
 
 def rewritten(
@@ -133,6 +153,23 @@ def _subject(before: str, question: str) -> list[str]:
     words = names if names and points_back else _surface(before)
     fresh = [word for word in words if known.isdisjoint(_telling(word))]
     return list(dict.fromkeys(fresh))[:_MAX_CARRIED]
+
+
+def _without_replaced(before: str, subject: str, *, is_correction: bool) -> str:
+    """Return the question before without the words that a new subject stands for: of "the Team plan"
+    and "the Enterprise plan" both, and the only word that there is when it is corrected."""
+    words = telling_words(before)
+    fresh = {word.term for word in telling_words(subject)}
+    dropped = [
+        word
+        for place, word in enumerate(words)
+        if word.term in fresh
+        or (place + 1 < len(words) and words[place + 1].term in fresh)
+        or (is_correction and len(words) == 1)
+    ]
+    for word in reversed(dropped):
+        before = f"{before[: word.start]} {before[word.end :]}"
+    return " ".join(before.split())
 
 
 def _telling(text: str) -> list[str]:

@@ -1,148 +1,206 @@
-"""What a question asks for: its parts, and the kind of answer that each part wants."""
+"""What a question names: its parts and its telling words."""
 
 from __future__ import annotations
 
+import math
 import re
-from enum import StrEnum
+from dataclasses import dataclass
 
 import rjieba
 
+from portal.text.analyser import analyse, query_terms
 from portal.text.folding import fold
 from portal.text.scripts import HAN
 
-
-class Wanted(StrEnum):
-    """The kind of answer a question wants. A statement that cannot hold it is no answer."""
-
-    ANYTHING = "anything"
-    MONEY = "money"
-    DURATION = "duration"
-    NUMBER = "number"
-    TIME = "time"
-    PLACE = "place"
-    PERSON = "person"
-
-
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns))
-
-
-_NUMERAL = (
-    r"(?:\d|[零〇一二两三四五六七八九十百千万半几]"
-    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty"
-    r"|forty|fifty|sixty|ninety|hundred|thousand|half|an?|no|none|unlimited)\b)"
-)
-_TIME_UNIT = (
-    r"(?:秒|分钟|小时|钟头|天|日|周|星期|礼拜|个月|季度|年|工作日"
-    r"|(?:working |business |calendar )?(?:second|minute|hour|day|week|month|quarter|year)s?\b)"
-)
-_PREPOSITION = r"(?:位于|在|于|到|至|来自|前往)"
-
-# Which words ask for which kind, first match wins. All texts are folded: lower case, simplified.
-_ASKED = (
-    (
-        Wanted.MONEY,
-        _any(
-            r"多少钱|多少元|什么价|价格|费用(?:是|为)?多少|金额",
-            r"how much (?:does|do|is|are|will|money|can i (?:spend|claim))",
-            r"what(?: is|'s) the (?:price|cost|fee|budget)",
-        ),
-    ),
-    (
-        Wanted.DURATION,
-        _any(
-            r"多久|多长时间|几天|几个?(?:小时|周|星期|月|年|工作日|分钟)",
-            r"多少(?:天|小时|周|个?月|年|分钟|工作日)|how long",
-            rf"how many {_TIME_UNIT}",
-        ),
-    ),
-    (
-        Wanted.NUMBER,
-        _any(
-            r"多少|几[个位名次份条种层台人页楼岁张家款倍项]|多[大高重远宽深快]|百分之几",
-            r"how (?:many|much|old|tall|big|large|far|fast|high|heavy|often)",
-            r"what (?:number|percentage|share)",
-        ),
-    ),
-    (
-        Wanted.TIME,
-        _any(
-            r"什么时候|何时|什么时间|哪一?[年天]|几[月号点]|哪个月|星期几|周几|截止",
-            r"\A(?:and |so |since )?when\b|\bwhen (?:is|was|are|were|did|do|does|will|can|must)\b",
-            r"(?:what|which) (?:time|date|day|year|month|century)|deadline",
-        ),
-    ),
-    (
-        Wanted.PLACE,
-        _any(
-            r"哪里|哪儿|何处|什么地方|在哪|哪个(?:城市|国家|地方|房间|办公室|楼|会议室)|\bwhere\b",
-            r"(?:which|what) (?:city|country|room|building|floor|place|office)",
-        ),
-    ),
-    (Wanted.PERSON, _any(r"谁|哪位|何人|哪个人|什么人|\bwho(?:m|se)?\b")),
-)
-
-# What an answer of each kind has in it.
-_HELD = {
-    Wanted.MONEY: _any(
-        r"\d[\d,.]*\s*(?:%|元|块|万|亿|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent)",
-        r"[$¥€£]\s*\d|[一二两三四五六七八九十百千万]+[元块]|免费|\bfree\b|不收费|no charge",
-    ),
-    Wanted.DURATION: _any(
-        rf"{_NUMERAL}\s*[多余个-]?\s*-?{_TIME_UNIT}",
-        r"永久|无限期|当[天日]|次日|immediately|indefinitely|same day",
-    ),
-    Wanted.NUMBER: _any(_NUMERAL),
-    Wanted.TIME: _any(
-        rf"\d{{1,4}}\s*[年月日号点时:]|\d{{4}}|{_NUMERAL}\s*个?{_TIME_UNIT}",
-        r"(?:周|星期)[一二三四五六日天末]|[年月季周][初末底]|每[天日周月年季]|当[天日]|次日",
-        r"上午|下午|中午|早上|晚上|[之以][前后]",
-        r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*\b",
-        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d\s*(?:[ap]\.?m\b|o'clock|th\b|st\b)",
-        r"\b(?:noon|midnight|morning|afternoon|evening|tonight|dai?ly|weekly|monthly|annually)\b",
-        r"\b(?:before|after|until|within|by the end|every|once)\b",
-    ),
-    Wanted.PLACE: _any(
-        rf"{_PREPOSITION}(?=[{HAN}a-z])(?!\d)|https?:|@",
-        r"[省市县区镇村路街巷楼层室厅馆院港岛园厦](?:[。，,；;]|$)|中心|大厦|网站|系统|平台|前台",
-        r"\b(?:in|at|on|near|from|to|into|via)\s(?!\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
-    ),
-    Wanted.PERSON: _any(
-        r"经理|主[管任席]|总监|董事|[部处科校院所组队店会]长|小组|委员会|负责人|人员|[员师]\b",
-        r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
-        r"|admin|owner|lead|leader|supervisor|employee|staff|president|founder|author|engineer"
-        r"|doctor|professor|he|she|hr|ceo|cto|cfo|mr|ms|mrs|dr|people|person|anyone|everyone"
-        r"|member|user|customer|supplier)s?\b",
-    ),
-}
-# Tags of rjieba for Chinese names: people, organisations, places, other proper names.
-_NAMING_TAGS = {
-    Wanted.PERSON: ("nr", "nt", "nz", "ns"),
-    Wanted.PLACE: ("ns", "nt", "s"),
-}
-# Not folded: a capital letter inside a sentence is the mark of a name.
-_NAME = re.compile(r"(?<=[\w,;] )[A-Z][\w’'-]+|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+")
-
 _ASKS = re.compile(
-    r"什么|怎么|怎样|如何|为何|哪|谁|几|多少|多久|多长|是否|能否|可否|[吗呢]"
-    r"|\b(?:what|when|where|who|whom|whose|which|why|how|can|may|must|should|do|does|is|are)\b",
+    r"什么|怎么|怎样|如何|为何|哪|谁|几|多少|多久|多长|多[大高重远]|是否|能否|可否|[吗呢]|[能可][不]"
+    r"|\b(?:what|when|where|who|whom|whose|which|why|how|can|could|may|must|should|do|does|did"
+    r"|is|are|was|were|will|has|have)\b",
     re.IGNORECASE,
 )
-# Words that ask and name nothing. The unit behind them stays: "几天" leaves "天".
+# Words that ask and name nothing.
 _NAMES_NOTHING = re.compile(
-    r"多少|多久|多长时间?|什么时候|什么|怎么样?|怎样|如何|为何|为什么|哪[里儿些个位]?|谁|几(?=[^\W\d_])"
-    r"|是否|能否|可否|可以|需要|应该|请问|一下|有没有|[吗呢的了是有要]"
-    r"|\b(?:how (?:many|much|long|often|old|do i|can i)|what|when|where|who|whom|whose|which|why"
-    r"|how|do|does|did|get|have|has|need|is|are|was|were|there|can|may|must|should|any)\b",
+    r"多少钱?|多久|多长(?:时间)?|多[大高重远宽深快]|什么时候|什么时间|什么|怎么[样办算]?|怎样|如何|为何|为什么|干嘛"
+    r"|哪[里儿些个位一]?[年天日]?|谁|几(?:个|[天年月日点号次位名人])?|是否|能否|可否|可以|需要|应该|应当|必须|请问|一下"
+    r"|有没有|是不是|能不能|可不可以|要不要|知道|告诉我|[吗呢的了是有要能会由被把请想我您你和与及]|以及|分别|具体|公司(?=的?[规有])"
+    r"|\b(?:how (?:many|much|long|often|old|do i|can i|big|far)|what|when|where|who|whom|whose|which|why"
+    r"|how|do|does|did|get|have|has|had|need|is|are|was|were|be|been|there|can|could|may|might|must|should"
+    r"|shall|will|would|any|please|tell me|i|we|you|my|our|your|me|us|if|it|its|they|their|them"
+    r"|happens?|mean|kind|type|sort|made|come|comes|own|myself|take)\b",
+    re.IGNORECASE,
+)
+_LIST = re.compile(
+    r"哪些|有哪|列出|步骤|流程|哪几|怎么|怎样|如何|要求|清单|包括|都有"
+    r"|\b(?:which|list|steps?|how (?:do|can|should|to)|what (?:are|must|should|do|items|documents|things))\b",
+    re.IGNORECASE,
+)
+_DEFINITION = re.compile(
+    r"什么是(?P<a>[^，,？?]{1,20})|(?P<b>[^，,？?]{1,20}?)(?:是什么(?:意思)?|指什么|是指什么|的定义|什么意思)[？?]?$"
+    r"|what (?:is|are) (?:an? |the )?(?P<c>[\w -]{1,30})\??$|what does (?P<d>.{1,30}) (?:mean|stand for)",
     re.IGNORECASE,
 )
 _BETWEEN_PARTS = re.compile(
     r"[?？;；]+|[,，]\s*(?:并且|而且|以及|还有|另外|然后|and\b|also\b)?|以及|另外|还有"
-    r"|\band (?=(?:what|when|where|who|which|why|how)\b)",
+    r"|\band (?=(?:what|when|where|who|whom|which|why|how|can|do|does|is|are|must)\b)",
+    re.IGNORECASE,
+)
+_POINTS_BACK = re.compile(
+    r"^(?:它|他|她|其|这|那)|\b(?:it|its|they|them|this|that|he|she)\b", re.IGNORECASE
+)
+# Characters that a word of a question does not begin or end with, and words that name little.
+_LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
+_SAYS_LITTLE = frozenset(
+    [
+        "去",
+        "来",
+        "给",
+        "打",
+        "还",
+        "说",
+        "里",
+        "又",
+        "得",
+        "再",
+        "跟",
+        "在",
+        "到",
+        "后",
+        "时",
+        "第",
+        "做",
+        "没",
+        "最",
+        "多",
+        "那",
+        "这",
+        "我",
+        "该",
+        "能",
+        "从",
+        "将",
+        "对",
+        "并",
+        "各",
+        "当",
+        "起",
+        "过",
+        "让",
+        "们",
+        "下",
+        "上",
+        "个",
+        "次",
+        "号",
+        "那天",
+        "当天",
+        "那次",
+        "这次",
+        "当时",
+        "最多",
+        "最少",
+        "至少",
+        "最短",
+        "最长",
+        "最晚",
+        "最早",
+        "以后",
+        "之后",
+        "之内",
+        "以内",
+        "以上",
+        "以下",
+        "一个",
+        "一起",
+        "一共",
+        "一次",
+        "现在",
+        "目前",
+        "名字",
+        "叫",
+        "找",
+        "怎",
+        "么",
+        "样",
+        "公司",
+        "我们",
+        "咱们",
+        "时间",
+        "号码",
+        "或者",
+        "如果",
+        "的话",
+        "情况",
+        "进行",
+        "方面",
+        "关于",
+        "一年",
+        "一天",
+        "一晚",
+        "一个月",
+        "一分钟",
+        "每天",
+        "每年",
+        "每月",
+        "still",
+        "new",
+        "exactly",
+        "currently",
+        "about",
+        "per",
+        "one",
+        "each",
+        "most",
+        "least",
+        "minimum",
+        "maximum",
+        "name",
+        "called",
+        "use",
+        "used",
+        "company",
+        "ahead",
+        "allowed",
+    ]
+)
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_DATE = re.compile(
+    r"(?:(?P<y>(?:19|20)\d\d)\s*[-/.年]\s*)?(?<!\d)(?P<m>1[0-2]|0?[1-9])\s*(?:月|(?<=\d)[-/](?=\d))\s*(?P<d>3[01]|[12]\d|0?[1-9])(?!\d)\s*[日号號]?"
+    r"|(?P<d2>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m2>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+    r"|(?P<m3>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(?P<d3>3[01]|[12]\d|0?[1-9])(?!\d)(?:st|nd|rd|th)?",
     re.IGNORECASE,
 )
 _MAX_PARTS = 3
-_MIN_PART_CHARACTERS = 3
+_MIN_PART_CHARACTERS = 2
+_FIRST_HAN = HAN[0]
+_IS_DATE = re.compile(r"\d{1,2}-\d{1,2}")
+_DATE_WEIGHT = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A telling word of a question: its term, its folded text, and where it stands."""
+
+    term: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def is_han(self) -> bool:
+        return self.text[0] >= _FIRST_HAN
+
+    @property
+    def is_date(self) -> bool:
+        return _IS_DATE.fullmatch(self.term) is not None
+
+    @property
+    def weight(self) -> float:
+        """Long words tell more."""
+        if self.is_date:
+            return _DATE_WEIGHT
+        if self.is_han:
+            return 0.4 if len(self.text) == 1 else min(len(self.text), 4) / 2
+        return math.sqrt(min(len(self.text), 8)) / 2
 
 
 def find_parts(question: str) -> tuple[str, ...]:
@@ -164,30 +222,89 @@ def find_parts(question: str) -> tuple[str, ...]:
     return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else (question,)
 
 
-def without_asking(question: str) -> str:
-    """Return the question without the words that only ask."""
-    return _NAMES_NOTHING.sub(" ", question)
+def asks(text: str) -> bool:
+    """Tell whether a text has a word that asks, beside 呢."""
+    return _ASKS.search(text.replace("呢", "")) is not None
 
 
-def find_wanted(question: str) -> Wanted:
-    """Return the kind of answer that a question wants."""
-    folded = fold(question).text
-    return next((wanted for wanted, asked in _ASKED if asked.search(folded)), Wanted.ANYTHING)
+def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
+    """Return the parts of a question, each as asked and as it is searched for: a part that points
+    back, or names nothing, carries the words of the first."""
+    first, *rest = find_parts(question)
+    carried = " ".join(word.text for word in telling_words(first))
+    return (
+        (first, first),
+        *(
+            (part, f"{carried} {part}" if _leans(part) else part)
+            for part in rest
+        ),
+    )  # fmt: skip
 
 
-def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
-    """Tell whether a statement has anything of the kind that is wanted, beside what the question
-    has itself."""
-    if wanted is Wanted.ANYTHING:
-        return True
-    folded = fold(statement).text
-    if _HELD[wanted].search(folded):
-        return True
-    if wanted is Wanted.PERSON and any(
-        name.lower() not in question.lower() for name in _NAME.findall(statement)
-    ):
-        return True
-    tags = _NAMING_TAGS.get(wanted)
-    return tags is not None and any(
-        tag.startswith(tags) and word not in question for word, tag in rjieba.tag(folded)
-    )
+def _leans(part: str) -> bool:
+    return not telling_words(part) or _POINTS_BACK.search(part) is not None
+
+
+def telling_words(question: str) -> tuple[Word, ...]:
+    """Return the words of a question that name something, in order and side by side. Single Chinese
+    characters that stand together are one: 年 and 假 alone say little about 年假."""
+    folded = fold(question)
+    asking = [folded.original_span(*m.span()) for m in _NAMES_NOTHING.finditer(folded.text)]
+    telling = set(query_terms(question))
+    found: list[Word] = []
+    end_before = 0
+    dates = {one.start: one for one in find_dates(question)}
+    found.extend(dates.values())
+    for token in sorted(analyse(question), key=lambda one: (one.start, -one.end)):
+        term, start, end = token
+        if any(one.start <= start < one.end for one in dates.values()):
+            continue
+        text = fold(question[start:end]).text
+        if start < end_before or not text or term not in telling:
+            continue
+        if len(text) > 1 and text[0] >= _FIRST_HAN and not rjieba.has_word(text):
+            # Cut badly: "行要" is the end of one word and a word that asks.
+            start += len(text) - len(text.lstrip(_LOOSE))
+            end -= len(text) - len(text.rstrip(_LOOSE))
+            text = term = text.strip(_LOOSE)
+        if not text or text in _SAYS_LITTLE:
+            end_before = end
+            continue
+        if any(first <= start and end <= last for first, last in asking):
+            end_before = end
+            continue
+        last = found[-1] if found else None
+        is_single = len(text) == 1 and text >= _FIRST_HAN
+        if is_single and last and len(last.text) == 1 and last.is_han and last.end == start:
+            found[-1] = Word(last.text + text, last.text + text, last.start, end)
+        else:
+            found.append(Word(term, text, start, end))
+        end_before = end
+    return tuple(found)
+
+
+def find_dates(text: str) -> tuple[Word, ...]:
+    """Return the dates in a text as words: "12 March", "3 月 12 日" and "2026-03-12" have one term."""
+    found = []
+    for match in _DATE.finditer(text):
+        month, day = match["m"], match["d"] or match["d2"] or match["d3"]
+        if month is None:
+            name = (match["m2"] or match["m3"]).lower()
+            month = str(_MONTHS.index(name) + 1)
+        found.append(Word(f"{int(month)}-{int(day)}", f"{int(month)}-{int(day)}", *match.span()))
+    return tuple(found)
+
+
+def asks_for_list(question: str) -> bool:
+    """Tell whether all of a list answers a question, not one of its items."""
+    return _LIST.search(fold(question).text) is not None
+
+
+def defines(question: str, statement: str) -> bool:
+    """Tell whether a question wants a definition and a statement begins one."""
+    match = _DEFINITION.search(fold(question).text)
+    subject = next(filter(None, match.groups()), "").strip() if match else ""
+    if not subject:
+        return False
+    signs = r"[”\"'）)]?\s*(?:\([^)]*\)|（[^）]*）)?\s*(?:[是指即为：]|means|stands for|refers to|is an?\b|is the\b|are\b)"
+    return re.search(re.escape(subject) + signs, fold(statement).text) is not None

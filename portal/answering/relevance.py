@@ -1,9 +1,9 @@
-"""How likely a source answers a question, judged by its statements.
+"""How likely a statement answers a question.
 
-Search gives its confidence in a chunk as a whole, before its statements are compared with the
-question. A statement that has most of the question's words, and more of them than any statement of
-the other sources, says more. The weights come from a logistic regression over the development sets
-(`eval/fit_answers.py`); docs/answers.md shows how well they hold on sets they were not fitted to.
+A statement answers when all that is asked is met: each telling word of the question by the same
+word, or by one that means it, and the kind of answer that is wanted. The weights come from a
+logistic regression (`eval/fit_answers.py`); docs/answers.md shows how well they hold on sets they
+were not fitted to.
 """
 
 from __future__ import annotations
@@ -11,164 +11,274 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from portal.answering.questions import Wanted, can_hold, find_wanted, without_asking
+import numpy as np
+
+from portal.answering.kinds import Wanted, can_hold, find_wanted
+from portal.answering.meaning import Likeness, Meaning, read_meaning
+from portal.answering.questions import Word, find_dates, telling_words
+from portal.answering.ranges import has_figure, rows_in_range
 from portal.answering.statements import Statement, statements
 from portal.domain.answering import Source
-from portal.text.analyser import index_terms, query_terms
+from portal.domain.embedding import Embedder
+from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.text.analyser import index_terms
 from portal.text.folding import fold
 from portal.text.language import detect_language
-from portal.text.scripts import HAN
-
-# Weights of the fields of `Evidence`.
-_CONFIDENCE, _SENTENCE, _AHEAD, _CONSTANT = 0.6, 4.11, 7.8, -3.12
-# Across languages there are no words to compare. An even chance by search then becomes the lowest
-# chance with which an answer is given, see `extractive.MIN_CHANCE`.
-_ACROSS = math.log(0.2 / 0.8)
-_MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 
 # A statement is read below its headings, under the title and after the statement before it: words
 # there count as well, but less.
-_IN_CONTEXT, _IN_STATEMENT_BEFORE = 0.6, 0.4
-# A table row is read with its header.
-_IN_HEADER = 0.9
-# A word that all sources have tells less about any of them.
-_COMMON_LOSES = 0.6
-# How much of a question may be missing from the statement, and absent from the whole source, before
-# the source is about the subject only. Fitted on the development sets against statements of the
-# same source without the answer (docs/answers.md).
-_MISSING, _ABSENT, _MAX_UNMET = 1.7, 4.8, 3.8
-# Where another statement has more of the question but not the kind of answer, one with much less
-# of it only happens to have that kind.
-_NEAR_BEST = 0.8
+_IN_STATEMENT, _IN_CONTEXT, _IN_TITLE, _IN_STATEMENT_BEFORE = 1.0, 0.9, 0.75, 0.7
+# Cosines from which a word is met a little, and by how much more it is met as well as it can be by
+# another word. Across languages tokens are less alike.
+_LIKE_SAME, _LIKE_ACROSS = (0.3, 0.5), (0.1, 0.45)
+_MAX_BY_MEANING = 0.9
+# Statements are compared by meaning up to so many tokens in all: about a tenth of a second.
+_MAX_TOKENS = 420
+_MAX_COMPARED, _MAX_COMPARED_ACROSS = 10, 18
+_HAN_TOKENS, _OTHER_TOKENS = 0.7, 0.27
+# The chance from which a statement is quoted, and the share of the question's words that a source
+# about its subject has.
+MIN_CHANCE = 0.5
+MIN_ON_TOPIC = 0.25
+_MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 # A year or a code that the question names has to be there: another year's figure is no answer.
 _MUST_MATCH = re.compile(r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*")
-_FIRST_HAN = HAN[0]
-_PAIR = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A statement, the share of the question's words that it has, and whether it can hold an
-    answer of the kind that is wanted."""
-
-    statement: Statement
-    share: float
-    can_answer: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadSource:
-    """The terms of the question in a source's title and in each of its statements."""
-
-    source: Source
-    title: frozenset[str]
-    statements: tuple[tuple[Statement, frozenset[str], frozenset[str]], ...]
-
-    @classmethod
-    def read(cls, source: Source, terms: Sequence[str]) -> _ReadSource:
-        found = statements(source)
-        return cls(
-            source,
-            title=_present(terms, source.title),
-            statements=tuple(
-                (one, _present(terms, source.text[one.start : one.end]),
-                 _present(terms, one.context))
-                for one in found
-            ),
-        )  # fmt: skip
-
-    @property
-    def terms(self) -> frozenset[str]:
-        return self.title.union(*(here | above for _, here, above in self.statements))
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A source, its statements, and two chances in [0, 1]: that it answers the question, and that
-    it is at least about it."""
-
-    source: Source
-    chance: float
-    on_topic: float
-    candidates: tuple[Candidate, ...]
-    same_language: bool
+_UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for a source: search's confidence as log odds, the share of the question's words
-    in its best statement, and how far that is ahead of the other sources' best."""
+    """What speaks for a statement, each in [0, 1] save `odds`: `met` is the share of the question's
+    words that it meets, weighed; `least` how far the word is met that is met least; `own` what it
+    meets without its context; `focus` how much of its own words are the question's. `is_compared`
+    unless it is in another language and the model could not compare it. `odds` are search's
+    confidence in its source, as log odds."""
 
     odds: float
-    best: float
-    ahead: float
+    met: float
+    least: float
+    own: float
+    focus: float
     same_language: bool
+    is_compared: bool = True
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Return what the weights weigh; the last is the constant."""
+        return (self.odds, self.met, self.least, self.own, self.focus, 1.0)
+
+
+# Weights of `Evidence.values` in the question's language and in another one.
+_SAME_LANGUAGE = (0.0, 3.6, 0.8, 1.9, 0.0, -3.05)
+_ACROSS_LANGUAGES = (0.2, 7.0, 1.0, 3.0, 0.0, -5.3)
+
+# An even chance by search becomes the lowest chance with which an answer is given.
+_BY_SEARCH_ALONE = (1.0, 0.0, 0.0, 0.0, 0.0, math.log(MIN_CHANCE / (1 - MIN_CHANCE)))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A statement and the chance in [0, 1] that it answers, were it of the right kind; `holds`
+    tells whether it is. `apart` is what it has of the question, without a table's header."""
+
+    statement: Statement
+    evidence: Evidence
+    chance: float
+    holds: bool
+    apart: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A source and its statements, in order."""
+
+    source: Source
     candidates: tuple[Candidate, ...]
+    same_language: bool
 
     @property
     def chance(self) -> float:
-        if self.same_language:
-            total = _CONSTANT + _CONFIDENCE * self.odds
-            total += _SENTENCE * self.best + _AHEAD * self.ahead
-        else:
-            total = self.odds + _ACROSS
-        return 1 / (1 + math.exp(-total))
+        """The chance that the source answers the question."""
+        return max((one.chance for one in self.candidates if one.holds), default=0.0)
+
+    @property
+    def is_compared(self) -> bool:
+        """Tell whether its own words or the model say how near it is to the question."""
+        return self.same_language or any(one.evidence.is_compared for one in self.candidates)
+
+    @property
+    def on_topic(self) -> float:
+        """How much of the question the source meets, whether it answers or not."""
+        return max((one.evidence.met for one in self.candidates), default=0.0)
 
 
-def judge(question: str, language: str, sources: Sequence[Source]) -> list[Judged]:
+def judge(
+    question: str, language: str, sources: Sequence[Source], embedder: Embedder | None = None
+) -> list[Judged]:
     """Judge every source, in the order given."""
-    return [
-        Judged(
-            source,
-            chance=one.chance if any(each.can_answer for each in one.candidates) else 0.0,
-            on_topic=one.chance,
-            candidates=one.candidates,
-            same_language=one.same_language,
-        )
-        for source, one in zip(sources, evidence(question, language, sources), strict=True)
-    ]
+    words = telling_words(question)
+    read = [_ReadSource(source, words, language) for source in sources]
+    _compare(read, question, words, embedder)
+    wanted = find_wanted(question)
+    return [one.judged(question, wanted) for one in read]
 
 
-def evidence(question: str, language: str, sources: Sequence[Source]) -> list[Evidence]:
-    """Return what speaks for each source, in the order given."""
-    terms = _question_terms(question)
-    named = frozenset(_question_terms(without_asking(question)))
-    read = [_ReadSource.read(source, (*terms, *(named - set(terms)))) for source in sources]
-    weights = _weights(terms, [one.terms for one in read])
-    candidates = [
-        _candidates(
-            question, one, weights, named, same_language=_same_language(one.source, language)
+class _ReadSource:
+    """A source's statements, and how far each meets each word of the question."""
+
+    def __init__(self, source: Source, words: Sequence[Word], language: str) -> None:
+        self.source = source
+        self.words = words
+        self.compared: set[int] = set()
+        self.same_language = (source.language or detect_language(source.text)) == language
+        self.statements = statements(source)
+        self.texts = [spelled_out(one, source.text) for one in self.statements]
+        self.contexts = [
+            "\n".join(filter(None, (source.title, one.context, " ".join(one.header))))
+            for one in self.statements
+        ]
+        self.own = _lexical(words, self.texts) * _IN_STATEMENT
+        self.apart = _lexical(
+            words,
+            [
+                " | ".join(one.cells) or text
+                for one, text in zip(self.statements, self.texts, strict=True)
+            ],
         )
+        above = _lexical(words, self.contexts) * _IN_CONTEXT
+        title = _lexical(words, [source.title]) * _IN_TITLE
+        above = np.where(above > title, np.where(title > 0, _IN_TITLE, above), title)
+        before = np.zeros_like(self.own)
+        if len(self.statements) > 1:
+            follows = np.array(
+                [
+                    b.context == a.context
+                    for a, b in zip(self.statements, self.statements[1:], strict=False)
+                ]
+            )
+            before[1:] = self.own[:-1] * _IN_STATEMENT_BEFORE * follows[:, None]
+        self.met = np.maximum.reduce([self.own, np.broadcast_to(above, self.own.shape), before])
+        self.weights = np.array([word.weight for word in words], np.float32)
+
+    def lexical(self, place: int) -> float:
+        return _mean(self.met[place], self.weights)
+
+    def take_likeness(self, place: int, own: Likeness, above: Likeness) -> None:
+        """Count words that are met by meaning."""
+        self.compared.add(place)
+        low, width = _LIKE_SAME if self.same_language else _LIKE_ACROSS
+        by_own = np.clip((own - low) / width, 0, _MAX_BY_MEANING)
+        by_context = np.clip((above - low) / width, 0, _MAX_BY_MEANING) * _IN_CONTEXT
+        self.own[place] = np.maximum(self.own[place], by_own)
+        self.met[place] = np.maximum.reduce([self.met[place], by_own, by_context])
+
+    def _focus(self, place: int) -> float:
+        """Return how much of a statement is about the question: of a row, of its first cell and of
+        the column that is most about it."""
+        statement = self.statements[place]
+        if not statement.header:
+            return _focus(self.texts[place], self.words)
+        key = statement.cells[0] if statement.cells else ""
+        return max(
+            _focus(
+                f"{name} {key if any(w.text in fold(key).text for w in self.words) else ''}",
+                self.words,
+            )
+            for name in statement.header
+        )
+
+    def judged(self, question: str, wanted: Wanted) -> Judged:
+        required = frozenset(_MUST_MATCH.findall(fold(question).text))
+        in_range = rows_in_range(question, self.statements)
+        for place in in_range or ():
+            # The figure of the question lies in the row's range.
+            for column, word in enumerate(self.words):
+                if has_figure(word.text):
+                    self.own[place, column] = self.met[place, column] = _IN_STATEMENT
+        candidates = []
+        for place, statement in enumerate(self.statements):
+            evidence = Evidence(
+                odds=_odds(self.source.confidence),
+                met=_mean(self.met[place], self.weights),
+                least=float(self.met[place].min()) if len(self.words) else 0.0,
+                own=_mean(self.own[place], self.weights),
+                focus=self._focus(place),
+                same_language=self.same_language,
+                is_compared=place in self.compared,
+            )
+            text = self.texts[place]
+            known = fold(f"{self.contexts[place]} {text}").text
+            before = fold(self.texts[place - 1]).text if place else ""
+            holds = (
+                can_hold(wanted, with_units(statement) or text, question)
+                and all(one in known or one in before for one in required)
+                and (in_range is None or statement.group is None or place in in_range)
+            )
+            apart = _mean(self.apart[place], self.weights)
+            candidates.append(Candidate(statement, evidence, _chance(evidence), holds, apart))
+        return Judged(self.source, tuple(candidates), self.same_language)
+
+
+def _compare(
+    read: Sequence[_ReadSource], question: str, words: Sequence[Word], embedder: Embedder | None
+) -> None:
+    """Compare by meaning the statements that do not have all words of the question."""
+    places = [
+        (one, place)
         for one in read
+        for place in range(len(one.statements))
+        if float(one.met[place].min(initial=1.0)) < _IN_TITLE
     ]
-    best = [max((one.share for one in found), default=0.0) for found in candidates]
-    return [
-        Evidence(
-            odds=_odds(source.confidence),
-            best=best[place],
-            ahead=best[place] - max(best[:place] + best[place + 1 :], default=0.0),
-            same_language=_same_language(source, language),
-            candidates=candidates[place],
-        )
-        for place, source in enumerate(sources)
-    ]
+    if not places:
+        return
+    places.sort(key=lambda pair: (-pair[0].lexical(pair[1]), -pair[0].source.confidence))
+    near = [pair for pair in places if pair[0].same_language][:_MAX_COMPARED]
+    far = [pair for pair in places if not pair[0].same_language]
+    far.sort(key=lambda pair: -pair[0].source.confidence)
+    far = far[:_MAX_COMPARED_ACROSS]
+    if (meaning := read_meaning(embedder, question, words)) is None:
+        return
+    try:
+        _take(meaning, near)
+        _take(meaning, far)
+    except (EmbedderUnavailable, InvalidEmbedding):
+        return
 
 
-def _question_terms(question: str) -> tuple[str, ...]:
-    """Return the terms of a question. Single Chinese characters that stand together are one term:
-    年 and 假 alone say little about 年假."""
-    folded = fold(question).text
-    terms: list[str] = []
-    for term in query_terms(question):
-        joined = f"{terms[-1]}{term}" if terms else ""
-        is_single = len(term) == 1 and term >= _FIRST_HAN
-        if is_single and len(joined) == _PAIR and joined[0] >= _FIRST_HAN and joined in folded:
-            terms[-1] = joined
-        else:
-            terms.append(term)
-    return tuple(dict.fromkeys(terms))
+def _take(meaning: Meaning, places: Sequence[tuple[_ReadSource, int]]) -> None:
+    texts: list[str] = []
+    tokens = 0.0
+    for one, place in places:
+        tokens += _tokens(one.texts[place])
+        if texts and tokens > _MAX_TOKENS:
+            break
+        texts.append(one.texts[place])
+    contexts = list(dict.fromkeys(one.contexts[place] for one, place in places[: len(texts)]))
+    found = meaning.likeness([*texts, *contexts])
+    for row, (one, place) in enumerate(places[: len(texts)]):
+        above = found[len(texts) + contexts.index(one.contexts[place])]
+        one.take_likeness(place, found[row], above)
+
+
+def _tokens(text: str) -> float:
+    """Return about how many tokens a text has."""
+    han = sum(sign >= "\u4e00" for sign in text)
+    return han * _HAN_TOKENS + (len(text) - han) * _OTHER_TOKENS
+
+
+def _chance(evidence: Evidence) -> float:
+    if evidence.same_language:
+        weights = _SAME_LANGUAGE
+    else:
+        weights = _ACROSS_LANGUAGES if evidence.is_compared else _BY_SEARCH_ALONE
+    total = sum(weight * value for weight, value in zip(weights, evidence.values, strict=True))
+    return 1 / (1 + math.exp(-total))
+
+
+def _mean(met: Likeness, weights: Likeness) -> float:
+    return float(met @ weights / weights.sum()) if len(weights) else 0.0
 
 
 def _odds(confidence: float) -> float:
@@ -176,89 +286,51 @@ def _odds(confidence: float) -> float:
     return math.log(bounded / (1 - bounded))
 
 
-def _same_language(source: Source, language: str) -> bool:
-    return (source.language or detect_language(source.text)) == language
-
-
-def _weights(terms: Sequence[str], present: Sequence[frozenset[str]]) -> dict[str, float]:
-    """Weigh the words of the question: long ones more, words that all sources have less."""
-    weights = {}
-    for term in terms:
-        holders = sum(term in has for has in present)
-        common = (holders - 1) / (len(present) - 1) if holders and len(present) > 1 else 0.0
-        weights[term] = _length_weight(term) * (1 - _COMMON_LOSES * common)
-    return weights
-
-
-def _length_weight(term: str) -> float:
-    if term[0] >= _FIRST_HAN:
-        return 0.5 if len(term) == 1 else min(len(term), 4) / 2
-    return math.sqrt(min(len(term), 8)) / 2
-
-
-def _candidates(
-    question: str,
-    read: _ReadSource,
-    weights: dict[str, float],
-    named: frozenset[str],
-    *,
-    same_language: bool,
-) -> tuple[Candidate, ...]:
-    total = sum(map(_length_weight, weights)) or 1.0
-    wanted = find_wanted(question)
-    required = frozenset(_MUST_MATCH.findall(fold(question).text))
-    absent = _share_without(named, read.terms)
-    in_title = dict.fromkeys(read.title, _IN_CONTEXT)
-    before: dict[str, float] = {}
-    text_before = ""
-    found = []
-    for statement, here, above in read.statements:
-        text = read.source.text[statement.start : statement.end]
-        in_context = dict.fromkeys(above, _IN_HEADER if statement.header else _IN_CONTEXT)
-        counted = before | in_title | in_context | dict.fromkeys(here, 1.0)
-        missing = _share_without(named, here | above | read.title)
-        is_met = _MISSING * missing + _ABSENT * absent <= _MAX_UNMET
-        known = fold(f"{read.source.title} {statement.context} {text_before} {text}").text
-        found.append(
-            Candidate(
-                statement,
-                share=sum(weights.get(term, 0.0) * part for term, part in counted.items()) / total,
-                can_answer=(is_met or not same_language)
-                and all(one in known for one in required)
-                and can_hold(wanted, _spelled_out(statement, text), question),
-            )
-        )
-        before = dict.fromkeys(here, _IN_STATEMENT_BEFORE)
-        text_before = text
-    least = _NEAR_BEST * max((one.share for one in found), default=0.0)
-    if wanted is Wanted.ANYTHING or not same_language:
-        return tuple(found)
-    return tuple(
-        replace(one, can_answer=one.can_answer and one.share >= least) for one in found
-    )  # fmt: skip
-
-
-def _share_without(named: frozenset[str], terms: frozenset[str]) -> float:
-    """Return the share of what the question names that is not among `terms`."""
-    total = sum(map(_length_weight, named)) or 1.0
-    return sum(map(_length_weight, named - terms)) / total
-
-
-def _spelled_out(statement: Statement, text: str) -> str:
+def spelled_out(statement: Statement, text: str) -> str:
     """Return a table row with the header of each cell, other statements as they are."""
+    if not statement.cells:
+        return text[statement.start : statement.end]
     if not statement.header:
-        return text
+        return " | ".join(statement.cells)
     pairs = zip(statement.header, statement.cells, strict=False)
-    return "; ".join(f"{name} {cell}" for name, cell in pairs)
+    return "; ".join(f"{name}: {cell}" for name, cell in pairs)
 
 
-def _present(terms: Sequence[str], text: str) -> frozenset[str]:
-    """Return the terms of the question that a text has. Chinese words count wherever they stand,
-    because next to other characters they may be segmented differently."""
-    known = set(index_terms(text).split())
-    folded = fold(text).text
-    return frozenset(
-        term
-        for term in terms
-        if term in known or (len(term) > 1 and term[0] >= _FIRST_HAN and term in folded)
+def _focus(text: str, words: Sequence[Word]) -> float:
+    own = telling_words(text)
+    total = sum(word.weight for word in own)
+    asked = " ".join(word.text for word in words)
+    terms = {word.term for word in words}
+    return (
+        sum(
+            word.weight
+            for word in own
+            if word.term in terms or (word.is_han and word.text in asked)
+        )
+        / total
+        if total
+        else 0.0
     )
+
+
+def with_units(statement: Statement) -> str:
+    """Return each cell of a table row before its header, which may name the unit: "600 元 价格";
+    empty for other statements."""
+    return "; ".join(
+        f"{cell} {' '.join(_UNIT.findall(name))} {name}"
+        for name, cell in zip(statement.header, statement.cells, strict=False)
+    )
+
+
+def _lexical(words: Sequence[Word], texts: Sequence[str]) -> Likeness:
+    """Return which words each text has: (texts, words) of 0 and 1. Chinese words count wherever
+    they stand, because next to other characters they may be segmented differently."""
+    found = np.zeros((len(texts), len(words)), np.float32)
+    for row, text in enumerate(texts):
+        terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}
+        folded = fold(text).text
+        for column, word in enumerate(words):
+            found[row, column] = word.term in terms or (
+                word.is_han and len(word.text) > 1 and word.text in folded
+            )
+    return found

@@ -1,68 +1,148 @@
-"""Replies to what asks nothing of the documents: greetings, thanks, tasks for a language model."""
+"""Messages that ask nothing of the documents: greetings, tasks for a language model, sums."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from enum import StrEnum
 
-from portal.text.folding import fold
+from portal.answering import arithmetic
+from portal.text.folding import fold, in_script_of
 
-_GREETING = {
-    "zh": "你好！我从您的文档里查找并引用原文。请直接提问，例如“年假有几天？”。",
-    "en": "Hello! I find and quote passages from your documents. "
-    "Ask a question, such as “How many days of leave do I get?”",
-}
-_THANKS = {"zh": "不客气。", "en": "You're welcome."}
-_ABOUT = {
-    "zh": "我是知识门户的问答功能，没有使用语言模型。我在您可以查看的文档中搜索，"
-    "逐字引用最相关的句子并注明出处；文档没有写明时，会如实说明。",
-    "en": "I answer questions for this portal, without a language model. I search the documents "
-    "you can see, quote the sentences that answer with their sources, and say so when the "
-    "documents do not answer.",
-}
-_NEEDS_MODEL = {
-    "zh": "总结、翻译、改写和写作需要语言模型，而本站目前只引用原文。"
-    "管理员可以通过 PORTAL_CHAT__PROVIDER 接入语言模型。您也可以就文档内容提出具体问题。",
-    "en": "Summarizing, translating, rewriting and drafting need a language model, and this portal "
-    "only quotes at the moment. An administrator can connect one with PORTAL_CHAT__PROVIDER. "
-    "You can also ask a specific question about the documents.",
+
+class Task(StrEnum):
+    """What a message wants instead of an answer from the documents."""
+
+    GREETING = "greeting"
+    THANKS = "thanks"
+    ABOUT = "about"
+    LIST_DOCUMENTS = "list_documents"
+    OUTLINE = "outline"
+    WRITING = "writing"
+    ARITHMETIC = "arithmetic"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it was understood. `subject` is what to summarise, folded, or the result of a
+    sum; `may_ask` when it is a question where there is no such document."""
+
+    task: Task
+    subject: str = ""
+    may_ask: bool = False
+
+
+_REPLIES = {
+    Task.GREETING: {
+        "zh": "你好！我从您的文档里查找并引用原文。请直接提问，例如“年假有几天？”。",
+        "en": "Hello! I find and quote passages from your documents. "
+        "Ask a question, such as “How many days of leave do I get?”",
+    },
+    Task.THANKS: {"zh": "不客气。", "en": "You're welcome."},
+    Task.ABOUT: {
+        "zh": "我是知识门户的问答功能，没有使用语言模型。我在您可以查看的文档中搜索，"
+        "逐字引用回答问题的句子、列表和表格行，并注明出处；文档没有写明时，会如实说明。"
+        "您也可以问“有哪些文档？”，或者让我“总结”某份文档，我会列出它的提纲。",
+        "en": "I answer questions for this portal, without a language model. I search the documents "
+        "you can see, quote the sentences, list items and table rows that answer, with their "
+        "sources, and say so when the documents do not answer. You can also ask “What documents "
+        "are there?”, or have me “summarise” a document: I list its outline.",
+    },
+    Task.WRITING: {
+        "zh": "翻译、改写和写作需要语言模型，而本站目前只引用原文。"
+        "管理员可以在“管理”页面接入语言模型。您也可以就文档内容提出具体问题。",
+        "en": "Translating, rewriting and drafting need a language model, and this portal only quotes "
+        "at the moment. An administrator can connect one under Administration. "
+        "You can also ask a specific question about the documents.",
+    },
 }
 
+_PLEASE = r"(?:请|麻烦)?(?:您|你)?(?:能否|可以|能)?(?:请)?(?:帮我|给我|为我)?(?:把|将)?"
+_PLEASE_EN = r"(?:please |can you |could you |would you |will you )*(?:please )?"
 # Folded: lower case, simplified. They count only when nothing else is said.
 _SAID = (
     (
-        _GREETING,
-        r"[你您]好[呀啊]?|大家好|嗨|哈[喽罗]|早上好|早安|下午好|晚上好|在吗",
-        r"hi|hello|hey|(?:hi|hello) there|good (?:morning|afternoon|evening)",
+        Task.GREETING,
+        r"[你您]们?好[呀啊吗]?|大家好|嗨|哈[喽罗]|早上好|早安|早|上午好|中午好|下午好|晚上好|在吗|在不在",
+        r"hi|hello|hey|hiya|(?:hi|hello|hey) (?:there|everyone|all)|good (?:morning|afternoon|evening|day)"
+        r"|how are you(?: doing)?(?: today)?",
     ),
     (
-        _THANKS,
-        r"(?:非常)?感谢|谢谢[你您了]?|多谢|辛苦了",
-        r"thanks?(?: you)?(?: (?:very|so) much| a lot)?|thx|cheers",
+        Task.THANKS,
+        r"(?:好的?[，,]?)?(?:非常|十分|太)?感谢(?:您|你)?|(?:好的?[，,]?)?谢谢[你您了啦]?|多谢|辛苦了|再见|拜拜|好的|明白了",
+        r"(?:ok(?:ay)?,? |great,? )?(?:many )?thanks?(?: you)?(?: (?:very|so) much| a lot| for .{0,30})?|thx|cheers"
+        r"|(?:good)?bye|ok(?:ay)?|great|got it",
     ),
     (
-        _ABOUT,
-        r"[你您]是谁|你叫什么(?:名字)?|你是(?:什么|机器人|人工智能|ai)吗?",
-        r"[你您](?:能|会|可以)[做干]些?什么|你有什么功能|怎么用|如何使用",
-        r"who are you|what are you|what can you do(?: for me)?|help|how does this work",
+        Task.ABOUT,
+        r"[你您]是谁|你叫什么(?:名字)?|你是(?:什么|机器人|人工智能|ai|真人)吗?|(?:请)?(?:自我介绍|介绍一?下?你自己)(?:一下)?",
+        r"[你您]都?(?:能|会|可以)(?:帮我)?[做干]些?什么|你有(?:什么|哪些)功能|怎么(?:使?用)(?:你|这个)?|如何使用",
+        r"who are you|what are you|are you (?:a |an )?(?:bot|robot|human|ai|chatgpt)|what is your name",
+        r"what can (?:you|i) (?:do|ask)(?: (?:for me|here|you))?|help|how does this work|introduce yourself",
     ),
     (
-        _NEEDS_MODEL,
-        r"请?(?:帮我|麻烦)?(?:总结|概括|归纳|概述|翻译|改写|润色|扩写|缩写).{0,60}",
-        r"请?(?:帮我)?(?:写|起草)[一个份篇封].{0,60}",
-        r"(?:please |can you |could you )?(?:summari[sz]e|translate|rewrite|paraphrase)\b.{0,80}",
-        r"(?:please |can you |could you )?(?:draft|compose|write|give) (?:me )?(?:an?|the) .{0,80}",
+        Task.LIST_DOCUMENTS,
+        r"(?:这里|系统里|库里|你|现在|目前|我们?)?(?:都|一共|总共)?(?:有|包含|收录了?|能看到|可以看)(?:哪些|什么|多少|几[个份])(?:文档|文件|资料)",
+        r"(?:请)?(?:列出|显示|看看)(?:所有|全部)?的?(?:文档|文件|资料)(?:列表|清单)?|(?:文档|文件)(?:列表|清单)|有(?:文档|文件)吗",
+        r"(?:what|which|how many) (?:documents|files|docs|sources)(?: (?:are there|are available|do you (?:have|know|use)"
+        r"|do we have|do i have|have you got|can you (?:see|read|search)|are (?:in use|uploaded|here|loaded)))?",
+        r"(?:please )?(?:list|show)(?: me)?(?: all)?(?: of)?(?: (?:the|my|your|our))? (?:documents|files|docs)",
     ),
-)
+    (
+        Task.OUTLINE,
+        rf"{_PLEASE}(?:总结|概括|归纳|概述|概要|摘要)(?:一下|下)?(?:这[篇份个]|本)?(?P<s1>.{{0,60}})",
+        r"(?:请|麻烦)?(?:你|您)?(?:帮我)?(?:把|将|对|给|为)(?P<s2>.{1,40}?)(?:做(?:个|一个)?)?(?:总结|概括|概述)(?:一下|下|出来)?",
+        r"(?P<q1>.{1,40}?)(?:主要|大概|大致)?(?:讲|说|写|包含|包括)了?(?:些?什么(?:内容)?|哪些内容)|(?P<q2>.{1,40}?)的(?:主要|大致)?内容(?:是什么|有哪些)|(?P<q3>.{1,40}?)的(?:提纲|大纲|目录|摘要|要点)(?:是什么)?",
+        rf"{_PLEASE_EN}(?:summari[sz]e|give (?:me )?(?:a |an )?(?:brief |short |quick )?(?:summary|overview|outline) of|outline)"
+        r"\b(?P<s4>.{0,80})",
+        r"what(?: is|'s| does)? (?P<q4>.{1,60}?) (?:(?:is )?(?:all )?about|cover|say in short)",
+    ),
+    (
+        Task.WRITING,
+        rf"{_PLEASE}(?:翻译|改写|润色|扩写|缩写|仿写|续写).{{0,60}}",
+        rf"{_PLEASE}.{{1,60}}(?:翻译|译)(?:成|为|到)?.{{0,12}}|{_PLEASE}用(?:英文|中文|英语)(?:写|说|表达).{{0,60}}",
+        rf"{_PLEASE}(?:写|起草|草拟|撰写)[一个份篇封].{{0,60}}|(?:讲|说)[一个]+(?:笑话|故事)",
+        rf"{_PLEASE_EN}(?:translate|rewrite|paraphrase|proofread|rephrase|shorten)\b.{{0,120}}",
+        rf"{_PLEASE_EN}(?:draft|compose|write|tell)(?: me)? (?:an?|the|some) .{{0,120}}",
+    ),
+)  # fmt: skip
 _AROUND = r"[\s!?.,~;:。！？，、～；：…]*"
-_REPLIES = tuple(
-    (re.compile(f"{_AROUND}(?:{'|'.join(patterns)}){_AROUND}"), reply) for reply, *patterns in _SAID
+_PATTERNS = tuple(
+    (task, re.compile(f"{_AROUND}(?:{pattern}){_AROUND}"))
+    for task, *patterns in _SAID
+    for pattern in patterns
+)
+# A greeting before a question is not what is asked.
+_OPENING = re.compile(
+    r"\A\s*(?:[你您]们?好[呀啊]?|早上好|下午好|晚上好|嗨|请问一?下?|hi(?: there)?|hello(?: there)?|hey|good (?:morning|afternoon)"
+    r"|thanks|谢谢[你您]?)[\s!,.，。！、~:：]+(?=\S{2})",
+    re.IGNORECASE,
 )
 
 
-def find_reply(message: str, language: str) -> str | None:
-    """Return the reply to a message that asks nothing of the documents; None for a question."""
+def without_greeting(message: str) -> str:
+    """Return a question without the greeting before it."""
+    return _OPENING.sub("", message)
+
+
+def understand(message: str) -> Message | None:
+    """Return what a message wants other than an answer from documents; None for a question."""
+    if (result := arithmetic.compute(message)) is not None:
+        return Message(Task.ARITHMETIC, result)
     folded = fold(message).text.strip()
-    for pattern, reply in _REPLIES:
-        if pattern.fullmatch(folded):
-            return reply["zh" if language == "zh" else "en"]
+    for task, pattern in _PATTERNS:
+        if match := pattern.fullmatch(folded):
+            groups = {name: text for name, text in match.groupdict().items() if text}
+            subject = next(iter(groups.values()), "").strip(" “”\"'《》的")
+            return Message(task, subject, may_ask=any(name.startswith("q") for name in groups))
     return None
+
+
+def reply_to(message: Message, question: str, language: str) -> str | None:
+    """Return the reply to what needs no documents; None where the documents decide."""
+    if message.task is Task.ARITHMETIC:
+        return message.subject
+    reply = _REPLIES.get(message.task)
+    if reply is None:
+        return None
+    return in_script_of(question, reply["zh"]) if language == "zh" else reply["en"]

@@ -1,7 +1,7 @@
 """The statements of a source: sentences, list items and table rows that can be quoted alone.
 
-Headings, table headers and the line that introduces a list are context: they count for what stands
-below them and are never quoted by themselves.
+Headings, questions of a FAQ, table headers and the line that introduces a list are context: they
+count for what stands below them and are never quoted by themselves.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from portal.domain.answering import Source
+from portal.domain.structure import Block, BlockKind
 from portal.text.scripts import HAN
 from portal.text.sentences import LIST_ITEM, each_sentence
+from portal.text.tables import table_rows
 
 _CELL_BORDER = re.compile(r"[^\S\n]*(?:\s\||\|\s|\t)[^\S\n]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")
+_ASKS = re.compile(r"[?？][”’」』\"')]*$")
 _INTRODUCES = (":", "：")
 # A line without a full stop that is shorter than this, and names no figure, reads as a heading.
 _MAX_HEADING_CHARACTERS = 60
@@ -23,19 +26,27 @@ _MAX_HAN_HEADING_CHARACTERS = 24
 _CHAPTER = re.compile(r"(?:第[一二三四五六七八九十百\d]+[章节節条條部篇]|\d+(?:\.\d+)*[.、]?\s)")
 _DIGIT = re.compile(r"\d")
 _HAN = re.compile(f"[{HAN}]")
+_KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading"}
+# A list item longer than this is quoted by its sentences.
+_MAX_ITEM_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """Characters `start` to `end` of a source's text. `context` is what it is read under: the
-    headings above it, the line that introduces its list, or the header of its table. A table row
-    has `cells`, and a `header` when the table has one."""
+    headings above it, the line that introduces its list, or the header of its table. Rows of a
+    table and items of a list have the number of their `group`; `group_start` is where the line that
+    introduces a list begins, `heading` the last heading above. A table row has `cells`, and a
+    `header` when the table has one."""
 
     start: int
     end: int
     context: str = ""
     cells: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
+    heading: str = ""
+    group: int | None = None
+    group_start: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +58,165 @@ class _Line:
 
 def statements(source: Source) -> list[Statement]:
     """Return what can be quoted of a source, in order."""
-    found: list[Statement] = []
-    headings = [source.heading or ""]
-    for kind, lines in _blocks(source):
-        if kind == "heading":
-            headings = [source.heading or "", lines[0].text]
-        elif kind == "table":
-            found += _rows(lines, " ".join(headings))
-        else:
-            found += _sentences(source.text, lines[0].start, lines[-1].end, " ".join(headings))
-    return found
+    return list(_Reader(source).read())
 
 
-def _blocks(source: Source) -> Iterator[tuple[str, list[_Line]]]:
-    """Group the lines of a source into headings, tables and text."""
-    lines = list(_lines(source.text))
-    kinds = [_kind(source, lines, place) for place in range(len(lines))]
-    place = 0
-    while place < len(lines):
-        end = place + 1
-        if kinds[place] != "heading":
-            while end < len(lines) and kinds[end] == kinds[place]:
-                end += 1
-        kept = [line for line in lines[place:end] if line.text]
-        # A lone line with a bar in it is text.
-        kind = "text" if kinds[place] == "table" and len(kept) < 2 else kinds[place]  # noqa: PLR2004
-        if kept:
-            yield kind, kept
-        place = end
+class _Reader:
+    """Reads a source block by block, and keeps what the next block is read under."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._lines = list(_lines(source.text))
+        self._heading = ""
+        self._introduction: _Line | None = None
+        self._group = 0
+
+    def read(self) -> Iterator[Statement]:
+        blocks = list(self._blocks())
+        for (kind, lines), following in zip(
+            blocks, [*(kind for kind, _ in blocks[1:]), ""], strict=True
+        ):
+            if kind == "heading":
+                self._heading, self._introduction = lines[0].text, None
+            elif kind == "table":
+                self._group += 1
+                yield from self._rows(lines)
+                self._introduction = None
+            elif kind == "list":
+                self._group += 1
+                yield from self._items(lines)
+                self._introduction = None
+            else:
+                yield from self._sentences(lines, following in {"list", "table"})
+
+    def _context(self, *more: str) -> str:
+        parts = dict.fromkeys((self._source.heading or "", self._heading, *more))
+        return "\n".join(filter(None, parts))
+
+    def _blocks(self) -> Iterator[tuple[str, list[_Line]]]:
+        """Group the lines into headings, tables, lists and text."""
+        kinds = [self._kind(place) for place in range(len(self._lines))]
+        place = 0
+        while place < len(self._lines):
+            kind, end = kinds[place], place + 1
+            if kind != "heading":
+                while end < len(kinds) and self._goes_on(kind, kinds, end):
+                    end += 1
+            kept = [line for line in self._lines[place:end] if line.text]
+            if kept:
+                # A lone line with a bar in it is text, unless it is known to be a row.
+                is_text = kind == "table" and len(kept) == 1 and self._table_at(kept[0]) is None
+                yield ("text" if is_text else kind), kept
+            place = end
+
+    def _goes_on(self, kind: str, kinds: list[str], place: int) -> bool:
+        if kinds[place] == kind:
+            return True
+        if kind != "list":
+            return False
+        if kinds[place] == "blank":
+            return place + 1 < len(kinds) and kinds[place + 1] == "list"
+        # An item goes on in lines that are set in, or that follow without an empty line.
+        return kinds[place] == "text" and kinds[place - 1] != "blank"
+
+    def _kind(self, place: int) -> str:  # noqa: PLR0911 - one kind a line
+        line = self._lines[place]
+        if not line.text:
+            return "blank"
+        if line.start in self._source.heading_starts:
+            return "heading"
+        if self._table_at(line) is not None:
+            return "table"
+        block = self._block_at(line)
+        if block is not None and block.kind in _KINDS:
+            return _KINDS[block.kind]
+        if not self._source.blocks and _CELL_BORDER.search(line.text):
+            return "table"
+        if _ASKS.search(line.text) and len(list(each_sentence(line.text))) == 1:
+            return "heading"
+        if not self._source.heading_starts and self._reads_as_heading(place):
+            return "heading"
+        return "list" if LIST_ITEM.match(line.text) else "text"
+
+    def _block_at(self, line: _Line) -> Block | None:
+        for block in self._source.blocks:
+            if block.start <= line.end and line.start < block.end:
+                return block
+        return None
+
+    def _table_at(self, line: _Line) -> Block | None:
+        block = self._block_at(line)
+        return block if block is not None and block.kind is BlockKind.TABLE else None
+
+    def _reads_as_heading(self, place: int) -> bool:
+        """Tell whether a line of a text without known headings is one."""
+        text = self._lines[place].text
+        limit = _MAX_HAN_HEADING_CHARACTERS if _HAN.search(text) else _MAX_HEADING_CHARACTERS
+        if len(text) > limit or _ENDS_STATEMENT.search(text) or any(c in text for c in ":：,，"):
+            return False
+        stands_alone = place == 0 or not self._lines[place - 1].text
+        if not stands_alone or not any(line.text for line in self._lines[place + 1 :]):
+            return False
+        if _CHAPTER.match(text):
+            return not (
+                place + 1 < len(self._lines) and LIST_ITEM.match(self._lines[place + 1].text)
+            )
+        return not LIST_ITEM.match(text) and not _DIGIT.search(text)
+
+    def _rows(self, lines: list[_Line]) -> Iterator[Statement]:
+        introduction = self._introduction.text if self._introduction else ""
+        if (table := self._table_at(lines[0])) is not None:
+            text = self._source.text
+            context = self._context(introduction, table.caption)
+            for row in table_rows(text, table):
+                cells = tuple(one.strip() for one in row.texts(text))
+                if not row.is_header and any(cells):
+                    end = row.start + len(text[row.start : row.end].rstrip())
+                    yield Statement(
+                        row.start, end, context, cells, table.header, self._heading, self._group
+                    )
+            return
+        header, *rows = [_cells(line.text) for line in lines]
+        context = self._context(introduction)
+        for line, cells in zip(lines[1:], rows, strict=True):
+            yield Statement(
+                line.start, line.end, context, cells, header, self._heading, self._group
+            )
+
+    def _items(self, lines: list[_Line]) -> Iterator[Statement]:
+        introduction = self._introduction
+        context = self._context(introduction.text if introduction else "")
+        start = introduction.start if introduction else None
+        items: list[tuple[int, int]] = []
+        for line in lines:
+            if items and not LIST_ITEM.match(line.text):
+                items[-1] = items[-1][0], line.end
+            else:
+                items.append((line.start, line.end))
+        for first, last in items:
+            spans = [(first, last)]
+            if last - first > _MAX_ITEM_CHARACTERS:
+                spans = _spans(self._source.text, first, last)
+            for one in spans:
+                yield Statement(
+                    *one, context, heading=self._heading, group=self._group, group_start=start
+                )
+
+    def _sentences(self, lines: list[_Line], introduces: bool) -> Iterator[Statement]:
+        text = self._source.text
+        for start, end in _spans(text, lines[0].start, lines[-1].end):
+            sentence = text[start:end]
+            if introduces and end == lines[-1].end and sentence.endswith(_INTRODUCES):
+                self._introduction = _Line(start, end, sentence)
+            elif _ASKS.search(sentence):
+                self._heading, self._introduction = sentence, None
+            else:
+                self._introduction = None
+                yield Statement(start, end, self._context(), heading=self._heading)
+
+
+def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    return [(start + first, start + last) for first, last in each_sentence(text[start:end])]
 
 
 def _lines(text: str) -> Iterator[_Line]:
@@ -86,55 +228,5 @@ def _lines(text: str) -> Iterator[_Line]:
         start += len(raw) + 1
 
 
-def _kind(source: Source, lines: list[_Line], place: int) -> str:
-    line = lines[place]
-    if not line.text:
-        # An empty line ends a table and belongs to the text around it.
-        return "text"
-    if line.start in source.heading_starts:
-        return "heading"
-    if _CELL_BORDER.search(line.text):
-        return "table"
-    if not source.heading_starts and _reads_as_heading(lines, place):
-        return "heading"
-    return "text"
-
-
-def _reads_as_heading(lines: list[_Line], place: int) -> bool:
-    """Tell whether a line of a text without known headings is one."""
-    text = lines[place].text
-    limit = _MAX_HAN_HEADING_CHARACTERS if _HAN.search(text) else _MAX_HEADING_CHARACTERS
-    if len(text) > limit or _ENDS_STATEMENT.search(text) or any(c in text for c in ":：,，"):
-        return False
-    stands_alone = place == 0 or not lines[place - 1].text
-    stands_alone = (
-        stands_alone and place + 1 < len(lines) and any(line.text for line in lines[place + 1 :])
-    )
-    if _CHAPTER.match(text):
-        return stands_alone
-    return stands_alone and not LIST_ITEM.match(text) and not _DIGIT.search(text)
-
-
-def _rows(lines: list[_Line], context: str) -> Iterator[Statement]:
-    header, *rows = [_cells(line.text) for line in lines]
-    named = " ".join(header)
-    for line, cells in zip(lines[1:], rows, strict=True):
-        yield Statement(line.start, line.end, f"{context} {named}", cells, header)
-
-
 def _cells(line: str) -> tuple[str, ...]:
     return tuple(cell.strip() for cell in _CELL_BORDER.split(line.strip("|").strip()))
-
-
-def _sentences(text: str, start: int, end: int, context: str) -> Iterator[Statement]:
-    spans = [(start + first, start + last) for first, last in each_sentence(text[start:end])]
-    introduction = ""
-    for place, (first, last) in enumerate(spans):
-        sentence = text[first:last]
-        following = text[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
-        if sentence.endswith(_INTRODUCES) and LIST_ITEM.match(following):
-            introduction = sentence
-            continue
-        if not LIST_ITEM.match(sentence):
-            introduction = ""
-        yield Statement(first, last, f"{context} {introduction}".strip())

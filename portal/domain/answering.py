@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -53,12 +54,23 @@ class Turn:
     content: str
 
 
+class Outcome(StrEnum):
+    """How an answer by quotation ends: `quoted`; `on_topic` when passages are about the subject but
+    do not say what was asked; `nothing`; `reply` when nothing was asked of the documents."""
+
+    QUOTED = "quoted"
+    ON_TOPIC = "on_topic"
+    NOTHING = "nothing"
+    REPLY = "reply"
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """What a chat model is asked. `system` holds the instructions and the chunks as data;
     `sources` are the same chunks for a provider that needs no prompt; `turns` end with the
     question; `language` is the question's, `zh` or `en`. With `can_search` the model may ask
-    for another search."""
+    for another search. `reply` is what the portal itself says to a message that asks nothing of
+    the documents; with `is_outline` the sources are one document's, to be outlined."""
 
     system: str
     turns: Sequence[Turn]
@@ -66,17 +78,21 @@ class ChatRequest:
     language: str
     sources: Sequence[Source]
     can_search: bool = False
+    reply: str | None = None
+    is_outline: bool = False
     tool_turns: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """From here on the number `number` cites characters `start` to `end` of `source`."""
+    """From here on the number `number` cites characters `start` to `end` of `source`, which answer
+    with a chance of `confidence`."""
 
     number: int
     source: Source
     start: int
     end: int
+    confidence: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +113,12 @@ class SearchCall:
 
 @dataclass(frozen=True, slots=True)
 class Abstained:
-    """The provider has no answer in these sources; `text` says so."""
+    """The provider has no answer in these sources; `text` says so. With an `outcome`, `about` are
+    the numbers of the sources that are at least about it; without one all of them may be."""
 
     text: str
+    outcome: Outcome | None = None
+    about: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

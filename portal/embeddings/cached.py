@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from cachetools import LRUCache
 
-from portal.domain.embedding import Embedder, HeldToLength, Vector
+from portal.domain.embedding import Embedder, HeldToLength, TokenEmbedder, TokenVectors, Vector
 from portal.domain.sightings import Seen
 from portal.embeddings.shared import SharedVectors
 from portal.embeddings.validation import require_shape
@@ -16,6 +16,7 @@ from portal.errors import EmbedderUnavailable, InvalidEmbedding
 from portal.observability import metrics
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
+MAX_TOKENS = 16_384  # About 25 MB at 384 dimensions.
 _LOOK = "?"
 
 
@@ -33,6 +34,9 @@ class CachedQueries:
         self._embedder = embedder
         self._shared = shared
         self._vectors: LRUCache[str, Vector] = LRUCache(maxsize=max_queries)
+        self._tokens: LRUCache[tuple[str, bool], TokenVectors] = LRUCache(
+            MAX_TOKENS, getsizeof=lambda one: len(one.spans)
+        )
         self._lock = threading.Lock()
         self._seen: Seen | None = None
         self._length: int | None = None
@@ -97,6 +101,21 @@ class CachedQueries:
             if len(texts):
                 self._require_length(vectors, count=len(texts))
             return vectors
+
+    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
+        """Embed texts token by token; those of recent texts are remembered, since questions that
+        follow one another meet the same statements."""
+        if not isinstance(self._embedder, TokenEmbedder):
+            raise EmbedderUnavailable(reason="the model has only vectors of whole texts")
+        with self._lock:
+            found = {text: self._tokens.get((text, is_question)) for text in texts}
+        missing = [text for text, known in found.items() if known is None]
+        if missing:
+            made = self._embedder.embed_tokens(missing, is_question=is_question)
+            with self._lock:
+                for text, tokens in zip(missing, made, strict=True):
+                    self._tokens[text, is_question] = found[text] = tokens
+        return [known for text in texts if (known := found[text]) is not None]
 
     def _fitting(self, vector: Vector | None) -> Vector | None:
         """None for one of another length: it was kept before the model was held to this one."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal.domain.embedding import Embedder, HeldToLength, Vector
+from portal.domain.embedding import Embedder, HeldToLength, TokenEmbedder, TokenVectors, Vector
+from portal.errors import EmbedderUnavailable
 from portal.observability import metrics
 
 
@@ -34,3 +35,8 @@ class MeasuredEmbedder:
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
         with metrics.embedding(self._provider, texts=len(texts), is_query=False):
             return self._embedder.embed_chunks(texts)
+
+    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
+        if not isinstance(self._embedder, TokenEmbedder):
+            raise EmbedderUnavailable(reason="the model has only vectors of whole texts")
+        return self._embedder.embed_tokens(texts, is_question=is_question)

@@ -37,7 +37,8 @@ class E5Encoder:
         # threads, and none spins while it waits for one that has no processor.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        self._names = [graph.OUTPUT], graph.INPUT
+        self._input, self._mean = graph.INPUT, graph.OUTPUT
+        self._tokens = graph.last_layer(self._weights)
         self._session: Any = onnxruntime.InferenceSession(
             graph.build(self._weights),
             options,
@@ -52,22 +53,36 @@ class E5Encoder:
         total = np.zeros(self._weights.shape.width)
         for start in range(0, max(1, len(numbers)), most):
             part = numbers[start : start + most]
-            total += max(1, len(part)) * self._mean(part)
+            total += max(1, len(part)) * self._run(part, self._mean)
         return total
+
+    def encode_tokens(
+        self, text: str, is_question: bool
+    ) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
+        """Return where the tokens of a text stand, and their vectors in the last layer, (tokens,
+        384). What the network does not read at once is left out."""
+        prefix = _PREFIXES[is_question]
+        numbers = self.tokens(text, is_question=is_question)[: self._weights.shape.positions - 2]
+        spans = self._tokenizer.spans(prefix + text, numbers)
+        own = [place for place, (_, end) in enumerate(spans) if end > len(prefix)]
+        vectors = self._run(numbers, self._tokens)[1:-1]
+        return (
+            [(spans[place][0] - len(prefix), spans[place][1] - len(prefix)) for place in own],
+            vectors[own],
+        )
 
     def tokens(self, text: str, *, is_question: bool) -> list[int]:
         """The pieces of a text with what goes before it. Around each part that the network reads
         at once come a beginning and an end."""
         return self._tokenizer.encode(_PREFIXES[is_question] + text)
 
-    def _mean(self, numbers: list[int]) -> NDArray[np.float32]:
+    def _run(self, numbers: list[int], output: str) -> NDArray[np.float32]:
         vocabulary, width = self._weights.vocabulary, self._weights.shape.width
         places = np.array([vocabulary.begin, *numbers, vocabulary.end])
         words = self._weights.rows("emb.word", width, places)
         embedded = words + self._positions[: len(places)]
-        outputs, taken = self._names
-        (mean,) = self._session.run(outputs, {taken: embedded[None]})
-        found: NDArray[np.float32] = mean[0]
+        (values,) = self._session.run([output], {self._input: embedded[None]})
+        found: NDArray[np.float32] = values[0]
         return found
 
 

@@ -100,9 +100,14 @@ class _Graph:
         )
 
 
+def last_layer(weights: Weights) -> str:
+    """Return the name of the output that holds each token's vector."""
+    return f"l{weights.shape.layers - 1}.oln.out"
+
+
 def build(weights: Weights) -> bytes:
-    """Return the ONNX model that takes embedded tokens, (1, tokens, width), and gives the mean of
-    the last layer, (1, width)."""
+    """Return the ONNX model that takes embedded tokens, (1, tokens, width), and gives the last
+    layer, of the same shape, and its mean, (1, width). Only what is asked for is computed."""
     shape, graph = weights.shape, _Graph(weights)
     state = graph.node(
         "LayerNormalization",
@@ -121,7 +126,7 @@ def build(weights: Weights) -> bytes:
         graph.nodes,
         graph.constants,
         inputs={INPUT: (1, "tokens", shape.width)},
-        outputs={OUTPUT: (1, shape.width)},
+        outputs={OUTPUT: (1, shape.width), state: (1, "tokens", shape.width)},
         opsets={"": _OPSET, _CONTRIB: 1},
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from portal.answering import prompt
+from portal.answering.prompt import Prompt
 from portal.domain.conversations import MAX_MESSAGE_CHARACTERS, Message, MessageStatus, Replay, Role
 from portal.domain.people import User
 from portal.errors import N_, InvalidInput, NotFound
@@ -112,12 +113,7 @@ def _position_of_question(services: Services, place: _Place) -> int | None:
 
 def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved) -> Answering:
     """The question and its answer, still empty, with the passages that it is written from."""
-    built = prompt.build(
-        retrieved.sources,
-        language=asked.language,
-        token_budget=retrieved.token_budget,
-        can_search=services.chat.takes_tools,
-    )
+    built = _prompt(services, asked, retrieved)
     draft = AnswerDraft(
         services,
         asked.user,
@@ -149,6 +145,17 @@ def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved
             session, asked.user, question.id, stale_after_s=patience_s
         )
     return Answering(asked, retrieved, built, stored, draft)
+
+
+def _prompt(services: Services, asked: Asked, retrieved: Retrieved) -> Prompt:
+    if retrieved.is_outline or retrieved.reply is not None:
+        return Prompt("", retrieved.sources, 0)
+    return prompt.build(
+        retrieved.sources,
+        language=asked.language,
+        token_budget=retrieved.token_budget,
+        can_search=services.chat.takes_tools,
+    )
 
 
 def _store_question(session: Session, asked: Asked, place: _Place) -> MessageRow:

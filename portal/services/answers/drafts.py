@@ -8,7 +8,7 @@ from uuid import UUID
 
 from portal.answering import support
 from portal.answering.markers import MarkerStream
-from portal.domain.answering import MarkedText, Quoted, Source
+from portal.domain.answering import Abstained, MarkedText, Outcome, Quoted, Source
 from portal.domain.conversations import Message, MessageStatus, Replay
 from portal.domain.documents import Failure
 from portal.domain.people import User
@@ -78,9 +78,20 @@ class AnswerDraft:
         """Register the exact words that a number cites; one source may be cited at many places."""
         source = replace(quoted.source, number=quoted.number)
         self._quoted[quoted.number] = quoted
+        confidence = min(one.confidence for one in self._quoted.values())
+        self._note(outcome=Outcome.QUOTED.value, confidence=round(confidence, 3))
         if all(one.number != quoted.number for one in self.register):
             self.register.append(source)
             self._markers.know([source])
+
+    def abstain(self, abstained: Abstained) -> None:
+        """Keep the chunks that are about the question, and none that are not."""
+        if abstained.outcome is not None:
+            self._in_prompt = set(abstained.about)
+            self._note(outcome=abstained.outcome.value)
+
+    def _note(self, **values: str | float) -> None:
+        self.replay = replace(self.replay, extra=self.replay.extra | values)
 
     def consulted(
         self, query: str, found: Sequence[Source], shown: Sequence[Source], tokens: int
@@ -122,7 +133,8 @@ class AnswerDraft:
         self.is_finished = True
         content = self.content
         is_answer = status in {MessageStatus.DONE, MessageStatus.STOPPED}
-        shown = self._in_prompt if is_answer else {one.number for one in self.register}
+        keeps_prompt = is_answer or status is MessageStatus.ABSTAINED
+        shown = self._in_prompt if keeps_prompt else {one.number for one in self.register}
         cited = self._cited(shown, content)
         texts = {one.marker: one.source.text for one in cited if one.was_cited}
         # Quotations are the source's own words: there is nothing to compare.

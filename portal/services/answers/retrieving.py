@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TypeVar
 from uuid import UUID
 
 from portal.answering import follow_up
-from portal.answering.questions import find_parts
-from portal.answering.replies import find_reply
+from portal.answering.questions import standalone_parts
+from portal.answering.replies import without_greeting
 from portal.domain.answering import ChatModel, Source, Turn
 from portal.domain.conversations import Role
 from portal.domain.people import User
@@ -22,6 +22,7 @@ from portal.domain.search import (
     SearchRequest,
 )
 from portal.services import Services
+from portal.services.answers import replying
 from portal.services.search import dynamic_config, engine
 from portal.store.answers import sources as source_store
 from portal.store.answers.sources import PastMessage, StoredSource
@@ -60,7 +61,8 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """Passages that count, best first, numbered from 1; the turns before the question, and the
-    documents that these rest on; and what was switched on at the moment at which all was read."""
+    documents that these rest on; and what was switched on at the moment at which all was read. With
+    `reply` nothing was searched for, with `is_outline` the chunks are those of one document."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -71,6 +73,8 @@ class Retrieved:
     search_method: str
     degraded: tuple[str, ...]
     embedding_model: str | None
+    reply: str | None = None
+    is_outline: bool = False
 
 
 def ask_in(
@@ -92,6 +96,14 @@ def ask_in(
 def retrieve(services: Services, asked: Asked) -> Retrieved:
     """Search for the question as asked and, in a follow-up, as it reads on its own. Raises what
     `searching.search` raises."""
+    if services.chat.provider == "extractive":
+        with services.database.begin() as session:
+            reply = replying.find_reply(
+                session, asked.user, asked.conversation_id, asked.question, asked.language
+            )
+        if reply is not None:
+            retrieved, _ = _look(services, asked, (), outlined=reply.outlined)
+            return replace(retrieved, reply=reply.text, is_outline=reply.text is None)
     query = _standalone(services, asked)
     queries = _queries(services.chat, asked, query)
     return settled(lambda: _look(services, asked, queries))
@@ -99,12 +111,11 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
 
 def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
     """Return what to search for; the first is kept as what was searched for. A language model
-    splits a question by itself, and a greeting is searched for by neither."""
+    splits a question by itself."""
     if chat.provider != "extractive":
         return tuple(dict.fromkeys((query, asked.question)))
-    if find_reply(asked.question, asked.language) is not None:
-        return ()
-    return tuple(dict.fromkeys((query, asked.question, *find_parts(query))))
+    parts = standalone_parts(query)
+    return tuple(dict.fromkeys((query, asked.question, *(searched for _, searched in parts))))
 
 
 def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
@@ -116,16 +127,19 @@ def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
     return looked
 
 
-def _look(services: Services, asked: Asked, queries: Sequence[str]) -> tuple[Retrieved, bool]:
-    """What is found for the queries, the first of which is kept as what was searched for; and
-    whether all of it was still there to be read."""
+def _look(
+    services: Services, asked: Asked, queries: Sequence[str], *, outlined: Sequence[UUID] = ()
+) -> tuple[Retrieved, bool]:
+    """What is found for the queries, the first of which is kept as what was searched for, or the
+    chunks to outline; and whether all of it was still there to be read."""
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
     with services.database.begin() as session:
         source_store.see_one_moment(session)
         stored = source_store.read_sources(
-            session, asked.user, asked.conversation_id, [hit.chunk_id for hit in hits]
-        )
+            session, asked.user, asked.conversation_id,
+            [*outlined, *(hit.chunk_id for hit in hits)],
+        )  # fmt: skip
         snapshot = selection_store.snapshot(session, asked.user, asked.conversation_id)
         past = source_store.read_past(
             session, asked.user, asked.conversation_id, before=asked.before,
@@ -135,7 +149,7 @@ def _look(services: Services, asked: Asked, queries: Sequence[str]) -> tuple[Ret
         model = registry.find_active(session)
     method = outcomes[0].search_method if outcomes else SearchMode.HYBRID
     retrieved = Retrieved(
-        sources=sources_of(hits, stored, after=0),
+        sources=_in_full(outlined, stored) if outlined else sources_of(hits, stored, after=0),
         turns=_turns(past, asked.language),
         history_rests_on=_read_by(services.chat, past),
         snapshot=snapshot,
@@ -181,14 +195,15 @@ def _standalone(services: Services, asked: Asked) -> str:
         )  # fmt: skip
     turns = _turns(past, asked.language)
     if not turns:
-        return asked.question
+        is_extractive = services.chat.provider == "extractive"
+        return without_greeting(asked.question) if is_extractive else asked.question
     query = _rewritten(services.chat, turns, asked.question)
     return query[:MAX_QUERY_CHARACTERS].strip() or asked.question
 
 
 def _rewritten(chat: ChatModel, turns: Sequence[Turn], question: str) -> str:
     if chat.provider == "extractive":
-        return follow_up.search_query(turns, question)
+        return follow_up.search_query(turns, without_greeting(question))
     return follow_up.rewritten(chat, turns, question)
 
 
@@ -221,7 +236,15 @@ def sources_of(
     )
 
 
-def _source(number: int, hit: SearchHit, stored: StoredSource) -> Source:
+def _in_full(chunk_ids: Sequence[UUID], stored: dict[UUID, StoredSource]) -> tuple[Source, ...]:
+    """Chunks that nobody searched for, in the order given."""
+    return tuple(
+        _source(number, None, stored[chunk_id])
+        for number, chunk_id in enumerate((one for one in chunk_ids if one in stored), 1)
+    )
+
+
+def _source(number: int, hit: SearchHit | None, stored: StoredSource) -> Source:
     return Source(
         number=number,
         document_id=stored.document_id,
@@ -239,12 +262,12 @@ def _source(number: int, hit: SearchHit, stored: StoredSource) -> Source:
         heading_starts=stored.heading_starts,
         context=stored.context,
         blocks=stored.blocks,
-        score=hit.score,
-        vector_score=hit.vector_score,
-        text_score=hit.text_score,
-        confidence=hit.confidence,
-        low_confidence=hit.low_confidence,
-        found_by=hit.source,
+        score=hit.score if hit else 1.0,
+        vector_score=hit.vector_score if hit else None,
+        text_score=hit.text_score if hit else 0.0,
+        confidence=hit.confidence if hit else 1.0,
+        low_confidence=hit.low_confidence if hit else False,
+        found_by=hit.source if hit else SearchMode.HYBRID,
     )
 
 

@@ -12,6 +12,7 @@ import structlog
 from portal.answering import prompt
 from portal.answering.markers import MarkerStream
 from portal.answering.prompt import Prompt
+from portal.answering.replies import reply_to, understand
 from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
 from portal.domain.conversations import Role
 from portal.domain.people import User
@@ -108,6 +109,7 @@ def _request(
         )
         token_budget = dynamic_config.read(session, services.settings.search).context_token_budget
     sources = sources_of(chunks, stored, after=0)
+    understood = understand(found.query) if services.chat.provider == "extractive" else None
     built = prompt.build(sources, language=language, token_budget=token_budget)
     request = ChatRequest(
         system=built.system,
@@ -115,6 +117,7 @@ def _request(
         question=found.query,
         language=language,
         sources=built.sources,
+        reply=reply_to(understood, found.query, language) if understood else None,
     )
     return request, built, len(stored) == len(chunks)
 

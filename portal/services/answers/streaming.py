@@ -180,6 +180,7 @@ class AnswerStream(Iterator[AnswerEvent]):
                 elif pieces := self._draft.feed(event.text):
                     yield Wrote(pieces)
                 if isinstance(event, Abstained):
+                    self._draft.abstain(event)
                     return MessageStatus.ABSTAINED
                 if not self._is_wanted():
                     return MessageStatus.STOPPED
@@ -204,6 +205,8 @@ class AnswerStream(Iterator[AnswerEvent]):
             language=asked.language,
             sources=answering.prompt.sources,
             can_search=self._services.chat.takes_tools,
+            reply=retrieved.reply,
+            is_outline=retrieved.is_outline,
         )
 
     def _search_again(

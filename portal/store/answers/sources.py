@@ -126,6 +126,21 @@ def _stored(row: Any) -> StoredSource:
     return StoredSource(*(*values, heading_starts, context, tuple(map(Block.from_json, blocks))))
 
 
+_FIRST_CHUNKS = text(
+    """
+    SELECT c.id FROM document_chunks c JOIN documents d ON d.current_job_id = c.job_id
+    WHERE d.id = :document_id ORDER BY c.chunk_index LIMIT :limit
+    """
+)
+
+
+def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UUID, ...]:
+    """Return the first chunks of a document as it stands, in order. `read_sources` says which of
+    them a user may read."""
+    rows = session.execute(_FIRST_CHUNKS, {"document_id": document_id, "limit": limit})
+    return tuple(rows.scalars())
+
+
 def read_past(
     session: Session, user: User, conversation_id: UUID, *, before: int | None, limit: int
 ) -> tuple[PastMessage, ...]:

@@ -11,7 +11,7 @@ from flask import Flask, get_template_attribute
 from flask_babel import gettext
 from markupsafe import Markup
 
-from portal.domain.answering import SentenceSupport
+from portal.domain.answering import Outcome, SentenceSupport
 from portal.domain.conversations import (
     Began,
     Citation,
@@ -94,6 +94,22 @@ def judged(message: Message) -> tuple[SentenceSupport, ...]:
     )
 
 
+def outcome_of(message: Message) -> str | None:
+    """Return how an answer by quotation ended; None for a language model's."""
+    return message.replay.extra.get("outcome") if message.replay else None
+
+
+def shows_chunks(message: Message) -> bool:
+    """Tell whether what was found stands beneath an answer."""
+    return message.status in SHOWS_CHUNKS and outcome_of(message) != Outcome.REPLY
+
+
+def lacks_documents(message: Message) -> bool:
+    """Tell whether there was no document to answer from, and the reply says so."""
+    is_reply = outcome_of(message) == Outcome.REPLY
+    return is_reply and message.replay is not None and not message.replay.enabled_count
+
+
 def unsupported_count(message: Message) -> int:
     return sum(sentence.is_supported is False for sentence in judged(message))
 
@@ -151,7 +167,9 @@ def _globals() -> dict[str, Any]:
         "searched_for": searched_for,
         "writer_words": writer_words,
         "feedback_reasons": lambda: {key: gettext(word) for key, word in REASON_WORDS.items()},
-        "shows_passages": lambda message: message.status in SHOWS_CHUNKS,
+        "shows_passages": shows_chunks,
+        "outcome_of": outcome_of,
+        "lacks_documents": lacks_documents,
         "state_word": lambda state: gettext(STATE_WORDS[state]),
         "state_icon": STATE_ICONS.__getitem__,
         "degraded_notices": degraded_notices,

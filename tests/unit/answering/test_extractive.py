@@ -103,13 +103,11 @@ def test_statements_that_are_apart_are_cited_apart():
     assert order == (1, 2)
 
 
-def test_long_sentence_is_shortened_around_the_words():
+def test_long_sentence_is_quoted_whole():
     words = " ".join(f"filler{n}" for n in range(300))
     one = source(1, f"{words} the annual leave of employees is 25 days {words}.")
     content, _ = content_of(ask("annual leave of employees", [one]), [one])
-    assert "annual leave" in content
-    assert len(content) < 700
-    assert content.count("…") == 2
+    assert one.text in content
 
 
 def test_other_language_goes_by_the_confidence_of_search():

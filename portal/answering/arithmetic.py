@@ -1,0 +1,64 @@
+"""Sums that are typed as questions: "12*7+3 等于多少", "What is 15% of 80?"."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+from decimal import Decimal, DecimalException
+
+from portal.text.folding import fold
+
+_ASKS = re.compile(
+    r"\A\s*(?:what(?: is|'s)|how much is|calculate|compute|请?(?:帮我)?(?:计算|算)(?:一下|下)?|请问)?\s*"
+    r"|\s*(?:=|等于(?:多少|几)?|是多少|得多少)?\s*[?!。.]*\s*\Z"
+)
+_SUM = re.compile(r"(?:[-\d.,+*/()%]|\s)+")
+_WORDS = (
+    ("×", "*"), ("÷", "/"), ("（", "("), ("）", ")"), ("除以", "/"), ("加", "+"), ("减", "-"),
+    ("乘以", "*"), ("乘", "*"), ("的", "*"), ("divided by", "/"), ("times", "*"), ("plus", "+"),
+    ("minus", "-"), (" of ", "*"),
+)  # fmt: skip
+_OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_MAX_CHARACTERS = 80
+_PLACES = 6
+
+
+def compute(message: str) -> str | None:
+    """Return "12*7+3 = 87"; None where a message is no sum of at least two numbers."""
+    if len(message) > _MAX_CHARACTERS:
+        return None
+    text = fold(message).text
+    for word, sign in _WORDS:
+        text = text.replace(word, sign)
+    text = re.sub(r"(?<=[\d)])\s*x\s*(?=[\d(])", "*", text)
+    text = _ASKS.sub("", text)
+    if not _SUM.fullmatch(text) or not re.search(r"\d\s*%?\s*\)?\s*[-+*/]\s*\(?\s*\d", text):
+        return None
+    # "2024-01-05" and "10-12" are no sums that a person means.
+    if re.fullmatch(r"[\d\s-]+", text) and "等于" not in message and "=" not in message:
+        return None
+    shown = " ".join(text.split())
+    try:
+        plain = re.sub(r"(\d+(?:\.\d+)?)%", r"(\1/100)", text.replace(",", ""))
+        value = _value(ast.parse(plain.strip(), mode="eval").body)
+        rounded = round(value, _PLACES).normalize()
+    except (SyntaxError, ValueError, DecimalException, RecursionError):
+        return None
+    return f"{shown} = {rounded:f}"
+
+
+def _value(node: ast.expr) -> Decimal:
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return Decimal(str(node.value))
+    raise ValueError

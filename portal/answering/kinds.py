@@ -1,0 +1,266 @@
+"""The kind of answer that a question wants, and what can hold one.
+
+A statement that has no sum of money does not answer "how much does it cost", however many words of
+the question it has.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+import rjieba
+
+from portal.text.folding import fold
+from portal.text.scripts import HAN
+
+
+class Wanted(StrEnum):
+    """The kind of answer a question wants. A statement that cannot hold it is no answer."""
+
+    ANYTHING = "anything"
+    MONEY = "money"
+    PERCENT = "percent"
+    FREQUENCY = "frequency"
+    DURATION = "duration"
+    MEASURE = "measure"
+    COUNT = "count"
+    NUMBER = "number"
+    CLOCK = "clock"
+    TIME = "time"
+    CONTACT = "contact"
+    PLACE = "place"
+    PERSON = "person"
+    REASON = "reason"
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
+_NUMBER_WORD = (
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty"
+    r"|forty|fifty|sixty|ninety|hundred|thousand|half|none|unlimited)\b"
+)
+_HAN_NUMERAL = r"[零〇一二两三四五六七八九十百千万半]"
+_NUMERAL = rf"(?:\d|{_HAN_NUMERAL}|{_NUMBER_WORD})"
+_TIME_UNIT = (
+    r"(?:秒|分钟|小时|钟头|天|日|周|星期|礼拜|个月|月|季度|年|工作日"
+    r"|(?:working |business |calendar )?(?:second|minute|hour|day|night|week|month|quarter|year)s?\b)"
+)
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]{0,6}\b"
+_CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent)"
+_MEASURE_UNIT = (
+    r"(?:平方米|平米|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|瓦|千瓦|度|℃|°"
+    r"|(?:km|cm|mm|kg|gb|mb|tb|kb|ghz|mhz|mbps|gbps|kwh?|characters?|met(?:er|re)s?|kilomet\w+|miles?"
+    r"|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m²|bits?)\b"
+    r"|个?字符?|位)"
+)
+_MONEY_NOUN = r"(?:price|cost|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
+_HAN_MONEY_NOUN = r"(?:价格|费用|金额|工资|薪水|预算|租金|押金|罚款|奖金|补贴|单价|年费|月费|标准)"
+
+# Which words ask for which kind, first match wins. All texts are folded: lower case, simplified.
+_ASKED = (
+    (
+        Wanted.REASON,
+        _any(
+            r"为什么|为何|什么原因|(?:是何|有何)原因|\bwhy\b|\bhow come\b",
+            r"what(?: is| was|'s) the reason",
+        ),
+    ),
+    (
+        Wanted.PERCENT,
+        _any(
+            r"百分之几|百分比|几折|多少折|[率例]是多少|占多少",
+            r"(?:what|which) (?:percentage|percent|share|proportion|discount)|how many percent",
+        ),
+    ),
+    (
+        Wanted.MONEY,
+        _any(
+            r"多少钱|多少元|几块钱?|什么价",
+            rf"{_HAN_MONEY_NOUN}(?:标准)?(?:是|为|有)?(?:多少|几何)(?!天|人|个|小时)",
+            rf"多少{_HAN_MONEY_NOUN}|怎么收费|如何收费",
+            r"how much (?:money|does|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"
+            r"(?!.*\b(?:weigh|storage|space|memory|time)\b)",
+            r"how (?:expensive|costly)",
+            rf"(?:what|which)(?: is| are| was| were|'s)? .*\b{_MONEY_NOUN}\b",
+        ),
+    ),
+    (
+        Wanted.FREQUENCY,
+        _any(r"多久.{0,8}[一几]次|几次|多长时间一次|多少次|频率|\bhow often\b|how frequently"),
+    ),
+    (
+        Wanted.DURATION,
+        _any(
+            r"多久|多长时间|几天|几个?(?:小时|周|星期|月|年|工作日|分钟)|多长$|期(?:限)?(?:是|有|为)?多长",
+            r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)",
+            rf"how many {_TIME_UNIT}|how much (?:time|notice|leave|holiday|vacation)",
+            r"how long (?!(?:must|should|can|may|does|do) (?:a |an |the |my )?"
+            r"(?:password|passphrase|text|message|file|name|cable|title|code))",
+        ),
+    ),
+    (
+        Wanted.MEASURE,
+        _any(
+            r"多[大高重远宽深快厚长]|面积|多少(?:平方|公里|米|公斤|克|升|度|gb|mb|tb|字|位|流量|空间)",
+            r"(?:容量|大小|速度|温度|重量|长度|高度)(?:是|为|有)?多少|几[米度位克]",
+            r"how (?:big|large|far|fast|high|heavy|tall|wide|deep|hot|cold|warm|long)\b",
+            r"how much (?:storage|space|memory|bandwidth|does \w+ weigh)",
+            r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|weight|length|height|speed|temperature|distance)\b",
+        ),
+    ),
+    (
+        Wanted.COUNT,
+        _any(
+            r"多少[个位名份条种层台人页张家款项件辆间部支道步笔员]|几[个位名次份条种层台人页楼岁张家款倍项件辆间部支道步笔代]",
+            r"how (?:many|old)|what (?:is the )?number of",
+        ),
+    ),
+    (Wanted.NUMBER, _any(r"多少|how much|(?:what|which) number")),
+    (
+        Wanted.CLOCK,
+        _any(
+            r"几点|几时|(?:什么|哪个)时(?:间段|段)|\b(?:what|which) time\b|opening hours",
+        ),
+    ),
+    (
+        Wanted.TIME,
+        _any(
+            r"什么时候|何时|什么时间|哪一?[年天]|几[月号]|哪个?月|星期几|周几|截止(?:日期|时间)",
+            r"哪一?日|日期是|从哪天",
+            r"\A(?:and |so |since |by |until )?when\b(?! [a-z']+ing\b)",
+            r"\b(?:and|by|until|since|or|,) when\b|when (?:is|was|are|were|did|do|does|will|can|must)\b",
+            r"(?:what|which)(?: is the| day| month)? (?:date|day|year|month|century|deadline)",
+            r"by what date|\bdeadline\?",
+        ),
+    ),
+    (
+        Wanted.CONTACT,
+        _any(
+            r"电话|热线|邮箱|邮件地址|网址|联系方式|分机|哪个(?:网站|链接)",
+            r"(?:phone|telephone|extension|hotline) number|e-?mail address|\b(?:url|web ?site|web address)\b",
+            r"how (?:can|do) (?:i|we|you) (?:reach|contact|call)\b|what number",
+        ),
+    ),
+    (
+        Wanted.PLACE,
+        _any(
+            r"哪里|哪儿|何处|什么地方|在哪|哪个(?:城市|国家|地方|楼层?)",
+            r"(?:地址|位置)(?:是|在)|几楼|几层|\bwhere\b|哪座",
+            r"(?:which|what) (?:city|country|building|floor|place|town|street|address)",
+        ),
+    ),
+    (
+        Wanted.PERSON,
+        _any(
+            r"谁|哪[位些]?(?:人|员工|同事)|哪位|何人|什么人|\bwho(?:m|se)?\b(?! knows)",
+            r"which (?:person|manager|employee)|who's",
+        ),
+    ),
+)
+
+_MONEY = (
+    rf"\d[\d,.]*\s*(?:{_CURRENCY}|[万亿k]\b|[mb]illion)|[$¥€£]\s*\d|{_HAN_NUMERAL}+{_CURRENCY}"
+    r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
+)
+_PERCENT = r"\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
+_DURATION = (
+    rf"{_NUMERAL}\s*[多余个-]?\s*-?{_TIME_UNIT}|\ba (?:second|minute|hour|day|week|month|year)\b"
+)
+_CLOCK_TIME = (
+    r"\d{1,2}\s*[:：]\s*\d\d|\d\s*[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
+)
+_DATE = (
+    rf"(?:1[5-9]|20)\d\d|\d{{1,2}}\s*[月日号](?!元)|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of )?{_MONTH}"
+    rf"|{_MONTH}\.?\s*\d|{_HAN_NUMERAL}+月"
+)
+_MEASURE = rf"\d[\d,.]*\s*{_MEASURE_UNIT}|{_NUMERAL}+个?{_MEASURE_UNIT}|unlimited|不限|无限"
+
+# What an answer of each kind has in it.
+_HELD = {
+    Wanted.MONEY: _any(_MONEY, r"免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
+    Wanted.PERCENT: _any(_PERCENT, _MONEY),
+    Wanted.FREQUENCY: _any(
+        rf"每|{_NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"
+        r"|annually|\bper\b|\beach\b"
+    ),
+    Wanted.DURATION: _any(
+        _DURATION, r"永久|无限期|当[天日]|次日|即时|immediately|indefinitely|same day|forever"
+    ),
+    Wanted.MEASURE: _any(_MEASURE),
+    Wanted.CLOCK: _any(_CLOCK_TIME, r"全天|24\s*小时|around the clock|24/7"),
+    Wanted.TIME: _any(
+        _CLOCK_TIME, _DATE, _DURATION,
+        r"(?:周|星期|礼拜)[一二三四五六日天末]|[年月季周][初末底]|每[天日周月年季]|当[天日]|次日",
+        r"(?:之|以)[前后]|[期时](?:间|候)|(?:后|前)(?:[，,。；]|\Z)|上午|下午|早上|晚上|季度",
+        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d(?:th|st|rd|nd)\b",
+        r"\b(?:morning|afternoon|evening|tonight|dai?ly|weekly|monthly|annually|quarter|spring|summer"
+        r"|autumn|winter|before|after|until|within|by the end|every|once|always|never|immediately)\b",
+    ),
+    Wanted.CONTACT: _any(r"[\w.]@[\w]|https?:|www\.|\.(?:com|cn|org|net|example|io)\b|\d[\d ()-]{3,}\d"),
+    Wanted.PLACE: _any(
+        rf"(?:位于|[在于到至]|来自|前往|放在|存放|交到|交给)(?=[{HAN}a-z])(?!\d)|https?:|@",
+        r"[省市县区镇村路街巷楼层室厅馆院港岛园厦站](?:[^一-龥]|$)|中心|大厦|网站|系统|平台|前台|处领取",
+        r"\b(?:in|at|on|near|from|to|into|via|behind|opposite|next to|above|below|under|inside|outside)"
+        rf"\s(?!\d|{_MONTH}|time\b|least\b|most\b|demand\b|request\b|case\b|addition\b|order\b|be\b)",
+        r"\b(?:floor|building|room|street|road|avenue)\b",
+    ),
+    Wanted.PERSON: _any(
+        r"经理|主[管任席]|总监|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
+        r"|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部",
+        r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
+        r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
+        r"|doctor|professor|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
+    ),
+    Wanted.REASON: _any(
+        r"因为|由于|因此|所以|以便|以免|为了|为(?:防|避|保)|避免|防止|原因|鉴于|旨在|故(?=[^事意障])|导致|使得|目的",
+        r"\b(?:because|since|due to|so that|in order to|owing to|reasons?|therefore|as a result"
+        r"|caused?|to (?:avoid|prevent|ensure|protect|reduce|keep|make|save|allow|comply))\b|\bas (?:it|the|we|they)\b",
+    ),
+}  # fmt: skip
+# Counts are numbers that are nothing else.
+_NOT_COUNTS = _any(
+    _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE,
+    r"\d+\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|[a-z]+[-_]?\d[\w-]*"
+    r"|\d[\d ]*(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
+)  # fmt: skip
+_HELD[Wanted.NUMBER] = _any(_NUMERAL)
+_COUNT = _any(
+    rf"\d|{_HAN_NUMERAL}+(?=[个位名人份条种台页张家款倍项件辆间部套次支])|{_NUMBER_WORD}|\bno\b|不限"
+)
+# Tags of rjieba for Chinese names: people, organisations, places, other proper names.
+_NAMING_TAGS = {
+    Wanted.PERSON: ("nr", "nt", "nz"),
+    Wanted.PLACE: ("ns", "nt", "s"),
+}
+# Not folded: a capital letter inside a sentence is the mark of a name.
+_NAME = re.compile(r"(?<=[\w,;:|] )[A-Z][a-zà-ÿ’'-]+|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+")
+
+
+def find_wanted(question: str) -> Wanted:
+    """Return the kind of answer that a question wants."""
+    folded = fold(question).text.strip(" ?？!！.。")
+    return next((wanted for wanted, asked in _ASKED if asked.search(folded)), Wanted.ANYTHING)
+
+
+def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
+    """Tell whether a statement has anything of the kind that is wanted, beside what the question
+    has itself."""
+    if wanted is Wanted.ANYTHING:
+        return True
+    folded = fold(statement).text
+    if wanted is Wanted.COUNT:
+        return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None
+    if _HELD[wanted].search(folded):
+        return True
+    asked = question.lower()
+    if wanted in (Wanted.PERSON, Wanted.PLACE) and any(
+        name.lower() not in asked for name in _NAME.findall(statement)
+    ):
+        return True
+    tags = _NAMING_TAGS.get(wanted)
+    return tags is not None and any(
+        tag.startswith(tags) and word not in question for word, tag in rjieba.tag(folded)
+    )

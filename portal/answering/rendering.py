@@ -1,0 +1,52 @@
+"""Quotations as Markdown that shows a document's characters and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from portal.answering.choosing import Quotation
+from portal.answering.prompt import without_markers_of_its_own
+
+_MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
+_OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)]))")
+
+
+def render(quotation: Quotation, number: int) -> str:
+    """Return a block quotation with its marker; table rows as a table with their header."""
+    statements = quotation.statements
+    if statements[0].cells:
+        return _render_table(quotation, number)
+    text = quotation.source.text
+    if statements[0].group is not None:
+        pieces = [text[one.start : one.end] for one in statements]
+        if quotation.starts_at is not None:
+            end = text.find("\n", quotation.starts_at)
+            pieces.insert(0, text[quotation.starts_at : min(end, statements[0].start)].strip())
+        return "> " + "\n> ".join(as_markdown(one) for one in pieces) + f" [{number}]"
+    quoted = as_markdown(text[quotation.start : quotation.end])
+    title = f"**{as_markdown(quotation.title)}**\n> " if quotation.title else ""
+    return f"> {title}{quoted} [{number}]"
+
+
+def _render_table(quotation: Quotation, number: int) -> str:
+    header = quotation.statements[0].header
+    rows = [one.cells for one in quotation.statements]
+    columns = max(map(len, (header, *rows)))
+    lines = [_row([as_markdown(cell) for cell in row], columns) for row in (header, *rows)]
+    lines.insert(1, _row(["---"] * columns, columns))
+    return "\n".join([*lines, ">", f"> [{number}]"])
+
+
+def _row(cells: Sequence[str], columns: int) -> str:
+    return "> | " + " | ".join((*cells, *("",) * (columns - len(cells)))) + " |"
+
+
+def as_markdown(text: str) -> str:
+    """Return a document's text as one line of Markdown that shows just that text: nothing in it is
+    a marker, a link or markup."""
+    line = " ".join(without_markers_of_its_own(text).split())
+    line = _MARKUP.sub(lambda sign: f"\\{sign.group()}", line)
+    return _OPENS_BLOCK.sub(
+        lambda m: f"\\{m['sign']}" if m["sign"] else f"{m['number']}\\{m['point']}", line
+    )

@@ -1,0 +1,113 @@
+"""What the portal says itself: to greetings, sums, the wish for a list or an outline of documents,
+and where there is no document to answer from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from portal.answering import replies
+from portal.answering.rendering import as_markdown
+from portal.answering.replies import Task
+from portal.domain.people import User
+from portal.store.answers import sources as source_store
+from portal.store.documents import selections as selection_store
+from portal.store.session import Session
+from portal.text.analyser import query_terms
+from portal.text.folding import fold, in_script_of
+
+_MAX_LISTED = 30
+_MAX_READ = 2000
+_MAX_OUTLINED = 40
+
+_WORDS = {
+    "listed": {
+        "zh": "目前可以查询的文档有 {enabled} 份（共 {total} 份）：",
+        "en": "{enabled} of {total} documents are in use:",
+    },
+    "more": {"zh": "……另有 {count} 份。", "en": "… and {count} more."},
+    "none": {
+        "zh": "还没有文档。请先上传文档，然后再提问。",
+        "en": "There are no documents yet. Upload some first, then ask again.",
+    },
+    "all_off": {
+        "zh": "所有文档都已在此对话中停用，因此没有可供查询的内容。请至少启用一份文档。",
+        "en": "All documents are switched off for this conversation, so there is nothing to answer "
+        "from. Switch on at least one.",
+    },
+    "which": {
+        "zh": "概括需要语言模型，而本站目前只引用原文。我可以列出文档的提纲：请写出文档标题，"
+        "例如“总结《{title}》”。",
+        "en": "Summarizing needs a language model, and this portal only quotes at the moment. "
+        "I can list a document's outline: name its title, as in “Summarise {title}”.",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is said to a message; `outlined` are the chunks of a document to outline instead."""
+
+    text: str | None = None
+    outlined: Sequence[UUID] = ()
+
+
+def find_reply(
+    session: Session, user: User, conversation_id: UUID | None, message: str, language: str
+) -> Reply | None:
+    """Return what the portal itself says to a message; None where it is a question and there are
+    documents to answer it from."""
+    understood = replies.understand(message)
+
+    def say(name: str, **values: object) -> str:
+        text = _WORDS[name]["zh" if language == "zh" else "en"].format(**values)
+        return in_script_of(message, text) if language == "zh" else text
+
+    if understood and (text := replies.reply_to(understood, message, language)):
+        return Reply(text)
+    enabled_count, total_count = selection_store.count(session, user, conversation_id)
+    if not enabled_count:
+        return Reply(say("all_off" if total_count else "none"))
+    if understood is None:
+        return None
+    listed = selection_store.list_switches(
+        session, user, conversation_id, contains="", cursor=None, limit=_MAX_READ
+    )
+    titles = {one.document_id: one.title for one in listed.items if one.enabled}
+    if understood.task is Task.LIST_DOCUMENTS:
+        head = say("listed", enabled=enabled_count, total=total_count)
+        rest = enabled_count - _MAX_LISTED
+        return Reply(_list(head, titles, say("more", count=rest) if rest > 0 else ""))
+    document_id = _named(understood.subject, titles)
+    if document_id is None:
+        title = as_markdown(next(iter(titles.values())))
+        return None if understood.may_ask else Reply(say("which", title=title))
+    chunks = source_store.first_chunks(session, document_id, limit=_MAX_OUTLINED)
+    return Reply(outlined=chunks)
+
+
+def _list(head: str, titles: dict[UUID, str], rest: str) -> str:
+    lines = [f"- {as_markdown(title)}" for title in list(titles.values())[:_MAX_LISTED]]
+    return "\n".join([head, "", *lines, *filter(None, [rest])])
+
+
+def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
+    """Return the document whose title has most of the words; the only one there is when a subject
+    says nothing more than "this document"."""
+    words = set(query_terms(subject)) - set(
+        query_terms("这份文档 文件 内容 the this document file it")
+    )
+    if len(titles) == 1:
+        return next(iter(titles))
+    if not words:
+        return None
+    folded = fold(subject).text
+
+    def likeness(title: str) -> float:
+        terms = set(query_terms(title))
+        plain = fold(title).text.rpartition(".")[0] or fold(title).text
+        return len(words & terms) / len(words) + (plain in folded or folded in plain)
+
+    best = max(titles, key=lambda one: likeness(titles[one]))
+    return best if likeness(titles[best]) >= 0.5 else None  # noqa: PLR2004

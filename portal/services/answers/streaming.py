@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
 from portal.answering import prompt
+from portal.answering.extractive import ExtractiveChatModel
 from portal.answering.prompt import Prompt
 from portal.domain.answering import (
     Abstained,
@@ -41,6 +42,7 @@ from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
 from portal.services.answers.retrieving import Asked, Retrieved, search_further
 from portal.services.answers.slots import Slot
+from portal.services.answers.writers import EXTRACTIVE
 
 log = structlog.get_logger(__name__)
 
@@ -157,9 +159,11 @@ class AnswerStream(Iterator[AnswerEvent]):
         except ChatUnavailable as error:
             log.warning("answer_unavailable", code=error.code)
             self._draft.failed(error)
+            yield from self._quote_instead(request)
             return MessageStatus.UNAVAILABLE
         if ended is MessageStatus.DONE and not self._draft.has_text:
             self._draft.failed(ChatUnavailable(reason=N_("its endpoint wrote nothing")))
+            yield from self._quote_instead(request)
             return MessageStatus.UNAVAILABLE
         return ended
 
@@ -185,6 +189,18 @@ class AnswerStream(Iterator[AnswerEvent]):
                 if not self._is_wanted():
                     return MessageStatus.STOPPED
         return MessageStatus.DONE
+
+    def _quote_instead(self, request: ChatRequest) -> Generator[AnswerEvent, None, None]:
+        """Quote the sources when the model failed before it wrote anything."""
+        if self._draft.has_text or self._services.chat.provider == EXTRACTIVE:
+            return
+        quoting = replace(self._services, chat=ExtractiveChatModel(self._services.embedder))
+        with suppress(ChatUnavailable), closing(chat_events(quoting, request)) as events:
+            for event in events:
+                if isinstance(event, TextDelta):
+                    if event.quoted:
+                        self._draft.quote(event.quoted)
+                    yield Wrote(self._draft.feed(event.text))
 
     def _is_wanted(self) -> bool:
         """Keep what is there from time to time; whether somebody still waits for more."""

@@ -50,6 +50,11 @@ class _Unit:
     begins_paragraph: bool
     begins_block: bool  # Behind an empty line.
 
+    @property
+    def has_words(self) -> bool:
+        """Whether it says something without what follows."""
+        return self.kind is _Kind.TEXT or self.kind is _Kind.PART
+
 
 def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> list[Chunk]:
     """Return chunks in order, apart from each other; together they hold every visible character.
@@ -79,24 +84,29 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
                 page_label=page.label if page else None,
                 heading=paths[section] if section >= 0 else None,
                 context=structure.context(start),
-                blocks=tuple(
-                    sorted(
-                        (*structure.within(start, end), *_heading_blocks(units, headings)),
-                        key=lambda block: block.start,
-                    )
-                ),
+                blocks=_blocks_of(units, structure, headings),
             )
         )
     return chunks
 
 
-def _heading_blocks(units: Sequence[_Unit], headings: Sequence[Heading]) -> Iterator[Block]:
-    """Yield the headings of a chunk, counted from its beginning."""
-    first = units[0].start
-    for unit in units:
-        if unit.kind is _Kind.HEADING:
-            level = headings[unit.section].level
-            yield Block(BlockKind.HEADING, unit.start - first, unit.end - first, level)
+def _blocks_of(
+    units: Sequence[_Unit], structure: _Structure, headings: Sequence[Heading]
+) -> tuple[Block, ...]:
+    """Return what a chunk is made of, headings included, counted from its beginning."""
+    first, end = units[0].start, units[-1].end
+    blocks = structure.within(first, end)
+    titles = tuple(
+        Block(
+            BlockKind.HEADING,
+            unit.start - first,
+            unit.end - first,
+            level=headings[unit.section].level,
+        )
+        for unit in units
+        if unit.kind is _Kind.HEADING
+    )
+    return tuple(sorted(blocks + titles, key=lambda block: block.start)) if titles else blocks
 
 
 class _Structure:
@@ -137,7 +147,7 @@ def _units(
     heading_starts = [heading.start for heading in headings]
     previous_end, previous_section = 0, None
     for first, last, kind in _spans(text, headings, blocks):
-        section = bisect_right(heading_starts, first) - 1
+        section = bisect_right(heading_starts, first) - 1 if heading_starts else -1
         is_first = section != previous_section
         line_ends = text.count("\n", previous_end, first)
         previous_end, previous_section = last, section
@@ -174,9 +184,12 @@ def _spans(text: str, headings: Sequence[Heading], blocks: Sequence[Block]) -> I
 def _sentences(text: str, start: int, end: int, *, is_led_to: bool = False) -> Iterator[_Span]:
     """Yield sentences; the last leads to the list or table that follows if it ends in a colon."""
     spans = sentence_spans(text[start:end]) if start < end else []
-    for number, (first, last) in enumerate(spans, 1):
-        leads = is_led_to and number == len(spans) and text[start + last - 1] in ":："
-        yield start + first, start + last, _Kind.LEAD if leads else _Kind.TEXT
+    introduces = is_led_to and spans and text[start + spans[-1][1] - 1] in ":："
+    introduction = spans.pop() if introduces else None
+    for first, last in spans:
+        yield start + first, start + last, _Kind.TEXT
+    if introduction:
+        yield start + introduction[0], start + introduction[1], _Kind.LEAD
 
 
 def _heading_lines(
@@ -300,19 +313,22 @@ def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     return chunks
 
 
-def _pieces(units: Sequence[_Unit], target: int) -> Iterator[list[_Unit]]:
+def _pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
     """Yield what is not parted: sentences, and whole tables, lists and code as far as they fit,
     each with the headings, the caption and the header that lead to it."""
     cap = HARD_CAP * target
     lead: list[_Unit] = []
     for piece in _unled_pieces(units, target):
+        if not lead and piece[-1].has_words:
+            yield piece
+            continue
         fits = _weight(lead) + _weight(piece) <= cap
         for part in [piece] if fits else [[unit] for unit in piece]:
             if _weight(lead) + _weight(part) > cap:
                 yield from ([unit] for unit in lead)
                 lead = []
             lead = [*lead, *part]
-            if any(unit.kind in {_Kind.TEXT, _Kind.PART} for unit in part):
+            if any(unit.has_words for unit in part):
                 yield lead
                 lead = []
     if lead:

@@ -22,7 +22,7 @@ def show() -> Response:
     spec = cast("dict[str, Any]", cast("APIFlask", current_app).spec)
     endpoints = [
         (method.upper(), path, operation["summary"])
-        for path, operations in spec["paths"].items()
+        for path, operations in sorted(spec["paths"].items())
         for method, operation in operations.items()
     ]
     page = make_response(render_template("pages/api_docs.html", endpoints=endpoints))

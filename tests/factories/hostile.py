@@ -172,7 +172,6 @@ def _sheets() -> Iterator[Hostile]:
     yield Hostile("macro.xlsm", sheets.xlsx_with_a_macro_and_a_link, says="stored", never="evil")
     yield Hostile("formula.csv", b"a,b\n\"=cmd|' /C calc'!A0\",2\n", says="=cmd|'")
     yield Hostile("quotes.csv", b'a,b\n1,"open' + b"\nx,y" * 99, says="x,y")
-    yield Hostile("million.csv", b"1,2,3\n" * 700_000, "too_much_in_one")
 
 
 def _slides() -> Iterator[Hostile]:
@@ -184,7 +183,6 @@ def _slides() -> Iterator[Hostile]:
     yield Hostile("bomb.epub", slides.epub_bomb, "unpacks_to_too_much")
     yield Hostile("mail.eml", slides.write_mail, says="上海 | 600", never="alert")
     yield Hostile("parts.eml", slides.mail_of_many_parts, "too_much_in_one")
-    yield Hostile("deep.eml", slides.deep_mail, "ready|broken_file")
 
 
 def _names() -> Iterator[Hostile]:

@@ -75,14 +75,15 @@ def xlsx_with_sheet(path: Path, data: str, *, before: str = "") -> Path:
 
 
 def xlsx_bomb(path: Path) -> Path:
-    """More XML than any sheet has, in a few hundred kilobytes."""
-    write_xlsx(path, A=[["x", "y"]])
-    with (
-        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("xl/worksheets/sheet9.xml", "w") as part,
-    ):
-        for _ in range(401):
-            part.write(b" " * (1 << 20))
+    """An archive that says of a part that it unpacks to more XML than any sheet has."""
+    return claim_size(write_xlsx(path, A=[["x", "y"]]), "xl/worksheets/sheet9.xml", 401 << 20)
+
+
+def claim_size(path: Path, name: str, size: int) -> Path:
+    """Add a part to an archive that says that it has so many bytes."""
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, b" " * 1_000)
+        archive.getinfo(name).file_size = size
     return path
 
 

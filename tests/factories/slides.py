@@ -9,6 +9,8 @@ from pathlib import Path
 import pptx
 from pptx.util import Inches
 
+from tests.factories.sheets import claim_size
+
 
 def write_pptx(path: Path) -> Path:
     """Three slides: a list with notes, a table in the lower half, and a hidden one."""
@@ -46,7 +48,7 @@ def pptx_billion_laughs(path: Path) -> Path:
 
 
 def pptx_bomb(path: Path) -> Path:
-    return _replace(write_pptx(path), "ppt/slides/slide1.xml", b" " * (101 << 20))
+    return claim_size(write_pptx(path), "ppt/slides/slide9.xml", 101 << 20)
 
 
 def _replace(path: Path, name: str, content: bytes) -> Path:
@@ -70,9 +72,9 @@ _CHAPTERS = {
 }
 
 
-def write_epub(path: Path, *, container: str = _CONTAINER, chapter: str = "") -> Path:
+def write_epub(path: Path, *, container: str = _CONTAINER, claimed_bytes: int = 0) -> Path:
     """A book whose chapters stand in another order in the archive than they are read in."""
-    chapters = _CHAPTERS | ({"one.xhtml": chapter} if chapter else {})
+    chapters = _CHAPTERS
     items = "".join(
         f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>'
         for name in reversed(chapters)
@@ -89,6 +91,8 @@ def write_epub(path: Path, *, container: str = _CONTAINER, chapter: str = "") ->
         archive.writestr("OEBPS/book.opf", package)
         for name, content in reversed(chapters.items()):
             archive.writestr(f"OEBPS/{name}", content)
+        if claimed_bytes:
+            archive.getinfo("OEBPS/one.xhtml").file_size = claimed_bytes
     return path
 
 
@@ -98,7 +102,7 @@ def epub_reading_a_file(path: Path) -> Path:
 
 
 def epub_bomb(path: Path) -> Path:
-    return write_epub(path, chapter="<p>" + "a" * (101 << 20))
+    return write_epub(path, claimed_bytes=101 << 20)
 
 
 def write_mail(path: Path) -> Path:

@@ -72,4 +72,7 @@ def _table(content: str, table: Block, marks: Sequence[Span]) -> TablePiece:
             header = cells
         else:
             rows.append(cells)
-    return TablePiece(header, tuple(rows))
+    columns = max(map(len, (header, *rows)))
+    empty = TextPiece("")
+    padded = (row + (empty,) * (columns - len(row)) for row in rows)
+    return TablePiece(header and header + (empty,) * (columns - len(header)), tuple(padded))

@@ -55,16 +55,31 @@ def search(
     """
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
+    parsed = respelling.parse(request, request.query)
+    if request.query_vector is None and not has_visible_text(parsed.text):
+        return _find_nothing(services, user, request, parsed)
+    trace = Trace()
     with metrics.searching(request.mode.value):
-        parsed = respelling.parse(request, request.query)
-        if request.query_vector is None and not has_visible_text(parsed.text):
-            outcome = _find_nothing(services, user, request, parsed)
-        else:
+        with trace.timed("configuration"):
+            context, corpus = _read_context(services, user, request)
+        key = cache.key_of_search(services, user, request, context)
+        outcome = None if key is None else services.search_cache.get(key)
+        if outcome is None:
+            # Asked before, or it might become so while a search goes on without.
+            is_settled = key is not None and cache.is_settled(services, request, context)
+            plan = make_plan(
+                services, user, request, parsed, context=context, corpus=corpus, trace=trace
+            )
             try:
-                outcome = _search(services, user, request, parsed, deadline)
+                plan, found = find(services, plan.until(deadline), trace)
             except ModelGone:
                 # Dropped by an administrator in this very moment; the next one serves.
-                outcome = _search(services, user, request, parsed, deadline)
+                return search(services, user, request, deadline=deadline)
+            outcome = results.outcome(services, plan, found, trace)
+            suggestion = suggestions.suggest(services, plan, outcome, found)
+            outcome = replace(outcome, correction=suggestion)
+            if key is not None and is_settled:
+                services.search_cache.put(key, outcome)
     metrics.search_found(outcome.search_method.value, len(outcome.hits), outcome.degraded)
     return outcome
 
@@ -75,31 +90,6 @@ def search_or_words(services: Services, user: User, request: SearchRequest) -> S
         return search(services, user, request)
     outcome = search(services, user, replace(request, mode=SearchMode.KEYWORD))
     return replace(outcome, degraded=(*outcome.degraded, VectorStoreDisabled.code))
-
-
-def _search(
-    services: Services,
-    user: User,
-    request: SearchRequest,
-    parsed: ParsedQuery,
-    deadline: Deadline | None,
-) -> SearchOutcome:
-    trace = Trace()
-    with trace.timed("configuration"):
-        context, corpus = _read_context(services, user, request)
-    key = cache.key_of_search(services, user, request, context)
-    if key is not None and (kept := services.search_cache.get(key)) is not None:
-        return kept
-    # Asked before, or it might become so while a search goes on without.
-    is_settled = key is not None and cache.is_settled(services, request, context)
-    plan = make_plan(services, user, request, parsed, context=context, corpus=corpus, trace=trace)
-    plan = plan.until(deadline)
-    plan, found = find(services, plan, trace)
-    outcome = results.outcome(services, plan, found, trace)
-    outcome = replace(outcome, correction=suggestions.suggest(services, plan, outcome, found))
-    if key is not None and is_settled:
-        services.search_cache.put(key, outcome)
-    return outcome
 
 
 def _find_nothing(

@@ -11,7 +11,7 @@ from portal.domain.fusion import Offer, Ranked, merits, prefer
 from portal.domain.search import NEAREST_COMPARED, SearchMode, Unit
 from portal.errors import Unavailable
 from portal.services import Services
-from portal.services.search.plan import PHRASE_NOT_FOUND, SearchPlan
+from portal.services.search.plan import SearchPlan
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.found_chunks import StoredChunk, load_chunks
@@ -21,9 +21,8 @@ from portal.text.near_duplicates import group_near_duplicates
 
 log = structlog.get_logger(__name__)
 
-# Where copies fill the results nevertheless, so many more are asked for, up to the last number.
+# Where copies fill the results nevertheless, so many more are asked for.
 _MORE = 8
-_MAX_SPARE = 1000
 # Of the time that is left, what an attempt may take that has another one behind it.
 _SHARE_OF_TIME = 0.5
 # Retries when documents change during a search.
@@ -61,7 +60,7 @@ class Found:
     candidates: Sequence[Candidate] = ()
     groups: Sequence[int] = ()
     offers: Sequence[Ranked] = ()
-    is_complete: bool = True
+    is_enough: bool = True
 
     @property
     def nearest(self) -> list[float]:
@@ -77,15 +76,15 @@ class Found:
     @property
     def best_bm25(self) -> float:
         """The highest BM25 of all offers, 1 without any: what `text_score` is a share of."""
-        return max((one.offer.bm25 for one in self.offers), default=0.0) or 1.0
+        return max([offer.bm25 for offer, _ in self.offers], default=0.0) or 1.0
 
     @property
     def vector_count(self) -> int:
-        return sum(one.offer.vector_rank is not None for one in self.offers)
+        return len([None for offer, _ in self.offers if offer.vector_rank is not None])
 
     @property
     def text_count(self) -> int:
-        return sum(one.offer.text_rank is not None for one in self.offers)
+        return len([None for offer, _ in self.offers if offer.text_rank is not None])
 
 
 def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan, Found]:
@@ -104,18 +103,21 @@ def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan
         ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
         attempt = replace(planned, legs=replace(planned.legs, deadline=ends))
         try:
-            found = _find_enough(services, attempt, trace)
-            if found.candidates or not plan.parsed.phrases:
-                return attempt, found
-            found = _find_enough(services, attempt.without_phrases(), trace)
+            while True:
+                with services.database.driver() as reader:
+                    found = _find_once(services, reader, attempt, trace)
+                if not (found.is_enough or attempt.is_far):
+                    # Copies fill the results: one text may stand in any number of chunks.
+                    attempt = attempt.with_spare(attempt.spare * _MORE)
+                elif found.candidates or not attempt.parsed.phrases:
+                    return attempt if found.candidates else planned, found
+                else:
+                    attempt = attempt.without_phrases()
         except StatementFailed as error:
             log.warning("search_leg_failed", error_type=type(error.__cause__).__name__)
             if attempt.legs.vector is not None:
                 _check_model(services, attempt.legs.vector.model)
             failure = error
-        else:
-            lacks = (PHRASE_NOT_FOUND,) if found.candidates else ()
-            return replace(attempt, degraded=(*attempt.degraded, *lacks)), found
     raise Unavailable from failure
 
 
@@ -125,18 +127,6 @@ def _check_model(services: Services, model: RegisteredModel) -> None:
         active = registry.find_active(session)
     if active is not None and active.id != model.id:
         raise ModelGone
-
-
-def _find_enough(services: Services, plan: SearchPlan, trace: Trace) -> Found:
-    """Find candidates enough to show as many different chunks as are wanted, if there are."""
-    while True:
-        with services.database.driver() as reader:
-            found = _find_once(services, reader, plan, trace)
-        is_far = plan.spare > _MAX_SPARE and not plan.legs.by_document
-        if found.is_complete or len(set(found.groups)) >= plan.limit or is_far:
-            return found
-        # One document may fill any number of chunks; copies of one chunk are few.
-        plan = plan.with_spare(plan.spare * _MORE)
 
 
 def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trace) -> Found:
@@ -164,7 +154,8 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
         if by_document:
             is_each = len(best) >= enabled.document_count
             is_complete = is_each or max(found.vector_count, found.text_count) < legs.leg_limit
-        found = replace(found, is_complete=is_complete)
+        is_enough = is_complete or len(set(found.groups)) >= plan.limit
+        found = replace(found, is_enough=is_enough)
         if version == offered.documents_version or legs.deadline.is_over:
             break
         if enabled.ids is not None or legs.has_private:

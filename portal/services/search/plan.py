@@ -54,6 +54,7 @@ _CANDIDATES = 100
 # Chunks beyond those wanted: near-identical ones among them are shown as one, and confidence
 # compares a chunk with its rivals.
 SPARE_RESULTS = 10
+_MAX_SPARE = 1000
 
 MODEL_NOT_INDEXED = "model_not_indexed"
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
@@ -127,10 +128,18 @@ class SearchPlan:
         own = Deadline.within(self.legs.settings.statement_timeout_s)
         return replace(self, legs=replace(self.legs, deadline=min(own, deadline or own)))
 
+    @property
+    def is_far(self) -> bool:
+        """Whether to look no further: one document may fill any number of chunks, copies of one
+        chunk are few."""
+        return self.spare > _MAX_SPARE and not self.legs.by_document
+
     def without_phrases(self) -> SearchPlan:
         """Return the plan for a query whose phrases stand nowhere."""
-        scope = _scope(self.user, self.request, replace(self.parsed, phrases=()))
-        return replace(self, legs=replace(self.legs, scope=scope))
+        parsed = replace(self.parsed, phrases=())
+        legs = replace(self.legs, scope=_scope(self.user, self.request, parsed))
+        degraded = (*self.degraded, PHRASE_NOT_FOUND)
+        return replace(self, parsed=parsed, legs=legs, degraded=degraded)
 
     def attempts(self) -> list[SearchPlan]:
         """Return the plan itself where it has both legs, then one for each leg alone: one broken

@@ -57,7 +57,21 @@ def outcome(services: Services, plan: SearchPlan, found: Found, trace: Trace) ->
         results, without = _results(services, plan, found)
         reached, total = _above_threshold(plan, found, results)
         shown = reached[: plan.limit]
-        hits = _hits(services, plan, shown, found.best_bm25)
+        around = _neighbours(services, [one.candidate for one in shown])
+        touched = _outlines(services, [one.candidate for one in shown])
+        best_bm25 = found.best_bm25
+        hits = tuple(
+            [
+                _hit(
+                    plan,
+                    one,
+                    around.get(one.candidate.chunk.chunk_id),
+                    touched.get(one.candidate.chunk.chunk_id, Outline()),
+                    best_bm25,
+                )
+                for one in shown
+            ]
+        )
     return SearchOutcome(
         query=plan.request.query,
         hits=hits,
@@ -157,23 +171,6 @@ def _above_threshold(
         if place in reaching or place in filling
     ]
     return chosen, len(chosen)
-
-
-def _hits(
-    services: Services, plan: SearchPlan, shown: Sequence[_Result], best_bm25: float
-) -> tuple[SearchHit, ...]:
-    around = _neighbours(services, [one.candidate for one in shown])
-    touched = _outlines(services, [one.candidate for one in shown])
-    return tuple(
-        _hit(
-            plan,
-            one,
-            around.get(one.candidate.chunk.chunk_id),
-            touched.get(one.candidate.chunk.chunk_id, Outline()),
-            best_bm25,
-        )
-        for one in shown
-    )
 
 
 def _neighbours(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID, Neighbours]:

@@ -33,7 +33,7 @@ from portal.store.search.statement import (
     leg_statement,
     statement,
 )
-from portal.store.search.tuning import Reader, Statements, under
+from portal.store.search.tuning import Reader, under
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.store.vector_parameters import VectorParameter
 
@@ -153,7 +153,8 @@ def find_offers(
     with under(reader, _planner_settings(legs, enabled)) as statements:
         if shape.takes_keyword_index:
             with trace.timed("keyword_index"):
-                arrays, version = _by_index(statements, shape, binds)
+                ((*columns, version),) = statements.fetch(bm25_statement(shape), binds, tuple_row)
+                arrays = dict(zip(KEYWORD_ARRAYS, columns, strict=True))
                 binds |= merge_arrays(arrays, private, limit=legs.leg_limit) if private else arrays
         with trace.timed("statement"):
             (row,) = statements.fetch(statement(shape), binds, tuple_row, keeps_plan=shape.is_plain)
@@ -179,7 +180,7 @@ def time_legs(
             continue
         with trace.timed(step), under(reader, _planner_settings(legs, enabled)) as statements:
             if leg.takes_keyword_index:
-                _by_index(statements, leg, binds)
+                statements.fetch(bm25_statement(leg), binds, tuple_row)
             else:
                 statements.fetch(leg_statement(leg), binds, scalar_row)
 
@@ -203,14 +204,6 @@ def _planner_settings(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
     return leg_plans.planner_settings(legs, enabled) | {
         "statement_timeout": legs.deadline.milliseconds
     }
-
-
-def _by_index(
-    statements: Statements, shape: Shape, binds: Mapping[str, Any]
-) -> tuple[dict[str, Any], int]:
-    """The keyword leg's hits by the index of words, and the version of the documents."""
-    ((*arrays, version),) = statements.fetch(bm25_statement(shape), binds, tuple_row)
-    return dict(zip(KEYWORD_ARRAYS, arrays, strict=True)), version
 
 
 def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:

@@ -9,7 +9,7 @@ connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -87,7 +87,8 @@ class Statements:
         must come before any that keeps its plan."""
         statement, names = _compiled(clause)
         if keeps_plan and not self._keeps_plans:
-            _say(self._reader, _KEEP_PLANS)
+            with _cursor(self._reader, tuple_row) as cursor:
+                cursor.execute(_KEEP_PLANS, prepare=True)
             self._keeps_plans = True
         with _cursor(self._reader, rows) as cursor:
             cursor.execute(statement, [binds[name] for name in names], prepare=keeps_plan)
@@ -99,7 +100,10 @@ def under(reader: Reader, settings: Planner) -> Iterator[Statements]:
     """Statements in one transaction, planned and run under `settings`."""
     values = [value if isinstance(value, str) else value() for value in settings.values()]
     with _driver(reader).pipeline():
-        _say(reader, _settings_statement(tuple(settings)), values)
+        # A cursor of its own: one that then ran another statement might give out the rows of this
+        # one, which arrive when they will.
+        with _cursor(reader, tuple_row) as cursor:
+            cursor.execute(_settings_statement(tuple(settings)), values, prepare=True)
         yield Statements(reader)
 
 
@@ -114,13 +118,6 @@ def fetch_under(
     `settings`."""
     with under(reader, settings) as statements:
         return statements.fetch(clause, binds, rows)
-
-
-def _say(reader: Reader, statement: bytes, values: Sequence[str] = ()) -> None:
-    """Send what gives nothing to read. A cursor that then ran another statement might give out the
-    rows of this one, which arrive when they will."""
-    with _cursor(reader, tuple_row) as cursor:
-        cursor.execute(statement, values, prepare=True)
 
 
 def _driver(reader: Reader) -> Connection[Any]:

@@ -1,0 +1,71 @@
+"""A search walks in a straight line from its route to the cursor (ADR 44)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+import pytest
+from flask.testing import FlaskClient
+
+from portal.domain.search import SearchRequest
+from portal.services.search import engine
+from tests.conftest import Portal
+
+MAX_CALLS = 7
+QUERY = "days of annual leave"
+
+
+def walk(frame: FrameType | None) -> list[str]:
+    """Functions of the portal from the route to where a frame is, the caller first. Decorators of
+    routes stand above the route."""
+    names: list[str] = []
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith("portal."):
+            names.insert(0, f"{name}.{frame.f_code.co_qualname}")
+        frame = frame.f_back
+    routes = [place for place, name in enumerate(names) if name.endswith(".search")]
+    return names[routes[0] :] if routes else []
+
+
+@contextmanager
+def walks_to_the_cursor() -> Iterator[list[list[str]]]:
+    found: list[list[str]] = []
+    execute = psycopg.Cursor.execute
+
+    def note(cursor: Any, statement: Any, *values: Any, **named: Any) -> Any:
+        found.append([*walk(sys._getframe(1)), "cursor.execute"])
+        return execute(cursor, statement, *values, **named)
+
+    with (
+        patch.object(psycopg.Cursor, "execute", note),
+        patch.object(psycopg.RawCursor, "execute", note),
+    ):
+        yield found
+
+
+@pytest.fixture
+def handbook(portal: Portal) -> Portal:
+    for number in range(12):
+        portal.add(f"Team {number} has {number} days of annual leave.", name=f"{number}.txt")
+    engine.search(portal.services, portal.admin, SearchRequest("warm"))
+    return portal
+
+
+def test_search_takes_seven_calls_from_route_to_cursor(
+    handbook: Portal, client: FlaskClient
+) -> None:
+    body = {"query": QUERY}
+    with walks_to_the_cursor() as found:
+        answer = client.post("/api/knowledge/search", json=body, headers=handbook.headers())
+    assert answer.status_code == 200
+    # What is switched on is read again only after it changed.
+    paths = [path for path in found if not any("find_enabled" in name for name in path)]
+    assert any("find_offers" in name for path in paths for name in path)
+    assert max(map(len, paths)) <= MAX_CALLS, max(paths, key=len)

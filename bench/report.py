@@ -210,7 +210,7 @@ def _promise_blocks(figures: dict[str, Any]) -> dict[str, str]:
         return {}
     head = (
         f"{v1['documents']:,} documents, questions embedded by {v1['model']}, a chat model that "
-        f"answers after {v1['model_latency_s']:g} s:"
+        f"answers after {v1['model_latency_s']:g} s; load before it {figures['load_before']:g}:"
     )
     return {"v1": f"{head}\n\n{_markdown(promise_rows(v1))}"}
 

@@ -61,7 +61,7 @@ def narrowing(
         documents.append("AND d.current_job_id <> :f_without_job")
         binds["f_without_job"] = without_job_id
     if domain is not None:
-        documents.append("AND d.domain = :f_domain")
+        documents.append("AND lower(d.domain) = lower(:f_domain)")
         binds["f_domain"] = domain
     if parsed.media_types:
         documents.append("AND d.media_type = ANY(CAST(:f_types AS text[]))")

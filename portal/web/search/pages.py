@@ -11,12 +11,7 @@ from werkzeug.wrappers import Response
 
 from portal.domain.documents import DocumentFilter, DocumentSummary
 from portal.domain.explaining import WhyNot
-from portal.domain.search import (
-    MAX_RESULTS,
-    SearchMode,
-    SearchOutcome,
-    SearchRequest,
-)
+from portal.domain.search import MAX_RESULTS, Fusion, SearchMode, SearchOutcome
 from portal.errors import N_, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import absence_message, error_message
@@ -25,6 +20,7 @@ from portal.services.search import engine, explaining
 from portal.web.identifiers import as_uuid
 from portal.web.layout import wants_fragment
 from portal.web.search import explanations
+from portal.web.search.question import Question
 
 RESULTS_A_STEP = 10
 MAX_TITLES = 8
@@ -35,6 +31,11 @@ MODE_WORDS = {
     SearchMode.KEYWORD: N_("Words only"),
 }
 
+FUSION_WORDS = {
+    Fusion.WEIGHTED: N_("Weighted sum"),
+    Fusion.RRF: N_("Reciprocal ranks"),
+}
+
 # A question travels in the address, where a Chinese character takes nine bytes and servers stop
 # reading at 8 kB. The API takes longer ones.
 MAX_QUESTION_CHARACTERS = 800
@@ -42,36 +43,6 @@ MAX_QUESTION_CHARACTERS = 800
 blueprint = APIBlueprint("search", __name__, enable_openapi=False)
 
 Answer = Response | str | tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the address of a search says. Without a `count` as many as are configured are shown."""
-
-    text: str
-    mode: SearchMode
-    domain: str
-    count: int | None
-    is_fuzzy: bool
-
-    def arguments(self, **changes: Any) -> dict[str, Any]:
-        """The address of this search, shortest form; `changes` replace single values."""
-        given = {"q": self.text, "mode": self.mode.value, "domain": self.domain, "n": self.count}
-        given["fuzzy"] = "1" if self.is_fuzzy else ""
-        given |= changes
-        plain = {"mode": SearchMode.HYBRID.value, "domain": "", "n": None, "fuzzy": ""}
-        return {name: value for name, value in given.items() if plain.get(name) != value}
-
-    @property
-    def request(self) -> SearchRequest:
-        return SearchRequest(
-            query=self.text,
-            top_n=self.count,
-            mode=self.mode,
-            domain=self.domain or None,
-            fuzzy=self.is_fuzzy,
-            explain=True,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +63,7 @@ def show() -> Answer:
     error: str | None = None
     if question.text:
         try:
-            outcome = engine.search_or_words(context.services(), context.user(), question.request)
+            outcome = engine.search_or_words(context.services(), context.user(), question.request())
         except NotSignedIn:
             raise
         except PortalError as problem:
@@ -122,8 +93,11 @@ def show_why_not() -> Answer:
 
 
 def _values(question: Question) -> dict[str, Any]:
+    services, user = context.services(), context.user()
     return {
         "question": question,
+        "domains": library.list_domains(services, user),
+        "fusions": FUSION_WORDS if user.is_admin else {},
         "modes": MODE_WORDS,
         "most_results": MAX_RESULTS,
         "max_query_characters": MAX_QUESTION_CHARACTERS,
@@ -150,7 +124,7 @@ def _absentee(question: Question) -> Absentee:
         return Absentee(title, matches)
     try:
         services, user = context.services(), context.user()
-        why = explaining.why_not(services, user, question.request, chosen)
+        why = explaining.why_not(services, user, question.request(), chosen)
     except NotSignedIn:
         raise
     except PortalError as problem:
@@ -173,15 +147,4 @@ def _titled(title: str) -> tuple[DocumentSummary, ...]:
 
 
 def _question() -> Question:
-    mode, count = request.args.get("mode", ""), request.args.get("n", "")
-    return Question(
-        text=request.args.get("q", "").strip(),
-        mode=SearchMode(mode) if mode in set(SearchMode) else SearchMode.HYBRID,
-        domain=request.args.get("domain", "").strip(),
-        count=min(max(int(count), 1), MAX_RESULTS) if _is_small_number(count) else None,
-        is_fuzzy=request.args.get("fuzzy") == "1",
-    )
-
-
-def _is_small_number(text: str) -> bool:
-    return text.isdecimal() and len(text) < 5  # noqa: PLR2004 - digits
+    return Question.read(request.args, may_tune=context.user().is_admin)

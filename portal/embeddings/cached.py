@@ -12,7 +12,7 @@ from portal.domain.embedding import Embedder, HeldToLength, TokenEmbedder, Token
 from portal.domain.sightings import Seen
 from portal.embeddings.shared import SharedVectors
 from portal.embeddings.validation import require_shape
-from portal.errors import EmbedderUnavailable, InvalidEmbedding
+from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding
 from portal.observability import metrics
 
 MAX_QUERIES = 2048  # About 3 MB at 384 dimensions.
@@ -106,7 +106,7 @@ class CachedQueries:
         """Embed texts token by token; those of recent texts are remembered, since questions that
         follow one another meet the same statements."""
         if not isinstance(self._embedder, TokenEmbedder):
-            raise EmbedderUnavailable(reason="the model has only vectors of whole texts")
+            raise EmbedderUnavailable(reason=N_("the model has only vectors of whole texts"))
         with self._lock:
             found = {text: self._tokens.get((text, is_question)) for text in texts}
         missing = [text for text, known in found.items() if known is None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from portal.domain.embedding import Embedder, HeldToLength, TokenEmbedder, TokenVectors, Vector
-from portal.errors import EmbedderUnavailable
+from portal.errors import N_, EmbedderUnavailable
 from portal.observability import metrics
 
 
@@ -38,5 +38,5 @@ class MeasuredEmbedder:
 
     def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
         if not isinstance(self._embedder, TokenEmbedder):
-            raise EmbedderUnavailable(reason="the model has only vectors of whole texts")
+            raise EmbedderUnavailable(reason=N_("the model has only vectors of whole texts"))
         return self._embedder.embed_tokens(texts, is_question=is_question)

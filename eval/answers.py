@@ -73,7 +73,7 @@ class Outcome:
 def corpora(material: Material, loaded: Sequence[QuestionSet]) -> list[Corpus]:
     found = []
     for one in loaded:
-        terms = [chunk_terms(each.title, None, each.text).split() for each in one.chunks]
+        terms = [chunk_terms(each.title, None, None, each.text).split() for each in one.chunks]
         found.append(
             Corpus(
                 name=one.name,
@@ -280,7 +280,8 @@ def read_world(data: Path | None) -> World:
 
 def measure(data: Path | None) -> int:
     """Print the table for all sets of a folder."""
-    world, chat = read_world(data), create_chat_model(ChatSettings())
+    chat = create_chat_model(ChatSettings(), create_embedder(EmbeddingSettings()))
+    world = read_world(data)
     rows = {corpus.name: list(outcomes(chat, world, corpus)) for corpus in world.corpora}
     Console().print(report(rows))
     return 0

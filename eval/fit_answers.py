@@ -1,8 +1,8 @@
 """Fit the weights of `portal.answering.relevance`: `python -m eval.fit_answers`.
 
-A logistic regression over the passages found for questions of every set in one language, with and
-without an answer; each set weighs the same. Prints the weights, and the results of weights that
-were fitted without the set they are tested on.
+A logistic regression over the passages found for questions of every set in one language, each by
+its best statement, with and without an answer; each set weighs the same. Prints the weights, and
+the results of weights that were fitted without the set they are tested on.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from eval.answers import World, asked, read_world, retrieved
-from portal.answering.extractive import MIN_CHANCE
-from portal.answering.relevance import evidence
+from portal.answering.relevance import MIN_CHANCE, Judged, judge
+from portal.embeddings import create_embedder
+from portal.settings import EmbeddingSettings
 
 Floats = npt.NDArray[np.float64]
 # A question: whether its answer is there, features of its passages, which of them is right, and
 # whether it is in their language.
 Sample = tuple[bool, Floats, Floats, bool]
+_NO_STATEMENT = (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
 
 def samples(world: World) -> dict[str, list[Sample]]:
     """Return the samples of every set whose questions are in the language of its passages."""
-    material = world.material
+    material, embedder = world.material, create_embedder(EmbeddingSettings())
     found: dict[str, list[Sample]] = {}
     for corpus in world.corpora:
         first = int(material.questions_of(corpus.name)[0])
@@ -37,17 +39,24 @@ def samples(world: World) -> dict[str, list[Sample]]:
         for question in asked(world, corpus):
             pairs = retrieved(material, world.calibration, corpus, question)
             language = material.statistics[question].language
-            judged = evidence(world.questions[question], language, [one for _, one in pairs])
+            sources = [one for _, one in pairs]
+            judged = judge(world.questions[question], language, sources, embedder)
             answers = material.answers[question]
             found[corpus.name].append(
                 (
                     bool(answers & rows),
-                    np.array([(one.odds, one.best, one.ahead, 1.0) for one in judged]),
+                    np.array([_features(one) for one in judged]),
                     np.array([row in answers for row, _ in pairs], float),
                     language == material.languages[corpus.rows[0]],
                 )
             )
     return found
+
+
+def _features(judged: Judged) -> tuple[float, ...]:
+    """Return the evidence of the statement that answers best, of the right kind if there is one."""
+    best = max(judged.candidates, key=lambda one: (one.holds, one.chance), default=None)
+    return best.evidence.values if best else _NO_STATEMENT
 
 
 def fit(by_set: Sequence[list[Sample]], steps: int = 60, ridge: float = 1e-3) -> Floats:
@@ -89,7 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of sets")
     found = samples(read_world(parser.parse_args().data))
-    print("confidence, sentence, ahead, constant:", np.round(fit(list(found.values())), 2))
+    print("odds, met, least, own, focus, constant:", np.round(fit(list(found.values())), 2))
     for name, one in found.items():
         rest = [other for other_name, other in found.items() if other_name != name]
         right, withheld = shares(one, fit(rest))

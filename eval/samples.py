@@ -99,7 +99,7 @@ def prepare(embedder: Embedder, calibration: Calibration, directory: Path) -> Ma
     return Material(
         names=names,
         vectors=vectors,
-        terms=[chunk_terms(p.title, None, p.text).split() for _, p in chunks],
+        terms=[chunk_terms(p.title, None, None, p.text).split() for _, p in chunks],
         languages=[detect_language(p.text) for _, p in chunks],
         titles=np.array([titles.setdefault(p.title or p.id, len(titles)) for _, p in chunks]),
         set_of_chunk=np.array([place for place, _ in chunks]),

@@ -648,7 +648,7 @@ def _chunk_row(
         "document": document,
         "place": place,
         "content": content,
-        "terms": chunk_terms(title, None, content),
+        "terms": chunk_terms(title, None, None, content),
         "version": analyser_version(),
         "end": len(content),
     }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eval.answers import Outcome, first_cited, report
-from eval.fit_answers import fit, shares
+from eval.answers import Outcome, corpora, first_cited, report
+from eval.fit_answers import _features, fit, shares
+from eval.sets import Chunk, QuestionSet
+from portal.answering.relevance import judge
 from portal.answering.scripted import ScriptedChatModel
 from portal.domain.answering import Abstained
 from tests.unit.answering.sources import source
@@ -20,6 +22,22 @@ SOURCES = [source(1), source(2), source(3)]
 )
 def test_first_source_that_is_cited_counts(script, number):
     assert first_cited(ScriptedChatModel(script), "Why?", "en", SOURCES) == number
+
+
+class Rows:
+    def chunks_of(self, _name):
+        return np.arange(1)
+
+
+def test_titles_are_indexed_as_the_engine_does():
+    chunk = Chunk(id="p", title="Annual leave", text="Fifteen days.")
+    (corpus,) = corpora(Rows(), [QuestionSet("one", (chunk,), ())])
+    assert {"annual", "fifteen"} <= set(corpus.terms[0])
+
+
+def test_evidence_of_the_best_statement_is_fitted():
+    (judged,) = judge("How many days of leave?", "en", [source(1, "Leave lasts 15 days.")])
+    assert _features(judged) == judged.candidates[0].evidence.values
 
 
 def test_report_counts_abstaining_as_no_right_answer():

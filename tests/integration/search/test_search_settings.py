@@ -98,6 +98,11 @@ def test_hybrid_settings_hold_until_an_administrator_decides_otherwise(
         return shown["fusion"], shown["weights"]
 
     assert used() == ("rrf", {"vector": 0.25, "text": 0.75})
+    chunks = client.post(
+        "/api/v1/search/hybrid", json={"query_text": "annual leave"}, headers=headers
+    ).json["data"]["used"]
+    assert (chunks["fusion_method"], chunks["rrf_k"]) == ("rrf", 60)
+    assert chunks["text_weight"] == pytest.approx(3 * chunks["vector_weight"])
     dynamic_config.change(services, portal.admin, {"fusion": "weighted", "bm25_weight": 0.2})
     assert used() == ("weighted", {"vector": 0.5, "text": 0.5})
     # A value that is the default again follows the setting.

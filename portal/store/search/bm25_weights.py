@@ -1,0 +1,126 @@
+"""What words weigh in BM25, got out of an index that does not tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from psycopg.rows import tuple_row
+from sqlalchemy import text
+
+from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
+from portal.store.search.term_postings import Bm25Shape, WordWeights
+from portal.store.search.tuning import Reader, fetch
+from portal.store.search.visible_corpus import VisibleCorpus
+from portal.text.analyser import tsquery_or
+
+# A word that no text holds: filler that makes a text longer.
+_FILLER = "zzfiller"
+
+
+def weigh(
+    reader: Reader,
+    words: Sequence[str],
+    shape: Bm25Shape,
+    corpus: VisibleCorpus | None,
+    weighed: WordWeights | None = None,
+) -> tuple[dict[str, float], float | None]:
+    """Return the weight of each word, and the mean length of a chunk in terms where it is known.
+
+    A word that no shared chunk holds weighs by how many of the user's own private ones do."""
+    index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
+    weighed = weighed or WordWeights()
+    _ask_weights(reader, words, shape, index, weighed)
+    weights = {word: weight for word in words if (weight := weighed.weights[word])}
+    mean_length = weighed.mean_length
+    unknown = [word for word in dict.fromkeys(words) if word not in weights]
+    if corpus is not None and corpus.private_chunks and unknown:
+        counts = _count_private(reader, unknown, corpus)
+        weights |= {
+            word: inverse_frequency(count, corpus.chunk_count)
+            for word, count in counts.items()
+            if count
+        }
+    return weights, mean_length
+
+
+def inverse_frequency(count: int, chunks: int) -> float:
+    """What a word weighs that `count` of all `chunks` hold, as pg_textsearch has it."""
+    return math.log1p((max(chunks, count) - count + 0.5) / (count + 0.5))
+
+
+_PRIVATE_COUNTS = text(
+    """
+    SELECT wanted.number, (
+        SELECT count(*) FROM document_chunks c
+        WHERE c.job_id = ANY(CAST(:jobs AS uuid[])) AND c.terms_vector @@ wanted.query
+    )
+    FROM (
+        SELECT number, to_tsquery('simple', query) AS query
+        FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given (query, number)
+        OFFSET 0
+    ) wanted
+    """
+)
+
+
+def _count_private(reader: Reader, words: Sequence[str], corpus: VisibleCorpus) -> dict[str, int]:
+    """How many of the user's own private chunks hold each word."""
+    binds = {"jobs": corpus.private_jobs, "queries": [tsquery_or((word,)) for word in words]}
+    rows = fetch(reader, _PRIVATE_COUNTS, binds, tuple_row)
+    return {words[number - 1]: int(count) for number, count in rows}
+
+
+_PROBES = {
+    index: text(
+        f"""
+        SELECT probe, -(probe <@> to_bm25query(split_part(probe, ' ', 1), '{index.name}'))
+        FROM unnest(CAST(:probes AS text[])) probe
+        """
+    )
+    for index in (ALL_CHUNKS, SHARED_CHUNKS)
+}
+
+
+def _ask_weights(
+    reader: Reader,
+    words: Sequence[str],
+    shape: Bm25Shape,
+    index: WordIndex,
+    weighed: WordWeights,
+) -> None:
+    """Add the weights of words that are not known yet, by probing the index.
+
+    BM25 scores a chunk by the rarity of each word (its inverse document frequency) and by the
+    chunk's length beside the mean length of all. pg_textsearch knows both and tells neither. But it
+    scores any text: the score of a text of one word is that word's rarity times a factor of the
+    mean length alone. A second text, the same word with a filler behind it, is one term longer; the
+    ratio of the two scores gives the mean length (`_mean_length`), and with it the rarity. Scores
+    computed here are then those of the index, to the last digits that it keeps. A word that the
+    index has not weighs 0; without a word that it holds the mean length stays unknown.
+    """
+    probes = [word for word in dict.fromkeys(words) if word not in weighed.weights]
+    if not probes:
+        return
+    longer = [] if weighed.mean_length else [f"{probe} {_FILLER}" for probe in probes]
+    binds = {"probes": [*probes, *longer]}
+    scores: dict[str, float] = dict(fetch(reader, _PROBES[index], binds, tuple_row))
+    if weighed.mean_length is None:
+        known = next((probe for probe in probes if scores[probe] > 0), None)
+        if known is not None:
+            ratio = scores[known] / scores[f"{known} {_FILLER}"]
+            weighed.mean_length = _mean_length(ratio, shape)
+    # Without a mean length no word is known, and all weigh nothing.
+    norm = shape.k1 * (1 - shape.b + shape.b / (weighed.mean_length or 1.0))
+    weighed.weights |= {
+        word: max(0.0, scores[word]) * (1 + norm) / (shape.k1 + 1) for word in probes
+    }
+
+
+def _mean_length(ratio: float, shape: Bm25Shape) -> float:
+    """From the ratio of the scores of a text of one term and of that with another behind it:
+    (1 + k1 (1 - b + 2b/m)) / (1 + k1 (1 - b + b/m)), solved for m."""
+    if shape.k1 * shape.b <= 0 or ratio <= 1:
+        return 1.0  # Length does not count.
+    per_term = (ratio - 1) * (1 + shape.k1 * (1 - shape.b)) / (2 - ratio)
+    return shape.k1 * shape.b / per_term

@@ -222,7 +222,7 @@ _HELD = {
 }  # fmt: skip
 # Counts are numbers that are nothing else.
 _NOT_COUNTS = _any(
-    _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE,
+    _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,}\d",
     r"\d+\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|[a-z]+[-_]?\d[\w-]*"
     r"|\d[\d ]*(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
 )  # fmt: skip
@@ -253,9 +253,14 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     folded = fold(statement).text
     if wanted is Wanted.COUNT:
         return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None
-    if _HELD[wanted].search(folded):
+    asked = fold(question).text
+    if wanted in (Wanted.PERSON, Wanted.PLACE):
+        if any(
+            match.group().strip(" ,.，。") not in asked for match in _HELD[wanted].finditer(folded)
+        ):
+            return True
+    elif _HELD[wanted].search(folded):
         return True
-    asked = question.lower()
     if wanted in (Wanted.PERSON, Wanted.PLACE) and any(
         name.lower() not in asked for name in _NAME.findall(statement)
     ):

@@ -190,6 +190,11 @@ class Word:
         return self.text[0] >= _FIRST_HAN
 
     @property
+    def is_place(self) -> bool:
+        """Tell whether it is the Chinese name of a place."""
+        return self.is_han and any(tag == "ns" for _, tag in rjieba.tag(self.text))
+
+    @property
     def is_date(self) -> bool:
         return _IS_DATE.fullmatch(self.term) is not None
 

@@ -1,9 +1,8 @@
 """How likely a statement answers a question.
 
 A statement answers when all that is asked is met: each telling word of the question by the same
-word, or by one that means it, and the kind of answer that is wanted. The weights come from a
-logistic regression (`eval/fit_answers.py`); docs/answers.md shows how well they hold on sets they
-were not fitted to.
+word, or by one that means it, and the kind of answer that is wanted. The weights in the question's
+language come from a logistic regression over the questions of eval/data/team/tune (docs/answers.md).
 """
 
 from __future__ import annotations
@@ -40,11 +39,15 @@ _MAX_COMPARED, _MAX_COMPARED_ACROSS = 10, 18
 _HAN_TOKENS, _OTHER_TOKENS = 0.7, 0.27
 # The chance from which a statement is quoted, and the share of the question's words that a source
 # about its subject has.
-MIN_CHANCE = 0.5
+MIN_CHANCE = 0.55
 MIN_ON_TOPIC = 0.25
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 # A year or a code that the question names has to be there: another year's figure is no answer.
-_MUST_MATCH = re.compile(r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*")
+_MUST_MATCH = re.compile(
+    r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
+)
+# A place that the question names has to be in the source, by its name or one that means it.
+_MIN_PLACE = 0.4
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
 
@@ -72,7 +75,7 @@ class Evidence:
 
 # Weights of `Evidence.values` in the question's language and in another one.
 _SAME_LANGUAGE = (0.0, 3.6, 0.8, 1.9, 0.0, -3.05)
-_ACROSS_LANGUAGES = (0.2, 7.0, 1.0, 3.0, 0.0, -5.3)
+_ACROSS_LANGUAGES = (0.15, 7.0, 1.0, 3.0, 0.0, -5.0)
 
 # An even chance by search becomes the lowest chance with which an answer is given.
 _BY_SEARCH_ALONE = (1.0, 0.0, 0.0, 0.0, 0.0, math.log(MIN_CHANCE / (1 - MIN_CHANCE)))
@@ -197,6 +200,11 @@ class _ReadSource:
             for column, word in enumerate(self.words):
                 if has_figure(word.text):
                     self.own[place, column] = self.met[place, column] = _IN_STATEMENT
+        lacks_place = any(
+            self.met[:, column].max(initial=0.0) < _MIN_PLACE
+            for column, word in enumerate(self.words)
+            if word.is_place
+        )
         candidates = []
         for place, statement in enumerate(self.statements):
             evidence = Evidence(
@@ -214,6 +222,7 @@ class _ReadSource:
             holds = (
                 can_hold(wanted, with_units(statement) or text, question)
                 and all(one in known or one in before for one in required)
+                and not lacks_place
                 and (in_range is None or statement.group is None or place in in_range)
             )
             apart = _mean(self.apart[place], self.weights)

@@ -23,6 +23,8 @@ _INTRODUCES = (":", "：")
 # A line without a full stop that is shorter than this, and names no figure, reads as a heading.
 _MAX_HEADING_CHARACTERS = 60
 _MAX_HAN_HEADING_CHARACTERS = 24
+# "Present: Anna Berg": a line of its own, however long it is.
+_LABEL = re.compile(r"[^\s:：,，。.;；]{1,16}(?: [^\s:：,，。.;；]{1,16}){0,2}[:：]\s*\S")
 _CHAPTER = re.compile(r"(?:第[一二三四五六七八九十百\d]+[章节節条條部篇]|\d+(?:\.\d+)*[.、]?\s)")
 _DIGIT = re.compile(r"\d")
 _HAN = re.compile(f"[{HAN}]")
@@ -99,7 +101,7 @@ class _Reader:
         place = 0
         while place < len(self._lines):
             kind, end = kinds[place], place + 1
-            if kind != "heading":
+            if kind not in {"heading", "label"}:
                 while end < len(kinds) and self._goes_on(kind, kinds, end):
                     end += 1
             kept = [line for line in self._lines[place:end] if line.text]
@@ -136,7 +138,9 @@ class _Reader:
             return "heading"
         if not self._source.heading_starts and self._reads_as_heading(place):
             return "heading"
-        return "list" if LIST_ITEM.match(line.text) else "text"
+        if LIST_ITEM.match(line.text):
+            return "list"
+        return "label" if _LABEL.match(line.text) else "text"
 
     def _block_at(self, line: _Line) -> Block | None:
         for block in self._source.blocks:

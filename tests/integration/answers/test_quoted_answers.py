@@ -89,3 +89,32 @@ def test_what_is_no_question_is_replied_to_without_a_search(handbook: Portal, me
     assert answer.status is MessageStatus.ABSTAINED
     assert answer.citations == ()
     assert "没有找到" not in answer.content
+
+
+def test_figure_of_the_question_chooses_the_row_of_its_range(handbook: Portal) -> None:
+    answer = answer_to(handbook, "工龄 4 年的员工年假有几天？")
+    assert "| 3–5 年 | 15 天 | 5 天 |" in answer.content
+    assert "1–3 年" not in answer.content
+
+
+def test_outcome_is_kept_with_the_answer(handbook: Portal) -> None:
+    quoted = answer_to(handbook, "年假可结转几天？").replay
+    assert quoted is not None
+    assert quoted.extra["outcome"] == "quoted"
+    assert 0 < quoted.extra["confidence"] <= 1
+    nothing = answer_to(handbook, "谁写了红楼梦？")
+    assert nothing.replay is not None
+    assert nothing.replay.extra["outcome"] == "nothing"
+    assert nothing.citations == ()
+
+
+def test_documents_are_listed_and_outlined(handbook: Portal) -> None:
+    assert "handbook" in answer_to(handbook, "有哪些文档？").content
+    outline = answer_to(handbook, "总结一下员工手册")
+    assert outline.status is MessageStatus.ABSTAINED
+    assert "语言模型" in outline.content
+    assert "出差住宿凭发票报销" in outline.content
+
+
+def test_portal_without_documents_says_so(portal: Portal) -> None:
+    assert "还没有文档" in answer_to(portal, "年假有几天？").content

@@ -39,7 +39,9 @@ class Meaning:
         return found
 
 
-def read_meaning(embedder: Embedder | None, question: str, words: Sequence[Word]) -> Meaning | None:
+def read_meaning(
+    embedder: Embedder | TokenEmbedder | None, question: str, words: Sequence[Word]
+) -> Meaning | None:
     """Return the meaning of a question; None where the model gives none at the moment."""
     if not words or not isinstance(embedder, TokenEmbedder):
         return None

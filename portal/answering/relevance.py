@@ -1,8 +1,8 @@
 """How likely a statement answers a question.
 
 A statement answers when all that is asked is met: each telling word of the question by the same
-word, or by one that means it, and the kind of answer that is wanted. The weights in the question's
-language come from a logistic regression over the questions of eval/data/team/tune (docs/answers.md).
+word, or by one that means it, and the kind of answer that is wanted. The weights in the language of
+the question come from a logistic regression over the questions of eval/data/team/tune.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
 def _unused_settings(services: Services) -> list[UnusedSetting]:
     settings = services.settings
     with services.database.begin() as session:
-        keywords = keyword_index.read_state(session, wanted=settings.search.keyword_backend)
+        keywords = _read_keywords(session, services)
         return unused_settings(session, settings, keywords)
 
 

@@ -151,7 +151,7 @@ def test_start_warns_once_and_logs_what_is(
 ) -> None:
     portal = without_bm25(make_services(use_hybrid_search=is_requested))
     with capture_logs() as log:
-        setup.unused_settings(portal.services)  # What `portal serve` looks at first.
+        setup.diagnose(portal.services)  # Reads all that `portal serve` reads first.
         assert warnings(log) == []
         create_app(portal.services)
         assert warnings(log) == [SEMANTIC_ONLY]

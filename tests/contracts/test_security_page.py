@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("security.md", "supply-chain.md")
+PAGES = ("security.md",)
 NAMED = re.compile(r"`(tests/[\w/.]+\.py)(?:::(\w+))?`")
 ROW = re.compile(r"^\| (?!threat \||---)(.+) \|$", re.MULTILINE)
 

@@ -1,7 +1,7 @@
 """New versions of a document's file, the texts that it has had, and what tells these apart.
 
 Whoever may see a document may read all of its revisions: answers cite them. Only its owner and
-administrators add one (docs/revisions.md).
+administrators add one (docs/documents.md).
 """
 
 from __future__ import annotations

@@ -1,0 +1,51 @@
+"""Every link between the pages of the documentation leads somewhere, and every page is linked."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+)
+LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]+))?\)")
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub derives them."""
+    text = re.sub(
+        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    found: dict[str, int] = {}
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+        count = found.get(slug, 0)
+        found[slug] = count + 1
+        if count:
+            found[f"{slug}-{count}"] = 1
+    return set(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for path, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), path
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_every_page_is_two_clicks_from_the_readme() -> None:
+    def linked(page: Path) -> set[Path]:
+        found = LINK.findall(page.read_text(encoding="utf-8"))
+        return {(page.parent / path).resolve() for path, _ in found if path.endswith(".md")}
+
+    first = linked(ROOT / "README.md")
+    reached = first.union(*(linked(page) for page in first))
+    assert set((ROOT / "docs").glob("*.md")) <= reached

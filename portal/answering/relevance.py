@@ -39,7 +39,7 @@ _MAX_COMPARED, _MAX_COMPARED_ACROSS = 10, 18
 _HAN_TOKENS, _OTHER_TOKENS = 0.7, 0.27
 # The chance from which a statement is quoted, and the share of the question's words that a source
 # about its subject has.
-MIN_CHANCE = 0.55
+MIN_CHANCE = 0.6
 MIN_ON_TOPIC = 0.25
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 # A year or a code that the question names has to be there: another year's figure is no answer.
@@ -74,8 +74,8 @@ class Evidence:
 
 
 # Weights of `Evidence.values` in the question's language and in another one.
-_SAME_LANGUAGE = (0.0, 3.6, 0.8, 1.9, 0.0, -3.05)
-_ACROSS_LANGUAGES = (0.15, 7.0, 1.0, 3.0, 0.0, -5.0)
+_SAME_LANGUAGE = (0.15, 3.6, 0.8, 1.9, 0.0, -2.9)
+_ACROSS_LANGUAGES = (0.4, 7.0, 1.0, 3.0, 0.0, -4.8)
 
 # An even chance by search becomes the lowest chance with which an answer is given.
 _BY_SEARCH_ALONE = (1.0, 0.0, 0.0, 0.0, 0.0, math.log(MIN_CHANCE / (1 - MIN_CHANCE)))

@@ -1,10 +1,11 @@
-"""Results of searches, kept for some minutes and never stale.
+"""Search results, cached for some minutes and never stale.
 
-A result is kept under all that it was made from: the user, the request, and what applied then
-(`store.search.context`), which names the versions of the corpus and of the user's selection that
-triggers write in the very transaction that changes them. Every search reads that again; where
-anything has changed, it asks under another key. The key is made of every field of those values,
-so that none can be forgotten. What is kept is JSON: a foreign writer could at worst lie.
+An entry is keyed by everything it was computed from: the user, the request, and the context at the
+time (`store.search.context`), which carries the versions of the corpus and of the user's selection.
+Triggers bump those versions in the same transaction that changes the data, and every search reads
+them, so a change leads to another key. The key covers every field of those values, so that none can
+be forgotten. Values are stored as JSON: another writer to the cache could forge a result but not
+run code.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 
 _MEBIBYTE = 1024 * 1024
 _MAX_BYTES = 256 * 1024
-"""A longer result is not worth its place."""
+"""Longer results are not worth the space."""
 _ENTRY_BYTES = 300
-"""What an entry takes beside its result."""
+"""Overhead of an entry beside its result."""
 
 _outcomes = TypeAdapter(SearchOutcome)
 
@@ -47,9 +48,9 @@ log = structlog.get_logger(__name__)
 
 
 class SearchCache:
-    """A process's memory of results, and the one that processes share. Safe between threads.
+    """Search results cached in the process and in the cache that processes share. Thread-safe.
 
-    Without settings, or with a life of 0 seconds, nothing is kept.
+    Without settings, or with a lifetime of 0 seconds, nothing is cached.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class SearchCache:
         return self._ttl_s > 0
 
     def get(self, key: str) -> SearchOutcome | None:
-        """What is kept under a key of `key_of`."""
+        """Return the entry for a key made by `key_of`."""
         with self._lock:
             found = self._kept.get(key)
         if found is None and self._shared is not None:
@@ -79,7 +80,7 @@ class SearchCache:
         return outcome
 
     def put(self, key: str, outcome: SearchOutcome) -> None:
-        """Keep an outcome, unless it did without something or is very long."""
+        """Cache an outcome, unless it is degraded or very long."""
         if outcome.degraded:
             return
         value = _outcomes.dump_json(outcome)
@@ -95,7 +96,7 @@ def _read(value: bytes) -> SearchOutcome | None:
     try:
         return _outcomes.validate_json(value)
     except ValueError:
-        # Of a process with other code, while a new version is rolled out.
+        # Written by another release while a new version is rolled out.
         log.info("a kept result is not one of ours")
         return None
 
@@ -103,8 +104,8 @@ def _read(value: bytes) -> SearchOutcome | None:
 def key_of_search(
     services: Services, user: User, request: SearchRequest, context: SearchContext
 ) -> str | None:
-    """Return the key of a search's result; None where it is not kept: an explanation is of a search
-    that runs. Another process that shares the cache may have other settings."""
+    """Return the cache key of a search, None where it is not cached: an explanation describes a
+    search that ran. Another process that shares the cache may have other settings."""
     if not services.search_cache.is_on or request.explain:
         return None
     settings, reranker = services.settings, services.reranker
@@ -126,12 +127,12 @@ def key_of_search(
 
 
 def is_settled(services: Services, request: SearchRequest, context: SearchContext) -> bool:
-    """Whether confidence is what it will stay: a model's background may not be known yet."""
+    """Tell whether confidence is final: a model's background may not be known yet."""
     if request.mode is SearchMode.KEYWORD:
         return True
     if context.model is None:
         return False
-    from portal.services.models import catalog  # Which imports the services that hold this cache.
+    from portal.services.models import catalog  # Imports the services that use this cache.
 
     try:
         return catalog.loaded(services, context.model, is_urgent=True).calibration.ready
@@ -140,14 +141,15 @@ def is_settled(services: Services, request: SearchRequest, context: SearchContex
 
 
 def key_of(*parts: Any) -> str:
-    """A key that differs whenever one field of one part does. Raises TypeError for a part, or a
-    value in it, whose fields are unknown."""
+    """Return a key that differs whenever any field of any part does. Raises TypeError for a part,
+    or a value in it, whose fields are unknown."""
     text = json.dumps([_plain(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
     return f"search:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _plain(value: Any) -> Any:
-    """A value as lists of what JSON knows, with the type where that alone may tell two apart."""
+    """Convert a value to lists of JSON types, tagged with the type where that alone distinguishes
+    two."""
     match value:
         case None | bool() | int() | float() | str() if not isinstance(value, Enum):
             return value

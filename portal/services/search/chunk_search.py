@@ -1,9 +1,9 @@
-"""Searches of chunks by programs: every chunk for itself, with scores that can be checked.
+"""Chunk search for programs: every chunk on its own, with scores that can be reproduced.
 
-They are the portal's own search (`engine`) with nothing added: queries are text and nothing else,
-near-identical chunks are not shown as one, and the scores are the model's own cosine and BM25,
-uncorrected, so that their weighted sum is the combined score. What a request leaves open is what
-administrators configured.
+This is the portal's own search (`engine`) without extras: the query is plain text, near-identical
+chunks are not grouped, and the scores are the model's uncorrected cosine and BM25, so that their
+weighted sum is the combined score. Options missing from the request default to what administrators
+configured.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from portal.text.spelling import likeness, words_of
 def by_meaning(
     services: Services, user: User, query: SemanticQuery, *, deadline: Deadline | None = None
 ) -> FoundChunks:
-    """Find the chunks nearest to a query, or to a vector. Raises what `engine.search` does."""
+    """Find the chunks nearest to a query or to a vector. Raises the errors of `engine.search`."""
     request = replace(
         _request(services, query.text, query.top_k, SearchMode.VECTOR, query.within),
         query_vector=query.vector,
@@ -66,9 +66,9 @@ def by_meaning(
 def each_by_meaning(
     services: Services, user: User, queries: Iterable[SemanticQuery]
 ) -> Iterator[FoundChunks | None]:
-    """Find what each of several queries finds, in their order, within the time of one search: None
-    for those that had no turn, or too short a one. Raises what `engine.search` does, Unavailable
-    also when the first query alone takes all of it."""
+    """Find chunks for each of several queries, in their order, within the time of one search. A
+    query that had no turn, or too short a one, gives None. Raises the errors of `engine.search`,
+    Unavailable also when the first query alone uses up the time."""
     deadline = Deadline.within(services.settings.search.statement_timeout_s)
     is_first = True
     for query in queries:
@@ -76,8 +76,8 @@ def each_by_meaning(
             yield None
             continue
         try:
-            # The first also waits for the question's vector and, just started, for the model:
-            # that is not part of what it has for looking.
+            # The first query also waits for its embedding and, after a start, for the model to
+            # load. That does not count towards its share of the search time.
             yield by_meaning(services, user, query, deadline=None if is_first else deadline)
         except Unavailable:
             if is_first or not deadline.is_over:
@@ -96,7 +96,7 @@ def by_words(
     highlight: bool = True,
     within: Within,
 ) -> FoundChunks:
-    """Find the chunks that say best what is asked, by BM25. Raises what `engine.search` does."""
+    """Find the chunks that match the query best by BM25. Raises the errors of `engine.search`."""
     request = replace(_request(services, text, top_k, SearchMode.KEYWORD, within), fuzzy=fuzzy)
     outcome = engine.search(services, user, request)
     found = _found(services, user, request, outcome)
@@ -113,7 +113,7 @@ def by_words(
 
 
 def by_both(services: Services, user: User, query: HybridQuery) -> FoundChunks:
-    """Find the best chunks by the fusion of both. Raises what `engine.search` does."""
+    """Find the best chunks by the fusion of both. Raises the errors of `engine.search`."""
     request = replace(
         _request(services, query.text, query.top_k, SearchMode.HYBRID, query.within),
         fusion=query.fusion,
@@ -126,7 +126,7 @@ def by_both(services: Services, user: User, query: HybridQuery) -> FoundChunks:
 
 
 def _weights(services: Services, query: HybridQuery) -> Weights | None:
-    """The weights of a query; where it has one of both, the other is the configured one."""
+    """Return the weights of a query; where it has only one, the other is the configured one."""
     vector, text = query.vector_weight, query.text_weight
     if vector is None and text is None:
         return None
@@ -147,9 +147,9 @@ def similar(
     exclude_same_job: bool = False,
     conversation_id: UUID | None = None,
 ) -> FoundChunks:
-    """Find the chunks nearest to one that is searched, without itself.
+    """Find the chunks nearest to a searchable chunk, without that chunk.
 
-    Raises NotFound for one that the user may not see, NoEmbedding, VectorStoreDisabled.
+    Raises NotFound for a chunk that the user may not see, NoEmbedding, VectorStoreDisabled.
     """
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
@@ -169,7 +169,7 @@ def similar(
     )
     try:
         return _found(services, user, request, engine.search(services, user, request))
-    except InvalidQueryVector as error:  # Another model began to serve in between.
+    except InvalidQueryVector as error:  # Another model was activated in between.
         raise Unavailable from error
 
 
@@ -193,7 +193,7 @@ def _request(
 def _found(
     services: Services, user: User, request: SearchRequest, outcome: SearchOutcome
 ) -> FoundChunks:
-    """Return the hits with their chunks, as far as these still count."""
+    """Return the hits with their chunks, skipping those that no longer count."""
     ids = [hit.chunk_id for hit in outcome.hits]
     with services.database.begin() as session:
         chunks = job_chunks.read_found(session, user, request.conversation_id, ids)
@@ -219,8 +219,8 @@ def _found(
 
 
 def _similarity(chunk: JobChunk, correction: Correction) -> float:
-    """Return how like the words typed are to those of a chunk: the mean over the words, 1 for one
-    that stands there as typed, less for another spelling of it, 0 for none."""
+    """Return the mean similarity of the query's words to those of a chunk: per word 1 for an exact
+    match, less for another spelling, 0 for no match."""
     held = set(index_terms(f"{chunk.title}\n{chunk.heading or ''}\n{chunk.content}").split())
     respelt = {
         word: likeness(fold(typed).text, fold(new).text)
@@ -245,7 +245,7 @@ def _method(outcome: SearchOutcome) -> FusionMethod:
 
 
 def highlighted(content: str, terms: tuple[str, ...]) -> str:
-    """A text as HTML: words of the question between `<mark>` and `</mark>`, and no other markup."""
+    """Return a text as HTML with words of the query in `<mark>`, and no other markup."""
     parts: list[Markup] = []
     done = 0
     for start, end in highlight_spans(content, terms):

@@ -1,7 +1,7 @@
-"""Searching documents: each once, by the passage that scores best, its score reproducible.
+"""Document search: each document once, by its best chunk, with a reproducible score.
 
-What a hit shows adds up: ``final_score`` is just the weighted sum of ``text_score`` and
-``vec_score`` as they stand beside it. ADR 14 says why passages of one document are not all shown.
+``final_score`` is exactly the weighted sum of the ``text_score`` and ``vec_score`` of the same hit.
+ADR 14 says why not all chunks of a document are shown.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from portal.text.scripts import has_visible_text
 
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
-    """A document found. `text_score` is BM25 as a share of the best passage's, in [0, 1],
-    `vec_score` the cosine to the question; either is 0 where there is none. `chunk` is the
-    document's best."""
+    """A document hit. `text_score` is BM25 as a share of the best chunk's, in [0, 1], `vec_score`
+    the cosine to the query; either is 0 where there is none. `chunk` is the document's best."""
 
     chunk: SearchHit
     text_score: float
@@ -30,7 +29,7 @@ class DocumentHit:
 
 @dataclass(frozen=True, slots=True)
 class DocumentsFound:
-    """Hits by `final_score`, best first. `degraded` says in codes what was done without."""
+    """Hits by `final_score`, best first. `degraded` lists codes of what was left out."""
 
     query: str
     hits: tuple[DocumentHit, ...]
@@ -40,12 +39,12 @@ class DocumentsFound:
 def search(
     services: Services, user: User, query: str, *, limit: int, weights: Weights
 ) -> DocumentsFound:
-    """The best `limit` documents of those that count for a person, fewer where no more have a word
-    of the question in them or a meaning on its side.
+    """Return the `limit` best documents that are searchable for a user; fewer where no more match
+    by word or meaning.
 
-    The query is text and nothing else: what looks like SQL, markup or a search operator is looked
-    for. Raises InvalidInput for an empty query or weights that come to nothing, and what
-    `searching.search` raises.
+    The query is plain text: SQL, markup and search operators are searched for literally. Raises
+    InvalidInput for an empty query or weights that add up to nothing, and the errors of
+    `searching.search`.
     """
     if not has_visible_text(query):
         raise InvalidInput(reason=verbatim("query"))
@@ -69,7 +68,7 @@ def search(
 
 
 def default_weights(services: Services) -> Weights:
-    """What counts where a request does not say."""
+    """Return the weights used when a request gives none."""
     weights = services.settings.search.weights
     return Weights(vector=weights.vector, text=weights.text)
 
@@ -80,6 +79,6 @@ def _scored(chunk: SearchHit, weights: Weights) -> DocumentHit:
 
 
 def _best_first(hit: DocumentHit) -> tuple[float, float, bytes]:
-    # The statement adds up in another order: sums that differ in their last digit would stand the
-    # wrong way round. Among equals the order is the statement's.
+    # The statement adds up in another order, so sums that differ in their last digit could be
+    # sorted wrongly. Ties keep the order of the statement.
     return -hit.final_score, -hit.vec_score, hit.chunk.chunk_id.bytes

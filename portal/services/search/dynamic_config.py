@@ -1,4 +1,4 @@
-"""`dynamic_config`: what administrators change while the portal serves, with its defaults."""
+"""`dynamic_config`: settings that administrators change at runtime, with their defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.store.session import Session
 _FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
 
 
-# What stands for each setting of PORTAL_SEARCH__HYBRID.
+# Values that stand for each setting of PORTAL_SEARCH__HYBRID.
 OF_HYBRID_SETTINGS = {
     "vector_weight": "semantic_weight",
     "text_weight": "bm25_weight",
@@ -29,7 +29,8 @@ OF_HYBRID_SETTINGS = {
 
 
 class DynamicConfig(BaseModel):
-    """Read anew for every search, so that a change counts at once in every process."""
+    """Runtime settings, read for every search so that a change takes effect at once in every
+    process."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -45,7 +46,7 @@ class DynamicConfig(BaseModel):
 
 
 def defaults(search: SearchSettings) -> DynamicConfig:
-    """Return the values that hold where none is stored: those of the settings."""
+    """Return the defaults, which are the values of the settings."""
     hybrid = search.hybrid
     return DynamicConfig(
         semantic_weight=hybrid.vector_weight,
@@ -61,7 +62,7 @@ def read(session: Session, search: SearchSettings) -> DynamicConfig:
 
 
 def from_stored(stored: dict[str, Any], search: SearchSettings) -> DynamicConfig:
-    """Return the values in force. A stored value that no longer fits is passed over."""
+    """Return the values in force, ignoring stored values that are no longer valid."""
     unset = defaults(search)
     known = {key: value for key, value in stored.items() if key in DynamicConfig.model_fields}
     try:
@@ -70,14 +71,14 @@ def from_stored(stored: dict[str, Any], search: SearchSettings) -> DynamicConfig
         wrong = {str(item["loc"][0]) for item in error.errors()}
         return from_stored({key: known[key] for key in known.keys() - wrong}, search)
     if config.semantic_weight + config.bm25_weight <= 0:
-        # One stored as 0 beside a setting of 0.
+        # A weight stored as 0 beside a setting of 0.
         weights = {"semantic_weight": unset.semantic_weight, "bm25_weight": unset.bm25_weight}
         return config.model_copy(update=weights)
     return config
 
 
 def show(services: Services, user: User) -> DynamicConfig:
-    """The values in force. Administrators only."""
+    """Return the values in force. Administrators only."""
     if not user.is_admin:
         raise Forbidden
     with services.database.begin() as session:
@@ -85,8 +86,8 @@ def show(services: Services, user: User) -> DynamicConfig:
 
 
 def change(services: Services, user: User, values: dict[str, Any]) -> DynamicConfig:
-    """Change some values; one that is the default again is no longer stored, so that it follows the
-    settings. Administrators only. Raises InvalidInput, then nothing changes."""
+    """Change some values. A value equal to the default is deleted, so that it follows the settings.
+    Administrators only. Raises InvalidInput, then nothing changes."""
     if not user.is_admin:
         raise Forbidden
     unknown = sorted(set(values) - set(DynamicConfig.model_fields))

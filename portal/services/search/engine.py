@@ -1,9 +1,9 @@
-"""Searching: a query in, chunks with scores and a calibrated confidence out.
+"""The search engine: a query in, chunks with scores and a calibrated confidence out.
 
-A search reads what applies now, and gives the kept result where nothing changed. Otherwise it makes
-a plan (`plan`), for which the query is embedded while no connection is held, asks both legs
-(`finding`, `store.search.legs`), and makes of what they found what users read (`results`). What
-fails on the way is left out and named in `degraded`: one broken index stops no one.
+A search reads its context, and returns the cached result if nothing has changed. Otherwise it makes
+a plan (`plan`), embedding the query while no connection is held, asks both legs (`finding`,
+`store.search.legs`), and turns their offers into results (`results`). Steps that fail are left out
+and listed in `degraded`, so that one broken index does not stop a search.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ NO_WORDS = "no_words"
 def search(
     services: Services, user: User, request: SearchRequest, *, deadline: Deadline | None = None
 ) -> SearchOutcome:
-    """Find chunks among what the user may see and has switched on, best first.
+    """Return the best chunks among those that the user may see and has switched on.
 
-    Chunks are looked for until `deadline`, and for `search.statement_timeout_s` at most. A leg that
-    fails or is late is left out and named in `degraded`. Raises NotFound for a foreign
-    conversation, EmbedderUnavailable when meaning alone was asked for and the model does not
-    answer, InvalidQueryVector, VectorStoreDisabled, Unavailable when no leg is in time.
+    The search ends at `deadline`, and after `search.statement_timeout_s` at the latest. A leg that
+    fails or is late is left out and listed in `degraded`. Raises NotFound for another user's
+    conversation, EmbedderUnavailable when a semantic-only search was requested and the model does
+    not answer, InvalidQueryVector, VectorStoreDisabled, Unavailable when no leg is in time.
     """
     if request.mode is not SearchMode.KEYWORD and not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
@@ -65,7 +65,7 @@ def search(
         key = cache.key_of_search(services, user, request, context)
         outcome = None if key is None else services.search_cache.get(key)
         if outcome is None:
-            # Asked before, or it might become so while a search goes on without.
+            # Checked before the search, because the setting might change while it runs.
             is_settled = key is not None and cache.is_settled(services, request, context)
             plan = make_plan(
                 services, user, request, parsed, context=context, corpus=corpus, trace=trace
@@ -73,7 +73,7 @@ def search(
             try:
                 plan, found = find(services, plan.until(deadline), trace)
             except ModelGone:
-                # Dropped by an administrator in this very moment; the next one serves.
+                # An administrator dropped the model just now; the next one is active.
                 return search(services, user, request, deadline=deadline)
             outcome = results.outcome(services, plan, found, trace)
             suggestion = suggestions.suggest(services, plan, outcome, found)
@@ -85,7 +85,7 @@ def search(
 
 
 def search_or_words(services: Services, user: User, request: SearchRequest) -> SearchOutcome:
-    """Search; where vectors are switched off, by words alone, and name it in `degraded`."""
+    """Search; where vectors are disabled, search by keywords alone and say so in `degraded`."""
     if services.settings.vector_store_enabled or request.mode is not SearchMode.HYBRID:
         return search(services, user, request)
     outcome = search(services, user, replace(request, mode=SearchMode.KEYWORD))
@@ -95,7 +95,7 @@ def search_or_words(services: Services, user: User, request: SearchRequest) -> S
 def _find_nothing(
     services: Services, user: User, request: SearchRequest, parsed: ParsedQuery
 ) -> SearchOutcome:
-    """Answer a query without a visible character, or of nothing but conditions, which says so."""
+    """Answer a query without a visible character, or with nothing but filters."""
     if request.conversation_id is not None:
         with services.database.begin() as session:
             if not conversation_store.belongs_to(session, request.conversation_id, user.id):
@@ -106,7 +106,7 @@ def _find_nothing(
 def _read_context(
     services: Services, user: User, request: SearchRequest
 ) -> tuple[SearchContext, VisibleCorpus | None]:
-    """Read what applies now, and what the user may see; administrators see all."""
+    """Read the search context and what the user may see; administrators see all."""
     wanted = services.settings.search.keyword_backend
     with services.database.driver() as reader:
         context = read_context(reader, user.id, request.conversation_id, keyword_backend=wanted)

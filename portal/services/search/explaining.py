@@ -1,4 +1,4 @@
-"""Explaining a search: for any document the one reason why it is not among the results."""
+"""Explanations: the one reason why a given document is not among the results of a search."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from portal.store.search.query_filters import narrowing
 from portal.text.near_duplicates import group_near_duplicates
 from portal.text.query_syntax import ParsedQuery
 
-# How far the real rank of a document is counted; beyond, no one asks for the place any more.
+# The rank of a document is counted up to here; beyond, the exact rank is of no interest.
 FARTHEST_RANK = 1000
-# Of a long document, so many passages are compared with the results that stand for copies.
+# How many chunks of a long document are compared with results to find near-duplicates.
 _MAX_COMPARED = 200
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A result and its place, from 1."""
+    """A result and its rank, from 1."""
 
     rank: int
     hit: SearchHit
 
 
 def why_not(services: Services, user: User, request: SearchRequest, document_id: UUID) -> WhyNot:
-    """Why a document is not among the results of `request`, or that it is.
+    """Return the reason why a document is not among the results of `request`, or that it is.
 
-    Raises NotFound for what the person may not see, as for what does not exist, and what
-    `searching.search` raises.
+    Raises NotFound for a document that does not exist or that the user may not see, and the errors
+    of `searching.search`.
     """
     state = _state(services, user, request, document_id)
     if (answer := _kept_out(state)) is not None:
@@ -80,7 +80,7 @@ def _state(
 
 
 def _kept_out(state: DocumentState) -> WhyNot | None:
-    """What keeps a document out of every search, whatever is asked."""
+    """Return what excludes a document from every search, for any query."""
     summary = state.summary
     if summary.deleted_at is not None:
         return _because(state, Absence.IN_TRASH)
@@ -96,7 +96,7 @@ def _kept_out(state: DocumentState) -> WhyNot | None:
 
 
 def _unasked(shown: SearchOutcome) -> Absence | None:
-    """Why nothing at all was searched."""
+    """Return the reason why nothing was searched at all."""
     if engine.NO_WORDS in shown.degraded:
         return Absence.NO_WORDS
     is_by_words = shown.search_method is SearchMode.KEYWORD
@@ -108,7 +108,7 @@ def _unasked(shown: SearchOutcome) -> Absence | None:
 def _failed_filter(
     services: Services, state: DocumentState, request: SearchRequest, shown: SearchOutcome
 ) -> FailedFilter | None:
-    """The first condition of the search that no passage of the document meets."""
+    """Return the first condition of the search that no chunk of the document meets."""
     applied = shown.correction if shown.correction and shown.correction.is_applied else None
     parsed = parse(request, applied.query if applied else request.query)
     if engine.PHRASE_NOT_FOUND in shown.degraded:
@@ -127,7 +127,7 @@ def _failed_filter(
 
 
 def _each_filter(parsed: ParsedQuery) -> Iterator[tuple[FailedFilter, ParsedQuery]]:
-    """The question's operators, each alone; several types count as one: any of them."""
+    """Yield each of the query's operators alone; several types count as one filter."""
     if parsed.media_types:
         names = ", ".join(media_type.short for media_type in parsed.media_types)
         yield FailedFilter("type", names), ParsedQuery("", media_types=parsed.media_types)
@@ -156,7 +156,7 @@ def _outranked(
     state: DocumentState,
     shown: SearchOutcome,
 ) -> WhyNot:
-    """The reason of a document that was searched and did not come far enough."""
+    """Return the reason for a document that was searched but ranked too low."""
     wide = replace(request, top_n=MAX_RESULTS, threshold=None, explain=False)
     found = engine.search(services, user, wide)
     twin = _duplicate_of(services, state, found)
@@ -190,7 +190,7 @@ def _not_found_at_all(state: DocumentState, found: SearchOutcome, shown: SearchO
 
 
 def _duplicate_of(services: Services, state: DocumentState, found: SearchOutcome) -> _Place | None:
-    """The best result that stands for a near-identical passage of the document."""
+    """Return the best result that is a near-duplicate of a chunk of the document."""
     places = [_Place(rank, hit) for rank, hit in enumerate(found.hits, 1) if hit.duplicate_count]
     if not places:
         return None

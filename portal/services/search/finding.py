@@ -1,4 +1,4 @@
-"""Finding chunks by a plan: what is done where a leg fails, is late, or gives too little."""
+"""Execution of a search plan, with fallbacks when a leg fails, is late or finds too little."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from portal.text.near_duplicates import group_near_duplicates
 
 log = structlog.get_logger(__name__)
 
-# Where copies fill the results nevertheless, so many more are asked for.
+# Candidates are multiplied by this where duplicates still fill the results.
 _MORE = 8
-# Of the time that is left, what an attempt may take that has another one behind it.
+# Share of the remaining time for an attempt that has a fallback.
 _SHARE_OF_TIME = 0.5
 # Retries when documents change during a search.
 _MAX_RETRIES = 3
 
 
 class ModelGone(Exception):
-    """The model that the query was embedded with serves no more."""
+    """The model that the query was embedded with is no longer active."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that was found, with what the legs say of it and the parts of its score."""
+    """A chunk that was found, with the offers of the legs and the parts of its score."""
 
     chunk: StoredChunk
     ranked: Ranked
@@ -46,7 +46,7 @@ class Candidate:
 
     @property
     def source(self) -> SearchMode:
-        """Which legs found it."""
+        """Return which legs found it."""
         if self.offer.vector_rank is None:
             return SearchMode.KEYWORD
         return SearchMode.VECTOR if self.offer.text_rank is None else SearchMode.HYBRID
@@ -54,8 +54,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best candidates in order, for each the place of the first that stands for it (`groups`),
-    and all that the legs offered."""
+    """The best candidates in order, for each the rank of the first of its group of duplicates
+    (`groups`), and all offers of the legs."""
 
     candidates: Sequence[Candidate] = ()
     groups: Sequence[int] = ()
@@ -64,7 +64,7 @@ class Found:
 
     @property
     def nearest(self) -> list[float]:
-        """The likeness of the first of the vector leg."""
+        """Return the similarity of the first hit of the vector leg."""
         return [
             offer.likeness
             for offer, _ in self.offers
@@ -75,7 +75,8 @@ class Found:
 
     @property
     def best_bm25(self) -> float:
-        """The highest BM25 of all offers, 1 without any: what `text_score` is a share of."""
+        """Return the highest BM25 score of all offers, 1 without any; `text_score` is a share of
+        it."""
         return max([offer.bm25 for offer, _ in self.offers], default=0.0) or 1.0
 
     @property
@@ -88,8 +89,8 @@ class Found:
 
 
 def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan, Found]:
-    """Return what both legs find, or where that fails or is late what one of them does, and the
-    plan that found it. Raises Unavailable when none does, ModelGone, DatabaseUnavailable."""
+    """Return the hits of both legs, or of one where the other fails or is late, and the plan that
+    found them. Raises Unavailable when both fail, ModelGone, DatabaseUnavailable."""
     failure: StatementFailed | None = None
     attempts, deadline = plan.attempts(), plan.legs.deadline
     if not attempts:
@@ -97,8 +98,8 @@ def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan
     for planned in attempts:
         if failure is not None and deadline.is_over:
             break
-        # What is demanded of the text itself is read again for each attempt: where that takes half
-        # of the time, half of it would do for none.
+        # Text conditions are evaluated again in each attempt: if that takes half of the time,
+        # another attempt with half of the time cannot succeed.
         is_whole = planned is attempts[-1] or plan.legs.scope.narrowing.chunks
         ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
         attempt = replace(planned, legs=replace(planned.legs, deadline=ends))
@@ -107,7 +108,7 @@ def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan
                 with services.database.driver() as reader:
                     found = _find_once(services, reader, attempt, trace)
                 if not (found.is_enough or attempt.is_far):
-                    # Copies fill the results: one text may stand in any number of chunks.
+                    # Duplicates fill the results: the same text may be in any number of chunks.
                     attempt = attempt.with_spare(attempt.spare * _MORE)
                 elif found.candidates or not attempt.parsed.phrases:
                     return attempt if found.candidates else planned, found
@@ -122,7 +123,7 @@ def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan
 
 
 def _check_model(services: Services, model: RegisteredModel) -> None:
-    """Raise ModelGone where a failed statement is owed to a switch of models."""
+    """Raise ModelGone if a statement failed because of a switch of models."""
     with services.database.begin() as session:
         active = registry.find_active(session)
     if active is not None and active.id != model.id:
@@ -130,9 +131,9 @@ def _check_model(services: Services, model: RegisteredModel) -> None:
 
 
 def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trace) -> Found:
-    """Ask the legs, rank what they offer, and read the best of it; again where documents change
-    meanwhile: a new version of one has other chunks, and would be found neither by the old ones nor
-    by these. With no time left what was found is better than nothing."""
+    """Ask the legs, rank their offers, and load the best. Retries when documents change meanwhile:
+    a new version has other chunks, which neither the old nor the new ids would find. Returns what
+    was found when there is no time left for a retry."""
     legs, memory, by_document = plan.legs, services.enabled_sets, plan.legs.by_document
     least = services.settings.rerank.candidates if services.reranker is not None else 0
     wanted = plan.count_rows(least)
@@ -171,7 +172,7 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
 
 
 def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str]) -> list[Ranked]:
-    """Keep a document once, by its best chunk of those that either score speaks for."""
+    """Keep each document once, by its best chunk of those that either score supports."""
     best: dict[str, Ranked] = {}
     for one in ranked:
         if (one.offer.cosine or 0.0) > 0 or one.offer.bm25 > 0:
@@ -185,7 +186,7 @@ def _found(
     best: Sequence[Ranked],
     chunks: Mapping[str, StoredChunk],
 ) -> Found:
-    """Make candidates of the best, those of the preferred domain before their near-equals."""
+    """Make candidates of the best offers, with the preferred domain ahead of near-equal scores."""
     if domain := plan.preferred_domain:
         of_domain = {
             chunk_id for chunk_id, one in chunks.items() if (one.domain or "").casefold() == domain

@@ -1,4 +1,4 @@
-"""The plan of a search: a request with everything filled in that it left open."""
+"""The search plan: a request with all defaults filled in."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ from portal.text.query_syntax import ParsedQuery
 
 log = structlog.get_logger(__name__)
 
-# What each leg offers to the fusion. Good chunks that both legs rank middling need depth, and the
-# same depth for any number of results keeps their order the same as it grows.
+# Offers of each leg to the fusion. Good chunks that both legs rank in the middle need depth, and a
+# constant depth keeps their order the same as the number of results grows.
 _CANDIDATES = 100
-# Chunks beyond those wanted: near-identical ones among them are shown as one, and confidence
-# compares a chunk with its rivals.
+# Chunks loaded beyond the limit: near-identical chunks are grouped, and confidence compares a chunk
+# with its rivals.
 SPARE_RESULTS = 10
 _MAX_SPARE = 1000
 
@@ -64,11 +64,11 @@ PHRASE_NOT_FOUND = "phrase_not_found"
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """What a search does: `legs` are asked, `ranking` and `scale` put their offers into one order,
-    `loaded` and `statistics` tell confidence, `words_alone` are what ranks words without meaning,
-    best first, and with `lacks_words` the server ranks none beside it. `degraded` says in codes
-    what it does without. An attempt without a leg, without phrases or with more candidates is a
-    copy of it."""
+    """What a search does. `legs` are asked, `ranking` and `scale` put their offers into one order,
+    `loaded` and `statistics` are for confidence. `words_alone` lists the keyword backends to use
+    without meaning, best first; with `lacks_words` the server has none for hybrid search.
+    `degraded` lists codes of what is left out. Attempts without a leg, without phrases or with more
+    candidates are copies of the plan."""
 
     user: User
     request: SearchRequest
@@ -89,12 +89,13 @@ class SearchPlan:
 
     @property
     def fills_up(self) -> bool:
-        """Whether chunks that words found stand in for those below a threshold of confidence."""
+        """Tell whether keyword hits may replace those below a threshold of confidence."""
         return self.request.threshold is not None and self.request.mode is not SearchMode.KEYWORD
 
     @property
     def preferred_domain(self) -> str | None:
-        """The domain whose chunks pass their near-equals. Within one domain there is none."""
+        """Return the domain whose chunks move ahead of near-equal scores; None when filtered to
+        one."""
         is_plain = self.request.as_shown or self.request.domain is not None
         domain = None if is_plain or self.config.domain_boost <= 0 else self.user.preferred_domain
         return domain.casefold() if domain else None
@@ -107,7 +108,7 @@ class SearchPlan:
         )
 
     def count_rows(self, rerank_candidates: int) -> int:
-        """How many of the best offers to read whole."""
+        """Return how many of the best offers to load."""
         if self.fills_up:
             return 2 * self.legs.leg_limit
         if self.legs.by_document:
@@ -124,26 +125,26 @@ class SearchPlan:
         return replace(self, legs=legs, spare=spare)
 
     def until(self, deadline: Deadline | None) -> SearchPlan:
-        """Return the plan with the time of one search from now on, or until an earlier deadline."""
+        """Return the plan with a full timeout from now on, or until an earlier deadline."""
         own = Deadline.within(self.legs.settings.statement_timeout_s)
         return replace(self, legs=replace(self.legs, deadline=min(own, deadline or own)))
 
     @property
     def is_far(self) -> bool:
-        """Whether to look no further: one document may fill any number of chunks, copies of one
-        chunk are few."""
+        """Tell whether to stop asking for more: one document may have any number of matching
+        chunks, but duplicates of one chunk are few."""
         return self.spare > _MAX_SPARE and not self.legs.by_document
 
     def without_phrases(self) -> SearchPlan:
-        """Return the plan for a query whose phrases stand nowhere."""
+        """Return the plan for a query whose phrases match nothing."""
         parsed = replace(self.parsed, phrases=())
         legs = replace(self.legs, scope=_scope(self.user, self.request, parsed))
         degraded = (*self.degraded, PHRASE_NOT_FOUND)
         return replace(self, parsed=parsed, legs=legs, degraded=degraded)
 
     def attempts(self) -> list[SearchPlan]:
-        """Return the plan itself where it has both legs, then one for each leg alone: one broken
-        index stops no one."""
+        """Return the plan itself if it has both legs, then one for each leg alone, so that one
+        broken index does not stop a search."""
         legs = self.legs
         by_words = [replace(legs, vector=None, keywords=one) for one in self.words_alone]
         if legs.vector is None:
@@ -158,7 +159,7 @@ class SearchPlan:
         return attempts
 
     def rank(self, offers: list[Offer]) -> list[Ranked]:
-        """Put the offers into one order, best first."""
+        """Fuse the offers into one order, best first."""
         if self.request.without_chunk_id is not None:
             unwanted = str(self.request.without_chunk_id)
             offers = [one for one in offers if one.id != unwanted]
@@ -188,8 +189,8 @@ def make_plan(
     corpus: VisibleCorpus | None,
     trace: Trace,
 ) -> SearchPlan:
-    """Fill in what applies now, and embed the query. Raises InvalidQueryVector; when meaning alone
-    was asked for EmbedderUnavailable, InvalidEmbedding."""
+    """Fill in defaults, and embed the query. Raises InvalidQueryVector; for a semantic-only search
+    EmbedderUnavailable, InvalidEmbedding."""
     correction = None
     if request.fuzzy and request.mode is not SearchMode.VECTOR:
         with services.database.read() as session:
@@ -221,7 +222,8 @@ def make_plan(
             corpus_version=context.corpus_version,
             total_chunks=context.keywords.chunk_count,
             leg_limit=_CANDIDATES,
-            # Replaced once the query is embedded (`until`), which has a patience of its own.
+            # Replaced once the query is embedded (`until`), because embedding has a timeout of its
+            # own.
             deadline=Deadline.within(settings.statement_timeout_s),
             settings=settings,
             by_document=request.one_hit_per is Unit.DOCUMENT,
@@ -239,7 +241,7 @@ def _top_n(
     config: DynamicConfig,
     settings: SearchSettings,
 ) -> int:
-    """How many hits a request is given that does not say."""
+    """Return the number of hits for a request that gives none."""
     if request.default_top_n is None:
         return config.top_n
     return min(config.top_n if "top_n" in stored else request.default_top_n, settings.max_top_k)
@@ -269,7 +271,7 @@ def _scope(user: User, request: SearchRequest, parsed: ParsedQuery) -> Scope:
 
 
 def _with_vector(services: Services, plan: SearchPlan, model: RegisteredModel | None) -> SearchPlan:
-    """Add the query's vector and what is known of it, or why there is none."""
+    """Add the query's vector and its statistics, or the reason why there is none."""
     request, loaded = plan.request, None
     if request.mode is SearchMode.KEYWORD:
         return plan
@@ -288,8 +290,8 @@ def _with_vector(services: Services, plan: SearchPlan, model: RegisteredModel | 
             log.warning("query_not_embedded", code=error.code)
             return replace(plan, degraded=(EmbedderUnavailable.code,))
         statistics = loaded.calibration.query_statistics(vector, plan.parsed.text)
-    # "By meaning" alone means the model's own cosine; hybrid corrects the query's vector for the
-    # language it is asked in (docs/retrieval-quality.md).
+    # A semantic-only search uses the model's own cosine; a hybrid search corrects the query's
+    # vector for its language (docs/retrieval-quality.md).
     is_hybrid = request.mode is SearchMode.HYBRID and not request.as_shown
     query = VectorQuery(
         model=model,
@@ -308,7 +310,7 @@ def _with_vector(services: Services, plan: SearchPlan, model: RegisteredModel | 
 
 
 def _with_keywords(services: Services, plan: SearchPlan, state: KeywordState) -> SearchPlan:
-    """Add the words to look for, beside meaning and alone."""
+    """Add the keyword queries, for hybrid search and for keywords alone."""
     is_vector = plan.request.mode is SearchMode.VECTOR
     if is_vector and not plan.fills_up:
         return plan
@@ -318,7 +320,8 @@ def _with_keywords(services: Services, plan: SearchPlan, state: KeywordState) ->
         is_off = not is_vector and state.alone is KeywordBackend.OFF
         degraded = (*plan.degraded, KEYWORD_UNAVAILABLE) if is_off else plan.degraded
         return replace(plan, words_alone=alone, degraded=degraded)
-    # Where meaning does not count, or is not enough, words are ranked as they are alone.
+    # Without the vector leg, or when it finds too little, the keyword backends for keywords alone
+    # are used.
     is_beside = plan.ranking.weights.vector > 0 and not is_vector
     backend = state.backend if is_beside else state.alone
     beside = _keywords(plan.terms, backend)
@@ -336,7 +339,8 @@ def _with_keywords(services: Services, plan: SearchPlan, state: KeywordState) ->
 
 
 def _keywords(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery | None:
-    """None without a backend or without a word: an empty query would match every row."""
+    """Return the keyword query; None without a backend or a word: an empty query would match every
+    row."""
     if backend is KeywordBackend.OFF or not terms:
         return None
     is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
@@ -344,6 +348,6 @@ def _keywords(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery |
 
 
 def _fallback(backend: KeywordBackend) -> KeywordBackend:
-    """What ranks words where this backend fails."""
+    """Return the keyword backend to use when this one fails."""
     is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH
     return KeywordBackend.TSVECTOR if is_bm25 else backend

@@ -1,4 +1,4 @@
-"""`semantic_search` over the portal's own documents, for a user: one search of the engine."""
+"""`semantic_search` over the portal's own documents for a user, as one search of the engine."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def semantic_search(
     threshold: float | None = None,
     content_type: str | None = None,
 ) -> SemanticOutcome:
-    """Return the best chunks among what the user may see and has switched on, as
-    `SemanticSearch.search` does. The query is text and nothing else. Raises VectorStoreDisabled,
+    """Return the best chunks among those that the user may see and has switched on, as
+    `SemanticSearch.search` does. The query is plain text. Raises VectorStoreDisabled,
     EmbedderUnavailable, Unavailable."""
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
@@ -63,7 +63,7 @@ def semantic_search(
         SearchRequest(
             query,
             mode=SearchMode.HYBRID if is_hybrid else SearchMode.VECTOR,
-            top_n=2 * leg_limit,  # The threshold is applied to what both legs found.
+            top_n=2 * leg_limit,  # The threshold applies to the hits of both legs.
             leg_limit=leg_limit,
             fusion=Fusion.RRF,
             rrf_k=RRF_K,
@@ -81,7 +81,7 @@ def semantic_search(
     with services.database.read() as session:
         stored = read_whole_chunks(session, user, [hit.chunk_id for hit in found.hits])
     if threshold is not None and EmbedderUnavailable.code in degraded:
-        # Nothing has a similarity, and leaving all out would leave nothing to fall back to.
+        # No hit has a similarity, and dropping all would leave nothing to fall back to.
         degraded, threshold = (*degraded, semantic.THRESHOLD_NOT_APPLIED), None
     results = [
         _result(hit, stored[hit.chunk_id], is_hybrid)
@@ -97,7 +97,7 @@ def semantic_search(
 
 
 def status(services: Services) -> HybridStatus:
-    """Whether searches are hybrid right now, and why not when they were to be."""
+    """Return whether searches are hybrid right now, and why not where they should be."""
     with services.database.driver() as reader:
         keywords = keyword_index.read_state(reader, wanted=services.settings.search.keyword_backend)
     is_requested = services.settings.hybrid_semantic_search

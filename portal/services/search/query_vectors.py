@@ -1,4 +1,4 @@
-"""Vectors that a caller brings along instead of a question."""
+"""Query vectors supplied by the caller instead of text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from portal.store.embedding_models.registry import RegisteredModel
 
 
 def checked(given: Sequence[float], model: RegisteredModel) -> Vector:
-    """The vector (dimensions,) at unit length. Raises InvalidQueryVector, naming both dimensions
-    where they differ."""
+    """Return the vector (dimensions,) at unit length. Raises InvalidQueryVector, naming both
+    dimensions where they differ."""
     if len(given) != model.dimensions:
         raise InvalidQueryVector(
             reason=N_(

@@ -1,4 +1,4 @@
-"""Re-ranking: a second, slower model looks again at the best of what was found."""
+"""Reranking: a second, slower model reorders the best candidates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 class Candidate(Protocol):
-    """Whatever has the text of a passage."""
+    """A candidate with the text of a chunk."""
 
     @property
     def content(self) -> str: ...
@@ -26,9 +26,9 @@ class Candidate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """`order` are places in the candidates, best first. `scores` are the model's, by place in
-    the candidates, None for those that it did not read. `degraded` says in codes what was done
-    without."""
+    """The result of reranking. `order` holds indexes of the candidates, best first. `scores` are
+    the model's, by index of the candidate, None for those that it did not score. `degraded` lists
+    codes of what was left out."""
 
     order: tuple[int, ...]
     scores: tuple[float | None, ...]
@@ -36,10 +36,9 @@ class Reranked:
 
 
 def rerank(services: Services, query: str, candidates: Sequence[Candidate]) -> Reranked:
-    """The first candidates in the order of the re-ranking model, the others behind them as they
-    were. Candidates come in the order of fusion, which stays when re-ranking is off, or when the
-    model is late, fails or gives something that is no score.
-    """
+    """Reorder the first candidates by the reranking model and append the others. Candidates come in
+    the order of fusion, which is kept when reranking is off, late or failing, or gives invalid
+    scores."""
     settings = services.settings.rerank
     read = candidates[: settings.candidates]
     if services.reranker is None or not read:
@@ -53,14 +52,14 @@ def rerank(services: Services, query: str, candidates: Sequence[Candidate]) -> R
     except RerankerUnavailable as error:
         log.warning("not_reranked", model=services.reranker.name, reason=error.params["reason"])
         return as_they_were(candidates, error.code)
-    # Sorting is stable, so that what the model finds equal stays in the order of fusion.
+    # The sort is stable, so that ties keep the order of fusion.
     best_first = sorted(range(len(read)), key=lambda place: -scores[place])
     unread = range(len(read), len(candidates))
     return Reranked((*best_first, *unread), (*scores, *(None for _ in unread)))
 
 
 def as_they_were(candidates: Sequence[Candidate], *degraded: str) -> Reranked:
-    """The candidates without a second look."""
+    """Return the candidates in their order, without reranking."""
     count = len(candidates)
     return Reranked(tuple(range(count)), (None,) * count, degraded)
 

@@ -1,4 +1,4 @@
-"""Whole queries in another spelling, with their operators."""
+"""Spelling corrections of whole queries, operators included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.text.query_syntax import ParsedQuery, parse_query, respell
 
 
 def parse(request: SearchRequest, query: str) -> ParsedQuery:
-    """Parse a query as the request wants it read."""
+    """Parse a query with the options of the request."""
     return parse_query(query) if request.operators else ParsedQuery(query)
 
 
@@ -25,10 +25,10 @@ def correct(
     *,
     threshold: float,
 ) -> Correction | None:
-    """Return the whole query in another spelling; None where that is the one it has. Words that
-    were `seen` are not looked up, and no word is replaced by one less like it than `threshold`."""
+    """Return the whole query with corrected spelling, None where nothing changes. Words in `seen`
+    are not looked up, and replacements are at least `threshold` similar."""
     conversation_id = request.conversation_id
-    # Words of titles are looked up in titles.
+    # Words in title operators are looked up in titles.
     plain = "" if parsed.is_of_titles else parsed.text
     text = spelling.correct(session, user, conversation_id, plain, seen, threshold=threshold)
     titles = spelling.correct_titles(

@@ -1,4 +1,4 @@
-"""From the candidates of a search to what users read: confidence, order, excerpts, explanation."""
+"""Search results from candidates: confidence, order, excerpts, explanation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXCERPT_CHARACTERS = 320
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A chunk to show. One that `fills_up` came by its words alone, below the threshold."""
+    """A chunk to show. With `fills_up` it matched by keywords alone, below the threshold."""
 
     candidate: Candidate
     confidence: float
@@ -47,12 +47,12 @@ class _Result:
 
 
 def nothing(request: SearchRequest, degraded: tuple[str, ...] = ()) -> SearchOutcome:
-    """Return the outcome of a search that had nothing to look for."""
+    """Return the outcome of a search with nothing to search for."""
     return SearchOutcome(request.query, (), 0, request.mode, degraded=degraded)
 
 
 def outcome(services: Services, plan: SearchPlan, found: Found, trace: Trace) -> SearchOutcome:
-    """Return the hits among what was found. Only a suggestion of other spellings is missing."""
+    """Return the hits, complete except for spelling suggestions."""
     with trace.timed("results"):
         results, without = _results(services, plan, found)
         reached, total = _above_threshold(plan, found, results)
@@ -90,12 +90,12 @@ def outcome(services: Services, plan: SearchPlan, found: Found, trace: Trace) ->
 def _results(
     services: Services, plan: SearchPlan, found: Found
 ) -> tuple[list[_Result], tuple[str, ...]]:
-    """Each text once, in the final order, and in codes what was done without."""
+    """Return each text once in the final order, and codes of what was left out."""
     candidates, groups = found.candidates, found.groups
     places = [place for place, group in enumerate(groups) if place == group]
     kept = [candidates[place] for place in places]
     confidences = _confidences(services, plan, found, kept)
-    # An order by the scores that are shown stays as it is.
+    # An order by the scores that are shown must not be changed.
     texts = [one.chunk for one in kept]
     reranked = (
         as_they_were(texts) if plan.request.as_shown else rerank(services, plan.parsed.text, texts)
@@ -115,10 +115,10 @@ def _results(
 def _confidences(
     services: Services, plan: SearchPlan, found: Found, candidates: Sequence[Candidate]
 ) -> list[float]:
-    """The calibrated chance of each candidate to be relevant, in every fusion."""
+    """Return the calibrated probability of each candidate to be relevant, for every fusion."""
     calibration = plan.loaded.calibration if plan.loaded else services.calibration
     keywords = plan.legs.keywords
-    # Confidence was fitted to BM25; cover density is on another scale and says nothing to it.
+    # Confidence was fitted to BM25; cover density is on another scale.
     has_bm25 = keywords is not None and keywords.backend is KeywordBackend.PG_TEXTSEARCH
     evidence = [
         Evidence(
@@ -139,11 +139,11 @@ def _confidences(
 def _above_threshold(
     plan: SearchPlan, found: Found, results: Sequence[_Result]
 ) -> tuple[list[_Result], int]:
-    """The results that reach the threshold, and how many there are in all.
+    """Return the results that reach the threshold, and their total number.
 
-    A threshold cuts scores by words in keyword mode, and confidence otherwise. Where fewer reach it
-    than are wanted, the best by words fill up and say so: what holds the words of the query must
-    not disappear because its meaning is unsure.
+    The threshold applies to keyword scores in keyword mode, to confidence otherwise. Where too few
+    reach it, the best keyword hits fill up and are marked: a chunk with the words of the query must
+    not disappear because its confidence is low.
     """
     threshold = plan.request.threshold
     if threshold is None:
@@ -174,7 +174,7 @@ def _above_threshold(
 
 
 def _neighbours(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID, Neighbours]:
-    """What stands around chunks that are too short to be understood alone."""
+    """Load the neighbours of chunks that are too short to be understood alone."""
     short = [
         one.chunk.chunk_id
         for one in shown
@@ -187,7 +187,7 @@ def _neighbours(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID,
 
 
 def _outlines(services: Services, shown: Sequence[Candidate]) -> Mapping[UUID, Outline]:
-    """The pages and headings of chunks that have any."""
+    """Load the pages and headings of chunks that have any."""
     having = [
         one.chunk.chunk_id
         for one in shown
@@ -208,7 +208,7 @@ def _hit(
 ) -> SearchHit:
     candidate, chunk = result.candidate, result.candidate.chunk
     offer, parts = candidate.offer, candidate.ranked.parts
-    # What a program added stands nowhere in the text, and has no neighbours.
+    # Chunks added by a program are not part of a file, and have no neighbours.
     whole = Fragment(chunk.content, chunk.char_start or 0, chunk.char_end or 0)
     if around is not None:
         whole = join_neighbours(whole, around.before, around.after, wanted_chars=EXCERPT_CHARACTERS)
@@ -251,8 +251,8 @@ def _hit(
 def _matched_words(
     plan: SearchPlan, content: str, excerpt: str, spans: Sequence[tuple[int, int]]
 ) -> tuple[str, ...]:
-    """Words of the query as they stand in the chunk, or, unless the whole search is to be
-    explained, in its excerpt alone: the rest would have to be analysed."""
+    """Return words of the query that are in the chunk or, unless the search is explained, in its
+    excerpt alone: the rest would have to be analysed."""
     text = excerpt
     if plan.request.explain:
         text, spans = content, highlight_spans(content, plan.terms)
@@ -260,7 +260,7 @@ def _matched_words(
 
 
 def _method(plan: SearchPlan, shown: Sequence[_Result]) -> SearchMode:
-    """What ran, as far as it found what is shown."""
+    """Return the retrieval method, reduced to the legs that found the results."""
     if plan.legs.vector is None:
         return SearchMode.KEYWORD if plan.request.mode is SearchMode.HYBRID else plan.request.mode
     if shown and all(one.fills_up for one in shown):
@@ -268,16 +268,16 @@ def _method(plan: SearchPlan, shown: Sequence[_Result]) -> SearchMode:
     if plan.request.mode is SearchMode.VECTOR:
         is_filled = any(one.fills_up for one in shown)
         return SearchMode.HYBRID if is_filled else SearchMode.VECTOR
-    # A query without a single word to look up was still answered by both legs' rules; a server
-    # without a keyword index was not.
+    # A query without a word still counts as answered by both legs; on a server without a keyword
+    # index it does not.
     is_semantic = plan.legs.keywords is None and plan.terms
     return SearchMode.VECTOR if is_semantic else SearchMode.HYBRID
 
 
 def _explanation(plan: SearchPlan, found: Found, trace: Trace) -> dict[str, Any]:
-    """How the search ran."""
+    """Return how the search ran."""
     ranking, enabled, legs = plan.ranking, trace.enabled, plan.legs
-    # How vectors are looked for depends on the number of all chunks, hidden ones too.
+    # The vector plan depends on the number of all chunks, hidden ones included.
     ways = {"keyword": trace.keyword_plan}
     return {
         "plan": ways | ({"vector": trace.vector_plan} if plan.user.is_admin else {}),

@@ -1,7 +1,7 @@
-"""`semantic_search`: by meaning, or by meaning and words, fused by reciprocal ranks.
+"""`semantic_search`: by meaning, or by meaning and keywords, fused by reciprocal ranks.
 
-All that does not depend on where passages are kept stands here, above every backend: which legs
-run, what happens when one fails, what becomes of their lists, and what is logged.
+The logic that all storage backends share: which legs run, what happens when one fails, how their
+lists are merged, and what is logged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from portal.text.scripts import has_visible_text
 log = structlog.get_logger(__name__)
 
 DEFAULT_LIMIT = 5
-# So many candidates of each leg for each result: what one leg ranks low, both may rank first.
+# Candidates of each leg for each result: a chunk that one leg ranks low may rank first in both.
 CANDIDATES_PER_RESULT = 2
 
 EMBEDDING_FAILED = "embedder_unavailable"
@@ -52,7 +52,7 @@ class _Asked:
 
 
 class SemanticSearch:
-    """Searches one backend. `hybrid` is the wish; what comes of it is in `status`."""
+    """Search over one backend. `hybrid` is what was requested; `status` says what is in effect."""
 
     def __init__(self, backend: SemanticBackend, embedder: QueryEmbedder, *, hybrid: bool) -> None:
         self._backend = backend
@@ -71,7 +71,7 @@ class SemanticSearch:
         threshold: float | None = None,
         content_type: str | None = None,
     ) -> list[SemanticResult]:
-        """The results of `search`."""
+        """Return the results of `search`."""
         return list(self.search(query, limit, threshold, content_type).results)
 
     def search(
@@ -81,11 +81,11 @@ class SemanticSearch:
         threshold: float | None = None,
         content_type: str | None = None,
     ) -> SemanticOutcome:
-        """The best passages: at most `limit` (less than 1 counts as 5), of a cosine of `threshold`
-        or more, of this `content_type`; none for an empty question.
+        """Return the best chunks: at most `limit` (values below 1 mean 5), with a cosine of at
+        least `threshold`, of this `content_type`; none for an empty query.
 
-        Of a hybrid search a leg that fails is left out. Raises what embedder or backend raise when
-        there is no other leg, Unavailable when both fail.
+        A leg of a hybrid search that fails is left out. Raises the errors of the embedder or the
+        backend when there is no other leg, Unavailable when both fail.
         """
         if not has_visible_text(query):
             return SemanticOutcome((), "none", self.status.is_enabled)
@@ -96,7 +96,7 @@ class SemanticSearch:
         return outcome
 
     def _dense(self, asked: _Asked) -> SemanticOutcome:
-        """By meaning alone."""
+        """Search by meaning alone."""
         try:
             vector = self._embedder.embed_query(asked.query)
             found = self._backend.dense(vector, asked.limit, asked.content_type)
@@ -109,7 +109,7 @@ class SemanticSearch:
         return SemanticOutcome(kept, "dense", is_hybrid_enabled=False)
 
     def _hybrid(self, asked: _Asked) -> SemanticOutcome:
-        """By meaning and words."""
+        """Search by meaning and keywords."""
         vector = self._attempt("embedding", lambda: self._embedder.embed_query(asked.query))
         dense, sparse = self._legs(vector, asked)
         if dense is None and sparse is None:
@@ -118,7 +118,7 @@ class SemanticSearch:
         degraded = _degraded(vector, dense, sparse)
         threshold = asked.threshold
         if threshold is not None and vector is None:
-            # Nothing has a similarity, and leaving all out would leave nothing to fall back to.
+            # No hit has a similarity, and dropping all would leave nothing to fall back to.
             degraded, threshold = (*degraded, THRESHOLD_NOT_APPLIED), None
         results = [
             _fused_result(chunks[one.offer.id], one)
@@ -128,7 +128,7 @@ class SemanticSearch:
         return SemanticOutcome(kept, _method(dense, sparse), True, degraded)
 
     def _legs(self, vector: Vector | None, asked: _Asked) -> tuple[_Found | None, _Found | None]:
-        """What each leg finds; None of one that fails."""
+        """Return the hits of each leg, None for a leg that failed."""
         backend, content_type = self._backend, asked.content_type
         wanted = asked.limit * CANDIDATES_PER_RESULT
         dense = None
@@ -147,8 +147,9 @@ class SemanticSearch:
     def _merged(
         self, vector: Vector | None, dense: _Found, sparse: _Found
     ) -> dict[str, SemanticHit]:
-        """The chunks of both lists by id, with their similarities where the query has a vector."""
-        # A chunk of both lists is kept as the dense one has it, which knows the similarity.
+        """Merge the chunks of both lists by id, with their similarities where the query has a
+        vector."""
+        # The dense copy of a chunk in both lists wins, because it has the similarity.
         chunks = {one.id: one for one in (*sparse, *dense)}
         unknown = [one.id for one in chunks.values() if one.similarity is None]
         if vector is not None and unknown:
@@ -167,12 +168,12 @@ class SemanticSearch:
     def _attempt(self, leg: str, action: Callable[[], _Given]) -> _Given | None:
         try:
             return action()
-        except Exception as error:  # noqa: BLE001 - the other leg answers, whatever this one meets
+        except Exception as error:  # noqa: BLE001 - the other leg answers, whatever the error
             self._log_failure(leg, error)
             return None
 
     def _log_failure(self, leg: str, error: Exception) -> None:
-        # With its stack; what was asked and what the error says of it stay out of the log.
+        # Log the stack only: the query and the error message are private.
         log.error(
             "semantic_search_leg_failed",
             backend=self._backend.name,
@@ -186,8 +187,8 @@ _announced: dict[str, HybridStatus] = {}
 
 
 def announce(status: HybridStatus, *, is_told: bool = False) -> None:
-    """Log how a backend is searched: once, and again whenever that changes. With a warning where
-    hybrid search is missed, unless it is told that PostgreSQL ranks no words beside meaning."""
+    """Log how a backend is searched, once and again whenever that changes. Warns where hybrid
+    search is unavailable, unless PostgreSQL is configured not to rank keywords beside meaning."""
     if _announced.get(status.backend) == status:
         return
     _announced[status.backend] = status
@@ -221,7 +222,7 @@ def log_finished(
 def best(
     results: Sequence[SemanticResult], threshold: float | None, limit: int
 ) -> tuple[SemanticResult, ...]:
-    """In their order those that are similar enough, as many as are wanted."""
+    """Return the first results that are similar enough, up to the limit, in their order."""
     if threshold is not None:
         results = [
             one for one in results if one.similarity is not None and one.similarity >= threshold
@@ -240,7 +241,7 @@ def _result(chunk: SemanticHit, **hybrid: Any) -> SemanticResult:
 
 
 def rank(dense: _Found, sparse: _Found, chunks: Mapping[str, SemanticHit]) -> list[Ranked]:
-    """Fuse two lists by reciprocal ranks, each chunk once; `chunks` know the similarities."""
+    """Fuse two lists by reciprocal ranks, each chunk once; `chunks` have the similarities."""
     legs = [list(dict.fromkeys(one.id for one in leg)) for leg in (dense, sparse)]
     dense_ranks, sparse_ranks = (
         {chunk_id: place for place, chunk_id in enumerate(leg, 1)} for leg in legs

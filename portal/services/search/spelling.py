@@ -1,8 +1,8 @@
-"""Another spelling of a question: "did you mean", from the words of the person's own passages.
+"""Spelling corrections of a query ("did you mean") from the words of the user's own chunks.
 
-A word is doubted when no passage that counts for this person holds it, and corrected only to one
-that such a passage does hold: what stands in documents of others, or in those that are switched
-off, is neither taken for known nor proposed.
+A word is doubtful if no chunk that is searchable for the user has it, and it is only replaced by a
+word that such a chunk has. Words of hidden documents, or of documents that are switched off, are
+neither treated as known nor suggested.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ from portal.text.spelling import (
     suspects_of,
 )
 
-# A longer question is no typing: it was pasted, and says enough without its odd words.
+# A longer query was pasted rather than typed, and works without its odd words.
 _MAX_SUSPECTS = 24
-# How many replacements are looked up in the passages at once, for each doubtful word.
+# Replacements looked up in the chunks at once, for each doubtful word.
 _MAX_LOOKED_UP = 24
-# A short Chinese word without neighbours that is near more words than these may mean any of them.
+# A short Chinese word without neighbours that is close to more words than this is ambiguous.
 _MAX_TRIED = 8
 _MAX_COUNTED = 30
 _MAX_IN_CONTEXT = 80
 
-# A doubtful word, and words that one look into the passages is to find in its place.
+# A doubtful word, and candidates of which one query to the chunks is to find the best.
 _Tried = tuple[Suspect, tuple[Word, ...]]
-# How far a word is from what was typed, whether it begins otherwise, minus how often it stands
-# there: the least is the best.
+# Distance from the typed word, whether the first letter differs, minus the frequency: the lowest is
+# the best.
 _Choice = tuple[int, bool, int, Word]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a search has found already: words of the question as they stand there, and texts."""
+    """What a search has found already: words of the query as found, and texts."""
 
     words: Sequence[str] = ()
     texts: Sequence[str] = ()
 
 
 def count_doubtful(parsed_text: str, seen: Seen) -> int:
-    """How many places of a question hold what nothing found holds. Asks no database."""
+    """Count the words of a query that no result has. Does not use the database."""
     count, end = 0, 0
     for suspect in sorted(_doubtful(parsed_text, seen), key=lambda one: one.start):
-        # Of Chinese several windows lie over one slip.
+        # Several windows of a Chinese text cover the same slip.
         count += suspect.start >= end
         end = max(end, suspect.end)
     return count
@@ -73,7 +73,7 @@ def _doubtful(parsed_text: str, seen: Seen) -> list[Suspect]:
     if not suspects:
         return []
     suspects = not_seen(suspects, query_terms(" ".join(seen.words)), "")
-    # Texts may be long: most questions are done by now.
+    # Texts may be long, and most queries are finished by now.
     return not_seen(suspects, (), "\n".join(seen.texts).lower()) if suspects else []
 
 
@@ -86,9 +86,9 @@ def correct(
     *,
     threshold: float = 0.0,
 ) -> Correction | None:
-    """The question with unknown words replaced by the nearest known ones; None where there is
-    nothing to replace. The keyword index is not needed. Words that were `seen` are known. No
-    replacement is less like the word than `threshold`."""
+    """Return the query with unknown words replaced by the nearest known ones, None where there is
+    nothing to replace. Works without the keyword index. Words in `seen` are known. Replacements are
+    at least `threshold` similar."""
     suspects = _doubtful(parsed_text, seen)
     return _corrected(session, user, conversation_id, parsed_text, suspects, threshold=threshold)
 
@@ -101,8 +101,8 @@ def correct_titles(
     *,
     threshold: float = 0.0,
 ) -> Correction | None:
-    """Titles that a question names, a line each, with words that no title holds replaced by the
-    nearest that one does hold; None where there is nothing to replace."""
+    """Return the titles that a query names, one per line, with words that no title has replaced by
+    the nearest that one has; None where there is nothing to replace."""
     lines = "\n".join(titles)
     suspects = [suspect._replace(in_title=True) for suspect in suspects_of(lines)]
     return _corrected(session, user, conversation_id, lines, suspects, threshold=threshold)
@@ -142,7 +142,7 @@ def _corrected(
 def _unknown(
     session: Session, user: User, conversation_id: UUID | None, suspects: Sequence[Suspect]
 ) -> list[Suspect]:
-    """Those that no passage, or no title, of this person's holds."""
+    """Return the words that no chunk, or no title, visible to this user has."""
     wanted = {suspect: _standing(suspect) for suspect in suspects if not suspect.in_title}
     titles = {suspect: title_pattern(suspect.word) for suspect in suspects if suspect.in_title}
     seen = set(visible_matches(session, user, conversation_id, wanted))
@@ -151,7 +151,8 @@ def _unknown(
 
 
 def _standing(suspect: Suspect) -> Evidence:
-    """That a word stands in a passage. A Chinese one may be cut otherwise there."""
+    """Return evidence that a word is in a chunk. A Chinese word may be segmented differently
+    there."""
     if not suspect.is_han:
         return Evidence(tsquery_or((suspect.term,)))
     parts = tsquery_and(query_terms(suspect.word))
@@ -159,7 +160,7 @@ def _standing(suspect: Suspect) -> Evidence:
 
 
 def _candidates(session: Session, suspects: Sequence[Suspect]) -> dict[Suspect, list[Word]]:
-    """Words of the vocabulary that each may be a slip of, nearest first."""
+    """Return the vocabulary words that each word may be a slip of, nearest first."""
     sought: dict[str, list[Suspect]] = defaultdict(list)
     for suspect in suspects:
         for key in lookup_keys(suspect.word):
@@ -192,8 +193,8 @@ def _chosen(
     conversation_id: UUID | None,
     candidates: dict[Suspect, list[Word]],
 ) -> dict[Suspect, Word]:
-    """For each the best candidate that this person's passages bear out: the nearest, and of
-    those the one that most passages have."""
+    """Choose the best candidate for each word that the user's chunks support: the nearest, and of
+    those the one in the highest number of chunks."""
 
     def find(wanted: Mapping[_Tried, Evidence]) -> dict[_Tried, list[str]]:
         return _borne_out(session, user, conversation_id, wanted)
@@ -210,13 +211,14 @@ def _chosen(
                     chosen[suspect] = found[-1]
         else:
             open_[suspect] = words
-    # The vocabulary has words of documents that this person may not see. However many of them are
-    # nearer, they must not hide a word that the person may see: candidates are looked up until no
-    # better one can come.
+    # The vocabulary includes words of documents that this user may not see. However many of them
+    # are nearer, they must not hide a visible word: candidates are looked up until no better one
+    # can come.
     best: dict[Suspect, _Choice] = {}
     while open_:
         wanted: dict[_Tried, Evidence] = {
-            # The very word, not another with its stem: that may stand in hidden documents only.
+            # Compare the word itself, not its stem, which other words of hidden documents may
+            # share.
             (suspect, (word,)): Evidence(tsquery_and(word.term.split()), pattern(word.word))
             for suspect, words in open_.items()
             for word in words[:_MAX_LOOKED_UP]
@@ -236,14 +238,14 @@ def _chosen(
 
 
 def _closeness(suspect: Suspect, word: Word) -> tuple[int, bool]:
-    """How far a word is from what was typed, and whether it begins with another letter."""
+    """Return the distance from the typed word, and whether the first letter differs."""
     distance = edits(suspect.word, word.word, max_edits(suspect.word))
     return distance, word.word[0] != suspect.word[0]
 
 
 def _best(suspect: Suspect, found: Mapping[_Tried, list[str]]) -> _Choice | None:
-    """The nearest of the words that stand in what was found, and of those the most frequent,
-    written as it stands there most often."""
+    """Return the nearest of the words that were found, and of those the most frequent, in its most
+    frequent spelling."""
     written: dict[str, Counter[str]] = defaultdict(Counter)
     for strings in found.values():
         for string in strings:
@@ -254,7 +256,7 @@ def _best(suspect: Suspect, found: Mapping[_Tried, list[str]]) -> _Choice | None
         for word in tried:
             if forms := written.get(word.word):
                 surface = min(forms, key=lambda form: (-forms[form], form))
-                # Chinese is kept as the dictionary has it, and put into the reader's script later.
+                # Chinese stays in the dictionary's script, and is converted to the reader's later.
                 shown = word if suspect.is_han else word._replace(surface=surface)
                 choices.append((*_closeness(suspect, word), -forms.total(), shown))
     return min(choices, default=None)
@@ -267,8 +269,8 @@ def _visible(
     suspect: Suspect,
     words: Sequence[Word],
 ) -> list[Word]:
-    """Those of the words that passages, or titles, of this person's hold, up to the number from
-    which any guess is too bold."""
+    """Return the words that chunks, or titles, visible to this user have, up to the number above
+    which any guess is too uncertain."""
     known: list[Word] = []
     for start in range(0, len(words), _MAX_IN_CONTEXT):
         batch = words[start : start + _MAX_IN_CONTEXT]
@@ -291,7 +293,7 @@ def _borne_out(
     *,
     most: int = _MAX_COUNTED,
 ) -> dict[_Tried, list[str]]:
-    """What stands in passages for each, or in titles where a title is to hold it."""
+    """Return the matches for each word in chunks, or in titles for words of a title operator."""
     chunks = {tried: evidence for tried, evidence in wanted.items() if not tried[0].in_title}
     titles = {
         tried: evidence.pattern
@@ -303,14 +305,14 @@ def _borne_out(
 
 
 def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:
-    """Whether too many words are near a short Chinese one that nothing stands beside."""
+    """Tell whether a short Chinese word without neighbours is close to too many words."""
     has_context = suspect.before or suspect.after or len(suspect.word) >= LONG_HAN_WORD
     return len(words) > (_MAX_IN_CONTEXT if has_context else _MAX_TRIED)
 
 
 def _evidence_in_context(suspect: Suspect, words: Iterable[Word]) -> Evidence:
-    """That one of these words stands in a passage, beside the same characters as in the question
-    where there are any. One character of two is too little to know a Chinese word by."""
+    """Return evidence that one of these words is in a chunk, next to the same characters as in the
+    query where there are any. One of two characters is too little to identify a Chinese word."""
     terms = " | ".join(f"({tsquery_and(word.term.split())})" for word in words)
     either = "(?:" + "|".join(pattern(word.word) for word in words) + ")"
     if len(suspect.word) >= LONG_HAN_WORD or not (suspect.before or suspect.after):
@@ -326,8 +328,8 @@ def _evidence_in_context(suspect: Suspect, words: Iterable[Word]) -> Evidence:
 
 
 def _apart(chosen: dict[Suspect, Word]) -> list[tuple[Suspect, Word]]:
-    """Replacements that do not overlap, in the order of the text: the longest first come, since
-    the more characters agree, the likelier it is."""
+    """Return replacements that do not overlap, in the order of the text. Longer ones win: the more
+    characters agree, the more likely the correction."""
     taken: list[tuple[Suspect, Word]] = []
     for suspect, word in sorted(chosen.items(), key=lambda item: -len(item[0].word)):
         if all(suspect.end <= other.start or other.end <= suspect.start for other, _ in taken):

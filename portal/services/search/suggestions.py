@@ -1,4 +1,4 @@
-"""Did you mean: another spelling, offered where words of a query were found nowhere."""
+"""Spelling suggestions for words of a query that no result has."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from portal.services.search.finding import Found
 from portal.services.search.plan import SearchPlan
 from portal.services.search.spelling import Seen
 
-# Of a query with words that were found so many may be misspelt, and it has so many at most: in a
-# longer one the others find what is meant, and a word that is nowhere is mostly right.
+# Suggestions are made for up to this many unknown words among found ones, and for queries of up to
+# this many words: in longer queries the other words find the results, and an unknown word is mostly
+# right.
 _MAX_SLIPS = 1
 _SHORT = 4
 
@@ -18,8 +19,8 @@ _SHORT = 4
 def suggest(
     services: Services, plan: SearchPlan, outcome: SearchOutcome, found: Found
 ) -> Correction | None:
-    """Return another spelling to offer where words of the query stand in no chunk. Looking for
-    spellings takes longer than many a search: mostly all words are among the hits."""
+    """Return a suggestion where words of the query are in no chunk. Looking for spellings can take
+    longer than the search itself; usually all words are among the hits."""
     request, parsed = plan.request, plan.parsed
     is_for_program = request.as_shown and request.mode is SearchMode.HYBRID
     if request.fuzzy or request.mode is SearchMode.VECTOR or is_for_program:
@@ -30,8 +31,7 @@ def suggest(
         words=[word for hit in outcome.hits for word in (*hit.matched_words, hit.title)],
         texts=[one.chunk.content for one in found.candidates],
     )
-    # Where one word is not among the hits, a slip is likely; where several are not, another
-    # subject.
+    # One word missing from the hits is probably a slip; several are probably another subject.
     has_titles = bool(outcome.hits or not parsed.titles)
     doubtful = 0 if parsed.is_of_titles else spelling.count_doubtful(parsed.text, seen)
     is_long = doubtful > _MAX_SLIPS or len(plan.terms) > _SHORT
@@ -43,8 +43,8 @@ def suggest(
 
 
 def _holds_all(plan: SearchPlan, found: Found) -> bool:
-    """Whether the candidates hold each term of a query, by the terms that are stored with them. Of
-    Chinese that says nothing: a slip is cut into characters that stand everywhere."""
+    """Tell whether the candidates have each term of a query, by their stored terms. This does not
+    work for Chinese: a slip is segmented into single characters, which are common."""
     if not plan.parsed.text.isascii() or plan.parsed.titles:
         return False
     missing = set(plan.terms)

@@ -1,4 +1,4 @@
-"""What words weigh in BM25, got out of an index that does not tell."""
+"""BM25 weights of words, derived from an index that does not expose them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.store.search.tuning import Reader, fetch
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.text.analyser import tsquery_or
 
-# A word that no text holds: filler that makes a text longer.
+# A word that is in no text, used to make a text longer.
 _FILLER = "zzfiller"
 
 
@@ -27,7 +27,9 @@ def weigh(
 ) -> tuple[dict[str, float], float | None]:
     """Return the weight of each word, and the mean length of a chunk in terms where it is known.
 
-    A word that no shared chunk holds weighs by how many of the user's own private ones do."""
+    A word that is in no shared chunk is weighted by the number of the user's own private chunks
+    that have it.
+    """
     index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
     weighed = weighed or WordWeights()
     _ask_weights(reader, words, shape, index, weighed)
@@ -45,7 +47,8 @@ def weigh(
 
 
 def inverse_frequency(count: int, chunks: int) -> float:
-    """What a word weighs that `count` of all `chunks` hold, as pg_textsearch has it."""
+    """Return the inverse document frequency of a word in `count` of all `chunks`, by the formula of
+    pg_textsearch."""
     return math.log1p((max(chunks, count) - count + 0.5) / (count + 0.5))
 
 
@@ -65,7 +68,7 @@ _PRIVATE_COUNTS = text(
 
 
 def _count_private(reader: Reader, words: Sequence[str], corpus: VisibleCorpus) -> dict[str, int]:
-    """How many of the user's own private chunks hold each word."""
+    """Count the user's own private chunks that have each word."""
     binds = {"jobs": corpus.private_jobs, "queries": [tsquery_or((word,)) for word in words]}
     rows = fetch(reader, _PRIVATE_COUNTS, binds, tuple_row)
     return {words[number - 1]: int(count) for number, count in rows}
@@ -92,12 +95,12 @@ def _ask_weights(
     """Add the weights of words that are not known yet, by probing the index.
 
     BM25 scores a chunk by the rarity of each word (its inverse document frequency) and by the
-    chunk's length beside the mean length of all. pg_textsearch knows both and tells neither. But it
-    scores any text: the score of a text of one word is that word's rarity times a factor of the
-    mean length alone. A second text, the same word with a filler behind it, is one term longer; the
-    ratio of the two scores gives the mean length (`_mean_length`), and with it the rarity. Scores
-    computed here are then those of the index, to the last digits that it keeps. A word that the
-    index has not weighs 0; without a word that it holds the mean length stays unknown.
+    chunk's length relative to the mean length of all. pg_textsearch stores both and exposes
+    neither, but it scores any text: the score of a text of one word is that word's rarity times a
+    factor that depends on the mean length alone. A second text, the same word followed by a filler,
+    is one term longer; the ratio of the two scores gives the mean length (`_mean_length`), and with
+    it the rarity. Scores computed here then equal those of the index, to its last digits. A word
+    that is not in the index weighs 0; without any word that is, the mean length stays unknown.
     """
     probes = [word for word in dict.fromkeys(words) if word not in weighed.weights]
     if not probes:
@@ -110,7 +113,7 @@ def _ask_weights(
         if known is not None:
             ratio = scores[known] / scores[f"{known} {_FILLER}"]
             weighed.mean_length = _mean_length(ratio, shape)
-    # Without a mean length no word is known, and all weigh nothing.
+    # Without a mean length no word is known, and all weigh 0.
     norm = shape.k1 * (1 - shape.b + shape.b / (weighed.mean_length or 1.0))
     weighed.weights |= {
         word: max(0.0, scores[word]) * (1 + norm) / (shape.k1 + 1) for word in probes
@@ -118,9 +121,9 @@ def _ask_weights(
 
 
 def _mean_length(ratio: float, shape: Bm25Shape) -> float:
-    """From the ratio of the scores of a text of one term and of that with another behind it:
-    (1 + k1 (1 - b + 2b/m)) / (1 + k1 (1 - b + b/m)), solved for m."""
+    """Return the mean length from the ratio of the scores of a text of one term and of that text
+    with a filler: (1 + k1 (1 - b + 2b/m)) / (1 + k1 (1 - b + b/m)), solved for m."""
     if shape.k1 * shape.b <= 0 or ratio <= 1:
-        return 1.0  # Length does not count.
+        return 1.0  # Length is ignored.
     per_term = (ratio - 1) * (1 + shape.k1 * (1 - shape.b)) / (2 - ratio)
     return shape.k1 * shape.b / per_term

@@ -1,4 +1,4 @@
-"""What a search needs to know before it begins, read at once."""
+"""The context of a search, read in one statement before it begins."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ _CONTEXT = text(
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """`config` are stored values of `dynamic_config`; `model` is the one that serves, None before
-    the first is registered; `has_conversation` when the conversation is the user's own; `versions`
-    are of what the user has switched on, `corpus_version` of the chunks, `words_version` of those
-    of all collections, which share one index and with it what a word weighs. Equal contexts give
-    equal results of one request of one user: `services.search.cache` rests on that."""
+    """What a search depends on besides its request. `config` are stored values of `dynamic_config`;
+    `model` is the active one, None before the first is registered; `has_conversation` is true when
+    the conversation is the user's own; `versions` are those of the user's selection,
+    `corpus_version` is that of the chunks, `words_version` that of the chunks of all collections,
+    which share one index and so determine the weights of words. Equal contexts give equal results
+    for one request of one user: `services.search.cache` relies on it."""
 
     config: dict[str, Any]
     keywords: KeywordState
@@ -55,7 +56,7 @@ class SearchContext:
 def read_context(
     reader: Reader, user_id: UUID, conversation_id: UUID | None, *, keyword_backend: str
 ) -> SearchContext:
-    """Read what applies right now; nothing of it may be kept for the next search."""
+    """Read the current context; it must not be reused for another search."""
     binds = {"user_id": user_id, "conversation_id": conversation_id}
     row: Any
     (row,) = fetch(reader, _CONTEXT, binds, namedtuple_row)

@@ -1,9 +1,9 @@
-"""What a person has switched on, computed once and kept until something changes.
+"""The documents and chunks that a user has switched on, cached until something changes.
 
-Going through the documents takes milliseconds at ten thousand of them, a search hardly more. What
-was found is therefore kept in the process, under versions that triggers write in the very
-transaction that toggles, trashes, publishes or changes who may see a document:
-the next search of any process reads other versions and computes anew.
+Collecting them takes milliseconds at ten thousand documents, about as long as a search. The result
+is therefore cached in the process under versions, which triggers update in the same transaction
+that toggles, trashes, publishes or changes the visibility of a document: the next search of any
+process reads other versions and computes the set again.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _ENTRY_BYTES = 500
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who asks, in which conversation, and what they narrow the search to."""
+    """The user who searches, the conversation, and the filters of the search."""
 
     user: User
     conversation_id: UUID | None = None
     narrowing: Narrowing = field(default_factory=Narrowing)
 
     def key(self) -> Hashable:
-        """What tells apart two scopes whose documents may differ; short, however long conditions
-        are: what is kept under it is counted without it."""
+        """Return a key that distinguishes scopes whose documents may differ. It is short however
+        long the conditions are, because the cache does not count the size of its keys."""
         narrowing, user = self.narrowing, self.user
         binds = sorted((name, repr(value)) for name, value in narrowing.binds.items())
         conditions = repr((narrowing.documents, narrowing.chunks, binds))
@@ -54,10 +54,10 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What an enabled set depends on; equal versions mean an equal set.
+    """Versions that an enabled set depends on; equal versions mean an equal set.
 
-    They are read before the set itself: a change in between then makes the set look older than it
-    is, and the next search computes it anew.
+    They are read before the set itself: after a change in between the set looks older than it is,
+    and the next search computes it again.
     """
 
     collection_id: UUID
@@ -68,8 +68,9 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class EnabledSet:
-    """How much counts for a person. `ids` names it as a PostgreSQL array, of jobs or, with
-    `of_chunks`, of chunks; None when there are more chunks than were to be named."""
+    """The number of documents and chunks that count for a user. `ids` lists them as a PostgreSQL
+    array, of jobs or, with `of_chunks`, of chunks; None when there are more chunks than the
+    limit."""
 
     document_count: int
     chunk_count: int
@@ -77,7 +78,7 @@ class EnabledSet:
     of_chunks: bool = False
 
     def is_same(self, other: EnabledSet) -> bool:
-        """Whether both name the same, in whatever order."""
+        """Tell whether both list the same ids, in any order."""
         return self.ids is not None and other.ids is not None and _named(self) == _named(other)
 
 
@@ -86,8 +87,8 @@ def _named(enabled: EnabledSet) -> set[str]:
 
 
 class EnabledSets:
-    """A process's memory of enabled sets, least recently used go first, of the words of small
-    ones, of what users may see, and of what words weigh. Safe between threads."""
+    """A process's LRU caches of enabled sets, of the words of small ones, of what users may see,
+    and of the weights of words. Thread-safe."""
 
     def __init__(self) -> None:
         self.postings = KeptPostings()
@@ -101,7 +102,7 @@ class EnabledSets:
     def find(
         self, reader: Reader, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
     ) -> EnabledSet:
-        """Return what counts in a scope, named when it has at most `most` chunks."""
+        """Return what counts in a scope, with ids when it has at most `most` chunks."""
         enabled = self.get(
             scope,
             versions,
@@ -109,16 +110,16 @@ class EnabledSets:
         )
         if not scope.narrowing.chunks or not enabled.document_count:
             return enabled
-        # Conditions on chunks are read one by one, and a query may bring many.
+        # Conditions on chunks are evaluated chunk by chunk, and a query may have many.
         fitting = list_chunks(reader, scope, versions, most=most, deadline=deadline)
-        # Too many to name: conditions on the text then stand in the legs, which a leg that
-        # compares all of what is named has not.
+        # Too many to list: conditions on the text are then evaluated in the legs, except in a leg
+        # that compares all of a listed set.
         return fitting if fitting.ids is not None else replace(enabled, ids=None)
 
     def get(
         self, scope: Scope, versions: Versions, compute: Callable[[], EnabledSet]
     ) -> EnabledSet:
-        """Return the set of these versions: as kept, or computed now."""
+        """Return the set of these versions, from the cache or computed."""
         key = scope.key()
         with self._lock:
             kept = self._kept.get(key)
@@ -126,7 +127,7 @@ class EnabledSets:
             return kept[1]
         found = compute()
         with self._lock:
-            # One that alone is larger than the cache is not kept.
+            # A set that alone exceeds the cache is not stored.
             if _ENTRY_BYTES + len(found.ids or "") <= _CACHE_BYTES:
                 self._kept[key] = (versions, found)
         return found
@@ -135,9 +136,9 @@ class EnabledSets:
 def count_enabled(
     reader: Reader, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
 ) -> EnabledSet:
-    """The documents that count, named by their jobs when they have at most `most` chunks. The
-    session is one of `Database.read`. Raises DatabaseUnavailable when that is not done by
-    `deadline`."""
+    """Count the documents that count for a user, with the ids of their jobs when they have at most
+    `most` chunks. The session is one of `Database.read`. Raises DatabaseUnavailable when that is
+    not done by `deadline`."""
     statement = _counting(scope.narrowing.documents)
     row = _in_time(reader, statement, _binds(scope, versions, most), deadline)
     return EnabledSet(*row)
@@ -146,9 +147,9 @@ def count_enabled(
 def list_chunks(
     reader: Reader, scope: Scope, versions: Versions, *, most: int, deadline: Deadline
 ) -> EnabledSet:
-    """The chunks that count and fulfil what the question demands of their text; `ids` is None when
+    """List the chunks that count and meet the query's conditions on their text; `ids` is None when
     there are more than `most`. The session is one of `Database.read`. Raises DatabaseUnavailable
-    when that is not done by `deadline`: each passage is asked all of it."""
+    when that is not done by `deadline`: each chunk is checked against all conditions."""
     statement = _listing(f"{scope.narrowing.documents} {scope.narrowing.chunks}")
     row = _in_time(reader, statement, _binds(scope, versions, most), deadline)
     return EnabledSet(*row, of_chunks=True)
@@ -157,7 +158,7 @@ def list_chunks(
 def _in_time(
     reader: Reader, statement: TextClause, binds: Mapping[str, Any], deadline: Deadline
 ) -> tuple[int, int, str | None]:
-    """The statement's only row. Raises DatabaseUnavailable after `deadline`."""
+    """Return the statement's only row. Raises DatabaseUnavailable after `deadline`."""
     limit = {"statement_timeout": deadline.milliseconds}
     try:
         (row,) = fetch_under(reader, limit, statement, binds, tuple_row)

@@ -1,4 +1,4 @@
-"""What stands between a document and the results of a search, asked of one document."""
+"""Reasons why a document is not among the results of a search, looked up for one document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from portal.store.search.query_filters import Narrowing
 
 @dataclass(frozen=True, slots=True)
 class DocumentState:
-    """A document as far as it decides about searching it; None is a switch never touched."""
+    """The properties of a document that decide whether it is searched; None is a switch never
+    used."""
 
     summary: DocumentSummary
     has_text: bool
@@ -35,8 +36,8 @@ class DocumentState:
 def document_state(
     session: Session, user: User, document_id: UUID, *, conversation_id: UUID | None
 ) -> DocumentState | None:
-    """None for what the person may not see, as for what does not exist. What lies in the trash is
-    seen by those who may restore it."""
+    """Return the state of a document, None where the user may not see it or it does not exist.
+    Documents in the trash are visible to users who may restore them."""
     summary = rows.find_summary(session, user, document_id)
     summary = summary or rows.find_summary(session, user, document_id, deleted=True)
     if summary is None:
@@ -59,7 +60,7 @@ def document_state(
 
 
 def passes(session: Session, document_id: UUID, narrowing: Narrowing) -> bool:
-    """Whether some passage of a document satisfies all the conditions of a search."""
+    """Tell whether some chunk of a document satisfies all the conditions of a search."""
     statement = f"""
         SELECT EXISTS (
             SELECT FROM documents d
@@ -72,7 +73,7 @@ def passes(session: Session, document_id: UUID, narrowing: Narrowing) -> bool:
 
 
 def is_embedded(session: Session, document_id: UUID, *, model_id: int) -> bool:
-    """Whether a model has a vector of any passage that is searched."""
+    """Tell whether a model has a vector of any searchable chunk of a document."""
     return bool(
         session.scalar(
             select(
@@ -86,7 +87,7 @@ def is_embedded(session: Session, document_id: UUID, *, model_id: int) -> bool:
 
 
 def contents(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, str]:
-    """The texts of passages."""
+    """Return the texts of chunks."""
     rows = session.execute(
         select(DocumentChunkRow.id, DocumentChunkRow.content).where(
             DocumentChunkRow.id.in_(chunk_ids)
@@ -96,7 +97,7 @@ def contents(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, str]:
 
 
 def contents_of(session: Session, document_id: UUID, *, limit: int) -> list[str]:
-    """The texts of a document's searchable passages, in reading order."""
+    """Return the texts of a document's searchable chunks, in reading order."""
     return list(
         session.scalars(
             select(DocumentChunkRow.content)

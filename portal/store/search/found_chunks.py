@@ -1,4 +1,4 @@
-"""The chunks that a search found: what users are shown of them, and whole."""
+"""The chunks that a search found, as shown in results and whole."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from portal.store.search.tuning import Reader, fetch
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk with what is known of its document; `document_chunks` counts those of the document,
+    """A chunk with data of its document; `document_chunks` counts those of the document,
     `documents_version` is the collection's."""
 
     chunk_id: UUID
@@ -55,8 +55,8 @@ _VERSION = text(VERSION)
 
 @lru_cache(maxsize=2)
 def _chunks(*, in_conversation: bool) -> TextClause:
-    # The selection stands here once more: a leg that reads a kept set (see `enabled_sets`) must not
-    # show what was switched off in this very moment.
+    # The selection is checked again: a leg that uses a cached set (see `enabled_sets`) must not
+    # show a document that was switched off just now.
     joins, counts = selection_sql(in_conversation=in_conversation)
     return text(f"""
         SELECT c.id AS chunk_id, d.id AS document_id, d.title, d.media_type, d.domain,
@@ -85,7 +85,7 @@ def load_chunks(
 
 @dataclass(frozen=True, slots=True)
 class WholeChunk:
-    """A chunk with its metadata: what the portal knows of it, and what a program said."""
+    """A chunk with its metadata: the portal's, and what a program added."""
 
     id: UUID
     document_id: UUID

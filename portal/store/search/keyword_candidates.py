@@ -1,15 +1,15 @@
 """BM25 over a small part of the corpus, with the statistics of an index.
 
 The index of pg_textsearch can only be read from its best row down, and scoring a row without it
-costs a third of a millisecond. For the few chunks of a narrow selection neither will do:
+costs a third of a millisecond. Neither suits the few chunks of a narrow selection, so:
 
 - up to some hundred chunks are fetched once and scored here (`term_postings`), with the weights
   that the extension itself gives the words (`bm25_weights`): the scores are those of the index;
-- of more chunks the index's best rows are taken, so many that enough of them are in the selection,
-  and more when they were too few.
+- for more chunks the best rows of the index are read, enough that a sufficient number of them is in
+  the selection, and more when there were too few.
 
-A user's own private chunks are in no index that the user is searched with: they are scored here
-too (`best_of_private`), with the weights that shared chunks give the words, and merged.
+A user's own private chunks are in no index that the user is searched with: they are scored here too
+(`best_of_private`), with the weights that words have in shared chunks, and merged.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from portal.store.search.tuning import Planner, Reader, fetch, fetch_under
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.text.analyser import tsquery_or
 
-# Costs of the two ways in microseconds, measured at 50,000 chunks: a chunk that is fetched and
-# scored here, a row that is read from the index.
+# Costs of the two methods in microseconds, measured at 50,000 chunks: of a chunk that is fetched
+# and scored here, and of a row that is read from the index.
 _FETCH_COST = 15.0
 _INDEX_ROW_COST = 2.0
-# Rows are read for this many times the wanted number, because a selection is no random sample.
+# Rows read per row wanted, because a selection is not a random sample.
 _MARGIN = 1.5
 _MORE = 6
 
@@ -47,15 +47,15 @@ class Scored(NamedTuple):
     bm25: float
 
 
-# The binds under which the search statement takes up what was found, in the order of `Scored`.
+# The binds that pass the result to the search statement, in the order of `Scored`.
 KEYWORD_ARRAYS = ("keyword_chunks", "keyword_documents", "keyword_scores")
 
-# Gives the postings that it is asked to compute, or those that it remembers.
+# Returns cached postings, or calls the function to compute them.
 Remember = Callable[[Callable[[], TermPostings]], TermPostings]
 
 
 def _anew(compute: Callable[[], TermPostings]) -> TermPostings:
-    """Remember nothing."""
+    """Compute without a cache."""
     return compute()
 
 
@@ -74,12 +74,12 @@ def best_of_selection(
     private: Callable[[], Sequence[Scored]] = tuple,
     weighed: WordWeights | None = None,
 ) -> list[Scored]:
-    """The best chunks of an enabled set by BM25: all that match, or `limit`, or, where looking
-    for more would cost too much, at least the best `enough`. `settings` are the planner's.
+    """Return the best chunks of an enabled set by BM25: all that match, or `limit`, or, where
+    finding more would cost too much, at least the best `enough`. `settings` are the planner's.
 
-    With a `corpus` words weigh what they do in shared chunks, and `private` gives the best of the
-    user's own private ones, which that index has not; without one, in all `total_chunks`. What the
-    index said of words before is in `weighed`.
+    With a `corpus`, words are weighted by shared chunks, and `private` returns the best of the
+    user's own private ones, which are not in that index; without one, by all `total_chunks`.
+    Weights that the index gave before are in `weighed`.
     """
     if not words or not enabled.chunk_count:
         return []
@@ -110,12 +110,12 @@ def best_of_selection(
 
 
 def merge(found: Sequence[Scored], others: Sequence[Scored], *, limit: int) -> list[Scored]:
-    """The best of both, best first."""
+    """Merge both results, best first."""
     return sorted((*found, *others), key=lambda one: (-one.bm25, one.chunk_id))[:limit]
 
 
 def _is_in(enabled: EnabledSet) -> tuple[str, dict[str, Any]]:
-    """As `best_of_index` takes a selection: an expression and its binds."""
+    """Return the selection for `best_of_index`, as an expression and its binds."""
     name = "chunk_id" if enabled.of_chunks else "job_id"
     return f"{name} = ANY(CAST(:ids AS uuid[]))", {"ids": enabled.ids}
 
@@ -179,7 +179,8 @@ def _best_of_postings(
 
 # --- a user's own private chunks ------------------------------------------------------------------
 
-# Of more, those that match are fetched for each search, the likeliest by a rank without statistics.
+# Up to this many private chunks are cached; of more, those that match are fetched for each search,
+# ordered by a rank without statistics.
 _MAX_KEPT = 2_000
 _OFFERED = 5
 
@@ -209,7 +210,7 @@ def best_of_private(
     remember: Remember = _anew,
     weighed: WordWeights | None = None,
 ) -> list[Scored]:
-    """The best of a user's own private chunks by BM25, with the weights of `corpus`."""
+    """Return the best of a user's own private chunks by BM25, with the weights of `corpus`."""
     if not words or not enabled.chunk_count:
         return []
     if enabled.chunk_count <= _MAX_KEPT:
@@ -232,8 +233,8 @@ def best_of_private(
 # --- more: the best rows of the index, as far as they are in the selection ------------------------
 
 # The rows are read from the index in a derived table of their own, without any condition:
-# pg_textsearch then knows how many are wanted and skips what cannot be among them. The first row
-# comes along even if it is not in the selection, to tell how many matched.
+# pg_textsearch then knows how many are wanted and skips rows that cannot be among them. The first
+# row is returned even if it is not in the selection, to carry the number of matches.
 _IS_IN, _MATCHED = 3, 4
 
 
@@ -274,9 +275,9 @@ def best_of_index(
     settings: Planner,
     index: WordIndex = ALL_CHUNKS,
 ) -> list[Scored]:
-    """The index's best chunks that are in a selection: `limit`, or all that match, or at least
-    the best `enough`. `is_in` is an expression, with `binds`, of the chunk's `chunk_id`, `job_id`
-    and `document_id`. First the best `rows` are read, then more as long as those are too few."""
+    """Return the index's best chunks in a selection: `limit`, or all that match, or at least the
+    best `enough`. `is_in` is an expression, with `binds`, of the chunk's `chunk_id`, `job_id` and
+    `document_id`. First the best `rows` are read, then more as long as those are too few."""
     statement, question = _filtered(is_in, index), " ".join(words)
     binds = {**binds, "words": question, "words_again": question, "limit": limit}
     while True:
@@ -293,6 +294,6 @@ def _key(enabled: EnabledSet) -> str:
 
 
 def as_arrays(found: Sequence[Scored]) -> dict[str, list[Any]]:
-    """For the search statement, which takes them up as its keyword leg."""
+    """Convert the result to arrays, which the search statement takes as its keyword leg."""
     columns = zip(*found, strict=True) if found else ((), (), ())
     return {name: list(values) for name, values in zip(KEYWORD_ARRAYS, columns, strict=True)}

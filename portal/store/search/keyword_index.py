@@ -1,4 +1,4 @@
-"""What this server can rank words with right now."""
+"""The keyword backends that this server can use right now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.store.search.tuning import Reader, fetch
 
 @dataclass(frozen=True, slots=True)
 class WordIndex:
-    """A BM25 index, the table that it is over, and that table's column with the chunk's id."""
+    """A BM25 index, the table it is on, and that table's column with the chunk's id."""
 
     name: str
     table: str
@@ -24,16 +24,16 @@ class WordIndex:
 
 
 ALL_CHUNKS = WordIndex("ix_document_chunks_bm25", "document_chunks", "id")
-# An index weighs words by all that is in it: by this one, nothing private has a part in the scores.
+# Words are weighted by everything in an index; with this one, private chunks do not affect scores.
 SHARED_CHUNKS = WordIndex("ix_shared_chunks_bm25", "shared_chunks", "chunk_id")
 _NAMES = f"('{ALL_CHUNKS.name}', '{SHARED_CHUNKS.name}')"
 _COUNT = 2
 
 _COUNT_CHUNKS = text("SELECT count(*) FROM document_chunks")
-# From here on, the planner's estimate of the number of chunks is good enough.
+# From this number on, the planner's estimate of the number of chunks is accurate enough.
 _ESTIMATE_FROM = 1000
 
-# How well a chunk's analysed terms match the words bound to :words, by cover density.
+# Cover density of a chunk's analysed terms for the words bound to :words.
 COVER_DENSITY = """CAST(ts_rank_cd(CAST(:label_weights AS float4[]), c.terms_vector,
     to_tsquery('simple', :words), CAST(:normalization AS int)) AS float8)"""
 
@@ -42,18 +42,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KeywordState:
-    """What ranks words beside meaning (`backend`) and where words alone are asked for (`alone`):
-    without BM25 the first is off, unless the setting names another, and the second is
-    `ts_rank_cd`."""
+    """The keyword backends beside meaning (`backend`) and for keywords alone (`alone`). Without
+    BM25 the first is off, unless the setting names another, and the second is `ts_rank_cd`."""
 
     backend: KeywordBackend
     chunk_count: int
     alone: KeywordBackend
 
 
-# Before 1.4.0 an index answers wrongly, and in silence, after every start of the server and every
-# crash of a session: until its guard (portal.database.bm25) has rebuilt it, it is not asked.
-# Columns for a SELECT list, from which `state_of` tells.
+# Before 1.4.0 an index gives wrong results silently after every start of the server and every crash
+# of a session, so it is not used until its guard (portal.database.bm25) has rebuilt it. These are
+# columns for a SELECT list, which `state_of` reads.
 STATE_COLUMNS = f"""
     (SELECT count(*) FROM pg_index
      WHERE indisvalid AND indexrelid IN (to_regclass('{ALL_CHUNKS.name}'),
@@ -80,14 +79,14 @@ _STATE = text(f"SELECT {STATE_COLUMNS}")
 
 
 def read_state(reader: Reader, *, wanted: str, logs: bool = True) -> KeywordState:
-    """Return what ranks words right now, by the setting and by what the server has; `logs` as
-    `state_of` where the process goes on to search."""
+    """Return the keyword backends by the setting and by what the server has; `logs` is passed to
+    `state_of`, for processes that go on to search."""
     (row,) = fetch(reader, _STATE, {}, namedtuple_row)
     return state_of(reader, row, wanted=wanted, logs=logs)
 
 
 def state_of(reader: Reader, row: Any, *, wanted: str, logs: bool = True) -> KeywordState:
-    """What ranks words, by the setting and by a row that has `STATE_COLUMNS`.
+    """Return the keyword backends by the setting and by a row that has `STATE_COLUMNS`.
 
     A change is logged once in each process, not for every search.
     """
@@ -106,7 +105,7 @@ def state_of(reader: Reader, row: Any, *, wanted: str, logs: bool = True) -> Key
 
 
 class _Notice:
-    """Logs a change once in this process."""
+    """A logger that logs a change once in this process."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,5 +1,5 @@
-"""Words that no index can be asked for: those of a narrow selection, and of a user's own private
-chunks, which the index of shared chunks has not."""
+"""Keyword searches that no index can answer: of a narrow selection, and of a user's own private
+chunks, which are not in the index of shared chunks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from portal.store.search.tuning import Planner, Reader
 if TYPE_CHECKING:
     from portal.store.search.legs import Legs
 
-# Of a user's own private chunks so many are named; only hits among more are lost.
+# Up to this many of a user's private chunks are listed; only hits among more can be lost.
 _MAX_PRIVATE_CHUNKS = 100_000
 _IS_PRIVATE = "AND d.visibility = 'private'"
 
 
 class OwnWords:
-    """Scores the words of chunks here, with what the process remembers of them."""
+    """BM25 scores computed in the process, with its caches."""
 
     def __init__(self, reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> None:
         self._reader = reader
@@ -41,7 +41,8 @@ class OwnWords:
             shape=self._shape,
             total_chunks=legs.visible_chunks,
             limit=legs.leg_limit,
-            # Not by how many results are wanted, or the order of the first would depend on it.
+            # Not by the number of results wanted, or the order of the first ones would depend on
+            # it.
             enough=legs.leg_limit // 2,
             settings=settings,
             remember=self._remember(legs.scope),
@@ -52,7 +53,8 @@ class OwnWords:
         return keyword_candidates.as_arrays(found)
 
     def best_of_private(self) -> list[Scored]:
-        """Return the best of the user's own private chunks that are switched on and fit."""
+        """Return the best of the user's own private chunks that are switched on and match the
+        filters."""
         legs = self._legs
         if legs.corpus is None or legs.keywords is None or not legs.has_private:
             return []
@@ -65,7 +67,8 @@ class OwnWords:
             self._reader, own, legs.versions, most=_MAX_PRIVATE_CHUNKS, deadline=legs.deadline
         )
         if enabled.ids is None:
-            # Too many to name: those switched off are left out when hits meet their documents.
+            # Too many to list: hits that are switched off are dropped when the search joins
+            # documents.
             enabled = replace(enabled, ids=legs.corpus.private_jobs, of_chunks=False)
         return keyword_candidates.best_of_private(
             self._reader,
@@ -83,14 +86,14 @@ class OwnWords:
 
         def remember(compute: Callable[[], TermPostings]) -> TermPostings:
             if legs.corpus_version is None or scope.narrowing.chunks:
-                return compute()  # Chunks with a phrase are hardly ever asked about again.
+                return compute()  # Queries with a phrase are rarely repeated.
             key = scope.key(), legs.versions, legs.corpus_version
             return self._enabled_sets.postings.get(key, compute)
 
         return remember
 
     def _weighed(self) -> WordWeights | None:
-        """What the index of shared chunks said of words, while it has not changed."""
+        """Return the weights cached for the current state of the index of shared chunks."""
         legs = self._legs
         if legs.corpus is None or legs.corpus_version is None:
             return None
@@ -101,7 +104,7 @@ class OwnWords:
 def merge_arrays(
     found: Mapping[str, str], private: Sequence[Scored], *, limit: int
 ) -> dict[str, list[Any]]:
-    """Merge what the index of shared chunks found with the best private chunks."""
+    """Merge the hits of the index of shared chunks with the best private chunks."""
     columns = (found[name].strip("{}").split(",") for name in KEYWORD_ARRAYS)
     shared = [
         Scored(UUID(chunk_id), UUID(document_id), float(score))

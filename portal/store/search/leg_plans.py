@@ -1,4 +1,4 @@
-"""Which way a leg looks, by how much is switched on (ADR 10)."""
+"""Query plans of the legs, chosen by how much is switched on (ADR 10)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from portal.store.search.statement import KeywordLeg, KeywordPlan, VectorLeg, Ve
 if TYPE_CHECKING:
     from portal.store.search.legs import Legs
 
-# A corrected query is not like the chunks that the graph was made of, and needs a broader front.
-# Recall@10 of 100 rows at 50,000 chunks: .979 with a front of 100, .994 with 150.
+# A corrected query is unlike the chunks that the graph was built from, and needs a larger
+# ef_search. Recall@10 of 100 rows at 50,000 chunks: .979 at 100, .994 at 150.
 _FRONT_OF_A_SCAN = 1.5
-# Of fewer chunks than these all are compared, where that is not forbidden.
+# Below this number of chunks all are compared, unless that is disabled.
 _MIN_SHARE = 0.1
 
 
 def max_compared(plan: PlanSettings, total_chunks: int) -> int:
-    """Comparing all of a few is faster than passing over most of many, and misses nothing."""
+    """Return how many chunks to compare exhaustively: for few that is faster than an index scan
+    that rejects many rows, and it misses nothing."""
     few = min(plan.exact_chunks, int(plan.exact_share * total_chunks))
     return max(plan.exact_always_chunks, few)
 
 
 def vector_leg(legs: Legs, enabled: EnabledSet) -> VectorLeg | None:
-    """Compare all of a few, walk the index otherwise."""
+    """Choose the vector plan: compare a small set exhaustively, use the index otherwise."""
     if legs.vector is None:
         return None
     plan = VectorPlan.INDEX if enabled.ids is None else VectorPlan.EXACT
@@ -36,11 +37,11 @@ def vector_leg(legs: Legs, enabled: EnabledSet) -> VectorLeg | None:
 
 
 def keyword_leg(legs: Legs, enabled: EnabledSet) -> KeywordLeg | None:
-    """Score the words of a narrow selection here, ask the index of words otherwise."""
+    """Choose the keyword plan: score a narrow selection in the process, use the index otherwise."""
     if legs.keywords is None:
         return None
-    # The index of words passes over much of a small corpus as fast as not. How many hits the leg
-    # offers depends on its plan, and that must not depend on hidden chunks.
+    # In a small corpus the index of words is as fast with a selection as without. The number of
+    # hits that the leg offers depends on its plan, and must not depend on hidden chunks.
     plan = legs.settings.plan
     share = enabled.chunk_count / max(legs.visible_chunks, 1)
     is_narrow = enabled.of_chunks or share < plan.exact_share
@@ -56,22 +57,21 @@ def keyword_leg(legs: Legs, enabled: EnabledSet) -> KeywordLeg | None:
 
 
 def planner_settings(legs: Legs, enabled: EnabledSet) -> dict[str, str]:
-    """What PostgreSQL's planner is told for a search."""
+    """Return the planner's settings for a search."""
     return {
         **scan_settings(legs.settings, _front(legs, enabled)),
         # A generic plan would rescore every row in the keyword leg.
         "plan_cache_mode": "force_custom_plan",
-        # The planner cannot know how many rows of an ordered scan are needed, and prefers to join
-        # everything and sort.
+        # The planner cannot estimate how many rows of an ordered scan are needed, and prefers to
+        # join everything and sort.
         "enable_hashjoin": "off",
         "enable_mergejoin": "off",
     }
 
 
 def _front(legs: Legs, enabled: EnabledSet) -> int:
-    """How many near vectors a walk of the index keeps in view. With chunks switched off it is as
-    many more as bring enough that count at once: a walk that has to go on repeats most of its
-    work."""
+    """Return ef_search. With chunks switched off it is raised so that one scan finds enough that
+    count: a scan that has to continue repeats much of its work."""
     wanted, vector = legs.leg_limit, legs.vector
     factor = vector.model.candidate_factor if vector else 1
     is_broad = vector is not None and vector.is_corrected

@@ -1,7 +1,7 @@
 """The two legs of a search: what each looks for, and what both offer.
 
-`find_offers` chooses a way by how much is switched on (ADR 10), looks up words, and runs one
-statement. What stands between it and the rows that users read is `domain.fusion`.
+`find_offers` chooses a plan by how much is switched on (ADR 10), looks up words, and runs one
+statement. `domain.fusion` turns its offers into the rows that users read.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from portal.store.vector_parameters import VectorParameter
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """What the vector leg looks for. `search_vector` orders the leg, `plain_vector` gives the
-    cosine that is shown, `corrected_vector` the likeness that fusion and confidence use. A query
-    that `is_corrected` is unlike the chunks that the graph was made of."""
+    """The query of the vector leg. `search_vector` orders the leg, `plain_vector` gives the cosine
+    that is shown, `corrected_vector` the similarity that fusion and confidence use. A query that
+    `is_corrected` is unlike the chunks that the graph was built from."""
 
     model: RegisteredModel
     search_vector: Vector
@@ -53,7 +53,7 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True)
 class KeywordQuery:
-    """What the keyword leg looks for. `words` are the query as the backend takes it."""
+    """The query of the keyword leg. `words` are in the syntax of the backend."""
 
     backend: KeywordBackend
     terms: Sequence[str]
@@ -63,9 +63,10 @@ class KeywordQuery:
 @dataclass(frozen=True, slots=True)
 class Legs:
     """What to ask the database: at least one of `vector` and `keywords`, each for `leg_limit`
-    chunks among those in `scope`; with `by_document` the documents of chunks too. `total_chunks`
-    are those of the vector index, `corpus` what the user may see, None for administrators, who see
-    all. Without `corpus_version` no words are remembered. No statement runs on after `deadline`."""
+    chunks among those in `scope`; with `by_document` also for the documents of chunks.
+    `total_chunks` are those of the vector index, `corpus` what the user may see, None for
+    administrators, who see all. Without `corpus_version` no words are cached. Statements end at
+    `deadline`."""
 
     scope: Scope
     vector: VectorQuery | None
@@ -81,13 +82,14 @@ class Legs:
 
     @property
     def visible_chunks(self) -> int:
-        """Chunks that the user may see: nothing shown or scored may depend on others."""
+        """Return the number of chunks the user may see; nothing shown or scored may depend on
+        others."""
         return self.total_chunks if self.corpus is None else self.corpus.chunk_count
 
     @property
     def has_private(self) -> bool:
-        """Whether words are also looked for in private chunks of the user's own, which the index
-        of shared ones has not."""
+        """Tell whether words are also searched for in the user's own private chunks, which are not
+        in the index of shared ones."""
         is_bm25 = (
             self.keywords is not None and self.keywords.backend is KeywordBackend.PG_TEXTSEARCH
         )
@@ -96,8 +98,8 @@ class Legs:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """What both legs offer, each chunk once, in no order. `documents_version` is of the documents
-    that the first of the statements saw; `documents` are known where they were asked for."""
+    """The offers of both legs, each chunk once, unordered. `documents_version` is that of the
+    documents when the first statement ran; `documents` are set where they were requested."""
 
     offers: Sequence[Offer]
     documents_version: int
@@ -106,7 +108,7 @@ class Offers:
 
 @contextmanager
 def timed(milliseconds: dict[str, float], step: str) -> Iterator[None]:
-    """Note how long a step takes."""
+    """Record the duration of a step."""
     started = perf_counter()
     try:
         yield
@@ -116,8 +118,8 @@ def timed(milliseconds: dict[str, float], step: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Trace:
-    """How a search ran, for its explanation: the plan of each leg, what is switched on,
-    milliseconds a step."""
+    """How a search ran, for its explanation: the plan of each leg, the enabled set, milliseconds
+    per step."""
 
     vector_plan: VectorPlan | None = None
     keyword_plan: KeywordPlan | None = None
@@ -129,8 +131,8 @@ class Trace:
 
 
 def find_enabled(reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> EnabledSet:
-    """Return what is switched on and fits, named when it is little enough to be compared whole.
-    Raises DatabaseUnavailable where that takes longer than a search may."""
+    """Return what is switched on and matches the filters, with ids when it is small enough to be
+    compared exhaustively. Raises DatabaseUnavailable where that takes longer than a search may."""
     most = leg_plans.max_compared(legs.settings.plan, max(legs.total_chunks, legs.visible_chunks))
     return enabled_sets.find(reader, legs.scope, legs.versions, most=most, deadline=legs.deadline)
 
@@ -138,7 +140,7 @@ def find_enabled(reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> Enabl
 def find_offers(
     reader: Reader, legs: Legs, enabled: EnabledSet, enabled_sets: EnabledSets, trace: Trace
 ) -> Offers:
-    """Return the chunks that either leg finds among what is enabled."""
+    """Return the chunks that either leg finds in the enabled set."""
     shape = _shape(legs, enabled, trace)
     binds = _binds(legs, enabled)
     own_words = OwnWords(reader, legs, enabled_sets)
@@ -158,7 +160,7 @@ def find_offers(
                 binds |= merge_arrays(arrays, private, limit=legs.leg_limit) if private else arrays
         with trace.timed("statement"):
             (row,) = statements.fetch(statement(shape), binds, tuple_row, keeps_plan=shape.is_plain)
-    # A set that is named rests on the version it was read under.
+    # Listed ids are valid for the version under which they were read.
     if enabled.ids is not None or legs.has_private:
         version = legs.versions.documents
     return _offers(row, version)
@@ -167,7 +169,7 @@ def find_offers(
 def time_legs(
     reader: Reader, legs: Legs, enabled: EnabledSet, enabled_sets: EnabledSets, trace: Trace
 ) -> None:
-    """Run each leg once more, alone, for an explanation."""
+    """Run each leg once more on its own, for an explanation."""
     shape, binds = _shape(legs, enabled, trace), _binds(legs, enabled)
     if shape.takes_keyword_selection:
         own_words = OwnWords(reader, legs, enabled_sets)
@@ -207,7 +209,7 @@ def _planner_settings(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
 
 
 def _binds(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
-    """Values for all binds that some shape of the statement has."""
+    """Return values for the binds of every shape of the statement."""
     binds: dict[str, Any] = selection_binds(legs.scope.user, legs.scope.conversation_id)
     binds |= legs.scope.narrowing.binds
     binds |= {

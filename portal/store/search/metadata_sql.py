@@ -1,9 +1,9 @@
-"""A filter of metadata as a condition on `document_chunks c`.
+"""A metadata filter as a condition on `document_chunks c`.
 
-Values and names are bound, never written into the statement. Equality and containment ask for the
-whole of `metadata` by `@>`, which the index over it (jsonb_path_ops) serves; comparisons are
-decided on each passage that is left. No condition can fail on what it finds: a value of another
-type fulfils none.
+Values and names are bound, never written into the statement. Equality and containment test the
+whole of `metadata` by `@>`, which the index on it (jsonb_path_ops) serves; comparisons are
+evaluated on each chunk that is left. No condition can raise an error: a value of another type does
+not match.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from portal.domain.metadata_filter import (
     Scalar,
 )
 
-# Of more values than these the index is no use, and a statement that names each takes long to
+# With more values than this the index does not help, and a statement that lists each takes long to
 # plan.
 _MAX_ALTERNATIVES = 100
 _SIGNS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 
 
 def metadata_condition(wanted: MetadataFilter, binds: dict[str, Any]) -> str:
-    """The condition, never NULL; its values are added to `binds` under names ``f_meta_…``."""
+    """Return the condition, never NULL; its values are added to `binds` under names
+    ``f_meta_…``."""
     if isinstance(wanted, All):
         return _joined(" AND ", wanted.parts, binds)
     if isinstance(wanted, AnyOf):
@@ -55,7 +56,8 @@ def _any(conditions: Iterable[str]) -> str:
 
 
 def _is_one_of(wanted: Membership, binds: dict[str, Any]) -> str:
-    """That the field is one of the values: of few asked by the index, of many by one hash table."""
+    """Return the condition that the field is one of the values: few are looked up in the index,
+    many in one hash table."""
     if len(wanted.values) <= _MAX_ALTERNATIVES:
         return _any(_holds(wanted.path, value, binds) for value in wanted.values)
     values = _bound(json.dumps(wanted.values, ensure_ascii=False), binds)
@@ -64,7 +66,7 @@ def _is_one_of(wanted: Membership, binds: dict[str, Any]) -> str:
 
 
 def _holds(path: Path, value: Any, binds: dict[str, Any]) -> str:
-    """That `metadata` contains this value at the end of this path."""
+    """Return the condition that `metadata` has this value at the end of this path."""
     for key in reversed(path):
         value = {key: value}
     return f"c.metadata @> CAST({_bound(json.dumps(value, ensure_ascii=False), binds)} AS jsonb)"
@@ -75,7 +77,7 @@ def _contains(wanted: Containment, binds: dict[str, Any]) -> str:
     whole = _holds(wanted.path, value, binds)
     if isinstance(value, dict | list):
         return f"({whole})"
-    # `@>` lets a list contain a single value only where nothing stands around the list.
+    # `@>` matches a single value inside a list only when it is not nested in another list.
     return _any([whole, _holds(wanted.path, [value], binds)])
 
 
@@ -90,7 +92,7 @@ def _compares(wanted: Comparison, binds: dict[str, Any]) -> str:
 
 
 def _field(path: Path, binds: dict[str, Any]) -> str:
-    # By a name, `->` goes into objects alone, as the path of an equality does.
+    # With a name, `->` descends into objects only, as the path of an equality does.
     return "c.metadata" + "".join(f" -> CAST({_bound(key, binds)} AS text)" for key in path)
 
 

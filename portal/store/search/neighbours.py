@@ -1,4 +1,4 @@
-"""What stands before and after a passage in its document."""
+"""The chunks before and after a chunk in its document."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from portal.text.joining import Fragment
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The passages around one, None at the ends of a section."""
+    """The chunks around one, None at the ends of a section."""
 
     before: Fragment | None = None
     after: Fragment | None = None
 
 
-# Passages under another heading are about something else, and one that a program added has nothing
-# around it. The unique key (job_id, chunk_index) finds each neighbour.
+# Chunks under another heading are on another subject, and chunks added by a program have no
+# neighbours. The unique key (job_id, chunk_index) finds each neighbour.
 _NEIGHBOURS = text(
     """
     SELECT c.id, n.chunk_index < c.chunk_index AS is_before, n.content, n.char_start, n.char_end
@@ -38,7 +38,7 @@ _NEIGHBOURS = text(
 
 
 def neighbours(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbours]:
-    """For each passage those before and after it under the same heading, in one statement."""
+    """Return for each chunk those before and after it under the same heading, in one statement."""
     before: dict[UUID, Fragment] = {}
     after: dict[UUID, Fragment] = {}
     row: Any

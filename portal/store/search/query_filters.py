@@ -1,8 +1,8 @@
-"""What a question's operators ask for, as conditions of the search statement.
+"""Query operators as conditions of the search statement.
 
-A regular expression decides, because Chinese words are cut differently beside different
-neighbours; the index of terms leaves it few passages to read. Both stand in the legs, before
-their LIMIT.
+Matching is by regular expression, because Chinese words are segmented differently next to different
+neighbours; the index of terms narrows the chunks that it reads. Both conditions are in the legs,
+before their LIMIT.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
 _SPACE = "[\\s\u00a0\u3000]"
 _UNSPACED = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}{HANGUL}]")
 _LATIN = re.compile("[A-Za-z0-9\u00c0-\u024f\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
-# The hyphen stands last: anywhere else it would mean a range.
+# The hyphen comes last: anywhere else it would mean a range.
 _TITLE_GAP = "[\\s\u00a0\u3000_.\uff3f\uff0e\u2010-\u2015\uff0d-]"
 _TITLE_GAPS = re.compile(f"{_TITLE_GAP}+")
-# What a program said of its passage counts before what the file is.
+# The content type that a program gave a chunk takes precedence over that of the file.
 CONTENT_TYPE = "COALESCE(c.metadata ->> 'content_type', d.media_type)"
 _NOT_AFTER, _NOT_BEFORE = f"(?<!{_LATIN.pattern})", f"(?!{_LATIN.pattern})"
 
@@ -50,8 +50,8 @@ def narrowing(
     without_job_id: UUID | None = None,
     metadata: MetadataFilter | None = None,
 ) -> Narrowing:
-    """Conditions for a question's operators, the domain it was asked in, the type of content, the
-    job whose passages are wanted or not, and what the passages' metadata is to be."""
+    """Return conditions for a query's operators, its domain, the content type, the job whose chunks
+    are included or excluded, and the metadata filter."""
     binds: dict[str, Any] = {}
     documents = []
     if job_id is not None:
@@ -85,7 +85,7 @@ def narrowing(
 
 
 def _holds(phrase: str, name: str, binds: dict[str, Any]) -> str:
-    """Condition that a passage's text holds a phrase, word for word."""
+    """Return the condition that a chunk's text has a phrase, word for word."""
     binds[name] = pattern(phrase)
     exact = f"c.content ~ :{name}"
     if not (terms := tsquery_any_in_each(phrase)):
@@ -95,8 +95,8 @@ def _holds(phrase: str, name: str, binds: dict[str, Any]) -> str:
 
 
 def _mentions(words: str, name: str, binds: dict[str, Any]) -> str:
-    """Condition that a chunk, its headings, table header or title have a word in any form, or a
-    phrase."""
+    """Return the condition that a chunk, its headings, table header or title have a word in any
+    form, or a phrase."""
     terms = query_terms(words)
     if len(terms) == 1:
         binds[f"{name}_terms"] = f"'{terms[0]}'"
@@ -107,17 +107,18 @@ def _mentions(words: str, name: str, binds: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=256)
 def title_pattern(text: str) -> str:
-    """A regular expression, for PostgreSQL and Python, that finds a text anywhere in a title. Many
-    titles are names of files: hyphens, underscores, full stops and spaces are all one."""
+    """Return a regular expression, for PostgreSQL and Python, that finds a text anywhere in a
+    title. Many titles are file names: hyphens, underscores, full stops and spaces are
+    equivalent."""
     words = [word for word in _TITLE_GAPS.split(text) if word] or text.split()
     return f"{_TITLE_GAP}+".join(_word_pattern(word, gap=_TITLE_GAP) for word in words)
 
 
 @lru_cache(maxsize=256)
 def pattern(text: str) -> str:
-    """A regular expression, for PostgreSQL and Python, that finds whole words in either Chinese
-    script, any case and width, with any white space between them, and line breaks between
-    characters of scripts that write no spaces."""
+    """Return a regular expression, for PostgreSQL and Python, that finds whole words in either
+    Chinese script, any case and width, with any white space between them, and line breaks between
+    characters of scripts written without spaces."""
     words = text.split()
     found = f"{_SPACE}+".join(_word_pattern(word) for word in words)
     before = _NOT_AFTER if _LATIN.match(words[0][0]) else ""

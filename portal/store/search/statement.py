@@ -1,9 +1,9 @@
-"""The legs of a search as one statement, which gives what they offer.
+"""The legs of a search as one statement that returns their offers.
 
 Each leg is a derived table with its own ORDER BY and LIMIT, because an index cannot order by a
-column of a common table expression. What a user may see stands inside both legs, before their
-LIMIT: filtering afterwards would lose results to documents that are switched off. What the offers
-make of one order is `domain.fusion`'s; the winners are read by `store.search.found_chunks`.
+column of a common table expression. The visibility conditions are inside both legs, before their
+LIMIT: filtering afterwards would lose results to documents that are switched off. `domain.fusion`
+puts the offers into one order; `store.search.found_chunks` reads the winners.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ VERSION = "SELECT documents_version FROM collections WHERE id = :collection_id"
 
 
 class VectorPlan(StrEnum):
-    """`index`: near vectors in order, those that count are kept. `exact`: every vector that counts
-    is compared."""
+    """Plans of the vector leg. `index`: scan near vectors in order and keep those that count.
+    `exact`: compare every vector that counts."""
 
     INDEX = "index"
     EXACT = "exact"
 
 
 class KeywordPlan(StrEnum):
-    """`index`: best chunks in order, those that count are kept. `selection`: what counts was looked
-    up before (`keyword_candidates`)."""
+    """Plans of the keyword leg. `index`: scan the best chunks in order and keep those that count.
+    `selection`: use hits looked up beforehand (`keyword_candidates`)."""
 
     INDEX = "index"
     SELECTION = "selection"
@@ -40,9 +40,9 @@ class KeywordPlan(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """`order` is what the index is asked to order by, `distance` the exact one to what the leg
-    looks for, which offers `limit` chunks. `of_chunks` tells what the enabled set of an exact
-    plan names."""
+    """The vector leg. `order` is the expression that the index orders by, `distance` the exact
+    distance to the query; the leg offers `limit` chunks. `of_chunks` says whether the enabled set
+    of an exact plan lists chunks or jobs."""
 
     partition: str
     order: str
@@ -60,12 +60,12 @@ class VectorLeg:
 
         Embedding models put Chinese next to Chinese: a Chinese query is nearer to any Chinese chunk
         than to the English one that answers it. The direction from English to Chinese is therefore
-        known of each model (`embeddings.calibration`), taken out of the query, and taken out of
+        measured for each model (`embeddings.calibration`), removed from the query, and removed from
         stored vectors inside the index expression, so that the graph itself has both languages side
-        by side (ADR 32). `order` must be that very expression, or PostgreSQL does not use the
-        index. An index made before the direction was known has plain vectors, and finds little
-        across languages: until it is rebuilt it is asked for what is near the plain query. Scores
-        come from the stored vectors either way.
+        by side (ADR 32). `order` must be that same expression, or PostgreSQL does not use the
+        index. An index built before the direction was known has plain vectors, and finds little
+        across languages: until it is rebuilt it is searched with the plain query. Scores come from
+        the stored vectors either way.
         """
         asked = "search_vector" if model.shape.axis else "plain_vector"
         return cls(
@@ -81,7 +81,7 @@ class VectorLeg:
 
 @dataclass(frozen=True, slots=True)
 class KeywordLeg:
-    """`index` is the index of words that the plan of that name reads."""
+    """The keyword leg. `index` is the index of words that the plan of that name scans."""
 
     backend: KeywordBackend
     plan: KeywordPlan
@@ -92,9 +92,10 @@ class KeywordLeg:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """All that decides the statement's text. `documents` and `chunks` are further conditions on d
-    and c; `by_document` gives the documents of chunks as well. The planner must know how much a leg
-    offers, or it leaves the index: numbers that stand in the text, where all else is bound."""
+    """Everything that determines the statement's text. `documents` and `chunks` are further
+    conditions on d and c; `by_document` adds the documents of chunks. The leg limits are literals,
+    unlike all other values, because the planner only uses an index when it knows how many rows are
+    wanted."""
 
     vector: VectorLeg | None
     keyword: KeywordLeg | None
@@ -105,14 +106,14 @@ class Shape:
 
     @property
     def takes_keyword_index(self) -> bool:
-        """Whether the keyword leg takes up what `bm25_statement` found. pg_textsearch takes its
-        fast path only where the words are a constant of the plan: what looks for them is planned
+        """Tell whether the keyword leg takes the result of `bm25_statement`. pg_textsearch takes
+        its fast path only where the words are a constant of the plan, so that statement is planned
         for each search, and kept small."""
         return self._takes_words(KeywordPlan.INDEX)
 
     @property
     def takes_keyword_selection(self) -> bool:
-        """Whether the keyword leg takes up what was looked up in a narrow selection."""
+        """Tell whether the keyword leg takes hits looked up in a narrow selection."""
         return self._takes_words(KeywordPlan.SELECTION)
 
     def _takes_words(self, plan: KeywordPlan) -> bool:
@@ -121,20 +122,21 @@ class Shape:
 
     @property
     def is_plain(self) -> bool:
-        """Whether one plan serves all searches of this shape: conditions let through so much or so
-        little that each needs a plan of its own."""
+        """Tell whether one plan serves all searches of this shape: the selectivity of conditions
+        varies so much that each needs a plan of its own."""
         return not (self.documents or self.chunks)
 
 
 @lru_cache(maxsize=256)
 def statement(shape: Shape) -> TextClause:
-    """What both legs offer, each chunk once, as one row of arrays: they are read many times faster
-    than rows. Ids are text, for `found_chunks` takes them up as they come."""
+    """Return the statement of both legs: their offers, each chunk once, as one row of arrays, which
+    are read many times faster than rows. Ids are text, the form in which `found_chunks` takes
+    them."""
     legs = " UNION ALL ".join(f"({leg})" for leg in _legs(shape))
     vectors, cosine, likeness = "", "CAST(NULL AS float8)", "CAST(NULL AS float8)"
     if shape.vector is not None:
-        # The legs' order comes from the index's shortened vectors; scores come from the full one,
-        # so that what only the keyword leg found gets its true cosine too.
+        # The legs' order comes from the index's shortened vectors; scores come from the full ones,
+        # so that a hit of the keyword leg alone gets its true cosine too.
         vectors = f"LEFT JOIN {shape.vector.partition} e ON e.chunk_id = found.chunk_id"
         cosine = "1 - (e.embedding <=> CAST(:plain_vector AS vector))"
         likeness = "1 - (e.embedding <=> CAST(:corrected_vector AS vector))"
@@ -156,7 +158,7 @@ def statement(shape: Shape) -> TextClause:
 
 @lru_cache(maxsize=256)
 def leg_statement(shape: Shape) -> TextClause:
-    """One leg alone, counted: what it costs, for an explanation."""
+    """Return the statement of one leg with a count of its rows, to time it for an explanation."""
     (leg,) = _legs(shape)
     return text(f"SELECT count(*) FROM ({leg}) leg")
 
@@ -171,8 +173,8 @@ def _legs(shape: Shape) -> list[str]:
 
 
 def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
-    """Joins and conditions that keep only what counts for the user. The join is by the job
-    alone: with a second column the planner thinks so few rows pass that it leaves the index."""
+    """Return joins and conditions that keep only what counts for the user. The join is by the job
+    alone: with a second column the planner underestimates the rows and does not use the index."""
     join = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
     joins, counts = selection_sql(in_conversation=shape.in_conversation)
     return f"""
@@ -204,8 +206,8 @@ def _vector_leg(leg: VectorLeg, shape: Shape) -> str:
 
 
 def _by_index(leg: VectorLeg, shape: Shape) -> str:
-    """What a walk through the index brings. Its order is rough, that of signs alone most of all:
-    full vectors tell the distance."""
+    """Return the hits of an index scan. Its order is approximate, especially for binary vectors, so
+    distances are computed from the full vectors."""
     walk = f"""
         SELECT e.chunk_id, e.document_id, {leg.distance} AS distance
         FROM {leg.partition} e {_counting("e", shape, chunks=bool(shape.chunks))}
@@ -237,12 +239,12 @@ def _keyword_leg(leg: KeywordLeg, shape: Shape) -> str:
 
 @lru_cache(maxsize=256)
 def bm25_statement(shape: Shape) -> TextClause:
-    """The best chunks by the index of words, of those that count: one row of three arrays, as
-    text, for `statement` takes them up as they come, and the version of the documents. Its plan
-    must not be kept; see `Shape.takes_keyword_index`."""
-    # Scores are negative and better is lower; 0 is no match. The words stand twice, as two
-    # parameters, and the score as it is: otherwise the extension's fast path is not taken, and
-    # every row is rescored, a third of a millisecond each.
+    """Return the statement of the best chunks that count by the index of words: one row of three
+    arrays, as text, the form in which `statement` takes them, and the version of the documents. Its
+    plan must not be cached; see `Shape.takes_keyword_index`."""
+    # Scores are negative and lower is better; 0 is no match. The words are given twice, as two
+    # parameters, and the score is not transformed: otherwise the extension does not take its fast
+    # path, and every row is rescored, a third of a millisecond each.
     arrays = ", ".join(
         f"CAST(COALESCE(array_agg({column}), '{{}}') AS text)"
         for column in ("chunk_id", "document_id", "-distance")

@@ -1,7 +1,7 @@
-"""Which passages of a small set hold which terms, and how often: an inverted index in memory.
+"""An in-memory inverted index of a small set of chunks: which have which terms, and how often.
 
-A person who has few documents on asks again and again about the same passages. Their terms are
-fetched and counted once; after that the BM25 scores of a question are a few additions.
+A user who has few documents switched on searches the same chunks again and again. Their terms are
+fetched and counted once; after that the BM25 scores of a query are a few additions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 _CACHE_BYTES = 32 * 1024 * 1024
-_BYTES_A_TERM = 120  # Its text, and its place in the dictionary.
+_BYTES_A_TERM = 120  # The term's text, and its slot in the dictionary.
 _BYTES_A_CHUNK = 200
 _MAX_WORDS = 20_000
 
@@ -35,8 +35,9 @@ class Bm25Shape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """`lengths` (texts,) are in terms, as the index counts them. The texts that hold the term
-    number n are `texts[starts[n]:starts[n + 1]]`, each as often as `counts` says there."""
+    """Term counts of texts. `lengths` (texts,) are in terms, as the index counts them. The texts
+    that have the term number n are `texts[starts[n]:starts[n + 1]]`, with the frequencies at the
+    same places of `counts`."""
 
     lengths: NDArray[np.float64]
     terms: Mapping[str, int]
@@ -46,15 +47,15 @@ class Postings:
 
     @classmethod
     def count(cls, texts: Sequence[str]) -> Postings:
-        """Count texts, given as their terms between white space."""
-        # All texts in one go: a search after a change of the selection waits for this.
+        """Count the terms of texts, each given as its terms separated by white space."""
+        # All texts in one pass: a search after a change of the selection waits for this.
         split = [text.split() for text in texts]
         held_terms = list(chain.from_iterable(split))
         terms = {term: number for number, term in enumerate(dict.fromkeys(held_terms))}
         numbers = np.fromiter(map(terms.__getitem__, held_terms), np.int64, len(held_terms))
         lengths = np.array(list(map(len, split)), np.int64)
         holders = np.repeat(np.arange(len(texts)), lengths)
-        # Sorted by term, then by text; what stands twice in a text is counted.
+        # Sorted by term, then by text; repeats within a text are adjacent and counted.
         keys, counts = np.unique(numbers * max(1, len(texts)) + holders, return_counts=True)
         held, places = np.divmod(keys, max(1, len(texts)))
         return cls(
@@ -66,15 +67,15 @@ class Postings:
         )
 
     def holders(self, term: str) -> NDArray[np.int32]:
-        """The places of the texts that hold a term."""
+        """Return the indexes of the texts that have a term."""
         number = self.terms.get(term)
         return self.texts[:0] if number is None else self.texts[self._held(number)]
 
     def bm25(
         self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
     ) -> NDArray[np.float64]:
-        """Scores (texts,) for words of given weights: Robertson and Zaragoza, The Probabilistic
-        Relevance Framework, 2009, equation 3.15."""
+        """Return scores (texts,) for words of given weights: Robertson and Zaragoza, The
+        Probabilistic Relevance Framework, 2009, equation 3.15."""
         norms = shape.k1 * (1 - shape.b + shape.b * self.lengths / mean_length)
         scores = np.zeros(len(self.lengths))
         for word, weight in weights.items():
@@ -87,7 +88,7 @@ class Postings:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory it takes, with what each text is known by."""
+        """Return the approximate memory use, with the ids of each text."""
         arrays = self.starts.nbytes + self.texts.nbytes + self.counts.nbytes
         return arrays + _BYTES_A_TERM * len(self.terms) + _BYTES_A_CHUNK * (1 + len(self.lengths))
 
@@ -97,7 +98,7 @@ class Postings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermPostings:
-    """The postings of chunks, and which chunks and documents they are."""
+    """Term counts of chunks, with the ids of the chunks and their documents."""
 
     chunk_ids: Sequence[UUID]
     document_ids: Sequence[UUID]
@@ -105,19 +106,19 @@ class TermPostings:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[UUID, UUID, str]]) -> TermPostings:
-        """From chunks with their documents and their terms between single spaces."""
+        """Build from chunks with their documents and their terms separated by single spaces."""
         counted = Postings.count([terms for _, _, terms in rows])
         return cls([row[0] for row in rows], [row[1] for row in rows], counted)
 
     def bm25(
         self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
     ) -> NDArray[np.float64]:
-        """Scores (chunks,), as `Postings.bm25`."""
+        """Return scores (chunks,), as `Postings.bm25`."""
         return self.postings.bm25(weights, mean_length, shape)
 
     @property
     def mean_length(self) -> float:
-        """In terms; 1 without a chunk."""
+        """Return the mean length in terms; 1 without a chunk."""
         lengths = self.postings.lengths
         return max(1.0, float(lengths.mean())) if len(lengths) else 1.0
 
@@ -127,9 +128,9 @@ class TermPostings:
 
 
 def indexed_length(count: int) -> int:
-    """The length of a chunk as the index holds it: in one byte, as Lucene does: above
-    39 terms it keeps the four highest bits of what is over 24. Chunks that came since the
-    index was built still have their true length there, a difference of at most 2 % of a score."""
+    """Return the length of a chunk as the index stores it: in one byte, like Lucene, where values
+    above 39 terms keep the four highest bits of what exceeds 24. Chunks added since the index was
+    built still have their exact length there, a difference of at most 2 % of a score."""
     if count < _EXACT_LENGTHS:
         return count
     over = count - _EXACT_LENGTHS
@@ -139,21 +140,21 @@ def indexed_length(count: int) -> int:
 
 @dataclass(slots=True)
 class WordWeights:
-    """What words weigh in one state of an index, as far as that was asked: 0 for those that it has
-    not. `mean_length` of its chunks is in terms."""
+    """Weights of words in one state of an index, as far as they were looked up: 0 for words that
+    are not in it. `mean_length` of its chunks is in terms."""
 
     weights: dict[str, float] = field(default_factory=dict)
     mean_length: float | None = None
 
 
 class KeptWeights:
-    """A process's memory of the weights of an index's current state. Safe between threads."""
+    """A process's cache of the weights in an index's current state. Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: tuple[Hashable, WordWeights] | None = None
 
     def get(self, version: Hashable) -> WordWeights:
-        """The weights of this version, to be read and added to."""
+        """Return the weights of this version, to be read and added to."""
         kept = self._kept
         if kept is not None and kept[0] == version and len(kept[1].weights) < _MAX_WORDS:
             return kept[1]
@@ -163,7 +164,7 @@ class KeptWeights:
 
 
 class KeptPostings:
-    """A process's memory of postings, least recently used go first. Safe between threads."""
+    """A process's LRU cache of postings. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -172,14 +173,15 @@ class KeptPostings:
         )
 
     def get(self, key: Hashable, compute: Callable[[], TermPostings]) -> TermPostings:
-        """The postings under a key that names what they depend on: as kept, or computed now."""
+        """Return the postings under a key that names their dependencies, from the cache or
+        computed."""
         with self._lock:
             kept = self._kept.get(key)
         if kept is not None:
             return kept
         found = compute()
         with self._lock:
-            # One that alone is larger than the cache is not kept.
+            # Postings that alone exceed the cache are not stored.
             if found.size_bytes <= _CACHE_BYTES:
                 self._kept[key] = found
         return found

@@ -1,9 +1,9 @@
-"""Statements of a search, sent the shortest way.
+"""Statements of a search, sent in as few round trips as possible.
 
 A transaction with settings of its own costs four round trips: its begin, the settings, the
-statement, its end. In the driver's pipeline all of that is one: until the pipeline is
-synchronised, the server runs what it gets in one transaction, and settings that are local to it end
-with it. What is asked for each search alike is prepared: the server reads and plans it once a
+statement, its end. In the driver's pipeline all of that is one: until the pipeline is synchronised,
+the server runs what it receives in one transaction, and settings that are local to it end with it.
+Statements that are the same for each search are prepared: the server parses and plans them once a
 connection.
 """
 
@@ -28,26 +28,27 @@ from portal.store.session import is_connection_lost
 Row = TypeVar("Row")
 
 Reader = Session | Connection[Any]
-"""What statements are sent on: the driver's own connection on the way of a search, where a session
-would only cost time, or a session."""
+"""What statements are sent on: the driver's own connection during a search, where a session would
+only cost time, or a session."""
 
 Planner = Mapping[str, str | Callable[[], str]]
-"""Settings of the server's for one statement: values, or what gives one when it is sent, such as
-the time that is left by then."""
+"""Server settings for one statement: values, or functions that return one when it is sent, such as
+the remaining time."""
 
 _KEEP_PLANS = b"SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
 
-# The server's own way to number parameters, so that the driver need not look for them.
+# The server's own parameter syntax, which saves the driver from converting it.
 _DIALECT = postgresql.psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 
 
 class StatementFailed(Exception):
-    """A statement of a search failed: an index is broken, an extension gone, time ran out."""
+    """A statement of a search failed: an index is broken, an extension is missing, or time ran
+    out."""
 
 
 @contextmanager
 def statement_failures() -> Iterator[None]:
-    """Raise StatementFailed for what the driver raises, unless the connection is lost."""
+    """Raise StatementFailed for errors of the driver, unless the connection is lost."""
     try:
         yield
     except (DBAPIError, psycopg.Error) as error:
@@ -59,8 +60,8 @@ def statement_failures() -> Iterator[None]:
 def fetch(
     reader: Reader, clause: TextClause, binds: Mapping[str, Any], rows: RowFactory[Row]
 ) -> list[Row]:
-    """Fetch all rows of a statement; of `binds` those that it has. The reader must be one of
-    `Database`, which translates what the driver raises as it does SQLAlchemy's errors."""
+    """Fetch all rows of a statement, using those of `binds` that it has. The reader must be one of
+    `Database`, which translates the driver's errors as it does SQLAlchemy's."""
     statement, names = _compiled(clause)
     with _cursor(reader, rows) as cursor:
         cursor.execute(statement, [binds[name] for name in names], prepare=True)
@@ -68,7 +69,7 @@ def fetch(
 
 
 class Statements:
-    """Runs statements one after the other in one transaction; made by `under`."""
+    """A runner of consecutive statements in one transaction; made by `under`."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -82,9 +83,9 @@ class Statements:
         *,
         keeps_plan: bool = False,
     ) -> list[Row]:
-        """All rows; of `binds` those that the statement has. With `keeps_plan` it is read and
-        planned once a connection, whatever its binds; otherwise planned for these very binds, which
-        must come before any that keeps its plan."""
+        """Fetch all rows, using those of `binds` that the statement has. With `keeps_plan` it is
+        parsed and planned once a connection, for any binds; otherwise it is planned for these
+        binds, and must come before any that keeps its plan."""
         statement, names = _compiled(clause)
         if keeps_plan and not self._keeps_plans:
             with _cursor(self._reader, tuple_row) as cursor:
@@ -97,11 +98,11 @@ class Statements:
 
 @contextmanager
 def under(reader: Reader, settings: Planner) -> Iterator[Statements]:
-    """Statements in one transaction, planned and run under `settings`."""
+    """Run statements in one transaction, planned and executed under `settings`."""
     values = [value if isinstance(value, str) else value() for value in settings.values()]
     with _driver(reader).pipeline():
-        # A cursor of its own: one that then ran another statement might give out the rows of this
-        # one, which arrive when they will.
+        # A cursor of its own: if it then ran another statement, it could return the rows of this
+        # one, which arrive later.
         with _cursor(reader, tuple_row) as cursor:
             cursor.execute(_settings_statement(tuple(settings)), values, prepare=True)
         yield Statements(reader)
@@ -114,8 +115,7 @@ def fetch_under(
     binds: Mapping[str, Any],
     rows: RowFactory[Row],
 ) -> list[Row]:
-    """`fetch` of a single statement that is planned, for these very binds, and run under
-    `settings`."""
+    """Fetch a single statement that is planned, for these binds, and executed under `settings`."""
     with under(reader, settings) as statements:
         return statements.fetch(clause, binds, rows)
 
@@ -129,13 +129,15 @@ def _driver(reader: Reader) -> Connection[Any]:
 
 def _cursor(reader: Reader, rows: RowFactory[Row]) -> RawCursor[Row]:
     cursor = RawCursor(_driver(reader), row_factory=rows)
-    cursor.format = Format.BINARY  # Binary: no number or id is written out and read again.
+    cursor.format = (
+        Format.BINARY
+    )  # Binary, so that numbers and ids are not converted to text and back.
     return cursor
 
 
 @lru_cache(maxsize=512)
 def _compiled(clause: TextClause) -> tuple[bytes, tuple[str, ...]]:
-    """The statement as the server takes it, and its binds in their order."""
+    """Return the statement in the server's syntax, and its binds in their order."""
     compiled = clause.compile(dialect=_DIALECT)
     return str(compiled).encode(), tuple(compiled.positiontup or ())
 

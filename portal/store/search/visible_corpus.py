@@ -1,6 +1,6 @@
-"""How much of the portal a user may see: what the statistics of their searches are over.
+"""How much of the portal a user may see: the base of the statistics of their searches.
 
-Switches have no part in it: switching a document off does not change what a word weighs.
+Switches do not affect it: switching a document off does not change the weight of a word.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _PRIVATE = text(
 
 @dataclass(frozen=True, slots=True)
 class VisibleCorpus:
-    """The chunks that a user may see: `shared_chunks` of everyone, `private_chunks` of their own
-    private documents, whose jobs `private_jobs` names as a PostgreSQL array."""
+    """The chunks that a user may see: `shared_chunks` of all users, `private_chunks` of their own
+    private documents, whose jobs are in `private_jobs` as a PostgreSQL array."""
 
     shared_chunks: int
     private_chunks: int
@@ -56,8 +56,8 @@ class VisibleCorpus:
 
 
 class VisibleCorpora:
-    """A process's memory of visible corpora, each valid for one version of the documents; least
-    recently used go first. Safe between threads."""
+    """A process's LRU cache of visible corpora, each valid for one version of the documents.
+    Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -85,7 +85,7 @@ class VisibleCorpora:
         return found
 
     def _count_shared(self, version: tuple[UUID, int], count: Callable[[], int]) -> int:
-        """The same for every user."""
+        """Count the shared chunks, the same for every user."""
         kept = self._shared
         if kept is not None and kept[0] == version:
             return kept[1]

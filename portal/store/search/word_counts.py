@@ -1,4 +1,4 @@
-"""Which words the passages hold that count for a person: visible, not deleted, switched on."""
+"""Words in the chunks that count for a user: visible, not deleted, switched on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What to look for in chunks with their headings, table header and title: what `query` matches
-    (for `to_tsquery('simple', …)`) and, if there is a `pattern`, this regular expression too."""
+    """What to look for in chunks with their headings, table header and title: matches of `query`
+    (for `to_tsquery('simple', …)`) and, if there is a `pattern`, of this regular expression too."""
 
     query: str
     pattern: str | None = None
 
 
-# One plan for all that is looked for; OFFSET 0 keeps each query from being parsed for every row.
+# One plan for all queries; OFFSET 0 keeps each query from being parsed for every row.
 _MATCHES = f"""
     SELECT wanted.number, few.found
     FROM (
@@ -75,8 +75,8 @@ def visible_matches(
     *,
     most: int = 1,
 ) -> dict[Key, list[str]]:
-    """What matches each evidence's pattern ("" without one) in passages that count for this
-    person, one string a passage, of `most` passages at most; nothing for what none shows."""
+    """Return what matches each evidence's pattern ("" without one) in chunks that count for this
+    user, one string per chunk, from at most `most` chunks; evidence without a match is left out."""
     if not wanted:
         return {}
     keys, evidence = list(wanted), list(wanted.values())
@@ -97,8 +97,9 @@ def visible_titles(
     *,
     most: int = 1,
 ) -> dict[Key, list[str]]:
-    """What matches each regular expression in the titles of documents that count for this person,
-    one string a document, of `most` documents at most; nothing for what no title holds."""
+    """Return what matches each regular expression in the titles of documents that count for this
+    user, one string per document, from at most `most` documents; expressions without a match are
+    left out."""
     if not wanted:
         return {}
     binds = selection_binds(user, conversation_id) | {

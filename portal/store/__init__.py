@@ -1,1 +1,1 @@
-"""The repository: the only place that speaks SQL. Functions take a session; none commits."""
+"""The repository layer: the only one that uses SQL. Functions take a session; none commits."""

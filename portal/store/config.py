@@ -1,4 +1,4 @@
-"""`dynamic_config`: what administrators change while the portal serves."""
+"""`dynamic_config`: settings that administrators change at runtime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.store.models import DynamicConfigRow
 
 
 def read_all(session: Session) -> dict[str, Any]:
-    """Every value that was set; what is missing has its default in the code."""
+    """Return every stored value; missing ones have their default in the code."""
     rows = session.execute(select(DynamicConfigRow.key, DynamicConfigRow.value))
     return {row.key: row.value for row in rows}
 

@@ -1,4 +1,4 @@
-"""Where a page of a list ended, as an opaque word that goes into an address."""
+"""Pagination cursors: the place where a page of a list ended, as an opaque token for URLs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ Item = TypeVar("Item")
 
 
 def make_time_cursor(at: datetime, row_id: UUID) -> str:
-    """Return the place after the row with this moment and id. Every text of this shape is one."""
+    """Return the cursor after the row with this time and id. Every text of this shape is a valid
+    cursor."""
     return f"{(at - _EPOCH) // timedelta(microseconds=1)}.{row_id.hex}"
 
 
 def make_text_cursor(key: str, row_id: UUID) -> str:
-    """Return the place after the row with this sort key and id. Every text of this shape is one."""
+    """Return the cursor after the row with this sort key and id. Every text of this shape is a
+    valid cursor."""
     return f"{base64.urlsafe_b64encode(key.encode()).decode().rstrip('=')}.{row_id.hex}"
 
 
 def read_time_cursor(cursor: str) -> tuple[datetime, UUID]:
-    """Return the place that `make_time_cursor` noted. Raises MalformedRequest."""
+    """Return the time and id of a cursor of `make_time_cursor`. Raises MalformedRequest."""
     found = _TIME_CURSOR.fullmatch(cursor)
     if found is None:
         raise MalformedRequest(reason=N_("invalid cursor"))
@@ -40,11 +42,11 @@ def read_time_cursor(cursor: str) -> tuple[datetime, UUID]:
 
 
 def read_text_cursor(cursor: str) -> tuple[str, UUID]:
-    """Return the place that `make_text_cursor` noted. Raises MalformedRequest."""
+    """Return the sort key and id of a cursor of `make_text_cursor`. Raises MalformedRequest."""
     found = _TEXT_CURSOR.fullmatch(cursor)
     if found is None:
         raise MalformedRequest(reason=N_("invalid cursor"))
-    # One left over of each four holds no whole byte.
+    # A remainder of one base64 character encodes no whole byte.
     encoded = found[1] if len(found[1]) % 4 != 1 else found[1][:-1]
     key = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode(errors="replace")
     return key.replace("\0", ""), UUID(found[2])
@@ -61,8 +63,9 @@ def latest_first(
     to_item: Callable[[Row[Any]], Item],
     place: Callable[[Item], tuple[datetime, UUID]],
 ) -> tuple[tuple[Item, ...], str | None]:
-    """A page of what a statement finds, by `at` and `row_id` from the latest on, and the cursor of
-    the next one; `place` has an item's values of both. Raises MalformedRequest on a bad cursor."""
+    """Return a page of a statement's rows, by `at` and `row_id` from the latest on, and the cursor
+    of the next one; `place` returns both values of an item. Raises MalformedRequest on a bad
+    cursor."""
     if cursor:
         statement = statement.where(tuple_(at, row_id) < read_time_cursor(cursor))
     rows = session.execute(statement.order_by(at.desc(), row_id.desc()).limit(limit + 1)).all()

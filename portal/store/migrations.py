@@ -1,4 +1,4 @@
-"""Brings a database to the newest schema, and back."""
+"""Migrations of the database to the newest schema, and back."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def _configured(connection: Connection) -> Config:
 
 def migrate(url: str, revision: str = "head") -> None:
     """Bring the schema to `revision`, forward or back; "base" drops everything. Each migration is
-    committed by itself: whatever ends this, doing it again goes on. Processes that start together
-    wait for one another.
+    committed separately: after an interruption, running it again continues. Processes that start
+    together wait for one another.
 
-    Raises ServerSetup where there is no such revision, or the database stands at one that only a
-    newer portal knows.
+    Raises ServerSetup where there is no such revision, or the database is at one that only a newer
+    portal knows.
     """
     engine = create_engine(normalise_url(url))
     with engine.connect() as connection:
@@ -58,9 +58,9 @@ def migrate(url: str, revision: str = "head") -> None:
 
 
 def _await_turn(connection: Connection) -> None:
-    """Take the lock of migrations, for as long as the connection lives. Whoever waits in the
-    database for it holds a snapshot, and an index that is built beside others waits for all of
-    them: each would wait for the other."""
+    """Take the migration lock for the lifetime of the connection. Polls, because a session that
+    waits for a lock holds a snapshot, and a concurrent index build waits for all snapshots: a
+    deadlock."""
     statement = text("SELECT pg_try_advisory_lock(:key)")
     while not connection.scalar(statement, {"key": locks.MIGRATION}):
         connection.commit()
@@ -69,7 +69,7 @@ def _await_turn(connection: Connection) -> None:
 
 
 def _leads_back(current: str | None, revision: str) -> bool:
-    """Whether `revision` lies before the `current` one."""
+    """Tell whether `revision` comes before the `current` one."""
     known = known_revisions()
     if current is not None and current not in known:
         raise ServerSetup(
@@ -87,18 +87,18 @@ def _leads_back(current: str | None, revision: str) -> bool:
 
 
 def current_revision(connection: Connection) -> str | None:
-    """The revision the database is at, None before the first migration."""
+    """Return the revision the database is at, None before the first migration."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def known_revisions() -> list[str]:
-    """All that this code knows, from the first to the newest."""
+    """Return all revisions that this code knows, from the first to the newest."""
     return [script.revision for script in _scripts().walk_revisions()][::-1]
 
 
 @cache
 def newest_revision() -> str | None:
-    """Return the revision this code wants."""
+    """Return the revision this code needs."""
     return _scripts().get_current_head()
 
 
@@ -107,14 +107,15 @@ def _scripts() -> ScriptDirectory:
 
 
 def is_portal_relation(name: str) -> bool:
-    """Whether a table or a type is the portal's or its job queue's."""
+    """Tell whether a table or a type is the portal's or its job queue's."""
     ours = ("procrastinate_", "chunk_embeddings_")
     return name in metadata.tables or name == "alembic_version" or name.startswith(ours)
 
 
 def is_ours(name: str | None, kind: str) -> bool:
-    """Whether Alembic should compare this object. The job queue's tables belong to procrastinate;
-    partitions and the typed indexes on them are made a model, not a migration."""
+    """Tell whether Alembic should compare this object. The job queue's tables belong to
+    procrastinate; partitions and the typed indexes on them are created with a model, not by a
+    migration."""
     name = name or ""
     if name.startswith("procrastinate"):
         return False
@@ -126,7 +127,7 @@ def is_ours(name: str | None, kind: str) -> bool:
 
 
 def differences(connection: Connection) -> list[object]:
-    """What autogenerate would change: empty when models and migrations are in step."""
+    """Return what autogenerate would change: empty when models and migrations agree."""
     context = MigrationContext.configure(
         connection,
         opts={

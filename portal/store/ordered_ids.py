@@ -1,4 +1,4 @@
-"""Ids in the order of time: UUIDs of version 7 (RFC 9562) with a counter behind the time."""
+"""Ids in the order of time: UUIDs of version 7 (RFC 9562) with a counter after the timestamp."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from uuid import UUID
 _lock = Lock()
 _last_ms = 0
 _LOW_COUNTER_BITS = 20
-_MAX = 1 << 32  # That many fit into the counter.
+_MAX = 1 << 32  # The range of the counter.
 _RANDOM_BYTES = 5
 
 
 def ids_in_order(count: int) -> list[UUID]:
-    """New ids, each above those before it and above those that this process got earlier."""
+    """Return new ids, each greater than the one before it and than all that this process made
+    earlier."""
     global _last_ms  # noqa: PLW0603 - one clock a process.
     if count > _MAX:
         raise ValueError(f"at most {_MAX} ids at once")
@@ -27,7 +28,7 @@ def ids_in_order(count: int) -> list[UUID]:
 
 def _id(milliseconds: int, number: int) -> UUID:
     # 48 bits of time, the version, 12 bits of the counter, the variant, its other 20, 40 random
-    # ones and two that are nought.
+    # ones and two zeros.
     high, low = divmod(number, 1 << _LOW_COUNTER_BITS)
     random = int.from_bytes(os.urandom(_RANDOM_BYTES))
     return UUID(int=milliseconds << 80 | 7 << 76 | high << 64 | 2 << 62 | low << 42 | random << 2)

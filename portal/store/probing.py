@@ -1,8 +1,8 @@
-"""A look at the database that comes back in time, whatever has become of the database.
+"""Health queries with a deadline that holds even when the server does not answer.
 
-A server that vanished, or a network that swallows everything, leaves whoever waits for it waiting:
-a statement timeout is kept by the server, and the driver waits at least two seconds for a new
-connection. Who asks whether the database is well must not be caught in that.
+When a server or a network stops responding, a client can block for long: a statement timeout is
+enforced by the server, and the driver's shortest timeout for a new connection is two seconds. Code
+that checks the health of the database must not block with it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from portal.errors import DatabaseUnavailable
 
 T = TypeVar("T")
 
-# Of those that hang, so many are waited for at the same time; more would only hang as well.
+# Up to this many hanging probes are waited for at the same time; more would only hang as well.
 _MAX_RETRIES = 8
-# The least that the driver knows.
+# The driver's minimum.
 _CONNECT_TIMEOUT_S = 2
 
 
 class Prober:
-    """Runs what only reads in a thread and on a connection of its own. Safe for threads."""
+    """Runs read-only work in a thread and on a connection of its own. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         self._engine = create_engine(
@@ -43,8 +43,8 @@ class Prober:
         self._places = threading.BoundedSemaphore(_MAX_RETRIES)
 
     def run(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
-        """What `work` gives. Raises DatabaseUnavailable when that takes longer, however far it
-        has got, and whatever `work` raises."""
+        """Return the result of `work`, and raise its errors. Raises DatabaseUnavailable when that
+        takes too long, at any step."""
         ends_at = time.monotonic() + timeout_s
         if not self._places.acquire(timeout=timeout_s):
             raise DatabaseUnavailable
@@ -54,7 +54,7 @@ class Prober:
 
 
 def _connect(dialect: Any, _record: Any, arguments: Any, named: Any) -> Any:
-    # Known from its first moment: SQLAlchemy talks to the server before it hands out anything.
+    # Recorded as soon as it opens: SQLAlchemy queries the server before it returns a connection.
     driver = dialect.connect(*arguments, **named)
     look = threading.current_thread()
     if isinstance(look, _Look):
@@ -102,7 +102,7 @@ class _Look(threading.Thread, Generic[T]):
         return self._results[0]
 
     def hold(self, driver: Any) -> None:
-        """Remember the connection; not for one that nobody waits for any more."""
+        """Remember the connection, unless the caller has stopped waiting."""
         with self._lock:
             self._driver = driver
             if self._is_given_up:
@@ -110,12 +110,12 @@ class _Look(threading.Thread, Generic[T]):
                 raise DatabaseUnavailable
 
     def _give_up(self) -> None:
-        """End the connection under the thread, which then reads its end instead of waiting."""
+        """Shut down the connection of the thread, whose read then ends at once."""
         with self._lock:
             self._is_given_up = True
             if self._driver is None:
                 return
-            # It may have come to its end in this very moment.
+            # It may have closed just now.
             with (
                 suppress(OSError, psycopg.Error),
                 socket.socket(fileno=os.dup(self._driver.fileno())) as connection,

@@ -1,8 +1,8 @@
-"""Redis, through which processes share limits and caches, and which may vanish at any moment.
+"""The Redis that processes share limits and caches through, and which may become unreachable.
 
-Nobody waits for a Redis that is gone. The call that finds it gone gives up after `TIMEOUT_S`; from
-then on everybody does without it at once, while a thread of our own looks after it and says when it
-is back. No request ever pays for finding that out.
+The call that finds Redis unreachable gives up after `TIMEOUT_S`. From then on all calls go on
+without it at once, while a background thread checks for its return, so that requests do not wait
+for it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Result = TypeVar("Result")
 
 
 class RedisStore:
-    """One Redis behind a breaker. Safe between threads; not across a fork.
+    """A Redis behind a circuit breaker. Thread-safe, but not usable across a fork.
 
-    `prefix` begins all keys. It has `portal`, which tells one portal from another where several
-    use the same Redis: they share neither limits nor caches.
+    `prefix` begins all keys. It includes `portal`, which keeps apart several portals on the same
+    Redis: they share neither limits nor caches.
 
-    Raises InvalidSetting for an address that is none; that nobody answers there is a warning.
+    Raises InvalidSetting for an invalid address; an unreachable server is a warning.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RedisStore:
                 url,
                 socket_timeout=timeout_s,
                 socket_connect_timeout=timeout_s,
-                # The library's own patience is three attempts, seconds apart.
+                # The library's default is three attempts, seconds apart.
                 retry=Retry(NoBackoff(), 0),
             )
         except ValueError:
@@ -68,11 +68,12 @@ class RedisStore:
 
     @property
     def is_up(self) -> bool:
-        """Whether Redis answered when it was last asked."""
+        """Tell whether Redis answered the last time."""
         return self._is_up
 
     def attempt(self, action: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:
-        """What `action` gives, which may use `client`; what `otherwise` gives without Redis."""
+        """Return the result of `action`, which may use `client`, or of `otherwise` without
+        Redis."""
         if not self._is_up:
             return otherwise()
         try:
@@ -82,22 +83,22 @@ class RedisStore:
             return otherwise()
 
     def get(self, key: str) -> bytes | None:
-        """What is kept under a key, None where nothing is or Redis is gone."""
+        """Return the value of a key, None where it has none or Redis is unreachable."""
         return self.attempt(
             lambda: cast("bytes | None", self.client.get(f"{self.prefix}:{key}")), lambda: None
         )
 
     def put(self, key: str, value: bytes, *, ttl_s: int) -> None:
-        """Keep bytes for so many seconds, if Redis is there."""
+        """Store bytes for a number of seconds, if Redis is reachable."""
         self.attempt(lambda: self.client.set(f"{self.prefix}:{key}", value, ex=ttl_s), lambda: None)
 
     def close(self) -> None:
-        """Look after it no more, and end its connections."""
+        """Stop checking Redis, and close its connections."""
         self._closed.set()
         self.client.close()
 
     def _probe(self) -> None:
-        # Something written: a Redis that is full, or only a replica by now, does not serve us.
+        # Write, because a Redis that is full or has become a replica is of no use.
         self.client.set(f"{self.prefix}:probe", b"1", ex=_PROBE_LIFE_S)
 
     def _lose(self, error: Exception) -> None:

@@ -32,13 +32,13 @@ _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 _NO_RESOURCES = "53"
 _QUERY_CANCELED = "57014"
 _FOREIGN_KEY_VIOLATION = "23503"
-# Columns that refer to `users`, as constraints are named after them.
+# Columns that refer to `users`, as they appear in constraint names.
 _USER_COLUMNS = ("_user_id", "_owner_id", "_uploaded_by", "_created_by", "_updated_by")
-# What others did at the same time was in the way: a deadlock, a conflict, a lock that did not come.
+# Errors caused by concurrent transactions: a deadlock, a serialization failure, a lock timeout.
 _ROLLED_BACK = "40"
 _LOCK_NOT_AVAILABLE = "55P03"
 _CONNECTION_LOST = ("08", "57P")
-# A server that vanished without a word is noticed within a minute.
+# A server that stopped responding is noticed within a minute.
 _CONNECTING = {
     "connect_timeout": 5,
     "keepalives_idle": 30,
@@ -48,7 +48,7 @@ _CONNECTING = {
 
 
 def normalise_url(url: str) -> str:
-    """The URL with the driver that the portal uses, whatever form the operator wrote."""
+    """Return the URL with the portal's driver, for any form that the operator may write."""
     for scheme in ("postgresql://", "postgres://"):
         if url.startswith(scheme):
             return "postgresql+psycopg://" + url.removeprefix(scheme)
@@ -56,7 +56,7 @@ def normalise_url(url: str) -> str:
 
 
 class Database:
-    """Hands out sessions. Safe to share between threads; not across a fork."""
+    """A source of sessions. Thread-safe, but not usable across a fork."""
 
     def __init__(
         self,
@@ -66,18 +66,19 @@ class Database:
         pool_timeout_s: float = 5.0,
         statement_timeout_s: float | None = None,
     ) -> None:
-        """`statement_timeout_s`: after it a session's statement ends in DatabaseUnavailable,
-        where it does not set a time of its own."""
+        """Connect lazily. After `statement_timeout_s` a session's statement ends in
+        DatabaseUnavailable, unless it sets a timeout of its own."""
         self.url = normalise_url(url)
         self.engine: Engine = create_engine(
             self.url,
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout_s,
-            # Only `store.tuning` prepares: other statements are rare, or of many shapes.
+            # Only `store.tuning` prepares statements: others are rare, or of many shapes.
             connect_args={"prepare_threshold": sys.maxsize, **_CONNECTING},
         )
-        # Each by itself: an engine copies what is registered for all when it is made.
+        # Registered per engine: an engine copies the types that are registered globally when it is
+        # made.
         event.listen(self.engine, "connect", lambda driver, _record: send_vectors(driver))
         if statement_timeout_s is not None:
             limit = f"SET statement_timeout = {round(statement_timeout_s * 1000)}"
@@ -92,7 +93,8 @@ class Database:
 
     @property
     def conninfo(self) -> str:
-        """The same server as libpq names it, for what connects without SQLAlchemy."""
+        """Return libpq's connection string of the server, for clients that do not use
+        SQLAlchemy."""
         url = make_url(self.url)
         parts = {
             "host": url.host,
@@ -106,17 +108,17 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[Session]:
-        """A session in one transaction: committed at the end, rolled back on any error.
+        """Open a session in one transaction: committed at the end, rolled back on any error.
 
-        Raises DatabaseUnavailable when there is no server or no free connection, and where the
-        same may succeed in a moment; StorageFull when its disk is full.
+        Raises DatabaseUnavailable when there is no server or no free connection, and for errors
+        that may not occur on a retry; StorageFull when the server's disk is full.
         """
         with _portal_errors(), self._sessions.begin() as session:
             yield session
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session without a transaction, for statements that only read: each stands alone and
+        """Open a session without a transaction, for read-only statements: each stands alone and
         costs one round trip, where a transaction's begin and end cost two more.
 
         Raises DatabaseUnavailable as `begin` does.
@@ -126,7 +128,7 @@ class Database:
 
     @contextmanager
     def driver(self) -> Iterator[psycopg.Connection[Any]]:
-        """Take a connection of the driver's from the pool, without a session or a transaction: for
+        """Take a driver connection from the pool, without a session or a transaction, for
         `store.search.tuning`, where each statement stands alone. Raises as `begin` does."""
         with _portal_errors(), self._alone.connect() as connection:
             driver: Any = connection.connection.driver_connection
@@ -134,11 +136,12 @@ class Database:
 
     @contextmanager
     def hold(self, lock: int, name: str) -> Iterator[bool]:
-        """Whether nobody else holds this name of an advisory lock; held until the end.
+        """Try to take the advisory lock of this name, held until the end; yield whether it was
+        free.
 
-        On a connection of its own, outside the pool: whoever holds a name for long must not keep
-        others from a connection, itself least of all. The server lets go when the process dies.
-        Raises DatabaseUnavailable.
+        On a connection of its own, outside the pool: a lock that is held for long must not use up
+        the pool's connections. The server releases it when the process dies. Raises
+        DatabaseUnavailable.
         """
         query = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
         server = make_conninfo(self.conninfo, **_CONNECTING)
@@ -147,7 +150,7 @@ class Database:
             yield bool(row and row[0])
 
     def answers(self) -> bool:
-        """Whether the server answers a trivial query."""
+        """Tell whether the server answers a trivial query."""
         try:
             with self.engine.connect() as connection:
                 return connection.execute(text("SELECT 1")).scalar() == 1
@@ -155,8 +158,8 @@ class Database:
             return False
 
     def probe(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
-        """What `work` reads, or DatabaseUnavailable after that time, even where the server is
-        frozen or the network swallows everything."""
+        """Return what `work` reads, or raise DatabaseUnavailable after that time, even where the
+        server or the network does not respond."""
         with _portal_errors():
             return self._prober.run(work, timeout_s=timeout_s)
 
@@ -171,7 +174,7 @@ def _say(driver: Any, statement: str) -> None:
 
 @contextmanager
 def _portal_errors() -> Iterator[None]:
-    """Translate what SQLAlchemy raises, and the driver itself below `store.tuning`."""
+    """Translate errors of SQLAlchemy, and of the driver itself below `store.tuning`."""
     try:
         yield
     except PoolTimeout as error:
@@ -182,7 +185,7 @@ def _portal_errors() -> Iterator[None]:
         if state == _DISK_FULL or _is_out_of_room(cause):
             raise StorageFull from error
         if state == _FOREIGN_KEY_VIOLATION and _names_user(cause):
-            # The account was deleted after the request was let in.
+            # The account was deleted after the request was authenticated.
             raise InvalidToken from error
         if not isinstance(error, (OperationalError, psycopg.OperationalError)):
             raise
@@ -197,36 +200,37 @@ def _names_user(cause: BaseException | None) -> bool:
 
 
 def _passes(state: str) -> bool:
-    """Whether the server says of an error that the same may succeed in a moment. Of too little
-    memory and too many connections it does."""
+    """Tell whether a retry may succeed, by the server's error: for example when it is short of
+    memory or has too many connections."""
     return state in (_QUERY_CANCELED, _LOCK_NOT_AVAILABLE) or state.startswith(
         (_ROLLED_BACK, _NO_RESOURCES)
     )
 
 
 def is_lock_timeout(error: DatabaseUnavailable) -> bool:
-    """Whether a session ended so because a lock did not come within its `lock_timeout`."""
+    """Tell whether a session failed because a lock was not granted within its `lock_timeout`."""
     cause = error.__cause__
     driver = _of_driver(cause) if isinstance(cause, (DBAPIError, psycopg.Error)) else None
     return isinstance(driver, psycopg.Error) and driver.sqlstate == _LOCK_NOT_AVAILABLE
 
 
 def _is_out_of_room(cause: BaseException | None) -> bool:
-    """Whether the server could not write a file: a quota of its user, or a limit on the size of
-    files, is an internal error to it, and only the system's own words tell."""
+    """Tell whether the server could not write a file. A disk quota, or a limit on the size of
+    files, is an internal error to the server, and only the operating system's message identifies
+    it."""
     said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
     return bool(said) and str(said).endswith(_NO_ROOM)
 
 
 def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:
-    """Whether the server is gone, rather than unwilling."""
+    """Tell whether the server is gone, as opposed to an error that it reported."""
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     cause = _of_driver(error)
-    # What stood behind the statement that failed in a pipeline has no state of its own either.
+    # Statements after the one that failed in a pipeline have no SQLSTATE either.
     if not isinstance(cause, psycopg.OperationalError) or isinstance(cause, PipelineAborted):
         return False
-    # Of a connection that breaks the driver knows no more than that.
+    # The driver reports nothing else about a connection that breaks.
     return cause.sqlstate is None or cause.sqlstate.startswith(_CONNECTION_LOST)
 
 
@@ -235,9 +239,9 @@ def _of_driver(error: DBAPIError | psycopg.Error) -> BaseException | None:
 
 
 def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:
-    """Refuse a pooled connection that its server has closed; the pool then makes another.
+    """Reject a pooled connection that its server has closed; the pool then makes another.
 
-    An idle connection has nothing to read, except that it was closed, or why. Asking the server
+    An idle connection has nothing to read, except that it was closed, or why. A query to the server
     instead would cost each use case a round trip.
     """
     poll = select.poll()
@@ -252,6 +256,6 @@ def _count_taken(_driver: Any, record: Any, _fairy: Any) -> None:
 
 
 def _count_given_back(_driver: Any, record: Any) -> None:
-    # One that could not be had for want of a server is given back without having been taken.
+    # A connection that could not be opened is returned to the pool without having been taken.
     if record.record_info.pop("is_counted", False):
         metrics.connection_taken(-1)

@@ -1,4 +1,4 @@
-"""Vectors as parameters of statements, sent in pgvector's binary form."""
+"""Vectors as statement parameters, sent in pgvector's binary form."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from portal.domain.embedding import Vector
 
 
 class VectorParameter:
-    """A vector as a value for a bind that is cast to `vector`, sent as it lies in memory: written
-    out as text it costs a millisecond, and as much again where it is read."""
+    """A vector as a value for a bind that is cast to `vector`, sent as it lies in memory:
+    converting it to text costs a millisecond, and parsing it as much again."""
 
     def __init__(self, vector: Vector) -> None:
         self.wire = PgVector(vector).to_binary()
 
 
 class _VectorDumper(Dumper):
-    # Without a type the server takes that of the cast, whose number each database has its own.
+    # Without a type the server uses that of the cast, whose OID differs between databases.
     format = Format.BINARY
     oid = 0
 
@@ -30,5 +30,5 @@ class _VectorDumper(Dumper):
 
 
 def send_vectors(driver: psycopg.Connection[Any]) -> None:
-    """Have a connection take VectorParameters as values."""
+    """Register VectorParameter as a value type of a connection."""
     driver.adapters.register_dumper(VectorParameter, _VectorDumper)

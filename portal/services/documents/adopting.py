@@ -1,4 +1,4 @@
-"""What a document takes over from the file that it is searched by."""
+"""Title, name and file facts that a document takes from the file it is searched by."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from portal.text.titles import check_title
 
 
 def title_with(document: DocumentRow, file_name: str) -> str:
-    """A document's title once it has a file of this name: its own, if somebody gave it one."""
+    """Return a document's title once it has a file of this name; a title set by a user stays."""
     was_given = document.title != check_title(title_of(document.file_name))
     return document.title if was_given else check_title(title_of(file_name))
 
 
 def adopt(session: Session, document_id: UUID, job_id: UUID, *, analysed_as: str) -> None:
-    """Give a locked document the name, type, size and hash of a job's file, and its title where
-    that was the file's name. `analysed_as` is the title that its passages are to be found by."""
+    """Give a locked document the name, type, size and hash of a job's file.
+
+    Its title changes too where it was the old file's name. `analysed_as` is the title that its
+    chunks are indexed under.
+    """
     document = document_store.get_document(session, document_id)
     original = file_store.find_original_of_job(session, job_id)
     if document is None:

@@ -1,4 +1,4 @@
-"""Attempts at a job: how one begins, how it ends, and whether there is another.
+"""Attempts at a job: how they begin and end, and when they are retried.
 
 ::
 
@@ -8,11 +8,11 @@
       ├── postpone ────────┘ │    may pass, or a deadly file ──► failed
       └── fail, and a wait ──┘
 
-A document that has searchable text from an earlier job stays ready throughout; only the job says
-how it went.
+A document that has searchable text from an earlier job stays ready throughout; only the job
+records the outcome.
 
-Every write of an attempt names its number, so that one whose worker only seemed dead, and whose job
-another has taken up since, changes nothing any more.
+Every write of an attempt checks its number. A worker that only seemed dead, and whose job another
+worker has taken over, can therefore no longer change anything.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ log = structlog.get_logger(__name__)
 
 MAX_ATTEMPTS = 3
 BACKOFF_S = (10.0, 40.0)
-"""Between the first and the second attempt, and between the second and the third."""
+"""Delays before the second and the third attempt."""
 _POSTPONED_S = 60.0
 _MAY_PASS = (Unavailable, StorageFull)
-# After so many deaths in a row the next attempt is made in a process of its own.
+# After this many deaths in a row the next attempt runs in a process of its own.
 _DEATHS_OF_A_SUSPECT = MAX_ATTEMPTS - 1
 
 
 class JobGone(Exception):
-    """The attempt has nothing left to do: its job ended, or is another's by now."""
+    """The attempt has nothing left to do: its job ended or belongs to another attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A job in hand, `number` counting from 1."""
+    """A running attempt at a job; `number` counts from 1."""
 
     job_id: UUID
     number: int
@@ -62,18 +62,21 @@ class Attempt:
     file_id: UUID | None
     revision_id: UUID | None
     title: str
-    """What the document will be called when it is searched with this text."""
+    """The document's title once this text is searchable."""
     file_name: str
     media_type: MediaType
     encoding: str | None
-    """What a person chose; None: what is recognised."""
+    """The encoding the user chose; None to detect it."""
     is_upgrade: bool = False
-    """Whether the file is only read again because its reader is better now: nobody is told."""
+    """True if the file is only read again by a newer reader version; no notification is sent."""
 
 
 def begin(services: Services, job_id: UUID) -> Attempt | None:
-    """Take a job up; None when it is done or its document is gone, be it to the trash: restored,
-    it is queued again by housekeeping."""
+    """Start a job.
+
+    Return None when it is done or its document is gone or in the trash; housekeeping queues it
+    again if the document is restored.
+    """
     with services.database.begin() as session:
         job = job_store.lock_job(session, job_id)
         if job is None or job.status not in UNFINISHED:
@@ -104,8 +107,10 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
 
 
 def held(session: Session, attempt: Attempt) -> JobRow:
-    """The job of an attempt, locked. Raises JobGone when it is no longer this attempt's, and when
-    its document lies in the trash, where nobody waits for it."""
+    """Return the locked job of an attempt.
+
+    Raises JobGone when another attempt owns it or its document is in the trash.
+    """
     job = job_store.lock_attempt(session, attempt.job_id, attempt.number)
     if job is None or document_store.is_deleted(session, attempt.document_id):
         raise JobGone
@@ -115,7 +120,7 @@ def held(session: Session, attempt: Attempt) -> JobRow:
 def note(
     services: Services, attempt: Attempt, stage: JobStage, *, done: int = 0, total: int = 0
 ) -> None:
-    """Say how far an attempt is. Raises JobGone as `held` does."""
+    """Record the progress of an attempt. Raises JobGone as `held` does."""
     with services.database.begin() as session:
         is_noted = job_store.note_progress(
             session, attempt.job_id, attempt.number, stage=stage, done=done, total=total
@@ -125,7 +130,7 @@ def note(
 
 
 def expect_wanted(services: Services, attempt: Attempt) -> None:
-    """Raises JobGone as `held` does, without waiting for anyone."""
+    """Raise JobGone as `held` does, without waiting for locks."""
     with services.database.read() as session:
         is_current = job_store.is_attempt(session, attempt.job_id, attempt.number)
         if not is_current or document_store.is_deleted(session, attempt.document_id):
@@ -133,8 +138,7 @@ def expect_wanted(services: Services, attempt: Attempt) -> None:
 
 
 def is_suspect(services: Services, job_id: UUID) -> bool:
-    """Whether a job's last attempts died with their workers, one after the other, and brought
-    nothing further: one more may take this worker along."""
+    """Tell whether a job's last attempts all killed their worker without making progress."""
     with services.database.begin() as session:
         job = job_store.find_job(session, job_id)
         if job is None:
@@ -144,7 +148,7 @@ def is_suspect(services: Services, job_id: UUID) -> bool:
 
 
 def others_wait(services: Services, job_id: UUID) -> bool:
-    """Whether someone else's document could be read while this job makes room."""
+    """Tell whether another user's document could be read while this job makes room."""
     with services.database.begin() as session:
         job = job_store.find_job(session, job_id)
         return job is not None and queue.others_wait(session, job.document_id)
@@ -153,8 +157,11 @@ def others_wait(services: Services, job_id: UUID) -> bool:
 def hand_back(
     services: Services, job_id: UUID, *, number: int | None = None, is_slow: bool = False
 ) -> None:
-    """Queue an interrupted job again, for whichever worker comes next: no attempt was lost. What
-    `is_slow` to read waits among its like. Without `number` of whichever attempt is at it."""
+    """Queue an interrupted job again without counting an attempt.
+
+    A job that `is_slow` goes to the slow queue. Without `number` this applies to whichever attempt
+    is running.
+    """
     with services.database.begin() as session:
         job = _in_hand(session, job_id, number)
         if job is not None:
@@ -165,8 +172,10 @@ def hand_back(
 
 
 def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
-    """Queue a job again, in a minute, with which nothing could be done, for a reason that is not
-    its own: no attempt was lost, however long that stays so."""
+    """Queue a job again in a minute, for a cause outside the job.
+
+    No attempt is counted, however often this happens.
+    """
     with services.database.begin() as session:
         job = _in_hand(session, attempt.job_id, attempt.number)
         if job is not None:
@@ -177,9 +186,12 @@ def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
 def fail(
     services: Services, job_id: UUID, error: PortalError, *, number: int | None = None
 ) -> None:
-    """End an attempt with an error: what may pass is tried again after a while, three attempts in
-    all; else the job has failed, with a reason that a person understands, and so has a document
-    without a text from before. Without `number` of whichever attempt is at it."""
+    """End an attempt with an error.
+
+    A temporary error is retried after a pause, up to three attempts. Otherwise the job fails with a
+    reason the user can read, and so does a document that has no earlier text. Without `number` this
+    applies to whichever attempt is running.
+    """
     failure = Failure(error.code, error.params)
     with services.database.begin() as session:
         job = _in_hand(session, job_id, number)
@@ -212,7 +224,7 @@ def _try_later(session: Session, job: JobRow, failure: Failure, *, wait_s: float
 
 
 def fail_as_killer(services: Services, job_id: UUID) -> None:
-    """End a job whose file killed the process that read it, alone, with nothing else to blame."""
+    """Fail a job whose file killed a reading process in which nothing else ran."""
     with services.database.begin() as session:
         original = file_store.find_original_of_job(session, job_id)
     if original is not None:
@@ -220,9 +232,9 @@ def fail_as_killer(services: Services, job_id: UUID) -> None:
 
 
 def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
-    """End what is queued or being done for a locked document; whether there was anything.
+    """Cancel the queued or running job of a locked document; return whether there was one.
 
-    Whoever works on it notices before it stores anything more; its queue entry is found to be done.
+    The worker notices before it stores anything more, and the queue entry then finds the job done.
     """
     job = job_store.find_unfinished(session, document.id)
     if job is None:
@@ -232,7 +244,7 @@ def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
 
 
 def _forget_upgrade(session: Session, document: DocumentRow) -> None:
-    """Leave a document as it was before its file was read again, and do not try once more."""
+    """Restore a document to its state before its file was read again, and do not retry."""
     current = revisions.find_current(session, document.id)
     if current is not None:
         version = READER_VERSIONS[MediaType(document.media_type)]
@@ -244,8 +256,11 @@ def _forget_upgrade(session: Session, document: DocumentRow) -> None:
 def _end(
     session: Session, job: JobRow, document: DocumentRow, status: JobStatus, failure: Failure
 ) -> None:
-    """End a job without its text. A document that has searchable text stays ready: it is in
-    searches, and the same bytes sent again are still a duplicate of it."""
+    """End a job without its text.
+
+    A document that has searchable text stays ready: it is still searched, and uploading the same
+    bytes again still counts as a duplicate.
+    """
     job_store.finish(session, job.id, status, failure=failure)
     if job.config.get("is_upgrade"):
         _forget_upgrade(session, document)

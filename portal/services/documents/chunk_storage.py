@@ -1,4 +1,4 @@
-"""Storing passages with all that a search needs of them: terms, language, words, vectors."""
+"""Storage of chunks with everything a search needs: terms, language, vocabulary and vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.text.language import detect_language
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where passages belong; `title` is their document's."""
+    """Where chunks belong; `title` is that of their document."""
 
     job_id: UUID
     document_id: UUID
@@ -32,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ChunkToStore:
-    """A passage to store, with what is said of it."""
+    """A chunk to store, with its metadata."""
 
     chunk: Chunk
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -50,13 +50,13 @@ def store(
     document_id: UUID,
     finish: Finish | None = None,
 ) -> list[UUID]:
-    """Store passages of these texts with their vectors by every model that is kept, all of them in
-    one transaction or none; gives their ids.
+    """Store chunks of these texts with their vectors by every registered model; return their ids.
+    All are stored in one transaction or none.
 
-    `prepare` is called in that transaction, maybe more than once: it locks what it must, raises
-    what stands in the way, and says what to store. `finish` is called in it with the ids when all
-    is stored. A model that was registered or began to serve meanwhile is embedded for before
-    anything is stored. Raises what `models.embed_for_all` raises.
+    `prepare` is called in that transaction, maybe more than once: it takes the locks, raises if
+    storing is not allowed, and returns the rows to store. `finish` is called in it with the ids
+    after the insert. Texts are also embedded for a model that was registered or activated
+    meanwhile. Raises what `models.embed_for_all` raises.
     """
     vectors: dict[int, Vector | None] = {}
     while True:
@@ -73,7 +73,7 @@ def store(
 
 
 def _is_embedded(model: RegisteredModel, vectors: Mapping[int, Vector | None]) -> bool:
-    """Only the model that serves must have vectors; the others may fall behind."""
+    """Only the active model must have vectors; the others may lag behind."""
     if model.status == "active":
         return vectors.get(model.id) is not None
     return model.id in vectors
@@ -126,7 +126,7 @@ def _row(place: Place, new: ChunkToStore) -> dict[str, Any]:
 
 
 def embedded_text(chunk: Chunk) -> str:
-    """Return what a chunk's vector is of: rows of a table say little without its header."""
+    """Return the text to embed for a chunk; table rows get their header."""
     return f"{chunk.context}\n{chunk.content}" if chunk.context else chunk.content
 
 
@@ -135,13 +135,15 @@ def _words(title: str, chunk: Chunk) -> str:
 
 
 def chunk_text(*parts: str | None) -> str:
-    """Join the text of a chunk with where it stands (title, heading, context): asking for a
-    document by its name finds it."""
+    """Join a chunk's text with its title, heading and context.
+
+    A search for a document's name then finds it.
+    """
     return "\n".join(part for part in parts if part)
 
 
 def chunk_terms(title: str, heading: str | None, context: str | None, content: str) -> str:
-    """Return what the keyword index holds of a chunk, each part on a line of its own."""
+    """Return the keyword-index terms of a chunk, each part on its own line."""
     parts = (content, context, heading, title)
-    # Between spaces, so that each term still stands between two.
+    # Spaces around the line feeds keep every term delimited by spaces.
     return " \n ".join(index_terms(part or "") for part in parts)

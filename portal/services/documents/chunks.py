@@ -1,8 +1,7 @@
-"""Passages under their job: listed, read, added and deleted by programs.
+"""Chunks of a job, as API clients list, read, add and delete them.
 
-Whoever may see a document may read its passages, switched off or not, as on its page; its owner
-and administrators add and delete. What is added is searched from that moment on, what is deleted
-from that moment on is not.
+Users who may see a document may read its chunks, enabled or not; its owner and administrators add
+and delete them. Additions and deletions take effect in search at once.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def list_chunks(
     order: ChunkOrder = ChunkOrder.CHUNK_INDEX,
     descending: bool = False,
 ) -> JobChunkPage:
-    """Some of a job's passages. Raises NotFound."""
+    """Return a page of a job's chunks. Raises NotFound."""
     with services.database.begin() as session:
         _seen(session, user, job_id)
         items, total = job_chunks.list_chunks(
@@ -55,7 +54,7 @@ def list_chunks(
 
 
 def get_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> JobChunk:
-    """Raises NotFound."""
+    """Return one chunk of a job. Raises NotFound."""
     with services.database.begin() as session:
         _seen(session, user, job_id)
         return _found(session, job_id, chunk_id)
@@ -64,14 +63,14 @@ def get_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> J
 def add_chunks(
     services: Services, user: User, job_id: UUID, new: Sequence[NewChunk]
 ) -> tuple[JobChunk, ...]:
-    """Add passages to what is searched of a document, all of them or none; given in order.
+    """Add chunks to the searchable text of a document, all or none; return them in order.
 
     Raises NotFound, Forbidden, InvalidInput, ChunkIndexTaken, Conflict when the job is not the one
     that is searched, EmbedderUnavailable.
     """
     _check(new)
     with services.database.begin() as session:
-        # Before anything is embedded: that is slow, and costs money with some.
+        # Check this first: embedding is slow, and some providers charge for it.
         document_id = _editable(session, user, job_id).id
 
     def prepare(session: Session) -> tuple[Place, Sequence[ChunkToStore]]:
@@ -91,7 +90,7 @@ def add_chunks(
 
 
 def delete_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -> None:
-    """Delete a passage for good. Raises NotFound, Forbidden, Conflict as `add_chunks` does."""
+    """Delete a chunk permanently. Raises NotFound, Forbidden, Conflict as `add_chunks` does."""
     with services.database.begin() as session:
         document = _editable(session, user, job_id)
         if not job_chunks.delete_chunks(session, job_id, chunk_id=chunk_id):
@@ -100,8 +99,10 @@ def delete_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -
 
 
 def delete_chunks(services: Services, user: User, job_id: UUID, *, only_added: bool = False) -> int:
-    """Delete all passages of a job for good, or those alone that programs added; gives how many
-    that were. The document's text and file stay. Raises as `delete_chunk` does."""
+    """Permanently delete all chunks of a job, or only those added through the API.
+
+    Return their number. The document's text and file stay. Raises as `delete_chunk` does.
+    """
     with services.database.begin() as session:
         document = _editable(session, user, job_id)
         deleted = job_chunks.delete_chunks(session, job_id, only_added=only_added)
@@ -124,15 +125,15 @@ def _found(session: Session, job_id: UUID, chunk_id: UUID) -> JobChunk:
 
 
 def _editable(session: Session, user: User, job_id: UUID) -> DocumentRow:
-    """The job's document, held until the transaction ends, if this person may change it."""
+    """Return the job's document, locked, if the user may change it."""
     document = document_store.lock_document(session, _seen(session, user, job_id))
-    # Seen before it was locked: it may have gone to the trash while this waited.
+    # The document may have gone to the trash while this waited for the lock.
     if document is None or document.deleted_at is not None:
         raise NotFound
     if not (user.is_admin or document.owner_id == user.id):
         raise Forbidden
     if document.current_job_id != job_id:
-        # A worker may be storing its passages right now, or a newer text has taken its place.
+        # A worker may be storing this job's chunks now, or a newer text has replaced them.
         raise Conflict(reason=N_("this job is not the one whose passages are searched"))
     return document
 
@@ -156,7 +157,7 @@ def _check(new: Sequence[NewChunk]) -> None:
 
 
 def _numbered(session: Session, job_id: UUID, new: Sequence[NewChunk]) -> list[ChunkToStore]:
-    """The passages with their places: those wished for, for others the ones behind the last."""
+    """Return the chunks with their indexes: the requested ones, or the next free ones."""
     wanted = [one.chunk_index for one in new if one.chunk_index is not None]
     taken = job_chunks.taken_indexes(session, job_id, wanted)
     taken += [index for index in wanted if wanted.count(index) > 1]

@@ -1,8 +1,8 @@
-"""What tells two texts apart: found out for one pair at a time, and kept for the last ones.
+"""Differences between two texts, computed one pair at a time and cached.
 
-A comparison takes a processor for some seconds and memory for both texts: many at once would leave
-nothing for anybody else. A revision never changes, so what was found is kept under the ids of both;
-whether somebody may see them is asked each time before.
+A comparison takes a processor for some seconds and memory for both texts, so several at once would
+slow down everything else. Revisions never change, so results are cached by both ids; callers check
+permissions before each lookup.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from portal.text.differences import Piece, differences, has_more_units
 
 MAX_CHARACTERS = 6_000_000
 MAX_UNITS = 200_000
-"""Two texts that have more characters, or more lines and sentences, together are not compared."""
+"""Texts with more characters in total, or more lines and sentences, are not compared."""
 
 _PATIENCE_S = 1.0
 _MAX_KEPT = 12_000_000
-"""Characters of comparisons, a little for each piece included."""
+"""Size of the cache in characters, plus a little for each piece."""
 _PIECE_CHARACTERS = 100
 
 Pieces = tuple[Piece, ...]
 
 
 def expect_short(characters: int) -> None:
-    """Raises TextsTooLong where two texts have more than can be compared."""
+    """Raise TextsTooLong if two texts exceed the limit for comparison."""
     if characters > MAX_CHARACTERS:
         raise TextsTooLong(characters=characters, limit=MAX_CHARACTERS)
 
 
 def compared(old: str, new: str) -> Pieces:
-    """What leads from one text to the other. Raises TextsTooLong, TooManyLines."""
+    """Return the differences between two texts. Raises TextsTooLong, TooManyLines."""
     expect_short(len(old) + len(new))
     if has_more_units((old, new), than=MAX_UNITS):
         raise TooManyLines(limit=MAX_UNITS)
@@ -43,7 +43,7 @@ def compared(old: str, new: str) -> Pieces:
 
 
 class Comparisons:
-    """Those of a process. Safe between threads."""
+    """A cache of comparisons, one per process. Thread-safe."""
 
     def __init__(self) -> None:
         self._place = BoundedSemaphore(1)
@@ -51,10 +51,10 @@ class Comparisons:
         self._kept: LRUCache[tuple[UUID, UUID], Pieces] = LRUCache(_MAX_KEPT, getsizeof=_size)
 
     def find(self, old_id: UUID, new_id: UUID, read: Callable[[], tuple[str, str]]) -> Pieces:
-        """What leads from one revision to another, of which `read` gives the texts, old and new.
+        """Return the differences between two revisions; `read` returns their texts, old and new.
 
-        Raises Overloaded while others are compared, TextsTooLong, TooManyLines, and what `read`
-        does.
+        Raises Overloaded while another comparison runs, TextsTooLong, TooManyLines, and what `read`
+        raises.
         """
         key = old_id, new_id
         found = self._get(key)
@@ -63,7 +63,7 @@ class Comparisons:
         if not self._place.acquire(timeout=_PATIENCE_S):
             raise Overloaded
         try:
-            # Whoever went before may have asked for the same.
+            # The previous holder of the lock may have computed the same pair.
             return self._get(key) or self._keep(key, compared(*read()))
         finally:
             self._place.release()

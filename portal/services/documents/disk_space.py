@@ -1,8 +1,8 @@
-"""Room on the disk of the data directory, and the folder in it for files on their way.
+"""Free space on the disk of the data directory, and its folder for temporary files.
 
-A database that finds its disk full when it writes its log ends with a crash, not with an answer. So
-uploads and workers stop a little before, where the database is the embedded one on that disk. One
-elsewhere says itself that it has no room, which is told in the same words.
+PostgreSQL crashes when the disk fills up while it writes its log. So uploads and workers stop a
+little earlier if the embedded database is on that disk. An external database reports a full disk as
+an error, which is shown with the same message.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from portal.errors import StorageFull
 from portal.services import Services
 from portal.settings import Settings
 
-# Its rows, and the database's log of them.
+# The rows, and the database's write-ahead log of them.
 _WRITINGS = 2
-# No reading takes that long (PORTAL_INGEST__OCR_TIMEOUT_S).
+# No file takes that long to read (PORTAL_INGEST__OCR_TIMEOUT_S).
 _LEFT_BEHIND_AFTER_S = 2 * 24 * 3600
 
 
 class Room:
-    """Bytes of the disk that are promised to whoever is about to write them, until they are on it
-    or `close`: what is free is not promised twice, however many uploads of this process come
-    together. Safe between threads."""
+    """Disk space reserved for pending writes, until they are written or it is closed.
+
+    Keeps concurrent uploads of this process from counting the same free space twice. Thread-safe.
+    """
 
     _lock = threading.Lock()
     _all_bytes = 0
@@ -38,15 +39,17 @@ class Room:
         self._left_bytes = 0
 
     def take(self, size_bytes: int) -> None:
-        """Promise so much more. Raises StorageFull when that would eat into
-        PORTAL_DISK_RESERVE_MB."""
+        """Reserve more bytes.
+
+        Raises StorageFull when that would cut into PORTAL_DISK_RESERVE_MB.
+        """
         with Room._lock:
             _expect(self._settings, Room._all_bytes + size_bytes, reserve_share=1)
             Room._all_bytes += size_bytes
             self._left_bytes += size_bytes
 
     def fill(self, size_bytes: int) -> None:
-        """So much is written: from now on the disk itself says that it is not free."""
+        """Release bytes that are written: the disk itself now counts them as used."""
         with Room._lock:
             filled = min(size_bytes, self._left_bytes)
             Room._all_bytes -= filled
@@ -58,8 +61,10 @@ class Room:
 
 @contextmanager
 def room_for(services: Services, size_bytes: int) -> Iterator[None]:
-    """Within, a file of that size may go to the database. Raises StorageFull when it would eat
-    into PORTAL_DISK_RESERVE_MB."""
+    """Reserve space for a file of this size while the context is open.
+
+    Raises StorageFull when that would cut into PORTAL_DISK_RESERVE_MB.
+    """
     room = Room(services.settings)
     room.take(_WRITINGS * size_bytes)
     try:
@@ -69,8 +74,10 @@ def room_for(services: Services, size_bytes: int) -> Iterator[None]:
 
 
 def expect_room_to_work(services: Services) -> None:
-    """Raises StorageFull when half of the reserve is gone: the other half is for what was taken in
-    before that, whose texts and passages want room too."""
+    """Raise StorageFull when half of the reserve is used up.
+
+    The other half is for files accepted earlier, whose text and chunks need space too.
+    """
     _expect(services.settings, 0, reserve_share=0.5)
 
 
@@ -83,14 +90,14 @@ def _expect(settings: Settings, needed_bytes: int, *, reserve_share: float) -> N
 
 
 def temporary_dir(settings: Settings) -> Path:
-    """The folder for files on their way, made where it is not there. Raises OSError."""
+    """Return the folder for temporary files, created if missing. Raises OSError."""
     path = settings.temporary_dir
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def clear_left_behind(settings: Settings) -> None:
-    """Remove what processes that were killed left in it, long ago."""
+    """Remove old temporary files that killed processes left behind."""
     before = time.time() - _LEFT_BEHIND_AFTER_S
     with suppress(OSError):
         for path in settings.temporary_dir.iterdir():

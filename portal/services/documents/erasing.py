@@ -1,7 +1,7 @@
-"""What a purge takes out of answers: the purged document's own words (docs/adr/0012).
+"""Removal of a purged document's own words from answers (docs/adr/0012).
 
-A citation keeps that it was made: title, hash, place and dates. A sentence of an answer that is a
-sentence of the quotation goes; what was said in other words belongs to whoever asked.
+A citation keeps its title, hash, position and dates. Sentences of an answer that repeat the
+quotation are removed; paraphrases belong to the user who asked.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from portal.store.session import Session
 from portal.text.sentences import sentence_spans
 
 ERASED = "[…]"
-# What stands around quoted words in an answer: markers, also before the full stop, quotation marks,
-# signs of lists and quotes, and the dots of what was shortened.
+# What may surround quoted words in an answer: markers, also before the full stop, quotation marks,
+# list and quote signs, and the dots of an ellipsis.
 _AROUND = re.compile(
     r"\A(?:\[\d{1,3}\]|[\s>*_\-…“”\"'「」『』‘’])+"
     r"|(?:\[\d{1,3}\]|[\s*_…“”\"'「」『』‘’])+[.!?。！？；]*\Z"
@@ -30,7 +30,7 @@ _MIN_CHARACTERS = 4
 
 
 def erase_from_answers(session: Session, document_id: UUID) -> None:
-    """Take a document's words out of every answer and citation that has them."""
+    """Remove a document's words from every answer and citation that quotes them."""
     for quoted in quotations.lock_quotations(session, document_id):
         content, support = without_quotations(quoted.content, quoted.support, quoted.quotes)
         if content != quoted.content:
@@ -41,14 +41,13 @@ def erase_from_answers(session: Session, document_id: UUID) -> None:
 def without_quotations(
     content: str, support: Sequence[SentenceSupport], quotes: Sequence[str]
 ) -> tuple[str, tuple[SentenceSupport, ...]]:
-    """An answer without whole sentences of these texts, and its sentences where they stand
-    then."""
+    """Return an answer without whole sentences of these texts, and its other sentences' support."""
     spans = _verbatim(content, quotes)
     return _without(content, spans), tuple(_moved(one, spans) for one in support)
 
 
 def _verbatim(content: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
-    """Where an answer has whole sentences of a quotation, without what stands around them."""
+    """Return the ranges of an answer that repeat whole sentences of a quotation."""
     texts = [_squeezed(quote) for quote in quotes]
     found = []
     for start, end in sentence_spans(content):
@@ -63,8 +62,7 @@ def _verbatim(content: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _squeezed(text: str) -> str:
-    """Text without what a quotation may have changed: white space, signs that were escaped, and
-    brackets that would have passed for markers."""
+    """Remove what quoting may change: white space, escapes, and brackets that look like markers."""
     return "".join(without_markers_of_its_own(_ESCAPED.sub(r"\1", text)).split())
 
 
@@ -85,7 +83,7 @@ def _moved(support: SentenceSupport, spans: Sequence[tuple[int, int]]) -> Senten
 
 
 def _place(place: int, spans: Sequence[tuple[int, int]]) -> int:
-    """Where a place of the text is after the spans were taken out."""
+    """Map a position in the text to its position after the spans are removed."""
     moved = place
     for start, end in spans:
         if place >= end:

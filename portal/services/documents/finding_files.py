@@ -1,4 +1,4 @@
-"""Files on disk that an import takes: found one after the other, however many there are."""
+"""Files on disk to import, found one after the other to bound memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from portal.ingest.media_types import CSV_SUFFIXES, HTML_SUFFIXES, MARKDOWN_SUFFIXES
 
-# In a folder, only what the portal reads is taken, and browsers offer that; a file that is named
-# outright is always tried.
+# In folders, only these types are imported, and browsers offer them for upload. A file that is
+# named explicitly is always tried.
 KNOWN_SUFFIXES = (
     *(
         ".pdf",
@@ -31,18 +31,19 @@ KNOWN_SUFFIXES = (
 
 
 def _leave_out(_path: Path, _error: OSError) -> None:
-    """What `find_files` does with a folder that cannot be read, unless told otherwise."""
+    """Skip a folder that cannot be read: the default of `find_files`."""
 
 
 def find_files(
     paths: Iterable[Path], *, cannot_read: Callable[[Path, OSError], None] = _leave_out
 ) -> Iterator[Path]:
-    """Files to import as they are found, in a stable order; hidden files and folders are left
-    alone, and so are links in folders: those may lead anywhere. Links that are named outright were
-    meant.
+    """Yield files to import in a stable order.
 
-    No more than one folder's entries and those of the folders above it are in memory. Folders that
-    cannot be read, or are gone, are told to `cannot_read` with the reason.
+    Skips hidden files and folders, and symbolic links inside folders, which may lead anywhere.
+    Links that are named explicitly are followed.
+
+    Holds only the entries of one folder and its parents in memory. Folders that cannot be read, or
+    have disappeared, are passed to `cannot_read` with the error.
     """
     for path in paths:
         if path.is_dir():
@@ -52,7 +53,7 @@ def find_files(
 
 
 def _below(folder: Path, cannot_read: Callable[[Path, OSError], None]) -> Iterator[Path]:
-    # A stack of our own: folders may be nested more deeply than Python's calls.
+    # An explicit stack, because folders may be nested deeper than Python can recurse.
     open_folders = [_entries(folder, cannot_read)]
     while open_folders:
         entry = next(open_folders[-1], None)

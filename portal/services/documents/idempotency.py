@@ -1,4 +1,4 @@
-"""Requests that may be repeated: the same key and body get the same answer, and act once."""
+"""Idempotency keys: a repeated request runs once and gets the same answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.services import Services
 from portal.store.documents import idempotency as idempotency_store
 
 MAX_KEY_CHARACTERS = 200
-# What a header can carry everywhere.
+# The characters that any HTTP header can carry.
 _KEY = re.compile(rf"[!-~]{{1,{MAX_KEY_CHARACTERS}}}")
 _LIFE = timedelta(hours=24)
 
@@ -29,7 +29,7 @@ def once(
     body_sha256: Callable[[], str],
     action: Callable[[], Answer],
 ) -> Answer:
-    """The answer of `action`, or the one it gave before under this key; None acts always.
+    """Return the answer of `action`, or its earlier one under this key; without a key, run it.
 
     Raises IdempotencyConflict while the first request runs, IdempotencyMismatch for another body.
     """
@@ -40,8 +40,8 @@ def once(
             reason=N_("Idempotency-Key has 1 to %(max)s characters", max=MAX_KEY_CHARACTERS)
         )
     digest = body_sha256()
-    # Held while it is answered: of a process that dies the server knows at once, and the same
-    # request, sent again, need not wait until some time has passed.
+    # Held during the request: the server releases the lock when a process dies, so a retry need not
+    # wait for a timeout.
     with services.database.hold(locks.IDEMPOTENCY, f"{user.id} {key}") as is_first:
         with services.database.begin() as session:
             earlier = idempotency_store.find(session, user_id=user.id, key=key, life=_LIFE)

@@ -1,4 +1,4 @@
-"""Importing files and folders from disk, as `portal import` does."""
+"""Import of files and folders from disk, as `portal import` does."""
 
 from __future__ import annotations
 
@@ -28,27 +28,30 @@ from portal.services.documents.uploads import store_upload
 from portal.store.documents import importing as import_store
 from portal.store.documents.importing import Present, Progress
 
-# So many files are looked up at once, among what is there already.
+# Files looked up at once among the documents that exist already.
 _FILES_AT_ONCE = 32
-# So many documents are asked about at once; the earlier ones are read first.
+# Documents polled at once; the earlier ones are read first.
 MAX_FOLLOWED = 1000
 
 
 class Outcome(Enum):
-    """What came of a file."""
+    """The outcome of importing a file."""
 
     STORED = auto()
     PRESENT = auto()
-    """The same bytes of the same owner are there, ready or on their way."""
+    """The owner already has the same bytes, ready or in progress."""
     AGAIN = auto()
-    """They are there and failed, and are tried once more."""
+    """The owner has the same bytes, but reading them failed: they are retried."""
     REFUSED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """What came of one file: a document, or the reason why not. `is_ready`: nothing of it is to be
-    waited for; `seen_by`: who sees it, where that is not as wished."""
+    """The result for one file: a document, or the reason why there is none.
+
+    `is_ready` if there is nothing to wait for; `seen_by` is the visibility where it differs from
+    the requested one.
+    """
 
     path: Path
     outcome: Outcome
@@ -60,7 +63,7 @@ class ImportedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """Whose the documents become, and who sees them."""
+    """The owner and the visibility of imported documents."""
 
     user: User
     domain: str | None
@@ -75,10 +78,10 @@ def import_files(
     domain: str | None,
     visibility: Visibility,
 ) -> Iterator[ImportedFile]:
-    """Store and queue each file in a transaction of its own, unless it is there; one that cannot be
-    taken does not stop the others.
+    """Store and queue each file in its own transaction, unless it already exists.
 
-    Raises DatabaseUnavailable and StorageFull, which all the others would meet as well.
+    A refused file does not stop the others. Raises DatabaseUnavailable and StorageFull, which would
+    affect all other files as well.
     """
     terms = _Terms(user, domain, visibility)
     remaining = iter(files)
@@ -99,7 +102,7 @@ def import_files(
 
 
 def _sha256(path: Path, max_bytes: int) -> str | None:
-    """None for what cannot be read or is too large to be taken: whoever stores it says so."""
+    """Return the hash of a file; None if it is unreadable or too large."""
     try:
         if not path.is_file() or path.stat().st_size > max_bytes:
             return None
@@ -112,15 +115,15 @@ def _sha256(path: Path, max_bytes: int) -> str | None:
 def _present(
     services: Services, terms: _Terms, path: Path, present: Present
 ) -> ImportedFile | None:
-    """What becomes of a file whose content is there; None when it is stored like any other."""
+    """Return the result for a file whose content exists; None to store it like any other."""
     if present.status is not DocumentStatus.FAILED:
         return _known(terms, path, present)
     if present.visibility is not terms.visibility:
-        return None  # Tried again it would be shown to whom it is not meant for, or kept from them.
+        return None  # A retry would show the document to other users than requested.
     try:
         jobs.retry(services, terms.user, present.document_id)
     except (Conflict, NotFound):
-        return None  # Somebody was quicker, or threw it away, or its original is gone.
+        return None  # It was retried or deleted meanwhile, or its original is gone.
     return ImportedFile(path, Outcome.AGAIN, present.document_id)
 
 
@@ -159,26 +162,27 @@ def _store(services: Services, terms: _Terms, path: Path) -> ImportedFile:
 
 
 def _expect_no_device(path: Path) -> None:
-    """Raises OSError for what would be waited for without end, such as a pipe."""
+    """Raise OSError for special files that could block forever, such as a pipe."""
     if path.exists() and not path.is_file():
         raise OSError("it is neither a file nor a folder")
 
 
 def unreadable(path: Path, error: OSError) -> ImportedFile:
-    """A file or folder that the disk does not give."""
+    """Return the result for a file or folder that cannot be read from disk."""
     reason = f"{shown_name(path.name)}: {error.strerror or error}"
     return ImportedFile(path, Outcome.REFUSED, error=UnreadableFile(reason=verbatim(reason)))
 
 
 def shown_name(name: str) -> str:
-    """A name from disk with U+FFFD for the bytes of it that are not UTF-8: so it can be stored and
-    printed."""
+    """Return a storable file name, with U+FFFD for bytes that are not UTF-8."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def follow(services: Services, user: User, document_ids: Sequence[UUID]) -> dict[UUID, Progress]:
-    """How far each of the first `MAX_FOLLOWED` of these documents of a person is, in one
-    statement; without those that have been thrown away."""
+    """Return the progress of the first `MAX_FOLLOWED` of a user's documents.
+
+    Runs one statement; deleted documents are left out.
+    """
     with services.database.read() as session:
         found = import_store.read_progress(
             session, owner_id=user.id, document_ids=document_ids[:MAX_FOLLOWED]
@@ -187,6 +191,6 @@ def follow(services: Services, user: User, document_ids: Sequence[UUID]) -> dict
 
 
 def failure_words(failure: Failure) -> str:
-    """Why a document failed, in English, as the command line speaks."""
+    """Return the reason why a document failed, in English, for the command line."""
     template = MESSAGES.get(failure.code, PortalError.message)
     return template % failure.params if failure.params else template

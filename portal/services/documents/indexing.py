@@ -1,8 +1,8 @@
-"""Indexing: from a stored file to searchable passages, in steps that can be repeated.
+"""Indexing: from a stored file to searchable chunks, in steps that can be repeated.
 
-The text becomes an immutable revision, its passages are embedded and stored in batches, and one
-update makes them searchable. Whatever is interrupted goes on where it stopped; until the last
-step nothing of it is in any search.
+The text becomes an immutable revision, its chunks are embedded and stored in batches, and one
+update makes them searchable. An interrupted job resumes where it stopped; none of it is searchable
+before the last step.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _TELL_EVERY_S = 1.0
 
 
 class _Interrupted(Exception):
-    """The job stopped between two batches, or between two pages; what it stored is kept."""
+    """The job stopped between two batches or two pages; what it stored is kept."""
 
     def __init__(self, *, while_reading: bool = False) -> None:
         self.while_reading = while_reading
@@ -69,13 +69,13 @@ class _Interrupted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """When to break off reading: to go on among the slow files, or because the worker ends."""
+    """Conditions to stop reading: the file moves to the slow queue, or the worker shuts down."""
 
     should_stop: Callable[[], bool]
     should_quit: Callable[[], bool]
 
     def expect_to_go_on(self) -> None:
-        """Raises _Interrupted."""
+        """Raise _Interrupted if reading should stop."""
         if self.should_quit():
             raise _Interrupted
         if self.should_stop():
@@ -90,13 +90,13 @@ def index_document(
     should_stop_reading: Callable[[], bool] = lambda: False,
     should_quit: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Do one ingestion job to its end: the document is ready, or failed with a reason; or it is
-    queued again, while the disk has no room to begin, after an error that may pass, when
-    `should_stop` says so between two batches of passages, when `should_stop_reading` says so while
-    a file is read, then among those that are slow to read, and when `should_quit` does. A reader of
-    what is cancelled or deleted is ended within a second.
+    """Run one ingestion job until its document is ready or failed, or it is queued again.
 
-    Raises DatabaseUnavailable, when nothing can be noted; the job is then recovered.
+    It is queued again while the disk is too full to begin, after a temporary error, when
+    `should_stop` is true between two batches of chunks, when `should_stop_reading` is true during
+    reading (then in the slow queue), and when `should_quit` is true. When a document is cancelled
+    or deleted its reader is killed within a second. Raises DatabaseUnavailable when nothing can be
+    recorded; the job is then recovered.
     """
     attempt = attempts.begin(services, job_id)
     if attempt is None:
@@ -114,7 +114,7 @@ def index_document(
         attempts.hand_back(services, job_id, number=attempt.number, is_slow=end.while_reading)
     except PortalError as error:
         attempts.fail(services, job_id, error, number=attempt.number)
-    except Exception as error:  # Nothing unforeseen may leave a document "processing" for ever.
+    except Exception as error:  # No unexpected error may leave a document "processing" for ever.
         if is_disk_full(error):
             attempts.fail(services, job_id, StorageFull(), number=attempt.number)
             return
@@ -137,8 +137,10 @@ def _index(
 
 
 def _chunk_tokens(services: Services, attempt: Attempt) -> int:
-    """The length of passages that this job began with: half a text cut one way and half another
-    would overlap or leave gaps."""
+    """Return the chunk limit that this job began with.
+
+    Mixing two limits would make chunks overlap or leave gaps.
+    """
     with services.database.begin() as session:
         job = attempts.held(session, attempt)
         if "chunk_tokens" not in job.config:
@@ -147,7 +149,7 @@ def _chunk_tokens(services: Services, attempt: Attempt) -> int:
 
 
 def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> ExtractedText:
-    """The text of the job's file, from its revision when an earlier attempt got that far."""
+    """Return the text of the job's file, from its revision if an earlier attempt stored one."""
     if attempt.revision_id is not None:
         with services.database.begin() as session:
             row = chunk_store.get_revision(session, attempt.revision_id)
@@ -186,7 +188,7 @@ def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> Extra
 
 
 def _revision(session: Session, attempt: Attempt, extracted: ExtractedText) -> UUID:
-    """Return a new revision, or the present one where a better reader read the same text."""
+    """Return a new revision, or the current one if a newer reader read the same text."""
     digest = hashlib.sha256(extracted.text.encode()).hexdigest()
     version = READER_VERSIONS[attempt.media_type]
     if attempt.is_upgrade:
@@ -206,7 +208,7 @@ def _revision(session: Session, attempt: Attempt, extracted: ExtractedText) -> U
 
 
 def _teller(services: Services, attempt: Attempt, reading: _Reading) -> Callable[[int, int], None]:
-    """Notes what pages are read, about once a second, and ends the reading when it is to stop."""
+    """Return a callback that records page progress, about once a second, and may stop reading."""
     due = time.monotonic()
 
     def tell(done: int, total: int) -> None:
@@ -220,11 +222,11 @@ def _teller(services: Services, attempt: Attempt, reading: _Reading) -> Callable
 
 
 def _checker(services: Services, attempt: Attempt, reading: _Reading) -> Callable[[], None]:
-    """Ends the process that reads when it is to stop, or its text is not wanted any more."""
+    """Return a callback that stops the reader on shutdown or when its text is no longer wanted."""
 
     def check() -> None:
         reading.expect_to_go_on()
-        # A database that is away for a moment is no reason to read the file again.
+        # A short database outage is no reason to read the file again.
         with suppress(DatabaseUnavailable):
             attempts.expect_wanted(services, attempt)
 
@@ -257,7 +259,7 @@ def _store_chunks(
     found: Sequence[Chunk],
     should_stop: Callable[[], bool],
 ) -> None:
-    """Embed and store passages in batches, each batch whole or not at all."""
+    """Embed and store chunks in batches, each in one transaction."""
     with services.database.begin() as session:
         stored = chunk_store.stored_indexes(session, attempt.job_id)
     todo = [chunk for chunk in found if chunk.index not in stored]
@@ -274,7 +276,7 @@ def _store_chunks(
 def _store_batch(
     services: Services, attempt: Attempt, batch: Sequence[Chunk], *, done: int, total: int
 ) -> None:
-    """Store passages with their vectors. What a pipeline knows of each is its metadata."""
+    """Store one batch of chunks with their vectors; the file name and page become metadata."""
     new = [ChunkToStore(chunk, _metadata(chunk, attempt.file_name)) for chunk in batch]
     place = Place(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
 
@@ -300,8 +302,10 @@ def _metadata(chunk: Chunk, file_name: str) -> dict[str, Any]:
 
 
 def _publish(services: Services, attempt: Attempt) -> None:
-    """Make the whole ingestion searchable at once, under its file's name, in the place of what was
-    searched before. A deleted document stays deleted."""
+    """Make the whole ingestion searchable at once, in place of the earlier text.
+
+    The document takes the file's name. A deleted document stays deleted.
+    """
     with services.database.begin() as session:
         job = attempts.held(session, attempt)
         adopt(session, attempt.document_id, attempt.job_id, analysed_as=attempt.title)

@@ -1,4 +1,4 @@
-"""Jobs as people follow them: how far each is, and cancelling and trying again."""
+"""Jobs as users follow them: progress, cancelling and retrying."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ def list_jobs(
     cursor: str | None = None,
     limit: int = 50,
 ) -> JobPage:
-    """Jobs of documents that a person may see, newest first. Raises MalformedRequest on a bad
-    cursor."""
+    """Return jobs of documents visible to the user, newest first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
     with services.database.begin() as session:
         return job_lists.list_jobs(session, user, status=status, cursor=cursor, limit=limit)
 
 
 def get_job(services: Services, user: User, job_id: UUID) -> ListedJob:
-    """Raises NotFound, also for what the person may not see."""
+    """Return a job. Raises NotFound, also for one the user may not see."""
     with services.database.begin() as session:
         found = job_lists.find_job(session, user, job_id)
     if found is None:
@@ -49,26 +51,29 @@ def get_job(services: Services, user: User, job_id: UUID) -> ListedJob:
 
 
 def newest_jobs(services: Services, job_ids: list[UUID]) -> dict[UUID, Job]:
-    """Jobs by their document's id; only of documents that the caller was shown."""
+    """Return jobs by document id. The caller must only pass jobs of documents the user may see."""
     with services.database.begin() as session:
         return job_lists.by_document(session, job_ids)
 
 
 def queue_state(services: Services, user: User) -> QueueState:
-    """How much there is to do for the documents that a person may see."""
+    """Return the state of the queue, counting only documents visible to the user."""
     with services.database.begin() as session:
         return job_lists.queue_state(session, user)
 
 
 def count_failed(services: Services, user: User, *, own: bool = False) -> int:
-    """How many documents a person may try again whose last job failed."""
+    """Return how many documents the user may retry whose last job failed."""
     with services.database.begin() as session:
         return job_lists.count_failed(session, user, own=own)
 
 
 def cancel(services: Services, user: User, document_id: UUID) -> None:
-    """End what is queued or being done for a document: it can be tried again, and goes on where it
-    was. Raises NotFound, Forbidden, Conflict when nothing is to be done."""
+    """Cancel the queued or running job of a document.
+
+    It can be retried and then resumes where it stopped. Raises NotFound, Forbidden, Conflict when
+    there is no unfinished job.
+    """
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=False)
         if not attempts.cancel(session, document, Failure(JobCancelled.code)):
@@ -76,20 +81,25 @@ def cancel(services: Services, user: User, document_id: UUID) -> None:
 
 
 def retry(services: Services, user: User, document_id: UUID) -> None:
-    """Queue a document again that failed or was cancelled. Raises NotFound, Forbidden, Conflict,
-    and AlreadyElsewhere where its file is another document by now."""
+    """Queue a failed or cancelled document again.
+
+    Raises NotFound, Forbidden, Conflict, and AlreadyElsewhere where its file has become another
+    document.
+    """
     with services.database.begin() as session:
         _retry(session, user, document_id)
 
 
 def retry_failed(services: Services, user: User, *, own: bool = False) -> int:
-    """Queue again all documents that a person may change, or with `own` their own ones, whose last
-    job failed, in the order of their upload; gives how many. What was cancelled, and those that
-    `retry` refuses, stay as they are."""
+    """Retry all documents whose last job failed and that the user may change.
+
+    With `own`, only the user's own documents. They are queued in upload order; return their number.
+    Cancelled documents, and those that `retry` refuses, are left as they are.
+    """
     with services.database.begin() as session:
         failed = job_lists.failed_documents(session, user, own=own)
-    # A transaction each: one that locked the content of many would wait in another order for it
-    # than an upload of the same files does.
+    # One transaction each: locking the content of many documents in another order than an upload of
+    # the same files does would risk a deadlock.
     return sum(_could_retry(services, user, document_id) for document_id in failed)
 
 

@@ -1,4 +1,4 @@
-"""The library: what is in it, one document, and its way through trash, restore and purge."""
+"""The library: its list, single documents, and trash, restore and purge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """An original; `parts` yields its bytes in order and must be read to the end or closed."""
+    """An original file; `parts` yields its bytes in order and must be read to the end or closed."""
 
     file_name: str
     media_type: MediaType
@@ -53,7 +53,10 @@ def list_documents(
     cursor: str | None = None,
     limit: int = 50,
 ) -> DocumentPage:
-    """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
+    """Return documents visible to the user, newest first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
     with services.database.begin() as session:
         return document_store.list_documents(
             session, user, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
@@ -61,7 +64,7 @@ def list_documents(
 
 
 def list_domains(services: Services, user: User) -> list[str]:
-    """The domains of all documents that a person may see, in order."""
+    """Return the domains of all documents visible to the user, sorted."""
     with services.database.begin() as session:
         return document_store.list_domains(session, user)
 
@@ -74,8 +77,10 @@ def list_trash(
     cursor: str | None = None,
     limit: int = 50,
 ) -> DocumentPage:
-    """What a person may restore, the last deleted first. Raises MalformedRequest on a bad
-    cursor."""
+    """Return documents the user may restore, last deleted first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
     with services.database.begin() as session:
         return document_store.list_trash(
             session, user, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
@@ -83,13 +88,13 @@ def list_trash(
 
 
 def get_trashed(services: Services, user: User, document_id: UUID) -> DocumentSummary:
-    """A document that a person may restore. Raises NotFound."""
+    """Return a deleted document that the user may restore. Raises NotFound."""
     with services.database.begin() as session:
         return seen(session, user, document_id, deleted=True)
 
 
 def get_summary(services: Services, user: User, document_id: UUID) -> DocumentSummary:
-    """Raises NotFound, also for what the person may not see."""
+    """Return a document's summary. Raises NotFound, also if the user may not see it."""
     with services.database.begin() as session:
         return seen(session, user, document_id)
 
@@ -97,13 +102,13 @@ def get_summary(services: Services, user: User, document_id: UUID) -> DocumentSu
 def list_summaries(
     services: Services, user: User, document_ids: Sequence[UUID]
 ) -> list[DocumentSummary]:
-    """Those of these documents that a person may see and that are not in the trash."""
+    """Return summaries of these documents, without those hidden from the user or in the trash."""
     with services.database.begin() as session:
         return document_store.list_summaries(session, user, document_ids)
 
 
 def get_document(services: Services, user: User, document_id: UUID) -> DocumentDetail:
-    """Raises NotFound, also for what the person may not see."""
+    """Return a document. Raises NotFound, also if the user may not see it."""
     with services.database.begin() as session:
         return _there(document_store.find_detail(session, user, document_id))
 
@@ -111,7 +116,7 @@ def get_document(services: Services, user: User, document_id: UUID) -> DocumentD
 def seen(
     session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary:
-    """Raises NotFound, also for what the person may not see."""
+    """Return a document's summary. Raises NotFound, also if the user may not see it."""
     return _there(document_store.find_summary(session, user, document_id, deleted=deleted))
 
 
@@ -124,14 +129,14 @@ def _there(found: Found | None) -> Found:
 def list_chunks(
     services: Services, user: User, document_id: UUID, *, limit: int = 50, offset: int = 0
 ) -> tuple[tuple[StoredChunk, ...], int]:
-    """Passages in reading order, and how many there are. Raises NotFound."""
+    """Return chunks in reading order, and their total number. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
         return chunk_store.list_chunks(session, document_id, limit=limit, offset=offset)
 
 
 def find_chunk(services: Services, user: User, document_id: UUID, chunk_id: UUID) -> StoredChunk:
-    """Raises NotFound."""
+    """Return one chunk of a document. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
         return _there(chunk_store.find_chunk(session, document_id, chunk_id))
@@ -140,14 +145,14 @@ def find_chunk(services: Services, user: User, document_id: UUID, chunk_id: UUID
 def count_chunks_before(
     services: Services, user: User, document_id: UUID, chunk: StoredChunk
 ) -> int:
-    """How many passages come before one of them: their indexes may have gaps. Raises NotFound."""
+    """Return how many chunks come before this one; indexes may have gaps. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
         return chunk_store.count_before(session, document_id, chunk.chunk.index)
 
 
 def find_chunk_at(services: Services, user: User, document_id: UUID, position: int) -> StoredChunk:
-    """The passage at a character of the text. Raises NotFound."""
+    """Return the chunk at a character position of the text. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
         return _there(chunk_store.find_chunk_at(session, document_id, position))
@@ -156,15 +161,17 @@ def find_chunk_at(services: Services, user: User, document_id: UUID, position: i
 def read_text(
     services: Services, user: User, document_id: UUID, *, start: int = 0, end: int | None = None
 ) -> tuple[UUID, str]:
-    """The text as indexed, or characters `start` to `end`, with its revision. Raises NotFound."""
+    """Return the indexed text, or characters `start` to `end`, with its revision.
+
+    Raises NotFound.
+    """
     with services.database.begin() as session:
         seen(session, user, document_id)
         return _there(chunk_store.read_text(session, document_id, start=start, end=end))
 
 
 def open_file(services: Services, user: User, document_id: UUID) -> StoredFile:
-    """The original of the text that is searched, else the last that was uploaded. Raises
-    NotFound."""
+    """Open the original of the searchable text, else the last uploaded file. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
         original = _there(file_store.find_original(session, document_id))
@@ -181,7 +188,7 @@ def as_file(services: Services, original: Original) -> StoredFile:
 
 
 def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
-    # One short transaction a part: a slow reader must not hold a connection.
+    # One short transaction for each part: a slow reader must not hold a connection.
     part_index = 0
     while True:
         with services.database.begin() as session:
@@ -193,7 +200,7 @@ def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
 
 
 def editable(session: Session, user: User, document_id: UUID, *, deleted: bool) -> DocumentRow:
-    """The locked row, if this person may change it. Raises NotFound, Forbidden."""
+    """Return the locked row if the user may change it. Raises NotFound, Forbidden."""
     row = document_store.lock_document(session, document_id)
     summary = seen(session, user, document_id, deleted=deleted)
     if not summary.can_edit:
@@ -212,12 +219,12 @@ def change_document(
     domain: str | None = None,
     visibility: Visibility | None = None,
 ) -> None:
-    """Change what is given; an empty domain takes it away. Raises NotFound, Forbidden."""
+    """Change the given fields; an empty domain removes it. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
         row = editable(session, user, document_id, deleted=False)
         if title is not None:
             row.title = check_title(title)
-            # Passages are found by their document's title too.
+            # The title is part of what chunks are searched by.
             outdated_chunks.mark_outdated(session, document_id)
         if domain is not None:
             row.domain = check_domain(domain)
@@ -233,16 +240,21 @@ def change_document(
 
 
 def delete_document(services: Services, user: User, document_id: UUID) -> None:
-    """Move to the trash: gone from lists and search when this returns. Raises NotFound."""
+    """Move a document to the trash: it is gone from lists and search when this returns.
+
+    Raises NotFound.
+    """
     with services.database.begin() as session:
         editable(session, user, document_id, deleted=False)
         document_store.set_deleted(session, document_id, deleted=True)
 
 
 def restore_document(services: Services, user: User, document_id: UUID) -> None:
-    """Take out of the trash, as it was. Raises NotFound, and UploadedAgain where its owner has
-    sent the same file anew since, or that of a version which still waits: they would have it
-    twice."""
+    """Restore a document from the trash, unchanged.
+
+    Raises NotFound, and UploadedAgain if its owner has uploaded the same file, or that of a pending
+    version, since then: it would exist twice.
+    """
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=True)
         _refuse_twice(session, document)
@@ -250,7 +262,7 @@ def restore_document(services: Services, user: User, document_id: UUID) -> None:
 
 
 def _refuse_twice(session: Session, document: DocumentRow) -> None:
-    """What is searched of it, or would be, and what is still to be read. Raises UploadedAgain."""
+    """Raise UploadedAgain if the searched or pending file of a document exists elsewhere."""
     if document.status == DocumentStatus.FAILED:
         return
     pending = find_pending(session, document.id)
@@ -260,14 +272,16 @@ def _refuse_twice(session: Session, document: DocumentRow) -> None:
 
 
 def find_pending(session: Session, document_id: UUID) -> Original | None:
-    """The file that waits or is being read."""
+    """Return the file that is queued or being read."""
     job = job_store.find_unfinished(session, document_id)
     return file_store.find_original_of_job(session, job.id) if job else None
 
 
 def refuse_elsewhere(session: Session, document: DocumentRow, sha256: str) -> None:
-    """An owner has the same bytes in one document only, until the transaction ends. Raises
-    AlreadyElsewhere."""
+    """Ensure that an owner has these bytes in only one document until the transaction ends.
+
+    Raises AlreadyElsewhere.
+    """
     other = _find_elsewhere(session, document, {sha256})
     if other is not None:
         raise AlreadyElsewhere(title=other.title)
@@ -276,10 +290,10 @@ def refuse_elsewhere(session: Session, document: DocumentRow, sha256: str) -> No
 def _find_elsewhere(
     session: Session, document: DocumentRow, hashes: Set[str]
 ) -> DocumentRow | None:
-    """Another live document of the same owner with one of these files."""
+    """Return another live document of the same owner with one of these files."""
     if document.owner_id is None:
         return None
-    # In the order in which uploads of several files lock them.
+    # Lock in the same order as uploads of several files do.
     for sha256 in sorted(hashes):
         document_store.lock_content(session, owner_id=document.owner_id, sha256=sha256)
         other_id = document_store.find_duplicate(
@@ -291,20 +305,22 @@ def _find_elsewhere(
 
 
 def purge_document(services: Services, user: User, document_id: UUID) -> None:
-    """Erase text, vectors and file for good, from the trash or directly. Raises NotFound."""
+    """Erase text, vectors and file permanently, from the trash or directly. Raises NotFound."""
     with services.database.begin() as session:
         in_trash = document_store.find_summary(session, user, document_id, deleted=True)
         document_store.lock_for_purge(session, document_id)
         editable(session, user, document_id, deleted=in_trash is not None)
         if in_trash is None:
-            # What is there already keeps the day on which it was deleted.
+            # A document that is in the trash keeps its deletion date.
             document_store.set_deleted(session, document_id, deleted=True)
         erase(session, document_id, actor=user)
 
 
 def erase(session: Session, document_id: UUID, *, actor: User | None = None) -> None:
-    """Erase a locked document that is in the trash, and its words wherever they were quoted.
-    Without an actor its time in the trash is over."""
+    """Erase a locked document in the trash, and its words wherever they were quoted.
+
+    Without an actor, its time in the trash has expired.
+    """
     row = document_store.get_document(session, document_id)
     audit.record(
         session,

@@ -1,4 +1,4 @@
-"""Telling people how preparing their documents ended: on every page, in a list, and once."""
+"""Notifications about the end of ingestion jobs: shown on every page, in a list, and as a toast."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from portal.errors import NotFound
 from portal.services import Services
 from portal.store.documents import notifications as notification_store
 
-# More than anybody reads, and room for what a large import brings.
+# More than a user will read, with room for a large import.
 _MAX_PER_USER = 2000
 
 
 def state(services: Services, user: User) -> NotificationState:
-    """How many a person has not read, and whether there is something to tell them."""
+    """Return how many notifications are unread, and whether there are new ones to show."""
     with services.database.read() as session:
         return notification_store.state(session, user)
 
@@ -30,7 +30,7 @@ def list_notifications(
     cursor: str | None = None,
     limit: int = 50,
 ) -> NotificationPage:
-    """A person's, newest first. Raises MalformedRequest on a bad cursor."""
+    """Return a user's notifications, newest first. Raises MalformedRequest on a bad cursor."""
     with services.database.read() as session:
         return notification_store.list_notifications(
             session, user, unread_only=unread_only, cursor=cursor, limit=limit
@@ -38,14 +38,16 @@ def list_notifications(
 
 
 def take(services: Services, user: User) -> tuple[Notification, ...]:
-    """What a person was not told of yet, oldest first. Each is given out once: the caller shows
-    it."""
+    """Return the user's undelivered notifications, oldest first.
+
+    Each is returned once: the caller shows it.
+    """
     with services.database.begin() as session:
         return notification_store.take(session, user)
 
 
 def open_notification(services: Services, user: User, notification_id: UUID) -> Notification:
-    """One that the person goes to, and so has read. Raises NotFound, also for another's."""
+    """Mark a notification read and return it. Raises NotFound, also for another user's."""
     with services.database.begin() as session:
         found = notification_store.find(session, user, notification_id)
         if found is None:
@@ -61,14 +63,17 @@ def mark_read(
     *,
     until: datetime | None = None,
 ) -> None:
-    """Note that a person knows of these, or of all, or of all `until` a moment: what came while
-    they looked they have not seen. Ids of others' change nothing."""
+    """Mark these notifications read, or all, or all `until` a moment.
+
+    With `until`, those that arrived while the user was looking stay unread. Ids of other users'
+    notifications have no effect.
+    """
     with services.database.begin() as session:
         notification_store.mark_read(session, user, ids, until=until)
 
 
 def forget_old(services: Services) -> None:
-    """Drop what has been kept for PORTAL_NOTIFICATION_DAYS."""
+    """Delete notifications older than PORTAL_NOTIFICATION_DAYS."""
     before = datetime.now(UTC) - timedelta(days=services.settings.notification_days)
     with services.database.begin() as session:
         notification_store.delete_old(session, before=before, max_per_user=_MAX_PER_USER)

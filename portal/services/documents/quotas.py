@@ -1,6 +1,6 @@
-"""How much of their own a person may keep: the bytes of the originals of all their documents.
+"""Storage quotas: the bytes of the originals of all of a user's documents.
 
-What lies in the trash and what came before a newer version counts: it is kept. A purge frees it.
+Files in the trash and of earlier versions count, since they are kept. A purge frees their space.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from portal.store.session import Session
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a person keeps, and what they may; None: as much as they like."""
+    """The storage a user takes, and the limit; None for no limit."""
 
     used_bytes: int
     limit_bytes: int | None
 
     @property
     def share(self) -> float:
-        """Of the limit, from 0 to 1; 0 where there is none."""
+        """Return the used share of the limit, from 0 to 1; 0 without a limit."""
         return min(1.0, self.used_bytes / self.limit_bytes) if self.limit_bytes else 0.0
 
 
 def use_of(services: Services, user: User) -> Use:
-    """What a person keeps at this moment."""
+    """Return the storage that a user takes now."""
     with services.database.begin() as session:
         used_bytes = file_store.used_bytes(session, user.id)
     return Use(used_bytes, services.settings.quota_bytes or None)
 
 
 def use_by_owner(services: Services, administrator: User) -> dict[UUID, int]:
-    """Bytes that everybody keeps who keeps any. Administrators only."""
+    """Return the bytes stored by each user who has any. Administrators only."""
     require_admin(administrator)
     with services.database.begin() as session:
         return file_store.used_bytes_by_owner(session)
@@ -48,9 +48,10 @@ def use_by_owner(services: Services, administrator: User) -> dict[UUID, int]:
 def room_for(
     services: Services, session: Session, owner_id: UUID, *, name: str, size_bytes: int
 ) -> Iterator[None]:
-    """Around a block that stores an original of so many bytes and gives it to a document of this
-    owner. Raises QuotaExceeded before it, or after it, when another upload was quicker: then the
-    transaction is to end with nothing.
+    """Enforce the quota around a block that stores an original and gives it to a document.
+
+    Raises QuotaExceeded before the block, or after it if a concurrent upload was quicker; the
+    caller must then roll back.
     """
     limit_bytes, estimates = services.settings.quota_bytes, services.use_estimates
     if not limit_bytes or estimates.reserve(owner_id, size_bytes, limit_bytes=limit_bytes):
@@ -68,10 +69,10 @@ def room_for(
                 limit_bytes=limit_bytes,
             )
 
-    # Most that does not fit is refused before it is written.
+    # Most files that exceed the quota are refused before they are written.
     check(size_bytes)
     yield
-    # Counted under a lock only now: held while a large file is written, it would let nothing else
-    # of this person pass. Whoever waited for it sees what came in meanwhile.
+    # Locked only now: holding the lock while a large file is written would block the owner's other
+    # uploads. The recount includes what they stored meanwhile.
     file_store.lock_use(session, owner_id)
     check(0)

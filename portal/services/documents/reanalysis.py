@@ -1,7 +1,7 @@
-"""Analysing stored passages anew when the analyser changed, while the portal serves.
+"""Re-analysis of stored chunks after a change of the analyser, while the portal serves.
 
-Until it is done, rows of two versions stand side by side: questions are analysed by the new one,
-so that a passage of the old may rank lower or be missed by its words; by its meaning it is found.
+Until it is done, rows of both versions exist side by side. Queries use the new analyser, so chunks
+of the old version may rank lower or be missed by keyword search; vector search still finds them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many passages were analysed anew so far, and how many are left."""
+    """The numbers of chunks analysed so far and left to do."""
 
     done: int
     left: int
 
 
 def reanalyse(services: Services, *, batch_size: int = 500) -> Iterator[Progress]:
-    """Analyse passages of older versions anew, with the vocabulary: each batch whole or not at
-    all, and whoever comes later goes on. Ends when none is left or another process is at it."""
+    """Analyse chunks of older versions again, with the vocabulary.
+
+    Each batch is one transaction, so an interrupted run can be resumed. Ends when none is left or
+    another process is running it.
+    """
     done = 0
     while batch := _reanalyse_batch(services, batch_size):
         done += batch
@@ -40,7 +43,7 @@ def reanalyse(services: Services, *, batch_size: int = 500) -> Iterator[Progress
 
 
 def reanalyse_for(services: Services, *, seconds: float, batch_size: int = 100) -> None:
-    """Go on with it for about this long: for a timer that has other things to do too."""
+    """Continue for about this many seconds, for a periodic task with other duties."""
     until = time.monotonic() + seconds
     for progress in reanalyse(services, batch_size=batch_size):
         if not progress.left:

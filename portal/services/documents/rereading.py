@@ -1,5 +1,4 @@
-"""Reading a document's file once more: in another encoding, with what was installed since, or by a
-better reader."""
+"""Reading a document's file again, in another encoding or by a newer reader."""
 
 from __future__ import annotations
 
@@ -32,13 +31,12 @@ _OUTDATED_AT_ONCE = 20
 def reread(
     services: Services, user: User, document_id: UUID, *, encoding: str | None = None
 ) -> None:
-    """Queue a document's last file to be read again; until that is done, its present text is
-    searched.
+    """Queue a document's last file to be read again; its present text is searched until then.
 
-    `encoding` is one of ENCODINGS by any of its names, for files that are text; None: as it is
-    recognised. Raises NotFound, Forbidden, InvalidInput, UndecodableAs when some bytes are none of
-    that encoding or much of what comes out is NUL, Conflict while the document is being prepared,
-    and AlreadyElsewhere where its file is another document by now.
+    `encoding` is one of ENCODINGS by any of its names, for text files; None detects it. Raises
+    NotFound, Forbidden, InvalidInput, UndecodableAs when some bytes are invalid in that encoding or
+    much of the result is NUL, Conflict while the document is being processed, and AlreadyElsewhere
+    where its file has become another document.
     """
     name = None if encoding is None else _checked(services, user, document_id, encoding)
     with services.database.begin() as session:
@@ -60,8 +58,10 @@ def reread(
 
 
 def reread_outdated(services: Services) -> int:
-    """Queue some documents that an older reader read, while no other document waits; return how
-    many. Where the text is the same its revision is kept, and so are all that cite it."""
+    """Queue documents that an older reader read, if no other document waits.
+
+    Return their number. Where the text is the same its revision is kept, and so are its citations.
+    """
     with services.database.begin() as session:
         if not outdated_texts.is_idle(session) or not queue.hold_lost_jobs(session):
             return 0
@@ -77,8 +77,7 @@ def reread_outdated(services: Services) -> int:
 
 
 def _checked(services: Services, user: User, document_id: UUID, encoding: str) -> str:
-    """The encoding's own name, if all of the file can be read in it: so no text is lost for a
-    choice that cannot be right."""
+    """Return the canonical name of the encoding if all of the file can be read in it."""
     name = known_encoding(encoding)
     if name is None:
         raise InvalidInput(reason=N_("unknown encoding; see the documentation for the list"))
@@ -96,8 +95,10 @@ def _checked(services: Services, user: User, document_id: UUID, encoding: str) -
 
 
 def _reads_as(encoding: str, parts: Iterable[bytes]) -> bool:
-    """Whether all of the bytes are characters there, by the rule that reading goes by; a part of
-    the file is in memory at a time."""
+    """Tell whether all bytes are valid in the encoding.
+
+    Applies the reader's rule; holds one part in memory.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
     nul_count = character_count = 0
     try:

@@ -1,5 +1,4 @@
-"""How much of a document's text is new: counted once, before the new text takes the place of the
-old one."""
+"""Size of the change between two texts: counted once, before the new text replaces the old one."""
 
 from __future__ import annotations
 
@@ -17,10 +16,10 @@ log = structlog.get_logger(__name__)
 
 
 def note(services: Services, attempt: Attempt) -> None:
-    """Count the characters that tell an attempt's text from the one that is searched, if any.
+    """Count the characters that differ between an attempt's text and the searchable one, if any.
 
-    A text that was read whole is published without the count rather than not at all: only what
-    would end the attempt anyway, such as DatabaseUnavailable, is raised.
+    If counting fails the text is published without the count. Only errors that would end the
+    attempt anyway, such as DatabaseUnavailable, are raised.
     """
     try:
         _note(services, attempt)

@@ -1,7 +1,7 @@
-"""New versions of a document's file, the texts that it has had, and what tells these apart.
+"""New versions of a document's file, its earlier texts, and the differences between them.
 
-Whoever may see a document may read all of its revisions: answers cite them. Only its owner and
-administrators add one (docs/documents.md).
+Users who may see a document may read all of its revisions, because answers cite them. Only its
+owner and administrators add one (docs/documents.md).
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from portal.text.differences import Piece
 
 
 class Taken(StrEnum):
-    """What came of a file that was sent as a new version."""
+    """The outcome of uploading a file as a new version."""
 
     QUEUED = "queued"
     UNDER_WAY = "under_way"
-    """It was sent before, and waits or is being read: nothing to do."""
+    """Uploaded before, and queued or being read: nothing to do."""
     PRESENT = "present"
-    """It is the one that is searched: nothing to do."""
+    """Already the searchable one: nothing to do."""
     TAKEN_BACK = "taken_back"
-    """It is the one that is searched; another that was being read is cancelled and erased."""
+    """Already the searchable one; another version that was being read is cancelled and erased."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionReceipt(UploadReceipt):
-    """What came of an upload; `is_duplicate` unless it was queued."""
+    """The result of an upload; `is_duplicate` unless it was queued."""
 
     taken: Taken
 
@@ -51,11 +51,12 @@ class VersionReceipt(UploadReceipt):
 def add_version(
     services: Services, user: User, document_id: UUID, upload: Upload
 ) -> VersionReceipt:
-    """Store another file of a document and queue its ingestion. Until it is done the present text
-    is searched; the bytes that are there, or are being read already, are said to be so.
+    """Store another file of a document and queue its ingestion.
 
-    A version that is still being read gives way to this one. Raises NotFound, Forbidden, what
-    `uploads.store_upload` raises, and AlreadyElsewhere for the file of another document.
+    The present text is searched until then. A file that is already searched or being read is
+    reported as a duplicate. A version that is still being read is replaced by this one. Raises
+    NotFound, Forbidden, what `uploads.store_upload` raises, and AlreadyElsewhere for the file of
+    another document.
     """
     with services.database.begin() as session:
         editable(session, user, document_id, deleted=False)
@@ -76,7 +77,7 @@ def _take(
     if pending is not None and pending.sha256 == file.sha256:
         return Taken.UNDER_WAY
     if document.current_job_id is not None and document.sha256 == file.sha256:
-        # Back to what is searched now: what was on its way is not wanted any more.
+        # The user went back to the searchable version, so the pending one is dropped.
         if not attempts.cancel(session, document, Failure(Superseded.code)):
             return Taken.PRESENT
         revision_store.delete_unread(session, document)
@@ -93,7 +94,7 @@ def _take(
 def _store(
     services: Services, session: Session, user: User, document: DocumentRow, file: CheckedFile
 ) -> UUID:
-    """The id of the job that is to read it. The owner's quota is what counts."""
+    """Store a file and return the id of its job; it counts against the owner's quota."""
     owner_id = document.owner_id or user.id
     size_bytes = file.size_bytes
     with quotas.room_for(services, session, owner_id, name=file.file_name, size_bytes=size_bytes):
@@ -105,8 +106,10 @@ def _store(
 
 
 def discard_unread(services: Services, user: User, document_id: UUID) -> None:
-    """Erase a version that failed or was cancelled, with its file: the document is what it was
-    before. Raises NotFound, Forbidden, Conflict where there is none."""
+    """Erase a failed or cancelled version with its file; the document stays as it was before.
+
+    Raises NotFound, Forbidden, Conflict where there is none.
+    """
     with services.database.begin() as session:
         document = editable(session, user, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
@@ -116,7 +119,7 @@ def discard_unread(services: Services, user: User, document_id: UUID) -> None:
 
 
 def find_unread(services: Services, user: User, document_id: UUID) -> UnreadVersion | None:
-    """What was begun after the text that is searched, if anything. Raises NotFound."""
+    """Return the version that was begun after the searchable text, if any. Raises NotFound."""
     with services.database.begin() as session:
         library.seen(session, user, document_id)
         return revision_store.find_unread(session, document_id)
@@ -130,21 +133,23 @@ def list_revisions(
     cursor: str | None = None,
     limit: int = 50,
 ) -> RevisionPage:
-    """A document's revisions, the latest first. Raises NotFound, MalformedRequest on a bad
-    cursor."""
+    """Return a document's revisions, latest first.
+
+    Raises NotFound, MalformedRequest on a bad cursor.
+    """
     with services.database.begin() as session:
         library.seen(session, user, document_id)
         return revision_store.list_revisions(session, document_id, cursor=cursor, limit=limit)
 
 
 def get_revision(services: Services, user: User, document_id: UUID, number: int) -> Revision:
-    """Raises NotFound."""
+    """Return one revision of a document. Raises NotFound."""
     with services.database.begin() as session:
         return _revision(session, user, document_id, number)
 
 
 def find_number(services: Services, user: User, document_id: UUID, revision_id: UUID) -> int | None:
-    """Which of a document's revisions this is. Raises NotFound for the document."""
+    """Return the number of a revision in its document. Raises NotFound for the document."""
     with services.database.begin() as session:
         library.seen(session, user, document_id)
         return revision_store.find_number(session, document_id, revision_id)
@@ -159,14 +164,14 @@ def read_text(
     start: int = 0,
     end: int | None = None,
 ) -> tuple[Revision, str]:
-    """A revision and its text, or characters `start` to `end` of it. Raises NotFound."""
+    """Return a revision and its text, or characters `start` to `end` of it. Raises NotFound."""
     with services.database.begin() as session:
         revision = _revision(session, user, document_id, number)
         return revision, _body(session, revision, start=start, end=end)
 
 
 def open_file(services: Services, user: User, document_id: UUID, number: int) -> StoredFile:
-    """The file that a revision was read from. Raises NotFound."""
+    """Open the file that a revision was read from. Raises NotFound."""
     with services.database.begin() as session:
         revision = _revision(session, user, document_id, number)
         original = revision_store.find_original(session, document_id, revision.id)
@@ -177,7 +182,7 @@ def open_file(services: Services, user: User, document_id: UUID, number: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What leads from the text `against` to that of `revision`."""
+    """The differences from the text of `against` to that of `revision`."""
 
     revision: Revision
     against: Revision
@@ -187,8 +192,10 @@ class Comparison:
 def compare(
     services: Services, user: User, document_id: UUID, number: int, *, against: int | None
 ) -> Comparison:
-    """What tells a revision from another one, by default the one before. Raises NotFound,
-    TextsTooLong, TooManyLines, and Overloaded while others are compared."""
+    """Compare a revision with another, by default the previous one.
+
+    Raises NotFound, TextsTooLong, TooManyLines, and Overloaded while another comparison runs.
+    """
     with services.database.begin() as session:
         new = _revision(session, user, document_id, number)
         if against is None:
@@ -197,7 +204,7 @@ def compare(
             raise NotFound
         old = _revision(session, user, document_id, against)
     expect_short(old.character_count + new.character_count)
-    # Outside of the transaction: it may take seconds.
+    # Outside of the transaction, since it may take seconds.
     pieces = services.comparisons.find(old.id, new.id, lambda: _texts(services, old, new))
     return Comparison(new, old, pieces)
 
@@ -208,7 +215,7 @@ def _texts(services: Services, old: Revision, new: Revision) -> tuple[str, str]:
 
 
 def _body(session: Session, revision: Revision, *, start: int = 0, end: int | None = None) -> str:
-    """Raises NotFound where it was purged since it was seen."""
+    """Return the text of a revision. Raises NotFound where it was purged meanwhile."""
     body = revision_store.read_body(session, revision.id, start=start, end=end)
     if body is None:
         raise NotFound

@@ -1,4 +1,4 @@
-"""What is switched on for a person: their own defaults, and what a conversation says above them."""
+"""Enabled documents of a user: the user's defaults, and the overrides of a conversation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def list_defaults(
     services: Services, user: User, *, contains: str = "", cursor: str | None = None,
     limit: int = 50,
 ) -> SelectionPage:  # fmt: skip
-    """A person's own switches, by title. Raises MalformedRequest on a bad cursor."""
+    """Return a user's own switches, by title. Raises MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         return selection_store.list_switches(
             session, user, None, contains=contains, cursor=cursor, limit=limit
@@ -28,7 +28,7 @@ def list_defaults(
 def switches(
     services: Services, user: User, document_ids: Sequence[UUID]
 ) -> dict[UUID, DocumentSwitch]:
-    """A person's own switches of these documents, without those that the person may not see."""
+    """Return a user's own switches of these documents, without those the user may not see."""
     with services.database.begin() as session:
         return selection_store.find_switches(session, user, document_ids)
 
@@ -36,8 +36,10 @@ def switches(
 def set_default(
     services: Services, user: User, document_id: UUID, enabled: bool | None
 ) -> DocumentSwitch:  # fmt: skip
-    """Switch a document on or off in all conversations that do not say otherwise; None inherits
-    the system's default again. Raises NotFound."""
+    """Enable or disable a document in all conversations without an override.
+
+    None restores the system's default. Raises NotFound.
+    """
     with services.database.begin() as session:
         _seen(session, user, None, document_id)
         selection_store.set_default(session, user.id, document_id, enabled=enabled)
@@ -48,8 +50,10 @@ def list_switches(
     services: Services, user: User, conversation_id: UUID, *, contains: str = "",
     cursor: str | None = None, limit: int = 50,
 ) -> SelectionPage:  # fmt: skip
-    """What is switched on in a conversation, and which tier decides, by title. Raises NotFound,
-    MalformedRequest on a bad cursor."""
+    """Return the effective switches in a conversation and the tier that decides each, by title.
+
+    Raises NotFound, MalformedRequest on a bad cursor.
+    """
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
         return selection_store.list_switches(
@@ -61,8 +65,10 @@ def set_override(
     services: Services, user: User, conversation_id: UUID, document_id: UUID,
     enabled: bool | None,
 ) -> DocumentSwitch:  # fmt: skip
-    """Switch a document on or off in one conversation; None inherits the person's default again.
-    Counts from the next message on, in every process. Raises NotFound."""
+    """Enable or disable a document in one conversation; None restores the user's default.
+
+    Takes effect with the next message, in every process. Raises NotFound.
+    """
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
         _seen(session, user, conversation_id, document_id)
@@ -73,15 +79,17 @@ def set_override(
 def set_all_overrides(
     services: Services, user: User, conversation_id: UUID, enabled: bool | None
 ) -> None:  # fmt: skip
-    """Switch every document there is on or off in one conversation; None goes back to the
-    person's defaults. Documents that come later inherit. Raises NotFound."""
+    """Enable or disable every existing document in one conversation.
+
+    None restores the user's defaults. Documents added later inherit. Raises NotFound.
+    """
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
         selection_store.set_all_overrides(session, user, conversation_id, enabled=enabled)
 
 
 def count(services: Services, user: User, conversation_id: UUID | None) -> tuple[int, int]:
-    """How many documents are on, and of how many. Raises NotFound."""
+    """Return the number of enabled documents and the total. Raises NotFound."""
     with services.database.begin() as session:
         if conversation_id is not None:
             conversation_store.require_own(session, conversation_id, user.id)

@@ -1,4 +1,4 @@
-"""What has lain in the trash long enough is erased for good, as if its owner had done so."""
+"""Expiry of the trash: documents deleted long enough ago are purged."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ log = structlog.get_logger(__name__)
 
 
 def purged_at(services: Services, deleted_at: datetime) -> datetime | None:
-    """When the workers erase what was deleted then; None: never."""
+    """Return when a document deleted at this time is purged; None for never."""
     days = services.settings.trash_days
     return deleted_at + timedelta(days=days) if days else None
 
 
 def purge_forgotten(services: Services, *, seconds: float, now: datetime | None = None) -> int:
-    """Erase what was deleted `trash_days` ago, one document a transaction, until nothing is left or
-    `seconds` are over; gives how many. Safe in several workers at once.
+    """Purge expired documents and return their number.
 
-    What cannot be erased is left for the next call. Raises DatabaseUnavailable.
+    Purges what was deleted `trash_days` ago, one transaction each, until none is left or `seconds`
+    have passed. Safe in several workers at once. A document that cannot be purged is left for the
+    next call. Raises DatabaseUnavailable.
     """
     if not services.settings.trash_days:
         return 0
@@ -47,7 +48,7 @@ def purge_forgotten(services: Services, *, seconds: float, now: datetime | None 
         except Exception:
             if document_id is None:
                 raise
-            # Of this one alone: those behind it are not to wait for it.
+            # Skip only this one: it must not hold up the others.
             failed.add(document_id)
             log.exception("document_not_purged", document_id=str(document_id))
         else:

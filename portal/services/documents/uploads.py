@@ -33,15 +33,18 @@ _MAX_NAME_CHARACTERS = 255
 
 @dataclass(frozen=True, slots=True)
 class UploadReceipt:
-    """What came of an upload; `is_duplicate` when the same bytes were already there."""
+    """The result of an upload; `is_duplicate` when the same bytes were already there."""
 
     document: DocumentSummary
     is_duplicate: bool
 
 
 def clean_file_name(file_name: str) -> str:
-    """The last part of a name, in NFC, without controls and marks of direction, of a length to
-    show. Joiners stay, which are written inside words and emoji, and so does private use."""
+    """Return the last part of a file name, safe to display.
+
+    The result is in NFC, without control and direction characters, and cut to a displayable length.
+    Joiners, which occur inside words and emoji, and private-use characters are kept.
+    """
     name = unicodedata.normalize("NFC", file_name.replace("\\", "/"))
     name = PurePosixPath(name).name
     name = "".join(c for c in name if not is_invisible(c)).strip()
@@ -53,7 +56,7 @@ def clean_file_name(file_name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file as it arrives: a seekable stream of bytes, and what it calls itself."""
+    """A file as it arrives: a seekable stream of bytes, and its declared name."""
 
     stream: IO[bytes]
     file_name: str
@@ -69,7 +72,7 @@ def store_upload(
     domain: str | None = None,
     visibility: Visibility = Visibility.SHARED,
 ) -> UploadReceipt:
-    """Store a file and queue its ingestion; the same bytes by the same owner give what is there.
+    """Store a file and queue its ingestion, unless the owner has the same bytes already.
 
     Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, QuotaExceeded, StorageFull; then
     nothing is stored.
@@ -90,13 +93,12 @@ def store_uploads(
     domain: str | None = None,
     visibility: Visibility = Visibility.SHARED,
 ) -> list[UploadReceipt]:
-    """Store several files together: all of them, or with the first error none."""
+    """Store several files together: all of them, or none on the first error."""
     domain = check_domain(domain)
     checked = [check(services, user, file, title) for file in files]
     size_bytes = sum(file.size_bytes for file in checked)
     with disk_space.room_for(services, size_bytes), services.database.begin() as session:
-        # In one order whoever asks: of two requests with the same files in different orders each
-        # would wait for the other.
+        # In a fixed order: two requests with the same files in different orders would deadlock.
         for sha256 in sorted({file.sha256 for file in checked}):
             document_store.lock_content(session, owner_id=user.id, sha256=sha256)
         return [
@@ -107,7 +109,7 @@ def store_uploads(
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """A file that can be taken: what it is, and what its document is called."""
+    """An accepted file, with its type and its document's title."""
 
     stream: IO[bytes]
     file_name: str
@@ -118,8 +120,11 @@ class CheckedFile:
 
 
 def check(services: Services, user: User, file: Upload, title: str | None = None) -> CheckedFile:
-    """What a file is. Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InfectedFile,
-    ScannerUnavailable, InvalidInput for the title; without one it is called after its file."""
+    """Check a file and return its type and title; the title defaults to the file name.
+
+    Raises EmptyFile, UnsupportedFormat, TooLarge, EncryptedPdf, InfectedFile, ScannerUnavailable,
+    InvalidInput for the title.
+    """
     file_name = clean_file_name(file.file_name)
     media_type = _check_file(services, file.stream, file_name)
     malware.refuse_infected(services, user, file.stream, file_name=file_name)
@@ -168,7 +173,7 @@ def _store(
 
 
 def keep_original(session: Session, user: User, file: CheckedFile) -> UUID:
-    """Store a file that can be taken; gives its id."""
+    """Store an accepted file; return its id."""
     file_id, _, _ = file_store.add_file(
         session,
         file.stream,
@@ -180,19 +185,19 @@ def keep_original(session: Session, user: User, file: CheckedFile) -> UUID:
 
 
 def digest_of(streams: Sequence[IO[bytes]], values: Sequence[str | None]) -> str:
-    """A hash of all that an upload request says, to tell a repeat from another request."""
+    """Return a hash of everything in an upload request, to tell a repeat from another request."""
     parts = [_sha256(stream) for stream in streams]
     return hashlib.sha256(repr((parts, list(values))).encode()).hexdigest()
 
 
 def title_of(file_name: str) -> str:
-    """What a document is called that nobody gave a title."""
+    """Return the default title of a document, from its file name."""
     stem = PurePosixPath(file_name).stem.strip()
     return (stem if has_visible_text(stem) else file_name)[:MAX_TITLE_CHARACTERS]
 
 
 def _check_file(services: Services, stream: IO[bytes], file_name: str) -> MediaType:
-    """What the file is. Raises when it cannot be taken; leaves the stream at its start."""
+    """Return the media type of a file. Raises if it is refused; leaves the stream at its start."""
     size_bytes = _size_of(stream)
     if size_bytes == 0:
         raise EmptyFile(name=file_name)
@@ -223,7 +228,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _size_of(stream: IO[bytes]) -> int:
-    """In bytes; leaves the stream at its start."""
+    """Return the size in bytes; leave the stream at its start."""
     size_bytes = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     return size_bytes

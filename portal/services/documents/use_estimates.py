@@ -1,4 +1,4 @@
-"""Estimates of how much each owner keeps, for uploads that are far from the quota."""
+"""Estimates of each owner's stored bytes, for uploads that are far from the quota."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from cachetools import LRUCache
 
 _MAX_OWNERS = 10_000
 _ESTIMATE_LIFE_S = 30
-# Below this share of the limit an estimate will do: other processes may add meanwhile.
+# Below this share of the limit an estimate is enough, though other processes may add meanwhile.
 _FAR_FROM_FULL = 0.5
 
 
 @dataclass(slots=True)
 class UseEstimates:
-    """What owners kept a moment ago, with what this process has stored since: too much rather than
-    too little, as far as this process goes. Safe between threads.
+    """Recently counted bytes of owners, plus what this process has stored since. Errs on the high
+    side within this process. Thread-safe.
 
-    Adding up what an owner keeps takes milliseconds for a thousand documents, too long to do it for
-    each file of an import that is far from the limit.
+    Summing up a thousand documents takes milliseconds, too long for each file of an import that is
+    far from the limit.
     """
 
     _known: LRUCache[UUID, tuple[int, float]] = field(
@@ -30,7 +30,9 @@ class UseEstimates:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def reserve(self, owner_id: UUID, size_bytes: int, *, limit_bytes: int) -> bool:
-        """Add to what the owner keeps, if that is known and stays far from the limit."""
+        """Add to the owner's estimate if it is known and stays far from the limit; return whether
+        it was.
+        """
         with self._lock:
             used_bytes, counted_at = self._known.get(owner_id, (limit_bytes, 0.0))
             is_old = time.monotonic() - counted_at > _ESTIMATE_LIFE_S

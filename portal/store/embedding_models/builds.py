@@ -1,4 +1,4 @@
-"""Filling a model's partition beside the one that serves, and what is told of how far it is."""
+"""Builds of a model's partition beside the active one, and their progress."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class MissingChunk:
 
 @dataclass(frozen=True, slots=True)
 class BuildState:
-    """How far the building of a model is, as last noted. `stage` is None without a build."""
+    """The progress of a model's build, as last recorded. `stage` is None without a build."""
 
     stage: str | None
     done: int
@@ -69,8 +69,8 @@ class BuildState:
 def missing_chunks(
     session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
 ) -> list[MissingChunk]:
-    """The next chunks without a vector, by id, which is what `after` goes on from: looking from
-    the start each time would pass over all that is done already."""
+    """Return the next chunks without a vector, ordered by id, which is the cursor `after`: looking
+    from the start each time would scan everything that is done already."""
     rows = session.execute(
         text(
             f"""
@@ -88,9 +88,9 @@ def missing_chunks(
 def add_missing(
     session: Session, model: RegisteredModel, chunks: Sequence[MissingChunk], vectors: Vector
 ) -> int:
-    """Store vectors (len(chunks), dimensions) of those chunks that are still there and that nobody
-    else has embedded meanwhile; gives how many that were."""
-    # Held until the transaction ends, so that none is deleted between here and there.
+    """Store vectors (len(chunks), dimensions) of those chunks that still exist and have no vector
+    yet; return how many that were."""
+    # Held until the transaction ends, so that none is deleted in between.
     query = f"""
         SELECT c.id FROM document_chunks c
         WHERE c.id = ANY(:ids) AND {IS_MISSING.format(partition=model.partition)}
@@ -115,10 +115,10 @@ def add_missing(
 
 @contextmanager
 def building(engine: Engine, model: RegisteredModel) -> Iterator[Connection | None]:
-    """A connection without transactions, as concurrent index builds need, that holds the right to
-    build this model; None when another process builds it.
+    """Open a connection without transactions, as concurrent index builds need, that holds the lock
+    to build this model; yield None when another process holds it.
 
-    The server lets go of the right when the process dies, however it dies.
+    The server releases the lock when the process dies for any reason.
     """
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         key = {"lock": locks.MODEL_BUILD, "model": model.id}
@@ -127,7 +127,7 @@ def building(engine: Engine, model: RegisteredModel) -> Iterator[Connection | No
             yield connection if held else None
         finally:
             if held:
-                # A server that is gone has let go of it already.
+                # A server that is gone has released it already.
                 with suppress(DBAPIError):
                     connection.execute(text("SELECT pg_advisory_unlock(:lock, :model)"), key)
 
@@ -140,9 +140,9 @@ def bring_index_up_to_date(
     *,
     axis: Vector | None = None,
 ) -> None:
-    """See that the partition's index is as the settings want it and, where the model's direction of
-    language is known, shortened along this `axis` (dimensions,); a new one is built aside, while
-    others read and write, and takes the place of the old one in one transaction.
+    """Bring the partition's index in line with the settings and, where the model's direction of
+    language is known, shorten it along this `axis` (dimensions,). A new index is built concurrently
+    and replaces the old one in one transaction.
 
     `connection` has no transactions.
     """
@@ -170,7 +170,7 @@ def bring_index_up_to_date(
     def put_in_place(session: Session) -> None:
         lock_registry(session)
         replace(session, model.partition, name, shape.method)
-        # Searches read this to know what to order by: it changes with the index.
+        # Searches read this to know what to order by, so it changes with the index.
         session.execute(
             _this(model).values(
                 index_method=shape.method, vector_type=shape.vector_type, index_axis=shape.axis
@@ -182,9 +182,9 @@ def bring_index_up_to_date(
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """How a model's vector index stands. `missing`: searches compare all of its vectors. `differs`:
-    it serves, and is not what the settings ask for; `has` and `wanted` tell both in words. `off`:
-    they ask for none."""
+    """The state of a model's vector index. `missing`: searches compare all of its vectors.
+    `differs`: it is in use and not what the settings ask for; `has` and `wanted` describe both in
+    words. `off`: the settings ask for none."""
 
     state: Literal["ok", "missing", "differs", "off"]
     has: str = ""
@@ -203,7 +203,7 @@ def index_state(session: Session, model: RegisteredModel, search: SearchSettings
             return IndexState("off", "", wanted)
         return IndexState("differs", described(model.shape, usable[0].options), wanted)
     if not usable:
-        # An IVFFlat index is built when there are vectors, from which it learns its lists.
+        # An IVFFlat index is built once there are vectors, from which it computes its lists.
         has_vectors = session.scalar(text(f"SELECT EXISTS (SELECT FROM {model.partition})"))
         return IndexState("missing" if has_vectors else "ok", "", wanted)
     has = described(model.shape, usable[0].options)
@@ -212,7 +212,7 @@ def index_state(session: Session, model: RegisteredModel, search: SearchSettings
 
 
 def _estimate_rows(session: Session, model: RegisteredModel) -> int:
-    """About how many vectors there are; counted where no statistics have been gathered yet."""
+    """Estimate the number of vectors; count them where no statistics have been gathered yet."""
     estimate = f"""
         SELECT CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM {model.partition})
                     ELSE CAST(reltuples AS bigint) END
@@ -223,8 +223,8 @@ def _estimate_rows(session: Session, model: RegisteredModel) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MissingLook:
-    """Whether some of the chunks that were looked at have no vector; `last` is the last one's
-    id, None when there are none behind it."""
+    """Whether some of the chunks that were checked have no vector; `last` is the last one's id,
+    None when there are none after it."""
 
     is_some: bool
     last: UUID | None
@@ -233,7 +233,7 @@ class MissingLook:
 def look_for_missing(
     session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
 ) -> MissingLook:
-    """Look whether the next `limit` chunks, by id, all have a vector by a model."""
+    """Check whether the next `limit` chunks, by id, all have a vector by a model."""
     row = session.execute(
         text(
             f"""
@@ -249,7 +249,7 @@ def look_for_missing(
 
 
 def has_failed_lately(session: Session, model: RegisteredModel, *, within_s: float) -> bool:
-    """Whether the last build of a model failed, and not long ago."""
+    """Tell whether the last build of a model failed, and recently."""
     query = (
         "SELECT stage = 'failed' AND noted_at > now() - make_interval(secs => :within_s)"
         " FROM embedding_models WHERE id = :id"
@@ -292,7 +292,7 @@ def read_build(session: Session, model: RegisteredModel) -> BuildState:
 
 
 def is_queued(session: Session, model: RegisteredModel) -> bool:
-    """Whether the queue holds a build of this model that some worker will do, or does."""
+    """Tell whether the queue has a build of this model that a worker will run or is running."""
     return bool(
         session.scalar(
             text(
@@ -310,8 +310,8 @@ def is_queued(session: Session, model: RegisteredModel) -> bool:
 
 
 def enqueue_build(session: Session, model: RegisteredModel) -> None:
-    """Queue a slice of work on a model, once. Documents that wait to be read go first, and slices
-    of one model never run side by side."""
+    """Queue a slice of work on a model, once. Waiting documents go first, and slices of one model
+    never run concurrently."""
     session.execute(
         text(
             """
@@ -337,7 +337,7 @@ def enqueue_build(session: Session, model: RegisteredModel) -> None:
 
 
 def unfinished_without_queue_entry(session: Session) -> list[RegisteredModel]:
-    """Models whose building began and that nothing in the queue goes on with."""
+    """Return the models whose build has begun and has no queue entry."""
     building_now = set(
         session.scalars(
             select(EmbeddingModelRow.id).where(

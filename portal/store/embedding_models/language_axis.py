@@ -1,19 +1,18 @@
-"""An index over vectors in which the languages lie closer together.
+"""A vector index that reduces the distance between languages.
 
-To a graph that was built on plain vectors the chunks of two languages are two islands: the walk
-for a question that lies between them (`portal.embeddings.calibration`) begins on one and rarely
-finds the other. So the index holds each chunk with its part along l, the unit vector from one
-language to the other, halved, and is asked with each question's part doubled:
+In a graph built on plain vectors the chunks of two languages are two islands: the scan for a query
+that lies between them (`portal.embeddings.calibration`) begins on one and rarely finds the other.
+So the index stores each chunk with its component along l, the unit vector from one language to the
+other, halved, and is searched with each query's component doubled:
 
     chunk  M x = x - (1 - a) (x·l) l,    question  M⁻¹ q = q + (1/a - 1) (q·l) l,    a = 1/2.
 
 M is symmetric, so (M⁻¹ q)·(M x) = q·x: the inner product that the index orders by is the cosine of
-unit vectors, for every question, corrected or not. Only the graph's links are others.
+unit vectors, for every query, corrected or not. Only the links of the graph differ.
 
-Both maps are functions of the database, named after the model and the vector l that stands in
-them: what an index was built with stays true for as long as it stands. They are written in the
-standard's own way, which binds their operators when they are made, so that a dump brings them back
-whatever the search path.
+Both maps are database functions, named after the model, with the vector l in their bodies, so that
+they stay what an index was built with. They are written as SQL-standard functions, which bind their
+operators on creation, so that a dump restores them under any search path.
 """
 
 from __future__ import annotations
@@ -26,27 +25,28 @@ from sqlalchemy.orm import Session
 
 from portal.domain.embedding import Vector
 
-# What is left of a chunk's part along the axis. Recall@10 of 100 rows from a front of 150, with
-# 50,000 synthetic chunks of two languages, for corrected and for plain questions (front of 100):
-# .674 and .982 with 1, .994 and .990 with 0.5, .990 and .890 with 0.3, .989 and .714 with 0.
+# Share of a chunk's component along the axis that is kept. Recall@10 of 100 rows with ef_search
+# 150, with 50,000 synthetic chunks of two languages, for corrected and for plain queries (ef_search
+# 100): .674 and .982 with 1, .994 and .990 with 0.5, .990 and .890 with 0.3, .989 and .714 with 0.
 SHARE_LEFT = 0.5
-# Axes this near are one: what several machines compute of one model differs in the last digits.
+# Axes this close are the same: machines that compute the axis of one model differ in the last
+# digits.
 _SAME_AXIS = 0.98
 
 
 def shortened(name: str, vector: str) -> str:
-    """SQL for what the index holds of a chunk's vector, an SQL expression."""
+    """Return SQL for what the index stores of a chunk's vector, an SQL expression."""
     return f"shortened_{name}({vector})"
 
 
 def stretched(name: str, vector: str) -> str:
-    """SQL for what the index is asked with for a question's vector, an SQL expression."""
+    """Return SQL for what the index is searched with for a query's vector, an SQL expression."""
     return f"stretched_{name}({vector})"
 
 
 def ensure(session: Session, model_id: int, axis: Vector, standing: str | None = None) -> str:
-    """The name of the functions for an axis (dimensions,) of unit length, made where they are
-    missing: those that are `standing`, when theirs is the same axis. Hold the registry for it."""
+    """Return the name of the functions for an axis (dimensions,) of unit length, creating missing
+    ones; it is the name in `standing` if its axis is the same. The caller holds the registry."""
     if standing is not None and _is_of(session, standing, axis):
         return standing
     values = np.asarray(axis, np.float32)
@@ -54,7 +54,7 @@ def ensure(session: Session, model_id: int, axis: Vector, standing: str | None =
     known = text("SELECT to_regprocedure(:name) IS NOT NULL")
     if not session.scalar(known, {"name": stretched(name, "vector")}):
         # x + (x <#> m) m, with the operator's negative inner product and m the axis times the root
-        # of what is taken away; the question's gets its part back, by the same m.
+        # of what is taken away; the query's component is restored by the same m.
         part = values * np.sqrt(1 - SHARE_LEFT)
         taken, given = "(v <#> {m})", f"-(v <#> {{m}}) / {SHARE_LEFT}"
         for call, along in ((shortened, taken), (stretched, given)):
@@ -63,7 +63,7 @@ def ensure(session: Session, model_id: int, axis: Vector, standing: str | None =
 
 
 def drop(session: Session, model_id: int) -> None:
-    """Drop all functions of a model, whose indexes are gone."""
+    """Drop all functions of a model, whose indexes have been dropped."""
     found = session.scalars(
         text(
             r"""
@@ -79,7 +79,7 @@ def drop(session: Session, model_id: int) -> None:
 
 
 def _definition(call: str, along: str, part: Vector) -> str:
-    """CREATE FUNCTION. Nothing in it comes from outside but numbers."""
+    """Return CREATE FUNCTION. Only numbers come from outside."""
     literal = f"CAST('{_literal(part)}' AS vector)"
     amount = along.format(m=literal)
     return f"""
@@ -91,7 +91,7 @@ def _definition(call: str, along: str, part: Vector) -> str:
 
 
 def _is_of(session: Session, name: str, axis: Vector) -> bool:
-    """Whether functions have this axis: stretched along it, it is longer by 1 / SHARE_LEFT."""
+    """Tell whether functions have this axis: stretched along it, it is longer by 1 / SHARE_LEFT."""
     length = session.scalar(
         text(f"SELECT -({stretched(name, 'CAST(:axis AS vector)')} <#> CAST(:axis AS vector))"),
         {"axis": _literal(axis)},

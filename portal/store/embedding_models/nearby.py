@@ -1,4 +1,4 @@
-"""Chunks near a question by one model alone, and questions to ask: for comparing two models."""
+"""Nearest chunks by one model alone, and sample questions, for comparing two models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.store.vector_parameters import VectorParameter
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A chunk near a question, and the document that it belongs to."""
+    """A chunk near a query, and its document."""
 
     chunk_id: UUID
     title: str
@@ -42,7 +42,7 @@ def nearest(
     search: SearchSettings,
     limit: int,
 ) -> list[Neighbour]:
-    """The chunks nearest to a question's vector by one model, as its index finds them."""
+    """Return the nearest chunks to a query vector by one model, as its index finds them."""
     taken = limit * model.candidate_factor
     for name, value in scan_settings(search, taken).items():
         session.execute(
@@ -67,7 +67,7 @@ def nearest(
 
 
 def sample_chunks(session: Session, *, limit: int) -> list[SampledChunk]:
-    """Searchable chunks from all over the corpus, the same ones each time."""
+    """Return searchable chunks from all over the corpus, the same ones each time."""
     statement = f"""
         SELECT c.id, c.content FROM document_chunks c
         WHERE EXISTS (SELECT 1 FROM {_SEARCHABLE.format(leg="c")})
@@ -77,7 +77,7 @@ def sample_chunks(session: Session, *, limit: int) -> list[SampledChunk]:
 
 
 def document_names(session: Session) -> set[str]:
-    """Titles of searchable documents, and names of their files without the ending."""
+    """Return titles of searchable documents, and file names without their extension."""
     statement = f"""
         SELECT d.title, {_FILE_STEM} AS file_stem FROM documents d
         WHERE d.current_job_id IS NOT NULL AND d.deleted_at IS NULL

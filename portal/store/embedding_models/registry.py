@@ -1,5 +1,5 @@
-"""The registry of embedding models: each has a partition of its own with a typed index, so that
-vectors of two models never mix and each index has one dimension."""
+"""The registry of embedding models. Each has its own partition with a typed index, so that vectors
+of two models never mix and each index has one dimension."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.store.models import CollectionRow, EmbeddingModelRow
 
 Status = Literal["building", "ready", "active", "retired"]
 
-# Vectors that programs bring along with a collection of their own are registered under this; the
+# Vectors that programs supply with a collection of their own are registered under this name; the
 # portal's documents are never embedded for them.
 COLLECTION_PROVIDER = "collection"
 
@@ -32,9 +32,9 @@ _MAX_INLINE_DIMENSIONS = 1900
 
 @dataclass(frozen=True, slots=True)
 class RegisteredModel:
-    """A model with a partition of vectors. `shape` says how the partition's index is built, and
-    so what a search must order by to use it. When it `is_complete` no chunk lacks a vector;
-    when it is not, that is unknown."""
+    """A model with a partition of vectors. `shape` says how the partition's index is built, and so
+    what a search must order by to use it. With `is_complete` no chunk lacks a vector; without, that
+    is unknown."""
 
     id: int
     name: str
@@ -50,7 +50,7 @@ class RegisteredModel:
 
     @property
     def partition(self) -> str:
-        """Name of the partition; made of our own number, so it may stand in SQL."""
+        """Return the partition's name, which is safe in SQL because it is made of an integer."""
         return f"chunk_embeddings_m{self.id}"
 
     @property
@@ -59,24 +59,25 @@ class RegisteredModel:
 
     @property
     def candidate_factor(self) -> int:
-        """How many times more rows than wanted to take from the index, because its order is that
-        of shortened vectors: the best of them by `exact_distance` are the answer. 1: none."""
+        """Return how many times more rows than wanted to read from the index, because its order is
+        that of shortened vectors: the best of them by `exact_distance` are the answer. 1 means no
+        more."""
         return self.shape.candidate_factor
 
     def order_expression(self, alias: str, bind: str) -> str:
-        """What to ORDER BY, ascending, to be served by the index: `alias` is the partition's,
-        `bind` a parameter that holds the question as a VectorParameter."""
+        """Return the ascending ORDER BY expression that the index serves: `alias` is the
+        partition's, `bind` a parameter with the query as a VectorParameter."""
         return self.shape.distance(f"{alias}.embedding", f":{bind}", self.dimensions)
 
     @staticmethod
     def exact_distance(alias: str, bind: str) -> str:
-        """Cosine distance of the full vectors."""
+        """Return the cosine distance of the full vectors."""
         return f"({alias}.embedding <=> CAST(:{bind} AS vector))"
 
 
 def lock_registry(session: Session, *, shared: bool = False) -> None:
-    """Hold the registry until the transaction ends: shared by those who write vectors for all
-    models that are in it, alone by those who change it."""
+    """Lock the registry until the transaction ends: shared for writers of vectors for all its
+    models, exclusive for writers of the registry."""
     kind = "_shared" if shared else ""
     session.execute(
         text(f"SELECT pg_advisory_xact_lock{kind}(:key)"), {"key": locks.MODEL_REGISTRY}
@@ -86,8 +87,8 @@ def lock_registry(session: Session, *, shared: bool = False) -> None:
 def ensure_model(
     session: Session, source: ModelSource, search: SearchSettings, *, axis: Vector | None = None
 ) -> RegisteredModel:
-    """The model's registration, made with its partition and index where it was missing; `axis`
-    (dimensions,) is its direction of language, if that is known.
+    """Return the model's registration, creating it with its partition and index if it is missing;
+    `axis` (dimensions,) is its direction of language, if that is known.
 
     Raises ValueError when the name is registered with other dimensions.
     """
@@ -98,7 +99,7 @@ def ensure_model(
     elif row.dimensions != source.dimensions:
         raise ValueError(f"{source.name} is registered with {row.dimensions} dimensions")
     elif dict(row.options) != source.options or row.provider != source.provider:
-        # A directory that moved, an endpoint with a new address.
+        # A directory that was moved, or an endpoint with a new address.
         row.provider, row.options = source.provider, source.options
         session.flush()
     return registered(row)
@@ -121,8 +122,8 @@ def _add(
     make_partition(session, registered(row))
     _activate_if_first(session, row)
     if row.status == "active" and shape.method == "hnsw" and search.hnsw.enabled:
-        # It serves from the first vector on. Other models get theirs when their rows are there,
-        # which is several times faster; IVFFlat needs rows to find its centres.
+        # The first model serves from its first vector on. Other models get their index after their
+        # rows, which is several times faster; IVFFlat needs rows to compute its centroids.
         if axis is not None:
             row.index_axis = language_axis.ensure(session, row.id, axis)
             session.flush()
@@ -133,15 +134,15 @@ def _add(
     return row
 
 
-# What `registered` reads, for a SELECT list in which the registry is m. Named one by one: a
-# statement that was prepared for all columns fails once a migration adds another.
+# The columns that `registered` reads, for a SELECT list in which the registry is m. Listed one by
+# one: a statement prepared with all columns fails once a migration adds another.
 REGISTERED_COLUMNS = """m.id, m.name, m.dimensions, m.provider, m.options, m.index_method,
     m.vector_type, m.index_axis, m.status, m.is_complete, m.activated_at, m.retired_at,
     m.calibration"""
 
 
 def registered(row: Any) -> RegisteredModel:
-    """A registration from a row of the registry, however it was read."""
+    """Make a registration from a row of the registry, from any statement."""
     return RegisteredModel(
         id=row.id,
         name=row.name,
@@ -158,9 +159,10 @@ def registered(row: Any) -> RegisteredModel:
 
 
 def make_partition(session: Session, model: RegisteredModel) -> None:
-    """The table for a model's vectors. Waits until no vectors of any model are being written."""
+    """Create the table for a model's vectors. Waits until no vectors of any model are being
+    written."""
     storage = "PLAIN" if model.dimensions <= _MAX_INLINE_DIMENSIONS else "EXTERNAL"
-    # Nothing here comes from outside: ids and dimensions are integers.
+    # Safe to format: ids and dimensions are integers.
     name, dimensions = model.partition, model.dimensions
     check = f"ck_{name}_dimensions CHECK (vector_dims(embedding) = {dimensions})"
     for statement in (
@@ -172,7 +174,7 @@ def make_partition(session: Session, model: RegisteredModel) -> None:
 
 
 def _activate_if_first(session: Session, row: EmbeddingModelRow) -> None:
-    """The first model ever serves the portal's documents; later ones wait to be switched to."""
+    """Activate the first model ever for the portal's documents; later ones need a switch."""
     session.execute(
         update(CollectionRow)
         .where(CollectionRow.name == PORTAL_COLLECTION, CollectionRow.embedding_model_id.is_(None))
@@ -184,7 +186,7 @@ def _activate_if_first(session: Session, row: EmbeddingModelRow) -> None:
     if serving == row.id:
         row.status = "active"
         row.activated_at = session.scalar(select(func.now()))
-        row.is_complete = True  # No upload succeeds without it.
+        row.is_complete = True  # No upload succeeds without a vector by it.
         session.flush()
 
 
@@ -196,7 +198,7 @@ def find_model(session: Session, name: str) -> RegisteredModel | None:
 
 
 def find_active(session: Session) -> RegisteredModel | None:
-    """The model that serves the portal's documents now; None before the first is registered.
+    """Return the active model of the portal's documents, None before the first is registered.
 
     Read it for each search: another process may have switched since.
     """
@@ -209,7 +211,7 @@ def find_active(session: Session) -> RegisteredModel | None:
 
 
 def list_models(session: Session) -> list[RegisteredModel]:
-    """All models of the portal's documents, oldest first."""
+    """Return all models of the portal's documents, oldest first."""
     rows = session.scalars(
         select(EmbeddingModelRow).where(_FOR_DOCUMENTS).order_by(EmbeddingModelRow.id)
     )
@@ -217,7 +219,7 @@ def list_models(session: Session) -> list[RegisteredModel]:
 
 
 def set_complete(session: Session, model: RegisteredModel, *, is_complete: bool) -> None:
-    """Note whether every chunk has a vector by this model; hold the registry for it."""
+    """Record whether every chunk has a vector by this model; the caller holds the registry."""
     session.execute(
         update(EmbeddingModelRow)
         .where(EmbeddingModelRow.id == model.id, EmbeddingModelRow.is_complete != is_complete)
@@ -226,6 +228,6 @@ def set_complete(session: Session, model: RegisteredModel, *, is_complete: bool)
 
 
 def hold_models(session: Session) -> list[RegisteredModel]:
-    """All models, none of which is added, dropped or switched to before the transaction ends."""
+    """Return all models; none is added, dropped or switched to before the transaction ends."""
     lock_registry(session, shared=True)
     return list_models(session)

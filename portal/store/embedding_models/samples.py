@@ -1,4 +1,4 @@
-"""Stored chunks with their vectors by one model, and the constants that were made of them."""
+"""Stored chunks with their vectors by one model, and the constants that were fitted to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from portal.domain.embedding import Vector
 from portal.store.embedding_models.registry import RegisteredModel
 
-# Constants made of them decide what everyone reads: private chunks have no part in them.
+# The constants affect what every user reads, so private chunks are left out.
 _SHARED = "shared_chunks s WHERE s.chunk_id = e.chunk_id"
 
 
@@ -45,7 +45,7 @@ def sample_vectors(session: Session, model: RegisteredModel, *, limit: int) -> S
 def sample_chunks(
     session: Session, model: RegisteredModel, *, limit: int
 ) -> tuple[list[str], Vector]:
-    """Some chunks, the same ones each time, and their vectors (n, dim) by the model."""
+    """Return some chunks, the same ones each time, and their vectors (n, dim) by the model."""
     statement = f"""
         SELECT concat_ws(E'\\n', c.context, c.content) AS embedded,
                CAST(e.embedding AS text) AS vector

@@ -1,4 +1,4 @@
-"""Naming another model that serves, and dropping one that does not: moments, in one transaction."""
+"""Activating another model, and dropping an inactive one, each in one short transaction."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LOCK_PAUSE_S = 0.2
 
 Result = TypeVar("Result")
 
-# What there is to embed: documents in the trash too, for they may come back, and those whose
-# ingestion is still under way.
+# The chunks to embed, including those of documents in the trash, which may be restored, and of
+# documents whose ingestion is not finished.
 PORTAL_CHUNKS = """
     document_chunks c JOIN collections l ON l.id = c.collection_id AND l.name = :collection
 """
@@ -34,16 +34,16 @@ IS_MISSING = "NOT EXISTS (SELECT 1 FROM {partition} e WHERE e.chunk_id = c.id)"
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many chunks there are, and how many of them have no vector by a model."""
+    """The number of chunks, and how many of them have no vector by a model."""
 
     chunks: int
     missing: int
 
 
 def patiently(database: Database, action: Callable[[Session], Result]) -> Result:
-    """Do in one transaction what needs tables for itself for a moment. A lock that does not come
-    at once is given up and asked for again: one that waits holds up every search behind it. Raises
-    DatabaseUnavailable when it never comes."""
+    """Run a transaction that needs exclusive locks on tables for a moment. A lock that is not
+    granted at once is given up and retried, because a waiting lock blocks every search behind it.
+    Raises DatabaseUnavailable when it is never granted."""
     for attempt in range(1, _LOCK_ATTEMPTS + 1):
         try:
             with database.begin() as session:
@@ -68,7 +68,7 @@ def coverage(session: Session, model: RegisteredModel) -> Coverage:
 
 
 def serve_by(session: Session, model: RegisteredModel) -> None:
-    """Let searches use this model from the next one on; the one before is kept as it is."""
+    """Activate a model from the next search on; the previous one is kept as it is."""
     session.execute(
         update(EmbeddingModelRow)
         .where(EmbeddingModelRow.status == "active", EmbeddingModelRow.id != model.id)
@@ -87,7 +87,7 @@ def serve_by(session: Session, model: RegisteredModel) -> None:
 
 
 def find_previous(session: Session) -> RegisteredModel | None:
-    """The model that served last before this one, while it is kept."""
+    """Return the model that was active last before this one, if it still exists."""
     retired = [model for model in list_models(session) if model.retired_at is not None]
     # By id too: two switches within one tick of the clock still have an order.
     return max(retired, key=lambda m: (m.retired_at or m.activated_at, m.id), default=None)
@@ -101,7 +101,7 @@ class Size:
 
 
 def read_size(session: Session, model: RegisteredModel) -> Size:
-    """What a model's partition holds, and its index if it has one that can be used."""
+    """Return the size of a model's partition, and of its index if that is usable."""
     row = session.execute(
         text(
             f"SELECT count(*) AS vectors, pg_total_relation_size('{model.partition}') AS size"
@@ -113,7 +113,7 @@ def read_size(session: Session, model: RegisteredModel) -> Size:
 
 
 def drop_model(session: Session, model: RegisteredModel) -> None:
-    """Erase a model and its vectors; after it none serves, if it did."""
+    """Delete a model and its vectors; if it was active, no model is."""
     session.execute(
         update(CollectionRow)
         .where(CollectionRow.embedding_model_id == model.id)
@@ -126,7 +126,8 @@ def drop_model(session: Session, model: RegisteredModel) -> None:
 
 
 def is_untried(session: Session, model: RegisteredModel) -> bool:
-    """Whether a model serves only because it was the first, and has embedded nothing yet."""
+    """Tell whether a model is active only because it was the first, and has embedded nothing
+    yet."""
     switched_to = session.scalar(
         select(EmbeddingModelRow.activated_at > EmbeddingModelRow.created_at).where(
             EmbeddingModelRow.id == model.id

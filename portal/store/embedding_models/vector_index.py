@@ -1,9 +1,9 @@
-"""Indexes over vectors: what they are built on, and how a search must ask to be served by one.
+"""Vector indexes: what they are built on, and the ORDER BY that a search needs to use one.
 
-The cast must be the same in the index and in the query, for the planner matches expressions.
-Half precision halves the index and costs nothing that shows: the scores that are shown come from
-the full vectors. Above 4,000 dimensions pgvector indexes signs only, one bit a dimension; their
-order is rough, so several times as many are taken and put in order by the full vectors.
+The cast must be the same in the index and in the query, because the planner matches expressions.
+Half precision halves the index without a visible effect: the scores that are shown come from the
+full vectors. Above 4,000 dimensions pgvector only indexes binary vectors, one bit a dimension;
+their order is approximate, so several times as many rows are read and sorted by the full vectors.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ VectorType = Literal["halfvec", "vector", "bit"]
 Metric = Literal["cosine", "l2", "ip"]
 FloatArray = NDArray[np.floating[Any]]
 
-# What pgvector indexes, README of 0.8.
+# Limits of pgvector, README of 0.8.
 MAX_VECTOR_DIMENSIONS = 2000
 MAX_HALFVEC_DIMENSIONS = 4000
 _OPERATORS: dict[Metric, str] = {"cosine": "<=>", "l2": "<->", "ip": "<#>"}
-# Signs alone order so roughly that this many times the wanted rows hold the true best ones.
+# Binary vectors order so roughly that this many times the wanted rows are needed to include the
+# true best ones.
 _BIT_CANDIDATE_FACTOR = 8
-# A number of lists that is off by less than this is not worth a rebuild.
+# A number of lists that differs by less than this is not worth a rebuild.
 _LISTS_TOLERANCE = 4
-# pgvector's advice: a list for each thousand rows up to a million.
+# pgvector's advice: a list per thousand rows up to a million.
 _ROWS_A_LIST = 1000
 _MAX_LISTS = 32768
-# Vectors that a scan visits at most where the selection refuses what it finds.
+# Maximum of vectors that a scan visits when the selection rejects what it finds.
 _MAX_SCAN_TUPLES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """How an index over vectors is built: its kind, what it keeps of each vector, what it orders
-    by, and the name of the `language_axis` along which its vectors are shortened, if they are.
-    Signs alone tell angles, whatever the metric."""
+    """The definition of a vector index: its kind, what it stores of each vector, what it orders by,
+    and the name of the `language_axis` along which its vectors are shortened, if they are. Binary
+    vectors give angles, for any metric."""
 
     method: Method = "hnsw"
     vector_type: VectorType = "halfvec"
@@ -53,9 +54,9 @@ class IndexShape:
 
     @classmethod
     def of(cls, method: str, vector_type: str, axis: str | None = None) -> IndexShape:
-        """The shape of an index over unit vectors that the registry's words name; the table lets
-        no others in."""
-        # Shortened vectors are of no common length: it is their inner product that tells.
+        """Return the shape of an index over unit vectors from the registry's columns, whose values
+        a constraint limits."""
+        # Shortened vectors differ in length, so they are compared by inner product.
         metric: Metric = "ip" if axis else "cosine"
         return cls(cast("Method", method), cast("VectorType", vector_type), metric, axis)
 
@@ -70,7 +71,8 @@ class IndexShape:
         return _BIT_CANDIDATE_FACTOR if self.vector_type == "bit" else 1
 
     def indexed(self, vector: str, dimensions: int) -> str:
-        """The expression that the index is built on, of an SQL expression for a full vector."""
+        """Return the expression that the index is built on, given an SQL expression for a full
+        vector."""
         if self.axis:
             vector = language_axis.shortened(self.axis, vector)
         return self._kept(vector, dimensions)
@@ -81,8 +83,8 @@ class IndexShape:
         return f"CAST({vector} AS {self.vector_type}({dimensions}))"
 
     def distance(self, vector: str, question: str, dimensions: int) -> str:
-        """The distance that the index orders by, between an SQL expression for a full vector and
-        a bind that holds a VectorParameter."""
+        """Return the distance that the index orders by, between an SQL expression for a full vector
+        and a bind with a VectorParameter."""
         asked = f"CAST({question} AS vector)"
         if self.axis:
             asked = language_axis.stretched(self.axis, asked)
@@ -92,8 +94,8 @@ class IndexShape:
 
 
 def shape_for(search: SearchSettings, dimensions: int, axis: str | None = None) -> IndexShape:
-    """The shape that the settings ask for, or the nearest that vectors of this length can have,
-    with the vectors shortened along an axis."""
+    """Return the shape that the settings ask for, or the nearest that vectors of this length can
+    have, with the vectors shortened along an axis."""
     vector_type: VectorType = search.vector_type
     if vector_type == "vector" and dimensions > MAX_VECTOR_DIMENSIONS:
         vector_type = "halfvec"
@@ -112,7 +114,7 @@ def index_name(partition: str, method: str) -> str:
 
 
 def options(shape: IndexShape, search: SearchSettings, rows: int = 0) -> dict[str, int]:
-    """The storage parameters of an index, by the settings and how many rows there are."""
+    """Return the storage parameters of an index, by the settings and the number of rows."""
     if shape.method == "hnsw":
         # pgvector refuses a graph whose nodes have more links than candidates to choose from.
         candidates = max(search.hnsw.ef_construction, 2 * search.hnsw.m)
@@ -131,8 +133,8 @@ def create_statement(
     name: str | None = None,
     concurrently: bool = False,
 ) -> str:
-    """CREATE INDEX for a partition. Nothing in it comes from outside: names are made of our own
-    numbers, the rest of bounded settings."""
+    """Return CREATE INDEX for a partition. Nothing in it comes from outside: names are made of
+    integers, the rest of bounded settings."""
     parameters = ", ".join(f"{k} = {int(v)}" for k, v in options(shape, search, rows).items())
     how = "CONCURRENTLY " if concurrently else ""
     expression = shape.indexed("embedding", dimensions)
@@ -144,12 +146,13 @@ def create_statement(
 
 
 def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:
-    """What a transaction must set for its scans to be right: `wanted` is the LIMIT of the leg.
+    """Return the settings that a transaction needs for correct scans: `wanted` is the LIMIT of the
+    leg.
 
-    `ef_search` below the LIMIT would cut results short; the iterative scan goes on when the
-    selection refuses what the index offers.
+    An `ef_search` below the LIMIT would cut results short; the iterative scan continues when the
+    selection rejects what the index finds.
     """
-    # Harmless to the other kind of index, so that a search need not know which it will meet.
+    # Harmless to the other kind of index, so that a search need not know which one is in use.
     return {
         "hnsw.ef_search": str(min(1000, max(search.hnsw.ef_search, wanted))),
         "hnsw.iterative_scan": "relaxed_order",
@@ -161,7 +164,7 @@ def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class StandingIndex:
-    """An index over a partition's vectors, as the server has it."""
+    """An index on a partition's vectors, as the server has it."""
 
     name: str
     method: str
@@ -198,8 +201,8 @@ def _read(reloptions: list[str] | None) -> dict[str, int]:
 def is_current(
     index: StandingIndex, partition: str, shape: IndexShape, search: SearchSettings, rows: int
 ) -> bool:
-    """Whether an index stands as the settings want it. What it keeps of a vector is the
-    registry's to know, for both change in one transaction."""
+    """Tell whether an index matches the settings. What it stores of a vector is in the registry,
+    which changes in the same transaction."""
     if not index.is_valid or index.name != index_name(partition, shape.method):
         return False
     wanted = options(shape, search, rows)
@@ -212,7 +215,7 @@ def is_current(
 
 
 def described(shape: IndexShape, options: Mapping[str, int]) -> str:
-    """An index in words, such as `hnsw halfvec m=16 ef_construction=64`."""
+    """Describe an index in words, such as `hnsw halfvec m=16 ef_construction=64`."""
     parameters = (f"{name}={value}" for name, value in options.items())
     return " ".join((shape.method, shape.vector_type, *parameters))
 
@@ -226,9 +229,9 @@ def build_aside(
     *,
     rows: int,
 ) -> str:
-    """Build an index beside the one that serves, while others read and write; gives its name.
+    """Build an index concurrently beside the one in use, and return its name.
 
-    `connection` has no transactions. What a build that was cut off left behind is removed.
+    `connection` has no transactions. Leftovers of an interrupted build are removed.
     """
     name = f"{index_name(partition, shape.method)}_new"
     statement = create_statement(
@@ -240,7 +243,7 @@ def build_aside(
 
 
 def replace(session: Session, partition: str, name: str, method: Method) -> None:
-    """Put the index `name` in the place of all others of the partition."""
+    """Replace all other indexes of the partition by the index `name`."""
     for index in standing_indexes(session, partition):
         if index.name != name:
             session.execute(text(f"DROP INDEX {index.name}"))

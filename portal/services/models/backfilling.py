@@ -1,4 +1,4 @@
-"""Embed chunks that lack a vector by the serving model, one batch a call."""
+"""Embedding of chunks that lack a vector by the active model, one batch a call."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ log = structlog.get_logger(__name__)
 
 # Small enough for the rate limits of providers.
 DEFAULT_BATCH = 50
-# A batch of a small model on a busy machine; who builds the whole model takes longer.
+# The time of a batch of a small model on a busy machine; a full build takes longer.
 PATIENCE_S = 10.0
 _PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """What one batch did: how many chunks got a vector by `model`, how many still lack one."""
+    """The result of a batch: how many chunks got a vector by `model`, how many still lack one."""
 
     model: str
     embedded: int
@@ -43,11 +43,11 @@ class Backfilled:
 
 
 def embed_batch(services: Services, user: User, *, batch_size: int) -> Backfilled:
-    """Embed up to `batch_size` chunks that have no vector by the model that serves, and store
-    all of these vectors or none.
+    """Embed up to `batch_size` chunks that have no vector by the active model, and store all of
+    these vectors or none.
 
-    Raises Forbidden, VectorStoreDisabled, Conflict when others build the model for long, and
-    EmbedderUnavailable when it gives no vectors, or none that can be used.
+    Raises Forbidden, VectorStoreDisabled, Conflict when another process builds the model for long,
+    and EmbedderUnavailable when the model gives no vectors, or invalid ones.
     """
     if not user.is_admin:
         raise Forbidden
@@ -74,8 +74,8 @@ def _embed(services: Services, model: RegisteredModel, batch_size: int) -> int:
 
 @contextmanager
 def _in_turn(services: Services, model: RegisteredModel) -> Iterator[None]:
-    """The right to build a model, as soon as its holder is done; nothing is held meanwhile.
-    Raises Conflict when that takes too long."""
+    """Wait for the lock to build a model, holding nothing meanwhile. Raises Conflict when that
+    takes too long."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         with build_store.building(services.database.engine, model) as connection:

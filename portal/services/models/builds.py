@@ -1,7 +1,7 @@
-"""Building a model's vectors beside those that serve, in batches that can be cut off anywhere.
+"""Builds of a model's vectors beside the active ones, in batches that can be interrupted.
 
-The partition itself is the record of progress: a build that continues begins with the
-first chunk that has no vector.
+The partition itself is the record of progress: a resumed build begins with the first chunk that has
+no vector.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from portal.store.embedding_models.registry import RegisteredModel
 
 log = structlog.get_logger(__name__)
 
-# A worker turns to what else waits after this long, and goes on later.
+# After this long a worker turns to other jobs and resumes later.
 SLICE_S = 20.0
-# What failed for a lasting reason, a wrong key for example, would fail again and again.
+# A permanent failure, such as a wrong key, would recur again and again.
 FAILED_AGAIN_AFTER_S = 600.0
 
 Stage = Literal["embedding", "indexing", "comparing"]
@@ -34,7 +34,7 @@ Stage = Literal["embedding", "indexing", "comparing"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is: `done` of `total` chunks have a vector."""
+    """The progress of a build: `done` of `total` chunks have a vector."""
 
     stage: Stage
     done: int
@@ -42,7 +42,7 @@ class Progress:
 
 
 class Paused(Exception):
-    """The build stopped between two batches; what it stored is kept."""
+    """The build stopped between two batches; stored vectors are kept."""
 
 
 def backfill(
@@ -51,8 +51,8 @@ def backfill(
     batch_size: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Generator[Progress]:
-    """Embed what the model that serves has no vectors of, after a restored backup for example,
-    and rebuild its index when the settings for it have changed. Raises as `build`."""
+    """Embed chunks without a vector by the active model, for example after a restore, and rebuild
+    its index when its settings have changed. Raises as `build`."""
     active = catalog.ensure_serving(services)
     yield from build(services, active.name, batch_size=batch_size, should_stop=should_stop)
 
@@ -64,12 +64,12 @@ def build(
     batch_size: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Generator[Progress]:
-    """Bring a model up to date while searches go on: every chunk embedded, `batch_size` at a
-    time, each batch whole or not at all; then its index; then how it compares to the model that
-    serves. Safe to repeat.
+    """Bring a model up to date while searches go on: embed every chunk, `batch_size` at a time,
+    each batch whole or not at all; then build its index; then compare it to the active model. Safe
+    to repeat.
 
-    Raises NoSuchModel, Conflict when it is being built elsewhere, Paused when `should_stop` says
-    so, EmbedderUnavailable and InvalidEmbedding.
+    Raises NoSuchModel, Conflict when it is being built elsewhere, Paused when `should_stop` returns
+    True, EmbedderUnavailable and InvalidEmbedding.
     """
     model = catalog.find(services, name)
     with build_store.building(services.database.engine, model) as connection:
@@ -95,14 +95,14 @@ def build(
             _note(services, model, "failed", Failure(error.code, error.params))
             raise
         except (GeneratorExit, KeyboardInterrupt):
-            # It was cancelled: no worker may continue it.
+            # It was cancelled, so no worker may resume it.
             _note(services, model, None)
             raise
         finish(services, model)
 
 
 def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool]) -> None:
-    """Build for some seconds, and queue what is left: a worker has documents to read as well."""
+    """Build for some seconds, and queue the rest: a worker has documents to ingest as well."""
     ends_at = time.monotonic() + SLICE_S
     try:
         for _ in build(
@@ -117,15 +117,15 @@ def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool
     except Conflict:
         log.info("model_built_elsewhere", model=name)
     except PortalError as error:
-        # It stands with the model, where the administrator looks.
+        # Recorded with the model, where administrators see it.
         log.warning("model_build_failed", model=name, code=error.code)
 
 
 def requeue_lost(services: Services) -> None:
-    """Queue builds that began and that nothing goes on with: their worker or their queue entry
-    is gone. So too the model that serves, some minutes after its last build failed: where chunks
-    lost their vectors, where its index was dropped or differs from the settings, or where that was
-    made before the model's direction of language was known."""
+    """Queue interrupted builds whose worker or queue entry is gone. Also queue the active model,
+    some minutes after its last build failed, where chunks lost their vectors, or where its index
+    was dropped, differs from the settings, or was built before the model's direction of language
+    was known."""
     with services.database.begin() as session:
         for model in build_store.unfinished_without_queue_entry(session):
             log.warning("model_build_requeued", model=model.name)
@@ -166,7 +166,8 @@ def _fill(
     batch_size: int | None,
     should_stop: Callable[[], bool],
 ) -> Iterator[Progress]:
-    """Embed chunks until none is missing. Several passes: some may be added behind the first."""
+    """Embed chunks until none is missing. Several passes, because chunks may be added behind the
+    first."""
     size = batch_size or services.settings.embedding.batch_size
     done, total = _note(services, model, "embedding")
     yield Progress("embedding", done, total)
@@ -189,8 +190,8 @@ def fill_batch(
     size: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> tuple[UUID, int] | None:
-    """Embed the next chunks after one, all or none: the last one's id and how many; None at the
-    end. Raises Paused, EmbedderUnavailable, InvalidEmbedding."""
+    """Embed the next chunks after one, all or none; return the last one's id and their number, None
+    at the end. Raises Paused, EmbedderUnavailable, InvalidEmbedding."""
     with services.database.begin() as session:
         chunks = build_store.missing_chunks(session, model, after=after, limit=size)
     if not chunks:
@@ -208,7 +209,7 @@ def fill_batch(
 def _note(
     services: Services, model: RegisteredModel, stage: str | None, failure: Failure | None = None
 ) -> tuple[int, int]:
-    """Note the stage of a build; how many chunks have a vector, of how many."""
+    """Record the stage of a build, and how many of the chunks have a vector."""
     with services.database.begin() as session:
         coverage = switches.coverage(session, model)
         done, total = coverage.chunks - coverage.missing, coverage.chunks
@@ -217,9 +218,9 @@ def _note(
 
 
 def finish(services: Services, model: RegisteredModel) -> None:
-    """Note that a model has all the vectors that it can have, if it has."""
+    """Mark a model as complete if every chunk has a vector."""
     with services.database.begin() as session:
-        # Held while it is counted: a chunk added from now on is noted after this.
+        # Held during the count: chunks added from now on are recorded after it.
         registry.lock_registry(session)
         known = registry.find_model(session, model.name)
         if known is None:

@@ -1,6 +1,6 @@
-"""Constants of confidence for models that come without: fitted to the stored chunks.
+"""Calibration of models that have no constants of confidence of their own, on the stored chunks.
 
-Until there are enough of these, another model's constants are borrowed, and explanations say so.
+Until there are enough chunks, another model's constants are used, and explanations say so.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from portal.store.embedding_models.registry import RegisteredModel
 log = structlog.get_logger(__name__)
 
 SAMPLED_CHUNKS = 2000
-# Constants are fitted again when the chunks are this many times those they were made of.
+# Constants are fitted again when there are this many times the chunks of the last fit.
 _GROWTH = 4
 
 
 def fit_if_due(services: Services) -> None:
-    """Fit the model that serves, when it has no constants of its own and there is more to fit
-    them to than before. Two counts when there is nothing to do."""
+    """Fit the active model, if it has no constants of its own and enough chunks were added. Costs
+    two counts otherwise."""
     with services.database.begin() as session:
         model = registry.find_active(session)
     if model is None:
@@ -35,10 +35,10 @@ def fit_if_due(services: Services) -> None:
 
 
 def fit_model(services: Services, registered: RegisteredModel) -> bool:
-    """Fit a model's constants to the stored chunks and keep them; whether that was done.
+    """Fit a model's constants to the stored chunks and store them; return whether that was done.
 
-    It is not for models with constants of their own, nor with too few chunks, nor before these
-    are `_GROWTH` times as many as last time. Raises EmbedderUnavailable, InvalidEmbedding.
+    Does nothing for models with constants of their own, with too few chunks, or before there are
+    `_GROWTH` times as many as last time. Raises EmbedderUnavailable, InvalidEmbedding.
     """
     calibration = catalog.loaded(services, registered).calibration
     if calibration.fitted or not calibration.ready:

@@ -1,4 +1,5 @@
-"""Embedding models: how one is named, registered and loaded, and whose vectors chunks get."""
+"""The catalog of embedding models: names, registration and loading, and embedding for all
+models."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ _LOADED = LoadedModels()
 def loaded(
     services: Services, registered: RegisteredModel, *, is_urgent: bool = False
 ) -> LoadedModel:
-    """The model behind a registration, from this process's memory or loaded now. Where somebody
-    waits (`is_urgent`) its calibration may be the neutral one for some seconds.
+    """Return the model of a registration, loading it if it is not in memory. When a user waits
+    (`is_urgent`) its calibration may be the neutral one for some seconds.
 
     Raises EmbedderUnavailable, with the remedy, when this machine cannot load it.
     """
@@ -55,15 +56,14 @@ def loaded(
             services.redis,
             patience_s=0.0 if is_urgent else PATIENCE_S,
         )
-    # Before it is asked: an endpoint may give other vectors than when the model was built.
+    # Checked before use: an endpoint may give other vectors than when the model was built.
     hold_to(found.embedder, registered.dimensions)
     found.calibration.adopt(registered.calibration)
     return found
 
 
 def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
-    """The model behind a registration if this process has it already: nothing is loaded
-    or waited for."""
+    """Return the model of a registration if it is in memory, without loading or waiting."""
     if _is_configured(services, registered):
         return services.embedder
     settings = settings_for(services, registered.source)
@@ -72,16 +72,16 @@ def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
 
 
 def _is_configured(services: Services, registered: RegisteredModel) -> bool:
-    """Whether the settings name this very model, so that this process has it already."""
+    """Tell whether the settings name this model, so that it is in memory already."""
     embedder, configured = services.embedder, services.settings.embedding
     if registered.name != embedder.name or moved.is_refused(registered, configured):
         return False
-    # The only provider that gives whatever length it is asked for under one name.
+    # The only provider that returns any requested length under one name.
     return configured.provider != "hashing" or embedder.dimensions == registered.dimensions
 
 
 def language_axis(services: Services, registered: RegisteredModel) -> Vector | None:
-    """The model's direction of language (dimensions,), None while that is not known."""
+    """Return the model's direction of language (dimensions,), None while that is not known."""
     try:
         axis = loaded(services, registered).calibration.language_axis
     except EmbedderUnavailable:
@@ -92,8 +92,8 @@ def language_axis(services: Services, registered: RegisteredModel) -> Vector | N
 def source_of(
     settings: EmbeddingSettings, embedder: Embedder, *, dimensions: int | None = None
 ) -> ModelSource:
-    """How a model that was made from these settings is loaded again. `dimensions`, where they are
-    known, save asking an endpoint."""
+    """Return how to load a model made from these settings again. `dimensions`, where they are
+    known, save a request to an endpoint."""
     options: dict[str, Any] = {}
     if settings.provider == "sentence-transformers" and settings.model:
         path = Path(settings.model).expanduser()
@@ -109,7 +109,7 @@ def source_of(
 
 
 def settings_for(services: Services, source: ModelSource) -> EmbeddingSettings:
-    """The settings with which a provider gives this very model, under this very name."""
+    """Return the settings with which a provider gives this model, under this name."""
     configured, options = services.settings.embedding, source.options
     asked = source.dimensions if source.provider == "hashing" else options.get("dimensions")
     api_base = options.get("api_base", configured.api_base)
@@ -119,14 +119,14 @@ def settings_for(services: Services, source: ModelSource) -> EmbeddingSettings:
             "model": options.get("model", source.name),
             "dimensions": asked,
             "api_base": api_base,
-            # The key is for the endpoint that it was set for, and goes to no other.
+            # The key belongs to the endpoint that it was set for, and is sent to no other.
             "api_key": configured.api_key if api_base == configured.api_base else None,
         }
     )
 
 
 def named_settings(services: Services, spec: str) -> EmbeddingSettings:
-    """The settings of a model that a person names: `provider`, `provider:model`,
+    """Return the settings of a model that a user names: `provider`, `provider:model`,
     `provider:model@dimensions`, or the directory of a sentence-transformers model.
 
     Raises NoSuchModel when it is none of these, InvalidInput.
@@ -155,7 +155,7 @@ def named_settings(services: Services, spec: str) -> EmbeddingSettings:
 
 
 def find(services: Services, name: str) -> RegisteredModel:
-    """Raises NoSuchModel."""
+    """Find a registered model by name. Raises NoSuchModel."""
     with services.database.begin() as session:
         return require(session, name)
 
@@ -168,8 +168,8 @@ def require(session: Session, name: str) -> RegisteredModel:
 
 
 def ensure_serving(services: Services) -> RegisteredModel:
-    """The model that serves. Where none does, or one that the settings chose before and nothing
-    was embedded with, the configured one is registered and serves from now on."""
+    """Return the active model. If none is, or it was chosen by earlier settings and has embedded
+    nothing, register and activate the configured one."""
     with services.database.begin() as session:
         active = registry.find_active(session)
         if active is not None and not _gives_way(session, services, active):
@@ -194,15 +194,15 @@ def _adopt(session: Session, services: Services, source: ModelSource) -> Registe
     registry.ensure_model(session, source, services.settings.search, axis=axis)
     serving = registry.find_active(session)
     if serving is None:
-        # Registered before, to be built, when nothing served.
+        # It was registered to be built while no model was active.
         serving = require(session, source.name)
         switches.serve_by(session, serving)
     return serving
 
 
 def refresh_registration(services: Services) -> RegisteredModel:
-    """`ensure_serving`, and note how the configured model is loaded now, where it is kept: a
-    directory may have moved, an endpoint have a new address."""
+    """Ensure an active model, and record how to load the configured model now if it is registered:
+    a directory may have moved, an endpoint may have a new address."""
     active = ensure_serving(services)
     configured = services.settings.embedding
     with services.database.begin() as session:
@@ -229,7 +229,7 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
             name, length = known.name, known.dimensions
             raise _registered_otherwise(name, length)
     except Conflict as error:
-        # The portal goes on with the model whose vectors it has.
+        # The portal stays with the model of its vectors.
         log.warning("configured_model_is_another", reason=error.params["reason"])
         source = moved.with_refused(known, source)
     with services.database.begin() as session:
@@ -237,8 +237,8 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
 
 
 def register(services: Services, spec: str) -> RegisteredModel:
-    """The model that `spec` names, made ready to be built: the name of one that is kept, or what
-    `named_settings` reads.
+    """Register the model that `spec` names, to be built: a registered name, or what
+    `named_settings` accepts.
 
     Raises NoSuchModel, InvalidInput, EmbedderUnavailable with the remedy, Conflict.
     """
@@ -273,13 +273,13 @@ def embed_for_all(
     *,
     document_id: UUID,
 ) -> dict[int, Vector | None]:
-    """Vectors (len(texts), dimensions) by every model that is kept, by its id, beside those that
-    are `known`: of a document that is added while a model is built or kept to go back to, none
-    may lack them. What stands in the same words in what the document's owner may see is not
+    """Return vectors (len(texts), dimensions) by every registered model, by its id, except those
+    that are `known`: a document added while a model is built, or kept for a rollback, needs vectors
+    by all of them. Texts that the document's owner may see elsewhere in the same words are not
     embedded again.
 
-    None where one that does not serve gives none; that is mended by building it again. Raises
-    EmbedderUnavailable or InvalidEmbedding when the one that serves gives none.
+    An inactive model that fails gives None; its next build fills the gap. Raises
+    EmbedderUnavailable or InvalidEmbedding when the active one fails.
     """
     active = ensure_serving(services)
     with services.database.begin() as session:

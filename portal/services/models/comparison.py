@@ -1,9 +1,9 @@
-"""Two models side by side, on questions whose answers are known.
+"""Comparison of two models on questions with known answers.
 
-The questions are an operator's own set or, because the portal keeps no questions that users ask,
-sentences taken from its chunks: does each model find the chunk that a sentence stands in?
-That favours models that go by words, so it tells whether a model works here rather than which is
-the better one; a set of real questions tells that.
+The questions are an operator's own set or, because the portal does not store users' queries,
+sentences sampled from its chunks: does each model find the chunk that a sentence is in? That
+favours models that match words, so it tells whether a model works here rather than which is the
+better one; use a set of real questions for that.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _MAX_SENTENCE_LENGTH = 160
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:
-    """How a model did: shares of questions whose answer came first or among ten, the mean of one
-    through its rank, and medians of the time a question took to embed and to look up."""
+    """A model's results: shares of questions whose answer came first or among ten, the mean
+    reciprocal rank, and median times to embed a question and to search."""
 
     name: str
     hit_1: float
@@ -48,8 +48,8 @@ class ModelScore:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two models on the same questions; `overlap_10` is the share of the ten nearest chunks
-    that both have in common. `kind` is ``sampled`` or ``set``."""
+    """Two models on the same questions; `overlap_10` is the share of the ten nearest chunks that
+    both have in common. `kind` is ``sampled`` or ``set``."""
 
     kind: str
     questions: int
@@ -64,10 +64,10 @@ class Comparison:
 def compare(
     services: Services, first: str, second: str, *, questions_dir: Path | None = None
 ) -> Comparison:
-    """Two models that are kept, on a folder of question sets in the format of `./run eval`, or on
-    sentences of stored chunks.
+    """Compare two registered models on a folder of question sets in the format of `./run eval`, or
+    on sentences of stored chunks.
 
-    Raises NoSuchModel, EmbedderUnavailable, InvalidInput when there is no question to ask.
+    Raises NoSuchModel, EmbedderUnavailable, InvalidInput when there are no questions.
     """
     pair = catalog.find(services, first), catalog.find(services, second)
     kind = "set" if questions_dir else "sampled"
@@ -77,8 +77,8 @@ def compare(
     if not asked:
         raise InvalidInput(reason=N_("none of the questions has its answer stored here"))
     for model in pair:
-        # A command or a worker has the time that a question has not: a model that is still being
-        # loaded is waited for, and no question's time has its loading in it.
+        # Unlike a search, a command or a worker can wait for a model to load; load both first, so
+        # that the loading is not counted in the times.
         catalog.loaded(services, model).embedder.embed_chunks([asked[0].text])
     found = [[_nearest(services, model, question) for question in asked] for model in pair]
     scores = tuple(_score(model, asked, own) for model, own in zip(pair, found, strict=True))
@@ -93,8 +93,8 @@ def compare(
 
 
 def compare_with_serving(services: Services, model: RegisteredModel) -> None:
-    """Compare a model that was built with the one that serves, and keep the result. Without
-    chunks, or with a model that does not answer now, there is nothing to keep."""
+    """Compare a new model with the active one, and store the result. Without chunks, or with a
+    model that does not answer, there is nothing to store."""
     with services.database.begin() as session:
         active = registry.find_active(session)
     if active is None or active.id == model.id:
@@ -145,7 +145,7 @@ def _score(
 
 
 def _rank(question: Question, found: _Found) -> int | None:
-    """The first right chunk's place, from 1."""
+    """Return the rank of the first right chunk, from 1."""
     for place, neighbour in enumerate(found.neighbours, start=1):
         if {str(neighbour.chunk_id), neighbour.title, neighbour.file_stem} & question.relevant:
             return place
@@ -159,15 +159,15 @@ def _sampled(services: Services) -> list[Question]:
 
 
 def _sentence(chunk: SampledChunk) -> str:
-    """A whole sentence from the middle of a chunk, or its beginning where there is none."""
+    """Return a whole sentence from the middle of a chunk, or its beginning where there is none."""
     sentences = [chunk.content[start:end].strip() for start, end in sentence_spans(chunk.content)]
     whole = [s for s in sentences if _MIN_SENTENCE_LENGTH <= len(s) <= _MAX_SENTENCE_LENGTH]
     return whole[len(whole) // 2] if whole else chunk.content[:_MAX_SENTENCE_LENGTH]
 
 
 def _answerable(services: Services, questions: Sequence[Question]) -> list[Question]:
-    """Those whose answer is stored: documents go by their title, or their file's name without its
-    ending."""
+    """Return the questions whose answer is stored; documents are named by title or by file name
+    without its extension."""
     with services.database.begin() as session:
         titles = nearby.document_names(session)
     return [question for question in questions if question.relevant & titles]

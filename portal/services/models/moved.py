@@ -1,7 +1,7 @@
-"""Whether a directory that is called like a model that is kept holds that model, moved.
+"""Detection of a model directory that was moved, as opposed to another model of the same name.
 
-Models in directories are known by the directory's name. Vectors of two must not meet under it, so
-the vectors that are kept say which model it is.
+Models in directories are identified by the directory's name. Vectors of two models must not mix
+under it, so a directory is checked against the stored vectors.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ log = structlog.get_logger(__name__)
 MIN_LIKENESS = 0.99
 _SAMPLED_CHUNKS = 5
 _IN_DIRECTORIES = "sentence-transformers"
-# Among a registration's options: the directory that was found to hold another model.
+# The option of a registration with the directory that was found to hold another model.
 _REFUSED = "refused"
 
 
 def require_same(
     services: Services, registered: RegisteredModel, source: ModelSource, embedder: Embedder
 ) -> None:
-    """Raises Conflict when `source` would load another model than the one whose vectors are kept;
+    """Raise Conflict when `source` would load another model than the one of the stored vectors;
     EmbedderUnavailable, InvalidEmbedding."""
     if not _has_moved(registered, source) or source.dimensions != registered.dimensions:
         return
@@ -40,7 +40,7 @@ def require_same(
     if not texts:
         return
     given = embedder.embed_chunks(texts)
-    # Programs may have brought single vectors of their own along.
+    # Programs may have supplied some vectors of their own.
     if float(np.median((given * kept).sum(axis=1))) >= MIN_LIKENESS:
         return
     before, now = registered.options.get("model"), source.options.get("model")
@@ -63,14 +63,14 @@ def _has_moved(registered: RegisteredModel, source: ModelSource) -> bool:
 
 
 def is_unchanged(registered: RegisteredModel, source: ModelSource) -> bool:
-    """Whether `source` says nothing new of a registration."""
+    """Tell whether `source` is what a registration has already."""
     options = {name: value for name, value in registered.options.items() if name != _REFUSED}
     same = (registered.provider, registered.dimensions, options)
     return same == (source.provider, source.dimensions, source.options)
 
 
 def with_refused(registered: RegisteredModel, source: ModelSource) -> ModelSource:
-    """The registration as it is, with the directory that is not to be loaded for it."""
+    """Return the registration's source with the directory that must not be loaded for it."""
     options = dict(registered.options)
     if source.provider == _IN_DIRECTORIES:
         options[_REFUSED] = source.options.get("model")
@@ -78,7 +78,7 @@ def with_refused(registered: RegisteredModel, source: ModelSource) -> ModelSourc
 
 
 def is_refused(registered: RegisteredModel, configured: EmbeddingSettings) -> bool:
-    """Whether the configured directory was found to hold another model of the same name."""
+    """Tell whether the configured directory was found to hold another model of the same name."""
     refused = registered.options.get(_REFUSED)
     if refused is None or configured.provider != _IN_DIRECTORIES or not configured.model:
         return False

@@ -1,4 +1,4 @@
-"""Loading the model that serves when a web process starts, so that no search waits for it."""
+"""Loading of the active model when a web process starts, so that no search waits for it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from portal.store.embedding_models import registry
 
 log = structlog.get_logger(__name__)
 
-# Another machine has loaded these, or does when it likes.
+# Models of these providers are loaded by another machine.
 _ELSEWHERE = {"openai"}
 
 
 def load_ahead(services: Services) -> threading.Thread:
-    """Begin to load in the background; questions that come earlier wait for the documented time
-    and are answered by words. To be called in the process that serves: neither the thread nor a
-    model lives through a fork."""
+    """Load the model in the background; earlier queries wait up to the documented time and are then
+    answered by keywords. Call it in the process that serves: neither the thread nor a model
+    survives a fork."""
     begin_to_serve()
     thread = threading.Thread(target=_load, args=(services,), name="load-ahead", daemon=True)
     thread.start()
@@ -34,9 +34,9 @@ def _load(services: Services) -> None:
         if serving is None or serving.provider in _ELSEWHERE:
             return
         embedder = catalog.loaded(services, serving).embedder
-        embedder.embed_chunks(["?"])  # Waits for the model, which a question does not.
+        embedder.embed_chunks(["?"])  # Waits for the model, unlike a query.
         embedder.embed_query("?")
-    except Exception as error:  # noqa: BLE001 - searches go on without, and say what is wrong
+    except Exception as error:  # noqa: BLE001 - searches go on without it, and report the error
         log.warning("model_not_loaded_ahead", error_type=type(error).__name__)
     else:
         log.info("model_loaded_ahead", model=serving.name)

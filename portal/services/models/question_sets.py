@@ -1,5 +1,5 @@
 """Question sets of an operator, in the format of `./run eval`: NAME.queries.jsonl and, beside it,
-NAME.docs.jsonl, which tells what the ids of chunks mean."""
+NAME.docs.jsonl, which has the titles of chunk ids."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _CHUNKS = ".docs.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and what answers it: ids of chunks, or names of documents."""
+    """A question and its answers: ids of chunks, or names of documents."""
 
     text: str
     relevant: frozenset[str]
 
 
 def read(directory: Path) -> Iterator[Question]:
-    """Questions of all sets in a folder. What answers one goes by the chunk's id, and by its
-    title where the set has its chunks. Raises InvalidInput, with file and line."""
+    """Read the questions of all sets in a folder. Answers are given by the chunk's id, and by its
+    title where the set includes its chunks. Raises InvalidInput, with file and line."""
     for path in sorted(directory.glob(f"*{_QUESTIONS}")):
         titles = _titles(path.with_name(path.name.removesuffix(_QUESTIONS) + _CHUNKS))
         for row, place in _rows(path):
@@ -39,7 +39,7 @@ def read(directory: Path) -> Iterator[Question]:
 
 
 def _titles(path: Path) -> dict[str, str]:
-    """Titles of a set's chunks by their ids; none where the set is questions alone."""
+    """Return the titles of a set's chunks by their ids; none where the set is questions alone."""
     found = {}
     for row, place in _rows(path) if path.is_file() else ():
         try:
@@ -51,7 +51,7 @@ def _titles(path: Path) -> dict[str, str]:
 
 
 def _rows(path: Path) -> Iterator[tuple[dict[str, Any], tuple[int, str]]]:
-    # Editors on Windows begin a file with a mark of their own.
+    # Editors on Windows begin a file with a byte order mark.
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():

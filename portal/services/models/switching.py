@@ -1,8 +1,8 @@
-"""Which model serves, what else is kept, and how another comes to serve.
+"""The active model, the other registered models, and switching between them.
 
-Searches go on by the model that serves until one transaction names another; the next search of
-every process reads which it is. The vectors of the model before are kept, and of what is uploaded
-since too, until it is dropped: going back loses nothing.
+Searches use the active model until one transaction names another; every process reads which it is
+for each search. The vectors of the previous model are kept, and new uploads get one too, until it
+is dropped: a rollback loses nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _MAX_NAME_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """A model as an administrator sees it. `is_previous` is the one that going back leads to."""
+    """A model as an administrator sees it. `is_previous` marks the one that a rollback returns
+    to."""
 
     model: RegisteredModel
     coverage: Coverage
@@ -44,7 +45,7 @@ class ModelSummary:
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What a switch did: the model that serves now, the one before, and how long it took."""
+    """The result of a switch: the active model, the previous one, and how long it took."""
 
     model: RegisteredModel
     before: RegisteredModel | None
@@ -52,7 +53,7 @@ class Switched:
 
 
 def list_models(services: Services) -> list[ModelSummary]:
-    """All models, oldest first."""
+    """Return all models, oldest first."""
     with services.database.begin() as session:
         previous = switches.find_previous(session)
         return [
@@ -68,8 +69,8 @@ def list_models(services: Services) -> list[ModelSummary]:
 
 
 def request_build(services: Services, spec: str) -> RegisteredModel:
-    """Register a model and leave its building to the workers. For users who are not at the
-    machine: directories of it are not taken. Raises as `register`, InvalidInput."""
+    """Register a model and queue its build. For users without access to the machine: directories
+    are refused. Raises as `register`, InvalidInput."""
     name = spec.partition(":")[2] or spec
     with services.database.begin() as session:
         known = registry.find_model(session, spec) is not None
@@ -89,21 +90,21 @@ def _is_path(name: str) -> bool:
 def switch(
     services: Services, name: str, *, force: bool = False, actor: User | None = None
 ) -> Switched:
-    """Let searches use another model from the next one on, in one transaction.
+    """Make another model active from the next search on, in one transaction.
 
-    Raises NoSuchModel; Conflict when it serves already or, unless `force` is given, chunks have
+    Raises NoSuchModel; Conflict when it is active already or, unless `force` is given, chunks have
     no vector by it yet: search by meaning would not find them.
     """
     if not force:
-        # All are counted once, before anybody is kept waiting.
+        # Count everything first, before the lock that others wait for.
         with services.database.begin() as session:
             _require_vectors(session, catalog.require(session, name))
     return _switch(services, name, force=force, actor=actor)
 
 
 def rollback(services: Services, *, force: bool = False, actor: User | None = None) -> Switched:
-    """Go back to the model that served before this one, at once. Raises Conflict as `switch`, and
-    when there is none to go back to."""
+    """Return to the previously active model at once. Raises Conflict as `switch`, and when there is
+    none."""
     with services.database.begin() as session:
         previous = switches.find_previous(session)
     if previous is None:
@@ -148,7 +149,7 @@ def _require_vectors(session: Session, model: RegisteredModel) -> None:
 
 
 def drop(services: Services, name: str, *, actor: User | None = None) -> None:
-    """Erase a model with all its vectors. Raises NoSuchModel; Conflict when it serves or is being
+    """Delete a model with all its vectors. Raises NoSuchModel; Conflict when it is active or being
     built."""
     model = catalog.find(services, name)
     with build_store.building(services.database.engine, model) as connection:

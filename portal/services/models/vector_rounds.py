@@ -1,4 +1,4 @@
-"""Goes through the stored chunks bit by bit, to find those that lost their vectors."""
+"""Incremental rounds through the stored chunks, to find those that lost their vectors."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from portal.store.embedding_models import builds as build_store
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
 
-# Some tens of milliseconds: searches must not notice a round. Where all is lost the first tells.
+# Takes some tens of milliseconds, so that searches do not slow down. Where all vectors are lost the
+# first batch shows it.
 CHUNKS_PER_ROUND = 20_000
 
 
 class VectorRounds:
-    """Where this process is in its way through the chunks. Safe between threads."""
+    """A process's position in its round through the chunks. Thread-safe."""
 
     def __init__(self, *, chunks: int = CHUNKS_PER_ROUND) -> None:
         self._chunks = chunks
@@ -22,8 +23,8 @@ class VectorRounds:
         self._after: UUID | None = None
 
     def find_missing(self, session: Session, model: RegisteredModel) -> bool:
-        """Whether some of the next chunks have no vector by this model. Past the last one it
-        starts over the next time."""
+        """Tell whether some of the next chunks have no vector by this model. After the last chunk
+        the next call starts over."""
         with self._lock:
             found = build_store.look_for_missing(
                 session, model, after=self._after, limit=self._chunks

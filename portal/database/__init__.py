@@ -1,1 +1,1 @@
-"""The PostgreSQL that comes with the portal, and what any PostgreSQL must be able to do for it."""
+"""The PostgreSQL that comes with the portal, and the requirements on any PostgreSQL server."""

@@ -1,14 +1,14 @@
 """The BM25 indexes of pg_textsearch, and the guard that its early versions need.
 
-There are two. One is over all chunks: administrators, who see everything, and programs' own
-collections are searched by it. The other is over shared chunks alone, because an index weighs words
-by everything in it: what a user finds must not depend on private documents of others.
+There are two. One is on all chunks, for administrators, who see everything, and for programs' own
+collections. The other is on shared chunks alone, because an index weights words by everything in
+it, and a user's results must not depend on private documents of others.
 
-Before 1.4.0 the index keeps its corpus statistics (how many chunks there are, and how long)
-in shared memory and on disk only as of its last build. After a restart, or after a crash of any
-session, chunks added since that build are forgotten: ranking is wrong, or nothing is found, in
-silence. A rebuild restores it. So the index is rebuilt once for every start of the server, and
-watched in between.
+Before 1.4.0 the index keeps its corpus statistics (how many chunks there are, and how long) in
+shared memory, and on disk only as of its last build. After a restart, or a crash of any session,
+chunks added since that build are lost to it: ranking is silently wrong, or nothing is found. A
+rebuild restores it. So the index is rebuilt once for every start of the server, and probed in
+between.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from portal.domain import locks
 
 @dataclass(frozen=True)
 class Bm25Index:
-    """A BM25 index over the column `terms` of a table, and the order of its rows, newest first.
-    Besides a share of them it may count `count_slack` rows too few or too many."""
+    """A BM25 index on the column `terms` of a table, and the order of its rows, newest first. Its
+    count of rows may be off by a share of them and by `count_slack`."""
 
     name: str
     table: str
@@ -44,12 +44,12 @@ class Bm25Index:
 
 
 ALL_CHUNKS = Bm25Index("ix_document_chunks_bm25", "document_chunks", "created_at DESC, id", 20)
-# Whatever is trashed or made private leaves it, and is counted until it is rebuilt.
+# Chunks that are trashed or made private leave this index, but are counted until it is rebuilt.
 SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC", 0)
 INDEXES = (ALL_CHUNKS, SHARED_CHUNKS)
 STATE_TABLE = "bm25_index_state"
 
-# What the index may lag behind the table by while others write.
+# How far the index may lag behind the table during concurrent writes.
 _COUNT_TOLERANCE = 0.05
 
 State = Literal["absent", "ready", "rebuilding", "stale"]
@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Bm25State:
-    """How the index stands. `absent` where the server has no pg_textsearch."""
+    """The state of the index. `absent` where the server has no pg_textsearch."""
 
     state: State
     version: str | None = None
@@ -71,7 +71,7 @@ class Bm25State:
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether a chunk that is there is found, and whether all of them are counted."""
+    """Whether an existing chunk is found, and whether all of them are counted."""
 
     term: str | None
     matches: int
@@ -82,7 +82,7 @@ class Probe:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the index counts just what is there."""
+        """Tell whether the index counts exactly the rows that exist."""
         return self.counted is None or self.row_count <= self.counted <= self.all_rows
 
     @property
@@ -91,7 +91,7 @@ class Probe:
             return False
         if self.counted is None or self.all_rows == 0:
             return True
-        # Too few: forgotten by a restart. Too many: deleted or rolled back, which it never forgets.
+        # Too few: lost in a restart. Too many: deleted or rolled back rows, which it never forgets.
         least = self.row_count * (1 - _COUNT_TOLERANCE) - self.slack
         most = self.all_rows * (1 + _COUNT_TOLERANCE) + self.slack
         return least <= self.counted <= most
@@ -99,8 +99,8 @@ class Probe:
 
 @dataclass(frozen=True)
 class Parameters:
-    """How BM25 weighs: `k1` how soon repeated words stop counting, `b` how much long chunks are
-    held back. PostgreSQL keeps them with the index, in these words."""
+    """Parameters of BM25: `k1` limits the effect of repeated words, `b` penalises long chunks.
+    PostgreSQL stores them with the index, in this form."""
 
     k1: float = 1.2
     b: float = 0.75
@@ -118,11 +118,11 @@ DEFAULTS = Parameters()
 
 
 def ensure_index(connection: Connection, parameters: Parameters = DEFAULTS) -> bool:
-    """Make the indexes where pg_textsearch is and they are not. True when they are there.
+    """Create missing indexes where pg_textsearch is installed; return whether they exist.
 
     Never clone a database that has this index (CREATE DATABASE ... TEMPLATE): pg_textsearch 1.0.0
-    knows an index by its OID alone, clones share it, and each then reads the other's pages. Clone
-    first, then call this.
+    identifies an index by its OID alone, clones share it, and each then reads the other's pages.
+    Clone first, then call this.
     """
     if pg_textsearch_version(connection) is None:
         return False
@@ -134,8 +134,8 @@ def ensure_index(connection: Connection, parameters: Parameters = DEFAULTS) -> b
 
 def rebuild_after_start(engine: Engine, parameters: Parameters | None = None) -> Bm25State:
     """Rebuild each index that has other parameters, has not been rebuilt since the server started,
-    or counts chunks that are not there. Processes that start together do it once: the others
-    wait and find it done."""
+    or counts chunks that do not exist. Processes that start together do it once: the others wait
+    and find it done."""
     with _alone(engine) as connection:
         return _worst([_refresh(connection, index, parameters) for index in INDEXES])
 
@@ -150,18 +150,18 @@ def _refresh(connection: Connection, index: Bm25Index, parameters: Parameters | 
         return state
     if not _is_rebuilt_since_start(connection, index):
         return _rebuild(connection, index, concurrently=False)
-    # The server outlived what used it. Inserts that were cut off are counted by the index
-    # although they were rolled back, and weigh on every score. Others may be writing, and
-    # only a concurrent rebuild does not pull the index from under their feet.
+    # The server outlived its clients. Interrupted inserts are counted by the index although they
+    # were rolled back, and affect every score. Others may be writing, and only a concurrent rebuild
+    # leaves the index usable meanwhile.
     if not probe(connection, index).is_exact:
         return _rebuild(connection, index, concurrently=True)
     return state
 
 
 def heal(engine: Engine, parameters: Parameters = DEFAULTS) -> Bm25State:
-    """Bring each index back if it is gone, the server has restarted or it does not answer, and say
-    so; `absent` where the server has no pg_textsearch to offer. Searches go on meanwhile. Cheap
-    when nothing is wrong: call it on a timer."""
+    """Repair each index if it is missing, the server has restarted or it does not answer, and
+    return the state; `absent` where the server does not offer pg_textsearch. Searches go on
+    meanwhile. Cheap when nothing is wrong: call it on a timer."""
     return _worst([_heal(engine, index, parameters) for index in INDEXES])
 
 
@@ -192,7 +192,7 @@ def _heal(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25State
 
 
 def probe(connection: Connection, index: Bm25Index = ALL_CHUNKS) -> Probe:
-    """Ask an index for a word of the newest chunk, and how many chunks it knows of."""
+    """Query an index for a word of the newest chunk, and for its number of chunks."""
     rows, all_rows = connection.execute(
         text(f"SELECT count(*) FILTER (WHERE terms <> ''), count(*) FROM {index.table}")
     ).one()
@@ -216,13 +216,13 @@ def probe(connection: Connection, index: Bm25Index = ALL_CHUNKS) -> Probe:
 
 
 def read_state(connection: Connection) -> Bm25State:
-    """How the indexes stand, from what the last rebuild left and the server's start: the state of
-    the one that is worse off."""
+    """Return the worse state of both indexes, from the record of the last rebuild and the server's
+    start."""
     return _worst([_read_state(connection, index) for index in INDEXES])
 
 
 def _worst(states: Sequence[Bm25State]) -> Bm25State:
-    """The first of the least usable states."""
+    """Return the first of the states with the lowest usability."""
     return min(states, key=lambda state: _WORST_FIRST.index(state.state))
 
 
@@ -251,11 +251,12 @@ def _is_well(connection: Connection, index: Bm25Index, state: Bm25State) -> bool
     except DBAPIError as error:
         if error.connection_invalidated:
             raise
-        return False  # A damaged file answers with an error.
+        return False  # A damaged file causes an error.
 
 
 def _savepoint(connection: Connection) -> AbstractContextManager[object]:
-    """What a failing statement does not undo; without a transaction there is nothing to undo."""
+    """Open a savepoint, so that a failing statement does not abort the transaction, if there is
+    one."""
     options = connection.get_execution_options()
     if options.get("isolation_level") == "AUTOCOMMIT":
         return nullcontext()
@@ -263,7 +264,7 @@ def _savepoint(connection: Connection) -> AbstractContextManager[object]:
 
 
 def _is_usable(connection: Connection, index: Bm25Index) -> bool:
-    """Whether the index is there and whole: one whose building broke off is not."""
+    """Tell whether the index exists and is valid: after an interrupted build it is not."""
     query = text(
         """
         SELECT i.indisvalid AND a.amname = 'bm25'
@@ -295,12 +296,13 @@ def _create(
 
 
 def _is_available(connection: Connection) -> bool:
-    """Whether the server could give the extension to this database, or has."""
+    """Tell whether the server has the extension, or can install it in this database."""
     return read_extensions(connection)["pg_textsearch"].available is not None
 
 
 def _restore_extension(connection: Connection) -> bool:
-    """Install the extension again; False where we may not, or the server does not preload it."""
+    """Install the extension again; return False without the privilege, or where the server does not
+    preload it."""
     try:
         connection.execute(text("CREATE EXTENSION IF NOT EXISTS pg_textsearch"))
     except DBAPIError as error:
@@ -312,7 +314,8 @@ def _restore_extension(connection: Connection) -> bool:
 
 @contextmanager
 def _alone(engine: Engine) -> Iterator[Connection]:
-    """A connection without transactions, as concurrent rebuilds need, under the rebuild lock."""
+    """Open a connection without transactions, as concurrent rebuilds need, under the rebuild
+    lock."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": locks.KEYWORD_INDEX})
         try:
@@ -323,8 +326,8 @@ def _alone(engine: Engine) -> Iterator[Connection]:
             )
 
 
-# A session that is killed makes the postmaster restart everything but itself: its own start
-# does not change then, but the checkpointer's does.
+# After a killed session the postmaster restarts everything but itself: its own start time does not
+# change then, but the checkpointer's does.
 _SERVER_STARTED_AT = """
     SELECT greatest(
         pg_postmaster_start_time(),
@@ -343,7 +346,7 @@ def _is_rebuilt_since_start(connection: Connection, index: Bm25Index) -> bool:
 
 def _rebuild(connection: Connection, index: Bm25Index, *, concurrently: bool) -> Bm25State:
     _remember(connection, index, "rebuilding")
-    # What an interrupted concurrent rebuild leaves would slow every write.
+    # The leftover of an interrupted concurrent rebuild would slow every write.
     for leftover in (f"{index.name}_ccnew", f"{index.name}_ccold"):
         connection.execute(text(f"DROP INDEX IF EXISTS {leftover}"))
     how = "CONCURRENTLY " if concurrently else ""
@@ -376,7 +379,7 @@ def _remember(
 
 
 def _term_of_newest_chunk(connection: Connection, index: Bm25Index) -> str | None:
-    """The longest word of a chunk in the table's last pages, where new ones go."""
+    """Return the longest word of a chunk in the table's last pages, where new ones go."""
     last_pages = f"""
         SELECT terms FROM {index.table}
          WHERE terms <> '' AND ctid >= format('(%s,0)', greatest(0,
@@ -393,7 +396,7 @@ def _term_of_newest_chunk(connection: Connection, index: Bm25Index) -> str | Non
 
 
 def _counted(connection: Connection, index: Bm25Index) -> int | None:
-    """How many chunks the index knows of; None where we may not ask."""
+    """Return how many chunks the index counts; None without the privilege to ask."""
     try:
         with _savepoint(connection):
             query = text("SELECT bm25_summarize_index(:name)")

@@ -1,4 +1,4 @@
-"""pg_dump and pg_restore: which of them fits a server, and their bytes as a stream."""
+"""pg_dump and pg_restore: a version that suits the server, and their output as a stream."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from portal.errors import BackupRefused, ServerSetup
 
 BLOCK_BYTES = 1024 * 1024
 
-# One that is held for longer is another process's migration, which would not wait for us either.
+# A lock that is held for longer belongs to another process's migration.
 _LOCK_WAIT_MS = 60_000
 _LAST_LINES = 3
-# What the server creates itself: a schema is there before anything is in it, and
-# extensions are as the server that restores has them.
+# Entries that the server creates itself: the schema exists before the restore, and extensions are
+# those of the server that restores.
 _OF_THE_SERVER = re.compile(r"\d+; \d+ \d+ (COMMENT - )?(SCHEMA|EXTENSION) ")
 
 
 def find_program(name: str, *, major: int, over_tls: bool = False) -> tuple[Path, str]:
-    """`pg_dump` or `pg_restore` of this major version or a newer one, and its version: the
-    portal's own or the first on PATH. The portal's own has no TLS, and would send a dump in plain
-    or fail. Raises BackupRefused where there is none."""
+    """Return the path and version of a `pg_dump` or `pg_restore` of this major version or a newer
+    one: the portal's own or the first on PATH. The portal's own has no TLS, and would send a dump
+    in plain or fail. Raises BackupRefused where there is none."""
     candidates: list[Path] = []
     if not over_tls:
         with suppress(ServerSetup):
@@ -60,12 +60,12 @@ def _version(program: Path) -> str | None:
 
 @contextmanager
 def dumped(program: Path, conninfo: str, *, schema: str, snapshot: str) -> Iterator[IO[bytes]]:
-    """A schema as it was at an exported snapshot, in pg_dump's custom format. Raises BackupRefused
-    at the end where pg_dump did not succeed: what was read until then is not whole."""
+    """Yield a dump of a schema as of an exported snapshot, in pg_dump's custom format. Raises
+    BackupRefused at the end where pg_dump fails: the output is incomplete then."""
     where, secrets = _connection(conninfo)
     command = [
         *(str(program), "--format=custom", "--compress=1", "--encoding=UTF8"),
-        # Quoted, a name is a pattern that nothing else matches.
+        # A quoted name is a pattern that matches nothing else.
         *("--schema", sql.Identifier(schema).as_string(), "--snapshot", snapshot),
         *("--no-owner", "--no-privileges", "--no-tablespaces", "--no-password"),
         *(f"--lock-wait-timeout={_LOCK_WAIT_MS}", "--dbname", where),
@@ -75,8 +75,8 @@ def dumped(program: Path, conninfo: str, *, schema: str, snapshot: str) -> Itera
 
 
 def contents_of(program: Path, dump: IO[bytes], *, left_out: Sequence[str]) -> str:
-    """What is in a dump, as pg_restore lists it, without what a server creates and without
-    indexes whose names begin as those of `left_out` do."""
+    """Return the contents of a dump, as pg_restore lists them, without what a server creates and
+    without indexes whose names begin with one of `left_out`."""
     with _running([str(program), "--list"], given=dump) as stream:
         lines = stream.read().decode("utf-8", "replace").splitlines()
     unwanted = tuple(f" {name}" for name in left_out)
@@ -89,7 +89,7 @@ def contents_of(program: Path, dump: IO[bytes], *, left_out: Sequence[str]) -> s
 
 
 def functions_in(contents: str, schema: str) -> set[str]:
-    """Names of the functions that a dump brings, of what `contents_of` gives."""
+    """Return the names of the functions in a dump, from the result of `contents_of`."""
     pattern = rf"^\d+; \d+ \d+ FUNCTION {re.escape(schema)} ([^(]+)\("
     found = re.finditer(pattern, contents, re.MULTILINE)
     return {each[1] for each in found}
@@ -99,7 +99,8 @@ def functions_in(contents: str, schema: str) -> set[str]:
 def script_of(
     program: Path, dump: IO[bytes], *, section: str, use_list: Path
 ) -> Iterator[IO[bytes]]:
-    """The SQL of one section of a dump. Raises BackupRefused at the end where it is not whole."""
+    """Yield the SQL of one section of a dump. Raises BackupRefused at the end where the dump is
+    incomplete."""
     command = [str(program), "--file=-", f"--section={section}", f"--use-list={use_list}"]
     command += ["--no-owner", "--no-privileges", "--no-tablespaces", "--no-security-labels"]
     command += ["--no-publications", "--no-subscriptions"]
@@ -108,7 +109,7 @@ def script_of(
 
 
 def _connection(conninfo: str) -> tuple[str, dict[str, str]]:
-    """How to reach the server, and which part of it must not show in a list of processes."""
+    """Return the connection arguments, and those that must not show in a list of processes."""
     parts = {k: str(v) for k, v in conninfo_to_dict(conninfo).items() if v is not None}
     password = parts.pop("password", None)
     return make_conninfo("", **parts), {"PGPASSWORD": password} if password else {}
@@ -121,8 +122,8 @@ def _running(
     given: IO[bytes] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[IO[bytes]]:
-    """What a program writes; killed where its reader gives up. Raises BackupRefused with its last
-    words where it fails."""
+    """Yield a program's output; kill it if the reader stops. Raises BackupRefused with its last
+    message where it fails."""
     with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(
             command,
@@ -130,13 +131,13 @@ def _running(
             stdout=subprocess.PIPE,
             stderr=words,
             env=os.environ | {"LC_ALL": "C", "LANG": "C", **(environment or {})},
-            start_new_session=True,  # Ctrl-C is for the portal, which then ends this.
+            start_new_session=True,  # Ctrl-C is for the portal, which then ends this process.
         )
         feeder = Thread(target=_feed, args=(given, process), daemon=True) if given else None
         try:
             if feeder is not None:
                 feeder.start()
-            assert process.stdout is not None  # noqa: S101 - it was asked for above
+            assert process.stdout is not None  # noqa: S101 - requested above
             yield process.stdout
             status = process.wait()
         finally:
@@ -159,8 +160,8 @@ def _feed(source: IO[bytes], process: subprocess.Popen[bytes]) -> None:
     try:
         shutil.copyfileobj(source, target, BLOCK_BYTES)
     except (OSError, ValueError, BackupRefused):
-        # It had enough, which is its right, or the file cannot be read: then it misses the rest,
-        # and says so.
+        # It closed its input, either because it had enough or because it cannot read the file; in
+        # that case its exit status and message say so.
         pass
     finally:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the embedded server reads at its start: settings sized to the machine, who may connect."""
+"""Configuration files of the embedded server: settings sized to the machine, and access rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psutil
 
 MIB = 1024 * 1024
 CLUSTER = "postgres"
-"""Its folder in the data directory."""
+"""Name of the server's folder in the data directory."""
 SETTINGS_FILE = "portal.conf"
 SUPERUSER = "portal"
 PORT = 5432  # Only names the socket file: the server listens on no network address.
@@ -20,7 +20,8 @@ _INCLUDE_LINE = f"include_if_exists '{SETTINGS_FILE}'"
 
 
 def pg_textsearch_prefix() -> Path | None:
-    """Where a package carries pg_textsearch for this machine; None where none does."""
+    """Return the directory of a package with pg_textsearch for this machine; None where there is
+    none."""
     spec = importlib.util.find_spec("pgserver")
     if spec is None or spec.origin is None:
         return None
@@ -31,7 +32,8 @@ def pg_textsearch_prefix() -> Path | None:
 
 
 def machine_memory_bytes() -> int:
-    """Memory that this process may use: the machine's, or its container's when that is less."""
+    """Return the memory that this process may use: the machine's, or its container's limit if
+    lower."""
     memory = int(psutil.virtual_memory().total)
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         try:
@@ -44,9 +46,10 @@ def machine_memory_bytes() -> int:
 
 
 def _shared_memory_type(needed_bytes: int) -> dict[str, str]:
-    """Containers give /dev/shm 64 MB: too little for parallel index builds, which then fail."""
+    """Return the type of shared memory. Containers give /dev/shm 64 MB, which makes parallel index
+    builds fail."""
     try:
-        room = os.statvfs("/dev/shm")  # noqa: S108 - not a file of ours: a mount to measure
+        room = os.statvfs("/dev/shm")  # noqa: S108 - a mount to measure, not a temporary file
     except OSError:
         return {}
     if room.f_frsize * room.f_blocks >= needed_bytes:
@@ -57,7 +60,7 @@ def _shared_memory_type(needed_bytes: int) -> dict[str, str]:
 def server_settings(
     *, memory_bytes: int, socket_dir: Path, textsearch_prefix: Path | None
 ) -> dict[str, str]:
-    """Settings for a machine with this much memory. Durability stays on."""
+    """Return settings for a machine with this much memory. Durability stays on."""
     shared_buffers = max(64 * MIB, min(memory_bytes // 4, 2048 * MIB))
     maintenance = max(64 * MIB, min(memory_bytes // 16, 1024 * MIB))
     settings = {
@@ -82,8 +85,8 @@ def server_settings(
         **_shared_memory_type(maintenance + 64 * MIB),
     }
     if textsearch_prefix is not None:
-        # The server's own directories stay first: the other package carries an old pgvector
-        # (0.8.1, CVE-2026-3172) that must never be the one that is found.
+        # The server's own directories come first: the other package has an old pgvector (0.8.1,
+        # CVE-2026-3172) that must never be found.
         share = textsearch_prefix / "share" / "postgresql"
         settings["extension_control_path"] = f"$system:{share}"
         settings["dynamic_library_path"] = f"$libdir:{textsearch_prefix / 'lib' / 'postgresql'}"
@@ -105,22 +108,23 @@ def settings_text(settings: Mapping[str, str]) -> str:
 
 
 def access_text() -> str:
-    """pg_hba.conf: the socket only, and the kernel says who is at its other end.
+    """Return pg_hba.conf: connections by socket only, with peer authentication.
 
-    `peer` needs no password that could leak from an environment or a file, and there is no
-    network address on which one could be tried.
+    `peer` needs no password that could leak from an environment or a file, and without a network
+    address there is nothing to attack by guessing.
     """
     return "# Written by the portal at every start.\nlocal all all peer map=portal\n"
 
 
 def identities_text(system_users: set[str]) -> str:
-    """pg_ident.conf: which users of the operating system may be the portal's database user."""
+    """Return pg_ident.conf: the operating system's users that may connect as the portal's database
+    user."""
     rows = [f'portal "{name}" {SUPERUSER}' for name in sorted(system_users)]
     return "\n".join(["# Written by the portal at every start.", *rows]) + "\n"
 
 
 def includes_our_settings(postgresql_conf: str) -> str:
-    """The text of postgresql.conf with our file included last."""
+    """Return the text of postgresql.conf with the portal's file included last."""
     if _INCLUDE_LINE in postgresql_conf.splitlines():
         return postgresql_conf
     return f"{postgresql_conf.rstrip()}\n\n{_INCLUDE_LINE}\n"

@@ -44,21 +44,21 @@ MAJOR_VERSION = "18"
 LOG_FILE = "server.log"
 
 _START_TIMEOUT_S = 120
-# Replaying what a crash left may take long on a slow disk; the server says so in its log.
+# Crash recovery may take long on a slow disk; the server's log shows its progress.
 _RECOVERY_TIMEOUT_S = 1800
 _STOP_TIMEOUT_S = 60
 _LOG_MAX_BYTES = 10 * 1024 * 1024
-# Longest path a socket may have: 104 bytes on macOS, 108 on Linux, with the end mark.
+# Maximum length of a socket's path: 104 bytes on macOS, 108 on Linux, including the final NUL.
 _SOCKET_PATH_MAX_BYTES = 103
-# libpq splits a host at commas, and pid files and settings quote little: anything else than
-# these characters sends the socket to a directory of its own.
+# libpq splits a host at commas, and pid files and settings have limited quoting: with any other
+# character the socket gets a directory of its own.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+")
 
 log = structlog.get_logger(__name__)
 
 
 class EmbeddedPostgres:
-    """A server on DATA_DIR/postgres. `tell` is called with what takes a while."""
+    """A server on DATA_DIR/postgres. `tell` is called with a message before slow steps."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class EmbeddedPostgres:
         return self.cluster / LOG_FILE
 
     def start(self) -> str:
-        """Start the server, or join the one that runs; the database's URL for SQLAlchemy.
+        """Start the server, or join a running one; return the database's URL for SQLAlchemy.
 
         Raises ServerSetup with the remedy when it cannot start.
         """
@@ -109,7 +109,7 @@ class EmbeddedPostgres:
         return running_postmaster(self.cluster) is not None
 
     def url(self) -> str:
-        """The URL of the running server. Raises ServerSetup when none runs."""
+        """Return the URL of the running server. Raises ServerSetup when none runs."""
         postmaster = running_postmaster(self.cluster)
         if postmaster is None:
             raise ServerSetup(reason=f"No database server runs on {self.cluster}.")
@@ -162,7 +162,8 @@ class EmbeddedPostgres:
                 )
 
     def _initialise(self, user: pwd.struct_passwd) -> None:
-        """Make the cluster beside its place and move it there whole: a kill leaves no half."""
+        """Create the cluster in a temporary directory and move it into place, so that an
+        interruption leaves no partial cluster."""
         self._tell("making the database")
         new = self.cluster.with_name("postgres.new")
         shutil.rmtree(new, ignore_errors=True)
@@ -172,7 +173,8 @@ class EmbeddedPostgres:
         os.chown(new, user.pw_uid, user.pw_gid)
         common = ["-U", files.SUPERUSER, "--encoding=UTF8", "--auth=peer", "--no-instructions"]
         common += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
-        # pg_trgm asks the C library which characters are letters: under plain C no Han is one.
+        # pg_trgm asks the C library which characters are letters: in the C locale no Chinese
+        # character is.
         result: str | None = None
         for character_type in ("C.UTF-8", "en_US.UTF-8", "C"):
             result = self._run("initdb", *common, f"--lc-ctype={character_type}", user=user, at=new)
@@ -200,7 +202,7 @@ class EmbeddedPostgres:
         return self._wait_until_ready()
 
     def _pg_ctl_start(self, user: pwd.struct_passwd) -> str | None:
-        """None when the server is ready, else what it said."""
+        """Start the server; return None when it is ready, else its message."""
         before = self.log_path.stat().st_size if self.log_path.exists() else 0
         arguments = ["start", "-w", "-t", str(_START_TIMEOUT_S), "-s", "-l", LOG_FILE]
         result = self._run("pg_ctl", *arguments, user=user, at=self.cluster)
@@ -227,13 +229,13 @@ class EmbeddedPostgres:
         raise self._failure("is still not ready", self._log_tail())
 
     def _socket_dir(self, user: pwd.struct_passwd) -> Path:
-        """The cluster's own directory, private to the server's user, unless its path is too long
-        or too unusual for a socket: then a private one in /run or /tmp."""
+        """Return the cluster's own directory, private to the server's user, unless its path is too
+        long or unusual for a socket: then a private one in /run or /tmp."""
         longest = os.fsencode(self.cluster / f".s.PGSQL.{files.PORT}.lock")
         if len(longest) <= _SOCKET_PATH_MAX_BYTES and _PLAIN_PATH.fullmatch(str(self.cluster)):
             return self.cluster
         base = Path("/run") if os.geteuid() == 0 and Path("/run").is_dir() else Path("/tmp")  # noqa: S108
-        # The same name at every start: processes that hold the URL find the server again.
+        # The same name at every start, so that processes with the URL find the server again.
         name = hashlib.sha256(os.fsencode(self.cluster)).hexdigest()[:12]
         directory = base / f"portal-{user.pw_uid}-{name}"
         with contextlib.suppress(FileExistsError):
@@ -242,7 +244,7 @@ class EmbeddedPostgres:
         state = directory.lstat()
         private = stat.S_ISDIR(state.st_mode) and stat.S_IMODE(state.st_mode) == 0o700  # noqa: PLR2004
         if not private or state.st_uid != user.pw_uid:
-            # Somebody else was there first, perhaps to listen in.
+            # Another user created it first, possibly to intercept connections.
             directory = Path(tempfile.mkdtemp(prefix="portal-", dir=base))
             os.chown(directory, user.pw_uid, user.pw_gid)
         return directory
@@ -263,8 +265,8 @@ class EmbeddedPostgres:
             "postgresql.conf": files.includes_our_settings(main.read_text(encoding="utf-8")),
         }
         for name, text in texts.items():
-            # A fresh file put in place: as root we never write through what the server's user
-            # may have put there.
+            # Write to a new file and rename it: root must never write through a path that the
+            # server's user may have replaced.
             descriptor, temporary = tempfile.mkstemp(dir=self.cluster)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
                 stream.write(text)
@@ -326,8 +328,8 @@ def borrowed(
     extra_settings: Mapping[str, str] | None = None,
     tell: Callable[[str], None] = lambda _message: None,
 ) -> Iterator[str]:
-    """The database's URL for a command. Several may run at once, and beside a serving portal:
-    the first starts the server, the last stops it."""
+    """Yield the database's URL for a command. Several may run at once, also beside a serving
+    portal: the first starts the server, the last stops it."""
     server = EmbeddedPostgres(data_dir, extra_settings=extra_settings, tell=tell)
     url = server.start()
     try:

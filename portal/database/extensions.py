@@ -1,4 +1,4 @@
-"""What a PostgreSQL server has of what the portal needs: its version and its extensions."""
+"""The version and extensions of a PostgreSQL server, compared with what the portal needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.errors import ServerSetup
 MIN_SERVER = (14,)
 # Versions before this one read out of bounds in parallel index builds (CVE-2026-3172).
 MIN_PGVECTOR = (0, 8, 5)
-# Earlier versions forget their corpus statistics when the server stops; see bm25.py.
+# Earlier versions lose their corpus statistics when the server stops; see bm25.py.
 FIRST_DURABLE_PG_TEXTSEARCH = (1, 4, 0)
 
 REQUIRED = ("vector",)
@@ -21,7 +21,7 @@ OPTIONAL = ("pg_trgm", "unaccent", "pg_textsearch")
 
 @dataclass(frozen=True)
 class Extension:
-    """An extension as one database sees it; versions are None where it is not there."""
+    """An extension as one database sees it; versions are None where it is not available."""
 
     name: str
     installed: str | None
@@ -29,7 +29,7 @@ class Extension:
 
 
 def version_tuple(version: str) -> tuple[int, ...]:
-    """`0.8.5` as (0, 8, 5); what is not a number ends it."""
+    """Parse `0.8.5` as (0, 8, 5); the first part that is not a number ends it."""
     parts: list[int] = []
     for part in version.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
@@ -40,13 +40,13 @@ def version_tuple(version: str) -> tuple[int, ...]:
 
 
 def server_version(connection: Connection) -> tuple[int, ...]:
-    """The server's version, such as (18, 6)."""
+    """Return the server's version, such as (18, 6)."""
     number = int(connection.execute(text("SHOW server_version_num")).scalar_one())
     return number // 10_000, number % 10_000
 
 
 def read_extensions(connection: Connection) -> dict[str, Extension]:
-    """The portal's extensions by name, there or not."""
+    """Return the portal's extensions by name, available or not."""
     rows = connection.execute(
         text(
             "SELECT name, installed_version, default_version FROM pg_available_extensions"
@@ -59,14 +59,14 @@ def read_extensions(connection: Connection) -> dict[str, Extension]:
 
 
 def pg_textsearch_version(connection: Connection) -> tuple[int, ...] | None:
-    """The installed version; None where this database has none."""
+    """Return the installed version; None where this database has none."""
     installed = read_extensions(connection)["pg_textsearch"].installed
     return version_tuple(installed) if installed else None
 
 
 def ensure_extensions(connection: Connection) -> dict[str, Extension]:
-    """Install or update what the server offers. Raises ServerSetup when pgvector is missing or
-    too old, or the server is; what is optional may be missing.
+    """Install or update what the server offers. Raises ServerSetup when pgvector is missing or too
+    old, or the server is too old; optional extensions may be missing.
 
     Needs a connection with no transaction begun; commits.
     """
@@ -103,7 +103,7 @@ def _install_or_update(connection: Connection, extension: Extension) -> None:
 
 
 def require_pgvector(vector: Extension) -> None:
-    """Raises ServerSetup unless pgvector is installed and recent enough."""
+    """Raise ServerSetup unless pgvector is installed and recent enough."""
     wanted = ".".join(str(part) for part in MIN_PGVECTOR)
     if vector.installed is None:
         raise ServerSetup(

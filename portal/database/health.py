@@ -1,4 +1,4 @@
-"""What a database server lacks for the portal, what each lack costs, and what to do about it."""
+"""Shortcomings of a database server for the portal, with their effect and remedy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from portal.database.extensions import (
 from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY
 
 _MIB = 1024 * 1024
-# An index of 50,000 chunks of 512 dimensions in half precision is built in about this much.
+# Building an index of 50,000 chunks of 512 dimensions in half precision takes about this much.
 _MIN_MAINTENANCE_BYTES = 256 * _MIB
 _MIN_BUFFERS_BYTES = 256 * _MIB
-# Above this the planner takes disks for spinning ones and shuns index scans that are fast.
+# Above this the planner assumes spinning disks and avoids index scans that are fast.
 _MAX_RANDOM_PAGE_COST = 2.0
 _BM25_STATES = {
     "absent": "missing",
@@ -40,7 +40,7 @@ _JUDGED_SETTINGS = (
 
 @dataclass(frozen=True)
 class Lack:
-    """Something that the server does not have. `is_fatal`: the portal cannot use it so."""
+    """A shortcoming of the server. With `is_fatal` the portal cannot use it."""
 
     what: str
     cost: str
@@ -50,7 +50,7 @@ class Lack:
 
 @dataclass(frozen=True)
 class ServerReport:
-    """What `portal doctor` and /health/vector_store tell about the database server."""
+    """What `portal doctor` and /health/vector_store report about the database server."""
 
     server_version: str
     extensions: dict[str, str | None]
@@ -59,12 +59,12 @@ class ServerReport:
 
     @property
     def is_fit(self) -> bool:
-        """Whether the portal can serve with this server."""
+        """Tell whether the portal can use this server."""
         return not any(lack.is_fatal for lack in self.lacks)
 
 
 def report(connection: Connection, *, wants_bm25: bool = True) -> ServerReport:
-    """Look at the server that `connection` leads to. Changes nothing."""
+    """Inspect the server of `connection` without changing anything."""
     version = server_version(connection)
     extensions = read_extensions(connection)
     has_textsearch = extensions["pg_textsearch"].installed is not None

@@ -1,4 +1,4 @@
-"""Locks on a data directory. The kernel drops them with their process, even after kill -9."""
+"""Locks on a data directory. The kernel releases them when their process ends, even by kill -9."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _open(path: Path) -> int:
 
 
 class DataDirLock:
-    """Held by the one portal that serves from a data directory."""
+    """The lock of the one portal that serves from a data directory."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -29,7 +29,7 @@ class DataDirLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Raises ServerSetup, naming the other portal, when there is one."""
+        """Acquire the lock. Raises ServerSetup, naming the other portal, when there is one."""
         descriptor = _open(self._path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,7 +52,7 @@ class DataDirLock:
         self.announce(None)
 
     def announce(self, address: str | None) -> None:
-        """Tell a second portal who holds the lock and where it answers."""
+        """Record the process and its address, to be shown when a second portal starts."""
         if self._descriptor is None:
             raise RuntimeError("announce() needs the lock")
         text = json.dumps({"pid": os.getpid(), "address": address})
@@ -60,7 +60,7 @@ class DataDirLock:
         os.pwrite(self._descriptor, text.encode(), 0)
 
     def holder(self) -> dict[str, str | int | None]:
-        """What the holder announced: pid and address. Empty when it has not yet."""
+        """Return the pid and address recorded by the holder. Empty before they are."""
         try:
             told = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -97,14 +97,14 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 class UserCount:
-    """Tells whether anyone else uses the server: each user holds a shared lock."""
+    """A count of the processes that use the server: each holds a shared lock."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = _open(path)
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def leave(self) -> bool:
-        """Give up our share; True when no other process has one."""
+        """Release this process's share; return True when no other process has one."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Which server process, if any, runs a cluster; and what a killed one left behind."""
+"""The server process, if any, that runs a cluster, and cleanup after a killed one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ORPHANS_WAIT_S = 20.0
 
 @dataclass(frozen=True)
 class Postmaster:
-    """What postmaster.pid tells of the server that wrote it."""
+    """The contents of postmaster.pid."""
 
     pid: int
     socket_dir: Path
@@ -24,7 +24,7 @@ class Postmaster:
 
 
 def read_postmaster(cluster: Path) -> Postmaster | None:
-    """What postmaster.pid says; None when there is none or it is being written."""
+    """Parse postmaster.pid; return None when there is none or it is being written."""
     try:
         # PostgreSQL, src/include/utils/pidfile.h, numbers these lines.
         lines = (cluster / "postmaster.pid").read_text(encoding="utf-8").splitlines()
@@ -35,7 +35,8 @@ def read_postmaster(cluster: Path) -> Postmaster | None:
 
 
 def running_postmaster(cluster: Path) -> Postmaster | None:
-    """The server that really runs this cluster: its pid may have passed to another program."""
+    """Return the server that really runs this cluster: its pid may have passed to another
+    program."""
     told = read_postmaster(cluster)
     if told is None:
         return None
@@ -47,7 +48,8 @@ def running_postmaster(cluster: Path) -> Postmaster | None:
 
 
 def _serves(process: psutil.Process, cluster: Path) -> bool:
-    """Every process of a PostgreSQL server works inside its cluster's directory."""
+    """Tell whether a process works inside the cluster's directory, as every PostgreSQL process
+    does."""
     try:
         if not process.name().startswith("postgres"):
             return False
@@ -55,17 +57,17 @@ def _serves(process: psutil.Process, cluster: Path) -> bool:
             return False
         return Path(process.cwd()) == cluster
     except psutil.AccessDenied:
-        # Not ours to look into. PostgreSQL's own check decides then.
+        # No permission to look; PostgreSQL's own check decides then.
         return True
 
 
 def clear_leftovers(cluster: Path, tell: Callable[[str], None]) -> None:
-    """Make a cluster whose server was killed ready for a new one.
+    """Prepare a cluster whose server was killed for a new one.
 
-    A killed server's sessions may live on for a moment; a new server beside them would damage
-    the data. And the number in its pid file may belong to another program by now (always so in
-    containers), which PostgreSQL would take for a running server. Raises ServerSetup when
-    sessions do not end.
+    A killed server's sessions may live on for a moment; a new server beside them would damage the
+    data. The number in its pid file may also belong to another program by now (always so in
+    containers), which PostgreSQL would take for a running server. Raises ServerSetup when sessions
+    do not end.
     """
     left = read_postmaster(cluster)
     if left is None and not (cluster / "postmaster.pid").exists():

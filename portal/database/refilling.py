@@ -1,4 +1,4 @@
-"""A schema emptied and filled from a dump in one transaction: seen whole, or not at all."""
+"""Replacement of a schema's contents from a dump, in one transaction."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from portal.errors import BackupRefused
 
 _COPY = re.compile(rb"COPY .* FROM stdin;\n")
 _END_OF_ROWS = b"\\.\n"
-# Commands of psql's, with which a dump begins and ends.
+# psql commands at the beginning and end of a dump.
 _OF_PSQL = (b"\\restrict ", b"\\unrestrict ")
 _ROWS_AT_ONCE_BYTES = 256 * 1024
 _FIRST_WITH_TRANSACTION_TIMEOUT = 170_000
-# A session that ends has to be forgotten by the server first.
+# The server takes a moment to remove a session that has ended.
 _PATIENCE_S = 3.0
 _ASK_AGAIN_S = 0.1
 _LOCK_TIMEOUT = "20s"
 
-# Versions by which caches are valid are numbers of transactions.
+# The versions that invalidate caches are transaction ids.
 _VERSIONS = ("documents_version", "corpus_version", "selection_version")
 
-# What no extension has brought.
+# Objects that do not belong to an extension.
 _OURS = "NOT EXISTS (SELECT FROM pg_depend WHERE objid = {0}.oid AND deptype = 'e')"
 
 
 def schema_of(connection: psycopg.Connection) -> str:
-    """Where tables are made. Raises BackupRefused where the role has no such place."""
+    """Return the schema in which tables are created. Raises BackupRefused where the role has
+    none."""
     row = connection.execute("SELECT current_schema()").fetchone()
     if row is None or row[0] is None:
         raise BackupRefused(
@@ -44,17 +45,17 @@ def schema_of(connection: psycopg.Connection) -> str:
 
 
 def tables(connection: psycopg.Connection, schema: str) -> list[str]:
-    """Tables with rows of their own, by name: partitions, not what they are partitions of."""
+    """Return the names of tables with rows of their own: partitions, not their parents."""
     return _names(connection, schema, "pg_class", "relkind = 'r'")
 
 
 def count_rows(connection: psycopg.Connection, schema: str) -> dict[str, int]:
-    """How many rows each table has."""
+    """Count the rows of each table."""
     return {name: _count(connection, schema, name) for name in tables(connection, schema)}
 
 
 def count_some(connection: psycopg.Connection, schema: str, names: Sequence[str]) -> dict[str, int]:
-    """As `count_rows`, of these tables; none where there is no such table."""
+    """Count the rows of these tables; tables that do not exist are left out."""
     there = set(tables(connection, schema))
     return {name: _count(connection, schema, name) if name in there else 0 for name in names}
 
@@ -66,7 +67,7 @@ def _count(connection: psycopg.Connection, schema: str, name: str) -> int:
 
 
 def revision_of(connection: psycopg.Connection, schema: str) -> str | None:
-    """The revision of the schema's tables; None before the first migration."""
+    """Return the revision of the schema's tables; None before the first migration."""
     if "alembic_version" not in tables(connection, schema):
         return None
     query = sql.SQL("SELECT version_num FROM {}").format(sql.Identifier(schema, "alembic_version"))
@@ -75,7 +76,7 @@ def revision_of(connection: psycopg.Connection, schema: str) -> str | None:
 
 
 def refuse_others(connection: psycopg.Connection) -> None:
-    """Raises BackupRefused where other programs use the database."""
+    """Raise BackupRefused where other programs use the database."""
     others = _other_sessions(connection)
     deadline = time.monotonic() + _PATIENCE_S
     while others and time.monotonic() < deadline:
@@ -92,8 +93,9 @@ def refuse_others(connection: psycopg.Connection) -> None:
 def begin(connection: psycopg.Connection, schema: str) -> None:
     """Begin the transaction. Raises BackupRefused where a migration runs."""
     if bm25.STATE_TABLE in tables(connection, schema):
-        # pg_textsearch forgets what it knows of an index that is dropped, and a rollback does not
-        # bring that back: scores would be wrong in silence. Stale, it is rebuilt before it is used.
+        # pg_textsearch discards its state of an index that is dropped, and a rollback does not
+        # restore it: scores would be silently wrong. Marked as stale, the index is rebuilt before
+        # it is used.
         stale = sql.SQL("UPDATE {} SET state = 'stale'")
         connection.execute(stale.format(sql.Identifier(schema, bm25.STATE_TABLE)))
     connection.commit()
@@ -104,7 +106,7 @@ def begin(connection: psycopg.Connection, schema: str) -> None:
 
 
 def _other_sessions(connection: psycopg.Connection) -> list[str]:
-    """What others call themselves, and where they are."""
+    """Return the names and addresses of other sessions."""
     query = """
         SELECT coalesce(nullif(application_name, ''), 'a program')
                || coalesce(' on ' || host(client_addr), '')
@@ -113,7 +115,7 @@ def _other_sessions(connection: psycopg.Connection) -> list[str]:
                AND coalesce(backend_type, 'client backend') = 'client backend'
     """
     others = [str(name) for (name,) in connection.execute(query)]
-    connection.rollback()  # Each look at the list is a new one.
+    connection.rollback()  # A transaction would see the same list again.
     return others
 
 
@@ -124,8 +126,8 @@ def drop_portal(
     is_ours: Callable[[str], bool],
     functions: Collection[str],
 ) -> None:
-    """Drop the portal's tables with all that belongs to them, and functions of these names. Other
-    programs' tables are left alone."""
+    """Drop the portal's tables with everything that belongs to them, and functions of these names.
+    Other programs' tables are left alone."""
     owned = list(filter(is_ours, _names(connection, schema, "pg_class", "relkind IN ('r', 'p')")))
     doomed = _functions(connection, schema, owned, functions)
     for name in owned:
@@ -139,7 +141,7 @@ def drop_portal(
 
 
 def _names(connection: psycopg.Connection, schema: str, catalog: str, which: str) -> list[str]:
-    """Of tables (pg_class) or types (pg_type) that no extension brought."""
+    """Return the names of tables (pg_class) or types (pg_type) that no extension owns."""
     prefix = {"pg_class": "rel", "pg_type": "typ"}[catalog]
     query = f"""
         SELECT {prefix}name FROM {catalog} AS c
@@ -152,8 +154,8 @@ def _names(connection: psycopg.Connection, schema: str, catalog: str, which: str
 def _functions(
     connection: psycopg.Connection, schema: str, owned: Sequence[str], named: Collection[str]
 ) -> list[str]:
-    """What triggers of these tables call, the job queue's own and those of these names; each with
-    its arguments, quoted."""
+    """Return the functions that triggers of these tables call, the job queue's own and those of
+    these names; each with its arguments, quoted."""
     query = f"""
         SELECT oid::regprocedure::text FROM pg_proc AS p
          WHERE pronamespace = %(schema)s::regnamespace AND {_OURS.format("p")}
@@ -171,7 +173,7 @@ def _functions(
 
 
 def run_script(connection: psycopg.Connection, script: IO[bytes]) -> None:
-    """Run statements of pg_restore's that bring no rows."""
+    """Run statements of pg_restore that load no rows."""
     text = b"".join(line for line in script if not line.startswith(_OF_PSQL))
     _execute(connection, text)
 
@@ -179,7 +181,7 @@ def run_script(connection: psycopg.Connection, script: IO[bytes]) -> None:
 def load_rows(
     connection: psycopg.Connection, script: IO[bytes], *, note: Callable[[int], None]
 ) -> None:
-    """Run pg_restore's section of rows. `note` is told how many bytes have come so far."""
+    """Run pg_restore's section of rows. `note` is called with the number of bytes so far."""
     statements: list[bytes] = []
     done = 0
     for line in script:
@@ -222,8 +224,8 @@ def _execute(connection: psycopg.Connection, statements: bytes) -> None:
 
 
 def renew_versions(connection: psycopg.Connection, schema: str) -> None:
-    """Make everything that is kept under a version of the data stale. The numbers are those of
-    transactions, and another server starts at 1: the same ones would come up again."""
+    """Invalidate every cache that is keyed by a version of the data. Versions are transaction ids,
+    and another server starts at 1: the same ones would occur again."""
     query = f"""
         SELECT table_name, column_name FROM information_schema.columns
          WHERE table_schema = %s AND column_name IN {_VERSIONS}
@@ -236,7 +238,7 @@ def renew_versions(connection: psycopg.Connection, schema: str) -> None:
 def differing_rows(
     connection: psycopg.Connection, schema: str, wanted: Mapping[str, int]
 ) -> list[str]:
-    """Tables that do not have as many rows as they should, each with both numbers."""
+    """Return the tables with an unexpected number of rows, each with both numbers."""
     found = count_some(connection, schema, list(wanted))
     return [
         f"{name} ({found[name]} of {rows})" for name, rows in wanted.items() if found[name] != rows

@@ -1,4 +1,5 @@
-"""Who the server runs as. PostgreSQL refuses to run as root, so root lends it a user."""
+"""The operating system's user of the server. PostgreSQL refuses to run as root, so root starts it
+as another user."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ log = structlog.get_logger(__name__)
 
 
 def choose_server_user(cluster: Path) -> pwd.struct_passwd:
-    """The user the server runs as: ourselves; for root the cluster's owner or a user of its own.
+    """Return the user to run the server as: the current one; for root the cluster's owner or a
+    dedicated user.
 
-    Raises ServerSetup when that user cannot be had.
+    Raises ServerSetup when there is no such user.
     """
     owner_uid = cluster.stat().st_uid if cluster.exists() else None
     if os.geteuid() != 0:
@@ -78,8 +80,8 @@ def _make_system_user() -> pwd.struct_passwd:
 def open_path_for(user: pwd.struct_passwd, target: Path) -> None:
     """Let `user` reach `target`, whose own permissions are not changed.
 
-    Gives others leave to pass through (not to list) the directories of root's that are in the
-    way, such as those of `mktemp -d`. Homes stay closed: then, ServerSetup.
+    Gives others permission to traverse (not to list) root's directories on the path, such as those
+    of `mktemp -d`. Home directories stay closed: then, ServerSetup.
     """
     if os.geteuid() != 0 or user.pw_uid == 0:
         return
@@ -115,7 +117,7 @@ def open_installation_for(user: pwd.struct_passwd, installation: Path) -> None:
     for folder, _, names in os.walk(installation):
         for path in [Path(folder), *(Path(folder, name) for name in names)]:
             mode = stat.S_IMODE(path.stat().st_mode)
-            # Whatever the owner may read or run, the server may as well.
+            # Copy the owner's read and execute permissions.
             wanted = mode | (mode & 0o500) >> 6
             if wanted != mode:
                 path.chmod(wanted)

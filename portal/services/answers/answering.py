@@ -1,7 +1,7 @@
-"""Answering: ask a question in a conversation, ask it again, and stop an answer.
+"""Asking a question in a conversation, retrying it, and stopping an answer.
 
-What can be refused is refused before anything is stored: `ask` searches, reads the passages that
-count, stores the question with an empty answer, and only then gives the stream that writes it.
+Errors are raised before anything is stored: `ask` searches, loads the chunks that count, stores the
+question with an empty answer, and only then returns the stream that writes it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TITLE_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a question goes: it replaces what stands from position `since` on, or goes to the end.
+    """The position of a question: it replaces the messages from `since` on, or is appended.
     `existing` is the question itself when only its answer is replaced."""
 
     conversation_id: UUID
@@ -45,10 +45,10 @@ def ask(
     services: Services, user: User, conversation_id: UUID, question: str, *,
     replace_from: UUID | None = None,
 ) -> AnswerStream:  # fmt: skip
-    """Ask at the end of a conversation, or instead of an earlier question and all after it.
+    """Ask at the end of a conversation, or in place of an earlier question and all after it.
 
-    Raises NotFound, InvalidInput, TooManyAnswers, TooManyOwnAnswers, and what a search raises;
-    nothing is stored then. An answer that is still being written in this conversation is stopped.
+    Raises NotFound, InvalidInput, TooManyAnswers, TooManyOwnAnswers, and the errors of a search;
+    nothing is stored then. An unfinished answer in this conversation is stopped.
     """
     question = question.strip()
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
@@ -67,8 +67,8 @@ def ask(
 
 
 def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
-    """Answer a question once more, instead of this answer and all after it. Raises what `ask`
-    raises."""
+    """Answer a question again, in place of this answer and all after it. Raises the errors of
+    `ask`."""
     with services.database.begin() as session:
         message = message_store.get_message(session, user, message_id, stale_after_s=0)
         answer = message_store.find_shown(session, message.conversation_id, message_id)
@@ -80,8 +80,8 @@ def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
 
 
 def stop(services: Services, user: User, message_id: UUID) -> Message:
-    """Stop an answer that is being written, by whichever process: it ends within about a second
-    and keeps what there is. Raises NotFound."""
+    """Stop an unfinished answer, in any process: it ends within about a second and keeps its text
+    so far. Raises NotFound."""
     with services.database.begin() as session:
         patience_s = conversations.stale_after_s(services)
         message_store.get_message(session, user, message_id, stale_after_s=patience_s)
@@ -104,7 +104,7 @@ def _begin(services: Services, user: User, place: _Place, question: str) -> Answ
 
 
 def _position_of_question(services: Services, place: _Place) -> int | None:
-    """What stands before the question is what it may go on from."""
+    """Return the position of the question; the messages before it are its history."""
     if place.existing is None:
         return place.since
     with services.database.begin() as session:
@@ -112,7 +112,7 @@ def _position_of_question(services: Services, place: _Place) -> int | None:
 
 
 def _store(services: Services, asked: Asked, place: _Place, retrieved: Retrieved) -> Answering:
-    """The question and its answer, still empty, with the passages that it is written from."""
+    """Store the question and its answer, still empty, with the chunks that it is written from."""
     built = _prompt(services, asked, retrieved)
     draft = AnswerDraft(
         services,
@@ -189,8 +189,8 @@ def _replay(services: Services, retrieved: Retrieved, context_tokens: int) -> Re
 
 
 def title_from(question: str) -> str:
-    """A conversation's title from its first question: its first line with something to see, cut
-    between words."""
+    """Return a conversation's title from its first question: its first visible line, cut between
+    words."""
     lines = (" ".join(without_invisible(line).split()) for line in question.splitlines())
     line = next(filter(has_visible_text, lines), "")
     if len(line) <= _TITLE_CHARACTERS:

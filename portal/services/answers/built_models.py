@@ -1,4 +1,4 @@
-"""The chat model that administrators chose, kept between answers."""
+"""The chat model that administrators chose, cached between answers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from portal.domain.answering import ChatModel
 
 
 class BuiltModel:
-    """The last model that was built, with what it was built from. Thread-safe.
+    """The last model that was built, with the key that it was built from. Thread-safe.
 
-    One that is replaced is not closed: answers under way still use it. Its connections end when
-    the last of them lets go of it.
+    A replaced model is not closed, because unfinished answers still use it. Its connections end
+    when the last of them releases it.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class BuiltModel:
         self._built: tuple[Hashable, ChatModel] | None = None
 
     def get(self, key: Hashable, build: Callable[[], ChatModel]) -> ChatModel:
-        """Return the model of `key`; build it when another one was chosen meanwhile."""
+        """Return the model of `key`, building it when another one was chosen since."""
         with self._lock:
             if self._built is None or self._built[0] != key:
                 self._built = key, build()

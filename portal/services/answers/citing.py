@@ -1,4 +1,4 @@
-"""Citations: what was cited, whether it still stands, and what stands around it."""
+"""Citations: what was cited, whether it is unchanged, and its surroundings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _AROUND = 1500
 
 
 def get_citation(services: Services, user: User, citation_id: UUID) -> Citation:
-    """A citation in one of the person's own conversations. Raises NotFound."""
+    """Return a citation in one of the user's own conversations. Raises NotFound."""
     with services.database.begin() as session:
         return _own(session, user, citation_id)
 
 
 def verify(services: Services, user: User, citation_id: UUID) -> Verification:
-    """Whether the quoted words stand in the stored revision, or in the passage that a program
-    added, by their hash computed anew. Raises NotFound."""
+    """Verify that the quoted words are in the stored revision, or in the chunk that a program
+    added, by computing their hash. Raises NotFound."""
     with services.database.begin() as session:
         citation = _own(session, user, citation_id)
         found = citation_store.hash_in_source(session, citation)
@@ -37,15 +37,15 @@ def verify(services: Services, user: User, citation_id: UUID) -> Verification:
 def quoted_text(
     services: Services, user: User, citation_id: UUID, *, around: int = _AROUND
 ) -> QuotedText:
-    """The quotation in the text that it was taken from, whatever the document says today. Raises
-    NotFound, also for what is gone."""
+    """Return the quotation in the text that it was taken from, which later revisions do not change.
+    Raises NotFound, also where that text was deleted."""
     with services.database.begin() as session:
         citation = _own(session, user, citation_id)
         if citation.state is SourceState.GONE:
             raise NotFound
         found = citation_store.read_around(session, citation, around)
     if found is None:
-        # A passage that a program added and took away again: there is no text around it.
+        # A chunk that a program added and deleted: there is no surrounding text.
         return QuotedText(citation, "", citation.excerpt, "", starts_text=True, ends_text=True)
     before, quote, after, length = found
     return QuotedText(

@@ -1,4 +1,4 @@
-"""Conversations: begin, find, name, read and delete them, and say what an answer was worth."""
+"""Conversations: create, find, rename, read and delete them, and rate answers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from portal.store.answers import conversations as conversation_store
 from portal.store.answers import messages as message_store
 from portal.text.titles import without_invisible
 
-# Beyond the model's own patience: storing takes a moment too.
+# Added to the model's own timeout, because storing takes a moment too.
 _SPARE_S = 30.0
 
 
 def stale_after_s(services: Services) -> float:
-    """After so long without a sign of life, the process that wrote an answer is taken to be
-    gone."""
+    """Return the seconds without an update after which the process that wrote an answer counts as
+    dead."""
     return services.settings.chat.timeout_s + _SPARE_S
 
 
 def create(services: Services, user: User, title: str = "") -> ConversationSummary:
-    """A new conversation; without a title its first question gives it one. Raises InvalidInput."""
+    """Create a conversation; without a title its first question gives it one. Raises
+    InvalidInput."""
     with services.database.begin() as session:
         conversation_id = conversation_store.add_conversation(
             session, user.id, _check_title(title, least=0)
@@ -52,8 +53,8 @@ def list_conversations(
     services: Services, user: User, *, contains: str = "", cursor: str | None = None,
     limit: int = 50,
 ) -> ConversationPage:  # fmt: skip
-    """A person's conversations, latest first; with `contains` those that have these words in the
-    title or in a message. Raises MalformedRequest on a bad cursor."""
+    """Return a user's conversations, latest first; with `contains` those that have these words in
+    the title or in a message. Raises MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         return conversation_store.list_conversations(
             session, user.id, contains=contains.strip(), cursor=cursor, limit=limit
@@ -61,7 +62,7 @@ def list_conversations(
 
 
 def get(services: Services, user: User, conversation_id: UUID) -> ConversationSummary:
-    """Raises NotFound, also for another person's."""
+    """Return a conversation of the user's own. Raises NotFound, also for another user's."""
     with services.database.begin() as session:
         return conversation_store.get_summary(session, conversation_id, user.id)
 
@@ -69,7 +70,7 @@ def get(services: Services, user: User, conversation_id: UUID) -> ConversationSu
 def rename(
     services: Services, user: User, conversation_id: UUID, title: str
 ) -> ConversationSummary:
-    """Raises NotFound, InvalidInput."""
+    """Rename a conversation. Raises NotFound, InvalidInput."""
     title = _check_title(title, least=1)
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
@@ -78,7 +79,8 @@ def rename(
 
 
 def delete(services: Services, user: User, conversation_id: UUID) -> None:
-    """With all its messages, citations and switches, for good. Raises NotFound."""
+    """Delete a conversation with all its messages, citations and switches, permanently. Raises
+    NotFound."""
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
         message_store.hold_all(session, conversation_id)
@@ -86,7 +88,7 @@ def delete(services: Services, user: User, conversation_id: UUID) -> None:
 
 
 def messages(services: Services, user: User, conversation_id: UUID) -> tuple[Message, ...]:
-    """The conversation as it reads now, in order. Raises NotFound."""
+    """Return the current messages of the conversation, in order. Raises NotFound."""
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
         return message_store.list_messages(
@@ -95,7 +97,7 @@ def messages(services: Services, user: User, conversation_id: UUID) -> tuple[Mes
 
 
 def get_message(services: Services, user: User, message_id: UUID) -> Message:
-    """Raises NotFound."""
+    """Return a message. Raises NotFound."""
     with services.database.begin() as session:
         return message_store.get_message(
             session, user, message_id, stale_after_s=stale_after_s(services)
@@ -103,8 +105,8 @@ def get_message(services: Services, user: User, message_id: UUID) -> Message:
 
 
 def question_of(services: Services, user: User, message: Message) -> str | None:
-    """What an answer that is shown answers; None for any other message. Raises NotFound for another
-    person's."""
+    """Return the question of an answer that is shown; None for any other message. Raises NotFound
+    for another user's."""
     if message.role is not Role.ASSISTANT:
         return None
     with services.database.begin() as session:
@@ -123,8 +125,8 @@ def set_feedback(
     feedback: Feedback | None,
     reason: FeedbackReason | None = None,
 ) -> Message:
-    """Say whether an answer was useful, and why not; None takes it back. Raises NotFound, also
-    for a question, and InvalidInput for a reason of a useful answer."""
+    """Record whether an answer was useful, and why not; None removes the rating. Raises NotFound,
+    also for a question, and InvalidInput for a reason of a useful answer."""
     if reason is not None and feedback is not Feedback.NOT_USEFUL:
         raise InvalidInput(reason=N_("only an answer that was not useful has a reason"))
     with services.database.begin() as session:

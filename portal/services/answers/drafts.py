@@ -1,4 +1,4 @@
-"""An answer as it grows: its text, what it cites by now, and how both are kept."""
+"""An answer in progress: its text, its citations so far, and how both are stored."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from portal.store.answers.sentence_support import from_support
 
 
 class AnswerDraft:
-    """The answer with the id `message_id`. `register` are the passages that were found for it,
-    by their numbers from 1."""
+    """The answer with the id `message_id`. `register` has the chunks that were found for it, by
+    their numbers from 1."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class AnswerDraft:
 
     @property
     def cited(self) -> list[CitedSource]:
-        """What stands behind the text by now, whole passages: should this process end, the
-        numbers in both fit."""
+        """Return the citations of the text so far, as whole chunks, so that the numbers are right
+        even if this process dies."""
         return self._cited(self._in_prompt, "")
 
     def feed(self, text: str) -> tuple[MarkedText, ...]:
-        """What the model wrote, with markers that name something and none that do not."""
+        """Add the model's output, and return it with valid markers only."""
         return self._take(self._markers.feed(text))
 
     def close(self) -> tuple[MarkedText, ...]:
-        """What was held back because it might have become a marker."""
+        """Return the text that was held back because it might have become a marker."""
         return self._take(self._markers.close())
 
     def _take(self, pieces: Sequence[MarkedText]) -> tuple[MarkedText, ...]:
@@ -85,7 +85,7 @@ class AnswerDraft:
             self._markers.know([source])
 
     def abstain(self, abstained: Abstained) -> None:
-        """Keep the chunks that are about the question, and none that are not."""
+        """Keep only the chunks that are about the question."""
         if abstained.outcome is not None:
             self._in_prompt = set(abstained.about)
             self._note(outcome=abstained.outcome.value)
@@ -96,7 +96,7 @@ class AnswerDraft:
     def consulted(
         self, query: str, found: Sequence[Source], shown: Sequence[Source], tokens: int
     ) -> None:
-        """Another search was made, and of all passages the model reads those `shown` now."""
+        """Add the chunks of another search, of which the model now reads those in `shown`."""
         known = {source.number for source in self.register}
         self.register += sorted(
             (one for one in found if one.number not in known), key=lambda one: one.number
@@ -111,12 +111,12 @@ class AnswerDraft:
         self.keep()
 
     def failed(self, error: PortalError) -> None:
-        """Note why there is no answer, or no more of it."""
+        """Record why there is no answer, or no more of it."""
         failure = Failure(error.code, error.params).as_json()
         self.replay = replace(self.replay, extra=self.replay.extra | {"failure": failure})
 
     def keep(self) -> bool:
-        """Store what is there; whether the answer is still to be gone on with."""
+        """Store the text so far; return whether to continue the answer."""
         cited = self.cited
         is_new = cited != self._kept
         with self._services.database.begin() as session:
@@ -129,7 +129,7 @@ class AnswerDraft:
         return True
 
     def finish(self, status: MessageStatus) -> Message:
-        """Store the answer for good. Raises NotFound when its conversation was deleted."""
+        """Store the final answer. Raises NotFound when its conversation was deleted."""
         self.is_finished = True
         content = self.content
         is_answer = status in {MessageStatus.DONE, MessageStatus.STOPPED}
@@ -137,7 +137,7 @@ class AnswerDraft:
         shown = self._in_prompt if keeps_prompt else {one.number for one in self.register}
         cited = self._cited(shown, content)
         texts = {one.marker: one.source.text for one in cited if one.was_cited}
-        # Quotations are the source's own words: there is nothing to compare.
+        # Quotations are the source's own words, so there is nothing to compare.
         checked = support.check(content, texts) if is_answer and not self._quoted else ()
         with self._services.database.begin() as session:
             alive = citation_store.hold_documents(session, cited)
@@ -145,7 +145,7 @@ class AnswerDraft:
             if row is None:
                 raise NotFound
             citation_store.replace_citations(session, self.message_id, cited, alive)
-            # Of what was purged while this was written, the answer keeps no sentence either.
+            # The answer keeps no sentence of documents purged while it was written either.
             erased = [one.source.text for one in cited if not alive.get(one.source.document_id)]
             content, checked = without_quotations(content, checked, erased)
             if row.status == MessageStatus.STREAMING:
@@ -154,17 +154,17 @@ class AnswerDraft:
             row.support = from_support(checked)
             row.retrieval = asdict(self.replay)
             session.flush()
-            # What is finished is never stale.
+            # A finished answer is never stale.
             return message_store.get_message(session, self._user, self.message_id, stale_after_s=0)
 
     def give_up(self) -> None:
-        """End the answer as it was last kept, for no more can be made of it."""
+        """End the answer as it was last stored, because it cannot be continued."""
         with self._services.database.begin() as session:
             message_store.stop(session, self.message_id)
 
     def _cited(self, shown: set[int], content: str) -> list[CitedSource]:
-        """What markers name, by marker, then what was read beside it, by rank; each narrowed to
-        the sentences that `content` rests on."""
+        """Return cited sources by marker, then consulted ones by rank; each narrowed to the
+        sentences that support `content`."""
         by_number = {source.number: source for source in self.register}
         order = self._markers.order
         rest = [one.number for one in self.register if one.number in shown - set(order)]

@@ -1,4 +1,4 @@
-"""A conversation as a Markdown file, with its sources."""
+"""Export of a conversation as a Markdown file, with its sources."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class MarkdownFile:
 def export_markdown(
     services: Services, user: User, conversation_id: UUID, language: str
 ) -> MarkdownFile:
-    """The whole conversation, questions as headings, each answer with what it cites. `language`
-    is `zh-CN` or `en`. Raises NotFound."""
+    """Return the whole conversation, questions as headings, each answer with its citations.
+    `language` is `zh-CN` or `en`. Raises NotFound."""
     conversation = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
     words = _WORDS["zh" if language.startswith("zh") else "en"]
@@ -77,7 +77,7 @@ def export_markdown(
 
 
 def _file_name(title: str) -> str:
-    """A title without what some file system refuses."""
+    """Return a title without characters that some file systems reject."""
     return _NOT_IN_FILE_NAMES.sub("", title)[:_FILE_NAME_CHARACTERS].strip()
 
 
@@ -119,8 +119,7 @@ def _quoted(text: str, *, indent: str = "") -> str:
 
 
 def _literal(text: str) -> str:
-    """Text in which no sign means anything: a document must not bring in a picture from
-    elsewhere, nor a heading."""
+    """Escape Markdown: a document must not add a remote image or a heading."""
     return _SIGNS.sub(r"\\\g<0>", text)
 
 

@@ -1,4 +1,4 @@
-"""Which words of a passage an answer rests on: those that a citation shows and marks."""
+"""The words of a chunk that support an answer, which its citation shows and highlights."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from portal.answering.markers import shown_markers
 from portal.text.analyser import query_terms
 from portal.text.sentences import sentence_spans
 
-# A sentence of the passage that has less than this share of what the best one has in common with
-# the answer was not what the answer was made from.
+# A sentence of the chunk with less than this share of the best sentence's overlap with the answer
+# does not support it.
 _MIN_SHARE = 0.6
 _MIN_TERMS = 2
-# A sentence without a marker before one that has some: so much of it has to stand in the passage
-# for it to belong to that marker too.
+# The share of an unmarked sentence's words that must be in the chunk for the marker of the next
+# sentence to apply to it too.
 _MIN_OF_UNMARKED = 0.5
-# A sentence that opens with markers begins behind them: they belong to what stands before.
+# Markers at the start of a sentence belong to the sentence before.
 _LEADING_MARKERS = re.compile(r"\A(?:\[\d{1,3}\]\s*)*")
 
 Terms = frozenset[str]
 
 
 def quoted_range(chunk: str, content: str, marker: int) -> tuple[int, int]:
-    """Characters of `chunk` from the first to the last sentence that the sentences of `content`
-    with this marker rest on; all of it where there is none, or none stands out."""
+    """Return the characters of `chunk` from the first to the last sentence that support the
+    sentences of `content` with this marker; all of it where there are none, or none stands out."""
     claims = list(_claims(content, marker))
     if not claims:
         return 0, len(chunk)
@@ -38,9 +38,9 @@ def quoted_range(chunk: str, content: str, marker: int) -> tuple[int, int]:
 
 
 def _claims(content: str, marker: int) -> Iterator[tuple[Terms, int]]:
-    """The terms of each sentence that a marker stands for, and how many of them a sentence of the
-    passage has to have: those that it stands in or behind, and on their line those before them
-    that have no marker of their own."""
+    """Return the terms of each sentence that a marker applies to, and how many of them a sentence
+    of the chunk must have. A marker applies to the sentence that it is in or follows, and to
+    unmarked sentences before that on the same line."""
     places = [(start, number) for start, _, number in shown_markers(content)]
     unmarked: list[tuple[int, int]] = []
     for start, end in _sentences(content):
@@ -55,8 +55,8 @@ def _claims(content: str, marker: int) -> Iterator[tuple[Terms, int]]:
 
 
 def _sentences(content: str) -> list[tuple[int, int]]:
-    """Sentences, each up to where the next begins: a marker behind the full stop belongs to what
-    it follows."""
+    """Split into sentences, each up to where the next begins: a marker after the full stop belongs
+    to the sentence before."""
     starts = [
         end - len(_LEADING_MARKERS.sub("", content[start:end]))
         for start, end in sentence_spans(content)
@@ -65,7 +65,7 @@ def _sentences(content: str) -> list[tuple[int, int]]:
 
 
 def _places(claim: Terms, least: int, sentences: Sequence[Terms]) -> list[int]:
-    """Sentences of a passage that have most in common with what is claimed."""
+    """Return the sentences of a chunk that have the largest overlap with the claims."""
     shared = [len(claim & terms) for terms in sentences]
     best = max(shared, default=0)
     if not claim or best < least:

@@ -1,5 +1,5 @@
-"""What the portal says itself: to greetings, sums, the wish for a list or an outline of documents,
-and where there is no document to answer from."""
+"""The portal's own replies: to greetings, arithmetic, requests for a list or an outline of
+documents, and where there is no document to answer from."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is said to a message; `outlined` are the chunks of a document to outline instead."""
+    """A reply to a message; `outlined` are the chunks of a document to outline instead."""
 
     text: str | None = None
     outlined: Sequence[UUID] = ()
@@ -56,8 +56,7 @@ class Reply:
 def find_reply(
     session: Session, user: User, conversation_id: UUID | None, message: str, language: str
 ) -> Reply | None:
-    """Return what the portal itself says to a message; None where it is a question and there are
-    documents to answer it from."""
+    """Return the portal's own reply to a message; None for a question that documents can answer."""
     understood = replies.understand(message)
 
     def say(name: str, **values: object) -> str:
@@ -93,8 +92,8 @@ def _list(head: str, titles: dict[UUID, str], rest: str) -> str:
 
 
 def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
-    """Return the document whose title has most of the words; the only one there is when a subject
-    says nothing more than "this document"."""
+    """Return the document whose title has the largest share of the words; the only document when
+    the subject is just "this document"."""
     words = set(query_terms(subject)) - set(
         query_terms("这份文档 文件 内容 the this document file it")
     )

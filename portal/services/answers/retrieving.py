@@ -1,4 +1,4 @@
-"""What an answer is written from: passages found for the question, whole, as they count now."""
+"""Retrieval for answers: whole chunks found for the question, filtered by what counts now."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from portal.text.language import detect_language
 
 _Looked = TypeVar("_Looked")
 
-# More than fits into any budget of a conversation.
+# More than fits into the token budget of any conversation.
 _PAST_MESSAGES = 40
-# So often a question is looked up where what was found is gone before it is read: a new version of
-# a document has other passages in its place.
+# Retries when documents change between the search and the reading of chunks: a new version of a
+# document has other chunks.
 _MAX_RETRIES = 3
-# What stands in the place of an answer that rests on something that is switched off by now: turns
-# still alternate, and the model knows that there was one.
+# Stands in for an answer that cites documents which are switched off by now: turns still alternate,
+# and the model knows that there was an answer.
 _WITHHELD = {
     "zh": "（此处的回答所依据的文档现已不在可用范围内，内容略去。）",
     "en": "(This answer is left out: it rests on documents that do not count any more.)",
@@ -48,8 +48,8 @@ _WITHHELD = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question in its place: `before` is the position in the conversation that it stands at,
-    None at the end. `language` is `zh` or `en`."""
+    """A question with its context: `before` is its position in the conversation, None at the end.
+    `language` is `zh` or `en`."""
 
     user: User
     conversation_id: UUID
@@ -60,9 +60,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """Passages that count, best first, numbered from 1; the turns before the question, and the
-    documents that these rest on; and what was switched on at the moment at which all was read. With
-    `reply` nothing was searched for, with `is_outline` the chunks are those of one document."""
+    """Chunks that count, best first, numbered from 1; the turns before the question with the
+    documents that they cite; and the enabled set when all was read. With `reply` nothing was
+    searched, with `is_outline` the chunks are those of one document."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -80,7 +80,8 @@ class Retrieved:
 def ask_in(
     services: Services, user: User, conversation_id: UUID, question: str, before: int | None
 ) -> Asked:
-    """The question with the language to answer in: its own, else that of the questions before."""
+    """Return the question with the language of its answer: its own, else that of the questions
+    before."""
     language = detect_language(question)
     if language == "other":
         with services.database.begin() as session:
@@ -94,8 +95,8 @@ def ask_in(
 
 
 def retrieve(services: Services, asked: Asked) -> Retrieved:
-    """Search for the question as asked and, in a follow-up, as it reads on its own. Raises what
-    `searching.search` raises."""
+    """Search for the question as asked and, in a follow-up, as rewritten. Raises the errors of
+    `searching.search`."""
     if services.chat.provider == "extractive":
         with services.database.begin() as session:
             reply = replying.find_reply(
@@ -110,8 +111,8 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
 
 
 def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
-    """Return what to search for; the first is kept as what was searched for. A language model
-    splits a question by itself."""
+    """Return the search queries; the first is recorded as the query. A language model splits a
+    question on its own."""
     if chat.provider != "extractive":
         return tuple(dict.fromkeys((query, asked.question)))
     parts = standalone_parts(query)
@@ -119,7 +120,8 @@ def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
 
 
 def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
-    """What a look gives that found all that it then read, or the last of a few that did not."""
+    """Retry until everything that was found could be read, up to a limit; return the last
+    result."""
     for _ in range(_MAX_RETRIES):
         looked, has_all = look()
         if has_all:
@@ -130,8 +132,8 @@ def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
 def _look(
     services: Services, asked: Asked, queries: Sequence[str], *, outlined: Sequence[UUID] = ()
 ) -> tuple[Retrieved, bool]:
-    """What is found for the queries, the first of which is kept as what was searched for, or the
-    chunks to outline; and whether all of it was still there to be read."""
+    """Return what is found for the queries, the first of which is recorded as the query, or the
+    chunks to outline; and whether all of it still existed when it was read."""
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
     with services.database.begin() as session:
@@ -157,7 +159,7 @@ def _look(
         search_query=queries[0] if queries else asked.question,
         search_method=method.value,
         degraded=tuple(dict.fromkeys(chain.from_iterable(one.degraded for one in outcomes))),
-        # A search that did without meaning asked no model.
+        # A search without vectors used no embedding model.
         embedding_model=model.name
         if model and outcomes and method is not SearchMode.KEYWORD
         else None,
@@ -168,8 +170,8 @@ def _look(
 def search_further(
     services: Services, asked: Asked, query: str, known: Sequence[Source]
 ) -> tuple[Source, ...]:
-    """What another query finds beside the passages that are known, numbered on after them; best
-    first, those that are known under the numbers they have."""
+    """Return the chunks that another query finds, best first. New ones are numbered after the known
+    ones, which keep their numbers."""
     numbers = {source.chunk_id: source for source in known}
 
     def look() -> tuple[tuple[Source, ...], bool]:
@@ -187,7 +189,7 @@ def search_further(
 
 
 def _standalone(services: Services, asked: Asked) -> str:
-    """The question as it reads without the conversation before it."""
+    """Rewrite the question to be understood without the conversation."""
     with services.database.begin() as session:
         past = source_store.read_past(
             session, asked.user, asked.conversation_id, before=asked.before,
@@ -213,8 +215,8 @@ def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
 
 
 def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
-    """Each passage once. One search keeps its order; of several, confidence decides, for it alone
-    means the same in each, and among equals the place."""
+    """Merge hits, each chunk once. One search keeps its order; several are ordered by confidence,
+    the only score that is comparable between them, then by rank."""
     if len(lists) <= 1:
         return [hit for hits in lists for hit in hits]
     best: dict[UUID, SearchHit] = {}
@@ -229,7 +231,7 @@ def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
 def sources_of(
     hits: Sequence[SearchHit], stored: dict[UUID, StoredSource], *, after: int
 ) -> tuple[Source, ...]:
-    """Passages that were there to be read, in the order of the hits."""
+    """Return the chunks that could be read, in the order of the hits."""
     read = [hit for hit in hits if hit.chunk_id in stored]
     return tuple(
         _source(after + place, hit, stored[hit.chunk_id]) for place, hit in enumerate(read, 1)
@@ -237,7 +239,7 @@ def sources_of(
 
 
 def _in_full(chunk_ids: Sequence[UUID], stored: dict[UUID, StoredSource]) -> tuple[Source, ...]:
-    """Chunks that nobody searched for, in the order given."""
+    """Load chunks that were not searched for, in the order given."""
     return tuple(
         _source(number, None, stored[chunk_id])
         for number, chunk_id in enumerate((one for one in chunk_ids if one in stored), 1)
@@ -272,8 +274,8 @@ def _source(number: int, hit: SearchHit | None, stored: StoredSource) -> Source:
 
 
 def _read_by(chat: ChatModel, past: Sequence[PastMessage]) -> frozenset[UUID]:
-    """Documents that the model hears of by the turns before the question. Quotations are made
-    from passages alone."""
+    """Return the documents whose content reaches the model through earlier turns. Quotations are
+    made from chunks alone."""
     if chat.provider == "extractive":
         return frozenset()
     shown = (message.rests_on for message in past if not message.is_withheld)
@@ -281,7 +283,7 @@ def _read_by(chat: ChatModel, past: Sequence[PastMessage]) -> frozenset[UUID]:
 
 
 def _turns(past: Sequence[PastMessage], language: str) -> tuple[Turn, ...]:
-    """What was said before, as far as it rests on what counts."""
+    """Return earlier turns, with answers withheld whose documents no longer count."""
     turns: list[Turn] = []
     for message in past:
         if message.role == Role.USER:
@@ -291,6 +293,6 @@ def _turns(past: Sequence[PastMessage], language: str) -> tuple[Turn, ...]:
         elif message.content.strip():
             turns.append(Turn(message.role, message.content))
         elif turns and turns[-1].role == Role.USER:
-            # Nothing was answered: the question alone would stand before the next.
+            # There was no answer: the question alone would directly precede the next.
             turns.pop()
     return tuple(turns)

@@ -1,4 +1,4 @@
-"""One answer to one question, outside any conversation; nothing of it is stored."""
+"""One answer to one question, outside any conversation; nothing is stored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class AnswerStatus(StrEnum):
-    """`abstained`: what was found holds no answer, and the answer says so."""
+    """Outcomes of an answer. `abstained`: the hits contain no answer, and the text says so."""
 
     DONE = "done"
     ABSTAINED = "abstained"
@@ -40,8 +40,8 @@ class AnswerStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SingleAnswer:
-    """What was written from `hits`. Marker ``[n]`` of `text` names `citations[n - 1]`. `error` is
-    why there is no text, `degraded` says in codes what was done without."""
+    """An answer written from `hits`. Marker ``[n]`` of `text` refers to `citations[n - 1]`. `error`
+    is why there is no text, `degraded` lists codes of what was left out."""
 
     status: AnswerStatus
     text: str
@@ -53,7 +53,7 @@ class SingleAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The model's text, and the documents that its markers name by first use."""
+    """The model's text, and the documents of its markers by first use."""
 
     text: str
     cited: tuple[UUID, ...]
@@ -63,11 +63,11 @@ class _Written:
 def answer(
     services: Services, user: User, query: str, *, k: int, weights: Weights, language: str
 ) -> SingleAnswer:
-    """Answer from the best passage of each of the `k` best documents. `language`, `zh` or `en`, is
-    for questions that are in neither.
+    """Answer from the best chunk of each of the `k` best documents. `language`, `zh` or `en`, is
+    used for questions that are in neither.
 
-    A chat model that gives nothing is no error: the hits are there. Raises TooManyAnswers,
-    TooManyOwnAnswers, and what `document_search.search` raises.
+    A failure of the chat model is not an error, because there are still hits. Raises
+    TooManyAnswers, TooManyOwnAnswers, and the errors of `document_search.search`.
     """
     slot = services.answer_slots.take(user.id, services.settings.chat)
 
@@ -98,8 +98,8 @@ def _answered(
 def _request(
     services: Services, user: User, found: DocumentsFound, language: str
 ) -> tuple[ChatRequest, Prompt, bool]:
-    """What to ask the chat model: whole passages, as far as they count at this moment; and whether
-    all of them do."""
+    """Return the request to the chat model, with whole chunks that count at this moment; and
+    whether all of them do."""
     detected = detect_language(found.query)
     language = language if detected == "other" else detected
     chunks = [hit.chunk for hit in found.hits]
@@ -123,7 +123,7 @@ def _request(
 
 
 def _written(services: Services, request: ChatRequest, built: Prompt) -> _Written:
-    """All that the model writes. Raises ChatUnavailable, also when that is nothing."""
+    """Return the model's whole text. Raises ChatUnavailable, also when it is empty."""
     markers = MarkerStream(built.sources)
     documents = {source.number: source.document_id for source in built.sources}
     parts: list[str] = []

@@ -1,7 +1,7 @@
-"""How many answers a process writes at the same time.
+"""The limits on answers that a process writes at the same time.
 
-Each holds a thread of the web server while it is written; without a bound, slow answers would
-leave none for anything else. Nor may one person hold them all.
+Each occupies a thread of the web server; without a limit, slow answers would leave none for other
+requests. A limit per user keeps one user from taking all.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from portal.settings import ChatSettings
 
 
 class AnswerSlots:
-    """Safe between threads."""
+    """The slots in use. Thread-safe."""
 
     def __init__(self) -> None:
-        # A forgotten place may be collected, and so given back, within any allocation of `take`.
+        # A slot may be garbage-collected, and so released, within any allocation of `take`.
         self._lock = RLock()
         self._taken = 0
         self._by_user: Counter[UUID] = Counter()
@@ -28,7 +28,7 @@ class AnswerSlots:
         return self._taken
 
     def take(self, user_id: UUID, settings: ChatSettings) -> Slot:
-        """A place for a person's answer, as far as `settings` have one. Raises TooManyAnswers,
+        """Take a slot for a user's answer, within the limits of `settings`. Raises TooManyAnswers,
         TooManyOwnAnswers."""
         with self._lock:
             if self._taken >= settings.concurrent_answers:
@@ -48,7 +48,7 @@ class AnswerSlots:
 
 
 class Slot:
-    """One place; given back once, however often it is released, and also when it is forgotten."""
+    """A slot, released once however often `release` is called, and also on garbage collection."""
 
     def __init__(self, slots: AnswerSlots, user_id: UUID) -> None:
         self._slots: AnswerSlots | None = slots

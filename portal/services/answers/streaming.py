@@ -1,7 +1,7 @@
-"""Writing an answer: the model's text comes, is kept, and goes on to the reader.
+"""Writing of an answer: the model's text is stored and passed on to the reader.
 
-No transaction is open while the model writes. What is there is kept about once a second, which is
-also when somebody who pressed stop, in whatever process, is heard.
+No transaction is open while the model writes. The text is stored about once a second, which is also
+when a stop requested in any process takes effect.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SAVE_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """A question that is stored, with what its answer is written from."""
+    """A stored question, with what its answer is written from."""
 
     asked: Asked
     retrieved: Retrieved
@@ -63,10 +63,10 @@ class Answering:
 
 
 class AnswerStream(Iterator[AnswerEvent]):
-    """What happens while an answer is written: `Began` first, `Finished` last. Closing it stops
-    the answer and keeps what is there. Between the two an endpoint that fails is no error: the
-    answer is then `unavailable`. Raises NotFound where the conversation is deleted meanwhile, and
-    DatabaseUnavailable."""
+    """The events while an answer is written: `Began` first, `Finished` last. Closing the stream
+    stops the answer and keeps its text so far. In between, a failure of the endpoint is not an
+    error: the answer is then `unavailable`. Raises NotFound where the conversation is deleted
+    meanwhile, and DatabaseUnavailable."""
 
     def __init__(self, services: Services, answering: Answering, slot: Slot) -> None:
         self._services = services
@@ -74,7 +74,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         self._slot = slot
         self._draft = answering.draft
         self._saved_at = time.monotonic()
-        # Made when it is first asked for: one that never is has nothing to hold on to.
+        # Created on first use: its reference cycle would keep an unused stream alive.
         self._events: Generator[AnswerEvent, None, None] | None = None
 
     def __iter__(self) -> AnswerStream:
@@ -86,9 +86,9 @@ class AnswerStream(Iterator[AnswerEvent]):
         return next(self._events)
 
     def close(self) -> None:
-        """Stop, wherever it is; also before it was begun."""
+        """Stop at any point, also before the start."""
         if self._events is None:
-            # A generator that was never begun would not notice that it ends.
+            # Closing a generator that never started runs no `finally`.
             next(self)
         if self._events is not None:
             self._events.close()
@@ -106,7 +106,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             if rest := self._draft.close():
                 yield Wrote(rest)
             finished = Finished(self._draft.finish(status))
-            # Whoever has the last event need not come back for the end.
+            # A reader that has the last event may not ask for the end of the stream.
             self._slot.release()
             yield finished
         except GeneratorExit:
@@ -119,7 +119,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             self._slot.release()
 
     def _stop(self) -> None:
-        """Keep what is there. Nobody is left to be told of an error."""
+        """Store the text so far. Errors are only logged, because the reader has left."""
         if self._draft.is_finished:
             return
         try:
@@ -132,14 +132,14 @@ class AnswerStream(Iterator[AnswerEvent]):
             self._give_up()
 
     def _give_up(self) -> None:
-        """Have nobody wait for the rest of an answer that could not be finished."""
+        """Mark an answer that could not be finished as ended."""
         try:
             self._draft.give_up()
         except PortalError as error:
             log.warning("answer_left_open", code=error.code)
 
     def _write(self) -> Generator[AnswerEvent, None, MessageStatus]:
-        """Ask the model, and again after each search that it wishes for."""
+        """Ask the model, and again after each search that it requests."""
         request = self._first_request()
         searches = 0
         while True:
@@ -153,7 +153,7 @@ class AnswerStream(Iterator[AnswerEvent]):
     def _listen(
         self, request: ChatRequest
     ) -> Generator[AnswerEvent, None, MessageStatus | SearchCall]:
-        """One call of the model, until it ends, searches or is stopped."""
+        """Run one call of the model, until it ends, searches or is stopped."""
         try:
             ended = yield from self._hear(request)
         except ChatUnavailable as error:
@@ -173,7 +173,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         with closing(chat_events(self._services, request)) as events:
             for event in events:
                 if isinstance(event, SearchCall):
-                    # One that was not offered any more is passed over.
+                    # A call of a tool that is no longer offered is ignored.
                     if request.can_search:
                         return event
                     continue
@@ -203,7 +203,7 @@ class AnswerStream(Iterator[AnswerEvent]):
                     yield Wrote(self._draft.feed(event.text))
 
     def _is_wanted(self) -> bool:
-        """Keep what is there from time to time; whether somebody still waits for more."""
+        """Store the text from time to time; return whether to continue."""
         if time.monotonic() - self._saved_at < SAVE_EVERY_S:
             return True
         self._saved_at = time.monotonic()
@@ -216,7 +216,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         return ChatRequest(
             system=answering.prompt.system,
             turns=prompt.within_budget(turns, HISTORY_TOKENS),
-            # For a provider that reads no turns, the question has to stand alone.
+            # For a provider that ignores turns, the question must be understood alone.
             question=retrieved.search_query,
             language=asked.language,
             sources=answering.prompt.sources,
@@ -228,8 +228,8 @@ class AnswerStream(Iterator[AnswerEvent]):
     def _search_again(
         self, request: ChatRequest, call: SearchCall, *, may_again: bool
     ) -> ChatRequest:
-        """The request once more, with what the search found in the prompt and, as far as there is
-        room, what was there before."""
+        """Return the next request, with the new hits in the prompt and, as far as there is room,
+        the old ones."""
         answering = self._answering
         found = self._found(call)
         built = prompt.build(
@@ -250,7 +250,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         )
 
     def _found(self, call: SearchCall) -> tuple[Source, ...]:
-        """A search that fails found nothing: the model answers from what it has."""
+        """Search; a failure counts as no hits, and the model answers from what it has."""
         try:
             return search_further(
                 self._services, self._answering.asked, call.query, self._draft.register
@@ -261,7 +261,7 @@ class AnswerStream(Iterator[AnswerEvent]):
 
 
 def chat_events(services: Services, request: ChatRequest) -> Generator[Any, None, None]:
-    """The model's events; whatever goes wrong in it is ChatUnavailable."""
+    """Yield the model's events, with any error translated to ChatUnavailable."""
     try:
         yield from services.chat.stream(request)
     except ChatUnavailable:

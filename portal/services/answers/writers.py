@@ -1,7 +1,8 @@
-"""What writes answers: the settings' chat model, or the endpoint that administrators chose.
+"""The choice of what writes answers: the settings' chat model, or an endpoint set by
+administrators.
 
-The choice is read for every answer, so that it counts at once in every process. A key is stored
-encrypted, and goes to the address that it was entered for and to no other.
+The choice is read for every answer, so that it takes effect at once in every process. A key is
+stored encrypted, and only sent to the address that it was entered for.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MAX_MODEL_CHARACTERS = 200
 EXTRACTIVE = "extractive"
 _OPENAI = "openai"
 
-# What an endpoint is tried on: a passage and a question that it answers.
+# The sample for trying an endpoint: a chunk and a question that it answers.
 _SAMPLES = {
     "zh": (
         "请假制度",
@@ -49,7 +50,7 @@ _SAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint as it is stored: `sealed_key` is its key, encrypted."""
+    """A stored endpoint: `sealed_key` is its key, encrypted."""
 
     api_base: str
     sealed_key: str | None = None
@@ -58,7 +59,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What administrators chose to write answers."""
+    """The administrators' choice of what writes answers."""
 
     provider: str
     model: str | None = None
@@ -68,7 +69,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the page of the writers shows. `chosen` is None where the settings decide."""
+    """The contents of the page of writers. `chosen` is None where the settings decide."""
 
     chosen: Writer | None
     provider: str
@@ -81,7 +82,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How an endpoint answered the sample question."""
+    """The result of asking an endpoint the sample question."""
 
     model: str
     first_word_s: float
@@ -99,12 +100,13 @@ def current(services: Services) -> ChatModel:
 
 
 def with_current(services: Services) -> Services:
-    """Return the services with the model that writes the next answer, for all of one answer."""
+    """Return the services with the model that writes the next answer, for the whole of that
+    answer."""
     return replace(services, chat=current(services))
 
 
 def show(services: Services, user: User) -> Overview:
-    """Return what writes answers and which endpoint is connected. Administrators only."""
+    """Return the current writer and the connected endpoint. Administrators only."""
     require_admin(user)
     with services.database.begin() as session:
         endpoint, chosen = _read_setup(session)
@@ -121,11 +123,10 @@ def show(services: Services, user: User) -> Overview:
 
 
 def connect(services: Services, user: User, api_base: str, api_key: str) -> Endpoint:
-    """Store an endpoint, in use only when a model of it is chosen, and load its models.
+    """Store an endpoint, which is only used once a model of it is chosen, and load its models.
 
-    Without a key the one that is stored goes on counting, for the same address. Administrators
-    only. Raises InvalidInput, and ChatUnavailable when the models cannot be listed: the endpoint
-    is stored then.
+    Without a key the stored one is kept, if the address is the same. Administrators only. Raises
+    InvalidInput, and ChatUnavailable when the models cannot be listed: the endpoint is stored then.
     """
     require_admin(user)
     address = endpoints.check_address(api_base)
@@ -141,8 +142,8 @@ def connect(services: Services, user: User, api_base: str, api_key: str) -> Endp
 
 
 def disconnect(services: Services, user: User) -> None:
-    """Forget the endpoint and its key. Answers are written by what the settings name if one of its
-    models was in use. Administrators only."""
+    """Delete the endpoint and its key. If one of its models was in use, the model of the settings
+    writes answers again. Administrators only."""
     require_admin(user)
     with services.database.begin() as session:
         endpoint, chosen = _read_setup(session)
@@ -153,7 +154,7 @@ def disconnect(services: Services, user: User) -> None:
 
 
 def load_models(services: Services, user: User) -> Endpoint:
-    """Ask the endpoint for its models again. Administrators only. Raises ChatUnavailable."""
+    """Load the endpoint's models again. Administrators only. Raises ChatUnavailable."""
     require_admin(user)
     endpoint = _require_endpoint(services)
     listed = endpoints.list_models(
@@ -166,7 +167,7 @@ def load_models(services: Services, user: User) -> Endpoint:
 
 
 def choose_model(services: Services, user: User, model: str) -> None:
-    """Have a model of the endpoint write all answers. Administrators only. Raises InvalidInput."""
+    """Use a model of the endpoint for all answers. Administrators only. Raises InvalidInput."""
     require_admin(user)
     endpoint = _require_endpoint(services)
     name = _check_model(model)
@@ -174,12 +175,12 @@ def choose_model(services: Services, user: User, model: str) -> None:
 
 
 def choose_quotations(services: Services, user: User) -> None:
-    """Have answers quote and no model write. Administrators only."""
+    """Use quotations instead of a model. Administrators only."""
     _choose(services, user, Writer(EXTRACTIVE))
 
 
 def follow_settings(services: Services, user: User) -> None:
-    """Have answers written by what the settings name. Administrators only."""
+    """Use the model that the settings name. Administrators only."""
     _choose(services, user, None)
 
 
@@ -203,8 +204,8 @@ def try_out(services: Services, user: User, model: str, language: str) -> Trial:
 
 
 def list_uses(services: Services, user: User) -> tuple[Sequence[Use], Sequence[FailedAnswer]]:
-    """Return how many answers each model wrote in the last seven days, and its latest failures.
-    Neither holds a question or an answer. Administrators only."""
+    """Return how many answers each model wrote in the last seven days, and its latest failures,
+    without any question or answer. Administrators only."""
     require_admin(user)
     with services.database.begin() as session:
         return writer_store.list_uses(session), writer_store.list_failures(session)
@@ -238,7 +239,7 @@ def _build(services: Services, writer: Writer) -> ChatModel:
 
 
 def _sample(language: str) -> ChatRequest:
-    """Return a request with one passage and a question that it answers."""
+    """Return a request with one chunk and a question that it answers."""
     title, text, question = _SAMPLES["zh" if language.startswith("zh") else "en"]
     nothing = UUID(int=0)
     source = Source(
@@ -291,7 +292,7 @@ def _seal(services: Services, key: str) -> str | None:
 
 
 def _unseal(services: Services, sealed: str | None) -> str | None:
-    """Return a key; None for one that was sealed with a secret key that is gone."""
+    """Return a key; None for one that was encrypted with a secret key that was replaced."""
     try:
         return sealing.unseal(services, sealed.encode()).decode() if sealed else None
     except sealing.Unreadable:

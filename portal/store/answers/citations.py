@@ -1,4 +1,4 @@
-"""What answers cite: stored as it stood, read with what became of it since."""
+"""Citations of answers: stored as of the answer, read with the current state of their documents."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from portal.text.outlines import Outline, Place
 
 @dataclass(frozen=True, slots=True)
 class CitedSource:
-    """A passage to be kept with an answer, under the number that the reader sees. `start` and
-    `end` are the quoted characters of the passage's own text."""
+    """A chunk to be stored with an answer, under the number that the reader sees. `start` and `end`
+    are the quoted characters of the chunk's own text."""
 
     marker: int
     source: Source
@@ -51,9 +51,9 @@ def sha256_of(quote: str) -> str:
 
 
 def hold_documents(session: Session, cited: Sequence[CitedSource]) -> Mapping[UUID, bool]:
-    """Whether each of those that exist still has its text. A purge that is under way is waited
-    for, and one that comes now waits until the citations are there for it to erase. To be called
-    before the answer itself is locked, in the order in which a purge goes."""
+    """Lock documents, and return for each that exists whether it still has its text. Waits for a
+    purge in progress, and a new one waits for the citations, which it then erases. Call it before
+    locking the answer itself, in the lock order of a purge."""
     rows = session.execute(
         select(DocumentRow.id, DocumentRow.purged_at)
         .where(DocumentRow.id.in_({one.source.document_id for one in cited}))
@@ -66,8 +66,7 @@ def hold_documents(session: Session, cited: Sequence[CitedSource]) -> Mapping[UU
 def replace_citations(
     session: Session, message_id: UUID, cited: Sequence[CitedSource], alive: Mapping[UUID, bool]
 ) -> None:
-    """Keep what an answer rests on, instead of what was kept before. Of a document that is not
-    `alive`, no word is kept."""
+    """Replace the stored citations of an answer. Documents that are not `alive` leave no text."""
     session.execute(delete(CitationRow).where(CitationRow.message_id == message_id))
     touched = outlines(session, [one.source.chunk_id for one in cited])
     session.add_all(
@@ -81,12 +80,12 @@ def _to_row(
     message_id: UUID, cited: CitedSource, alive: Mapping[UUID, bool], touched: Outline
 ) -> CitationRow:
     source = cited.source
-    # Of the very words: their passage may have begun pages and sections before.
+    # The pages and sections of the quotation itself: its chunk may have begun earlier.
     beginning = Place(source.page, source.page_label, source.heading)
     place = touched.place(source.char_start + cited.start, beginning)
     has_text = alive.get(source.document_id, False)
     return CitationRow(
-        # Stays the same while the answer is written, whatever marker it gets in the end.
+        # Stays the same while the answer is written, whichever marker it gets in the end.
         id=uuid5(message_id, f"{source.chunk_id} {source.number}"),
         message_id=message_id,
         marker=cited.marker,
@@ -115,7 +114,7 @@ def _to_row(
 # --- reading --------------------------------------------------------------------------------------
 
 _Cited, _Current = aliased(DocumentRevisionRow, name="cited"), aliased(DocumentRevisionRow)
-# Whether the cited passage is one that is searched.
+# Tells whether the cited chunk is still searchable.
 _CHUNK_STANDS = (
     select(DocumentChunkRow.id)
     .where(
@@ -132,7 +131,7 @@ _PAGE_LABEL: ColumnElement[str | None] = literal_column(
 
 
 def _with_state(user: User) -> Select[Any]:
-    """Citations with all that tells what became of their documents, for this reader."""
+    """Select citations with the current state of their documents for this user."""
     statement: Any = (
         select(
             CitationRow,
@@ -155,7 +154,8 @@ def _with_state(user: User) -> Select[Any]:
 def of_messages(
     session: Session, user: User, message_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[Citation, ...]]:
-    """Citations of these messages in the order of their markers: cited first, then consulted."""
+    """Return the citations of these messages in the order of their markers: cited first, then
+    consulted."""
     rows = session.execute(
         _with_state(user)
         .where(CitationRow.message_id.in_(message_ids))
@@ -168,7 +168,7 @@ def of_messages(
 
 
 def find_citation(session: Session, user: User, citation_id: UUID) -> Citation | None:
-    """A citation in one of a person's own conversations."""
+    """Return a citation in one of a user's own conversations."""
     row = session.execute(
         _with_state(user)
         .join(MessageRow, MessageRow.id == CitationRow.message_id)
@@ -184,16 +184,18 @@ def _state(row: Any) -> SourceState:
     if row.deleted_at is not None:
         return SourceState.TRASHED
     if row.CitationRow.revision_id is None:
-        is_current = row.chunk_stands  # What a program added stays as it is, or is deleted.
+        is_current = (
+            row.chunk_stands
+        )  # A chunk that a program added never changes until it is deleted.
     else:
-        # Read again to the very same text, it is the same.
+        # A new ingestion of the very same text does not change the citation.
         is_current = row.cited_sha256 == row.current_sha256
     return SourceState.CURRENT if is_current else SourceState.REPLACED
 
 
 def _to_citation(row: Any) -> Citation:
     stored, state = row.CitationRow, _state(row)
-    # What a reader may not see any more is not read out to them anew.
+    # The quotation is hidden from a user who may no longer see the document.
     is_gone = state is SourceState.GONE
     scores = stored.scores
     return Citation(
@@ -226,7 +228,7 @@ def _to_citation(row: Any) -> Citation:
 
 @dataclass(frozen=True, slots=True)
 class _QuotedFrom:
-    """The text that a quotation was taken from, how long it is, and how to find it."""
+    """The text that a quotation was taken from, its length, and how to find it."""
 
     text: ColumnElement[str]
     length: ColumnElement[int]
@@ -234,7 +236,7 @@ class _QuotedFrom:
 
 
 def _quoted_from(citation: Citation) -> _QuotedFrom:
-    """A revision, or a passage that a program added."""
+    """Select a revision, or a chunk that a program added."""
     if citation.revision_id is not None:
         revision = DocumentRevisionRow
         return _QuotedFrom(
@@ -248,8 +250,8 @@ def _quoted_from(citation: Citation) -> _QuotedFrom:
 
 
 def hash_in_source(session: Session, citation: Citation) -> str | None:
-    """SHA-256 of what stands now where the quotation was taken from: in its revision, or in the
-    passage that a program added; None where neither is there any more."""
+    """Return the SHA-256 of the current text where the quotation was taken from: in its revision,
+    or in the chunk that a program added; None where neither exists any more."""
     start, length = citation.char_start + 1, citation.char_end - citation.char_start
     source = _quoted_from(citation)
     quote = session.scalar(select(func.substr(source.text, start, length)).where(source.is_this))
@@ -259,8 +261,8 @@ def hash_in_source(session: Session, citation: Citation) -> str | None:
 def read_around(
     session: Session, citation: Citation, around: int
 ) -> tuple[str, str, str, int] | None:
-    """What stands before, in and after the quotation where it was taken from, at most `around`
-    characters each, and how long that text is; None where it is not there any more."""
+    """Return the text before, in and after the quotation where it was taken from, at most `around`
+    characters each, and the length of the whole; None where it does not exist any more."""
     start, end = citation.char_start, citation.char_end
     first = max(0, start - around)
     source = _quoted_from(citation)

@@ -1,4 +1,4 @@
-"""Conversations: whose they are, and their lists."""
+"""Conversations: ownership and lists."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def belongs_to(session: Session, conversation_id: UUID, user_id: UUID) -> bool:
 
 
 def require_own(session: Session, conversation_id: UUID, user_id: UUID) -> None:
-    """Raises NotFound for a foreign conversation, as for one that does not exist."""
+    """Raise NotFound for another user's conversation, as for one that does not exist."""
     if not belongs_to(session, conversation_id, user_id):
         raise NotFound
 
 
 def lock_own(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationRow:
-    """The row, held until the transaction ends: questions of one conversation come one after
-    another. Raises NotFound."""
+    """Lock the row until the transaction ends, so that questions of one conversation are
+    serialised. Raises NotFound."""
     row = session.scalar(
         select(ConversationRow)
         .where(ConversationRow.id == conversation_id, ConversationRow.user_id == user_id)
@@ -77,7 +77,7 @@ def add_conversation(session: Session, user_id: UUID, title: str) -> UUID:
 
 
 def get_summary(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationSummary:
-    """Raises NotFound."""
+    """Return the summary of a conversation. Raises NotFound."""
     row = session.execute(
         _summaries(user_id).where(ConversationRow.id == conversation_id)
     ).one_or_none()
@@ -89,7 +89,7 @@ def get_summary(session: Session, conversation_id: UUID, user_id: UUID) -> Conve
 def list_conversations(
     session: Session, user_id: UUID, *, contains: str, cursor: str | None, limit: int
 ) -> ConversationPage:
-    """A person's conversations, latest first, whose title or messages contain these words.
+    """Return a user's conversations, latest first, whose title or messages contain these words.
     Raises MalformedRequest on a bad cursor."""
     statement = _summaries(user_id)
     if contains:
@@ -120,7 +120,7 @@ def set_title(session: Session, conversation_id: UUID, title: str) -> None:
 
 
 def touch(session: Session, conversation_id: UUID) -> None:
-    """Note that something was said: it comes first in lists now."""
+    """Update the time of the last message, which moves the conversation to the top of lists."""
     session.execute(
         update(ConversationRow)
         .where(ConversationRow.id == conversation_id)
@@ -129,5 +129,5 @@ def touch(session: Session, conversation_id: UUID) -> None:
 
 
 def delete_conversation(session: Session, conversation_id: UUID) -> None:
-    """With all its switches, messages and citations."""
+    """Delete a conversation with all its switches, messages and citations."""
     session.execute(delete(ConversationRow).where(ConversationRow.id == conversation_id))

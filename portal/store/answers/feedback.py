@@ -1,4 +1,4 @@
-"""What people thought of answers, for whoever measures them."""
+"""Users' ratings of answers, for evaluation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-# The question of an answer is the last one before it that was there when it was written.
+# An answer's question is the last one before it that existed when it was written.
 _JUDGED = text(
     """
     SELECT a.feedback = 'useful' AS is_useful, a.status,
@@ -33,8 +33,8 @@ _JUDGED = text(
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """An answer that somebody found useful or not. `confidence` is that of its best source, None
-    without any; `document_ids` are what it cites, by marker."""
+    """A rated answer. `confidence` is that of its best source, None without any; `document_ids` are
+    its citations, by marker."""
 
     is_useful: bool
     status: str
@@ -46,7 +46,7 @@ class JudgedAnswer:
 
 
 def list_judged(session: Session) -> list[JudgedAnswer]:
-    """Every answer that was judged, by when it was asked for, whoever asked."""
+    """Return every rated answer of all users, by when it was asked for."""
     return [
         JudgedAnswer(**dict(row) | {"document_ids": tuple(row["document_ids"])})
         for row in session.execute(_JUDGED).mappings()

@@ -1,4 +1,4 @@
-"""Messages: questions as they were asked, and answers while and after they are written."""
+"""Messages: questions, and answers during and after writing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _STREAMING = MessageStatus.STREAMING.value
 
 
 def _status(stale_after_s: float) -> Any:
-    """An answer that nobody writes on any more was stopped, whatever its row still says."""
+    """Return the status; an unfinished answer whose writer is gone counts as stopped, although the
+    row does not say so."""
     oldest = func.clock_timestamp() - timedelta(seconds=stale_after_s)
     is_stale = (MessageRow.status == _STREAMING) & (MessageRow.updated_at < oldest)
     return case((is_stale, MessageStatus.STOPPED.value), else_=MessageRow.status)
@@ -47,7 +48,7 @@ def _own(user: User, stale_after_s: float) -> Select[Any]:
 def list_messages(
     session: Session, user: User, conversation_id: UUID, *, stale_after_s: float
 ) -> tuple[Message, ...]:
-    """A conversation as it reads now, in order."""
+    """Return the current messages of a conversation, in order."""
     statement = _own(user, stale_after_s).where(
         MessageRow.conversation_id == conversation_id, MessageRow.superseded_at.is_(None)
     )
@@ -56,8 +57,7 @@ def list_messages(
 
 
 def get_message(session: Session, user: User, message_id: UUID, *, stale_after_s: float) -> Message:
-    """One message of a person's own, also one that was asked or answered anew since. Raises
-    NotFound."""
+    """Return a message of the user's own, also one that has been replaced. Raises NotFound."""
     statement = _own(user, stale_after_s).where(MessageRow.id == message_id)
     rows = session.execute(statement).all()
     if not rows:
@@ -93,7 +93,7 @@ def _to_replay(stored: dict[str, Any]) -> Replay | None:
 
 
 def find_shown(session: Session, conversation_id: UUID, message_id: UUID) -> MessageRow:
-    """A message that is shown in a conversation. Raises NotFound."""
+    """Return a message that is shown in a conversation. Raises NotFound."""
     row = session.scalar(
         select(MessageRow).where(
             MessageRow.id == message_id,
@@ -107,7 +107,7 @@ def find_shown(session: Session, conversation_id: UUID, message_id: UUID) -> Mes
 
 
 def question_of(session: Session, answer: MessageRow) -> MessageRow:
-    """The question that an answer stands under. Raises NotFound."""
+    """Return the question that an answer belongs to. Raises NotFound."""
     row = session.scalar(
         select(MessageRow)
         .where(
@@ -125,11 +125,11 @@ def question_of(session: Session, answer: MessageRow) -> MessageRow:
 
 
 def give_way(session: Session, conversation_id: UUID, *, since: int | None) -> None:
-    """Have whoever writes an answer in this conversation stop: the reader has gone on. The messages
-    from position `since` on are shown no more."""
+    """Stop unfinished answers in this conversation, because the reader has gone on, and hide the
+    messages from position `since` on."""
     shown = (MessageRow.conversation_id == conversation_id) & MessageRow.superseded_at.is_(None)
     replaced = MessageRow.position >= since if since is not None else false()
-    # All of them at once: a second look could need one that stands before those already held.
+    # Lock all at once: a second query could need one that comes before those already locked.
     held = _hold(session, shown & (replaced | (MessageRow.status == _STREAMING)))
     _stop(session, held)
     session.execute(
@@ -138,13 +138,13 @@ def give_way(session: Session, conversation_id: UUID, *, since: int | None) -> N
 
 
 def hold_all(session: Session, conversation_id: UUID) -> None:
-    """Hold a conversation's messages before they are deleted with it."""
+    """Lock a conversation's messages before they are deleted with it."""
     _hold(session, MessageRow.conversation_id == conversation_id)
 
 
 def _hold(session: Session, which: ColumnElement[bool]) -> list[UUID]:
-    """Messages, held until the transaction ends. In the order of their ids, as a purge holds them
-    too: in any other, two could wait for each other."""
+    """Lock messages until the transaction ends, in the order of their ids, as a purge does: any
+    other order could deadlock."""
     statement = select(MessageRow.id).where(which).order_by(MessageRow.id)
     return list(session.scalars(statement.with_for_update(key_share=True)))
 
@@ -173,8 +173,8 @@ def add_message(
 
 
 def keep_alive(session: Session, message_id: UUID, content: str) -> bool:
-    """Keep what is written so far. Whether it is still to be gone on with: not when it was
-    stopped, asked anew, or deleted with its conversation."""
+    """Store the text so far; return whether to continue, which is not the case when the answer was
+    stopped, replaced, or deleted with its conversation."""
     kept = session.scalar(
         update(MessageRow)
         .where(MessageRow.id == message_id, MessageRow.status == _STREAMING)
@@ -185,7 +185,7 @@ def keep_alive(session: Session, message_id: UUID, content: str) -> bool:
 
 
 def lock_message(session: Session, message_id: UUID) -> MessageRow | None:
-    """The row, held until the transaction ends."""
+    """Lock the row until the transaction ends."""
     return session.scalar(
         select(MessageRow).where(MessageRow.id == message_id).with_for_update(key_share=True)
     )
@@ -194,7 +194,7 @@ def lock_message(session: Session, message_id: UUID) -> MessageRow | None:
 def rewrite(
     session: Session, message_id: UUID, *, content: str, support: Sequence[SentenceSupport]
 ) -> None:
-    """Put other words in the place of an answer's."""
+    """Replace the text of an answer."""
     session.execute(
         update(MessageRow)
         .where(MessageRow.id == message_id)
@@ -203,7 +203,7 @@ def rewrite(
 
 
 def stop(session: Session, message_id: UUID) -> None:
-    """Have whoever writes this answer stop."""
+    """Mark an unfinished answer as stopped, upon which its writer ends."""
     _stop(session, [message_id])
 
 

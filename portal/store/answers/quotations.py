@@ -1,4 +1,4 @@
-"""What a purge finds of a document in answers, and what it leaves."""
+"""Quotations of a document in answers, which a purge erases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Quotation:
 
 
 def lock_quotations(session: Session, document_id: UUID) -> list[Quotation]:
-    """Answers of whoever it be that cite or consulted a document, held until the transaction
+    """Lock the answers of all users that cite or consulted a document, until the transaction
     ends."""
     of_document = select(CitationRow.message_id).where(CitationRow.document_id == document_id)
     messages = session.execute(
@@ -52,7 +52,8 @@ def lock_quotations(session: Session, document_id: UUID) -> list[Quotation]:
 
 
 def erase_quotes(session: Session, document_id: UUID) -> None:
-    """Leave of a document that is purged only that it was cited: title, hash, place and dates."""
+    """Erase what answers quote of a purged document, and keep that it was cited: title, hash, place
+    and dates."""
     session.execute(
         update(CitationRow)
         .where(CitationRow.document_id == document_id)

@@ -1,4 +1,4 @@
-"""How the column of messages keeps what became of each sentence."""
+"""Serialisation of the support of each sentence for the column of messages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from portal.domain.answering import SentenceSupport
 
 
 def to_support(values: Sequence[Any]) -> SentenceSupport:
-    """From [start, end, markers, is supported, likeness]."""
+    """Parse [start, end, markers, is supported, likeness]."""
     start, end, markers, is_supported, likeness = values
     return SentenceSupport(start, end, tuple(markers), is_supported, likeness)
 
 
 def from_support(support: Sequence[SentenceSupport]) -> list[list[Any]]:
-    """As the column keeps it."""
+    """Convert to the column's format."""
     return [[s.start, s.end, list(s.markers), s.is_supported, s.likeness] for s in support]

@@ -1,7 +1,7 @@
-"""Passages as an answer is written from, and the turns that it may go on from.
+"""Chunks that an answer is written from, and the earlier turns of its conversation.
 
-Both are read under the rule of selection: what a search found a moment ago is read only if it
-still counts, and an earlier answer that rests on something that counts no more is kept back.
+Both are read under the rule of selection: a chunk that was found a moment ago is only read if it
+still counts, and an earlier answer is withheld when one of its documents no longer counts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, s
 
 @dataclass(frozen=True, slots=True)
 class StoredSource:
-    """A passage whole: `content` are characters `char_start` to `char_end` of its revision. What a
-    program added has no revision, and is all of its text."""
+    """A whole chunk: `content` is characters `char_start` to `char_end` of its revision. A chunk
+    that a program added has no revision, and is all of its text."""
 
     chunk_id: UUID
     document_id: UUID
@@ -38,7 +38,7 @@ class StoredSource:
     page_label: str | None
     heading: str | None
     heading_starts: frozenset[int]
-    """Where the lines of `content` begin that are headings."""
+    """Offsets of the lines of `content` that are headings."""
     context: str | None = None
     blocks: tuple[Block, ...] = ()
 
@@ -46,8 +46,8 @@ class StoredSource:
 @dataclass(frozen=True, slots=True)
 class PastMessage:
     """A message before the question. `rests_on` are the documents that it cites or consulted, or
-    that answers did which its model was shown, with None for one that is gone; `is_withheld` when
-    one of them does not count any more, or not for this person."""
+    that earlier answers in its prompt did, with None for a deleted one; `is_withheld` when one of
+    them no longer counts, or not for this user."""
 
     role: str
     content: str
@@ -55,8 +55,8 @@ class PastMessage:
     rests_on: frozenset[UUID | None]
 
 
-# Under this name an answer's replay keeps which documents the history rests on that its model was
-# shown: it may have repeated of them what it does not cite.
+# The key in an answer's replay of the documents behind the history in its prompt: the answer may
+# repeat parts of them without citing them.
 HISTORY_RESTS_ON = "history_rests_on"
 
 _SOURCES = text(
@@ -107,14 +107,15 @@ _PAST = text(
 
 
 def see_one_moment(session: Session) -> None:
-    """Have all statements of this transaction see the same state. Has to be its first."""
+    """Have all statements of this transaction see one snapshot. Must be its first."""
     session.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
 
 
 def read_sources(
     session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, StoredSource]:
-    """Those of these passages that count for a person in a conversation, or in none, by chunk."""
+    """Return those of these chunks that count for a user in a conversation, or in none, by
+    chunk."""
     binds: dict[str, Any] = selection_binds(user, conversation_id)
     rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
     return {row.chunk_id: _stored(row) for row in rows}
@@ -135,8 +136,8 @@ _FIRST_CHUNKS = text(
 
 
 def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UUID, ...]:
-    """Return the first chunks of a document as it stands, in order. `read_sources` says which of
-    them a user may read."""
+    """Return the first chunks of a document's current revision, in order. `read_sources` says which
+    of them a user may read."""
     rows = session.execute(_FIRST_CHUNKS, {"document_id": document_id, "limit": limit})
     return tuple(rows.scalars())
 
@@ -144,7 +145,7 @@ def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UU
 def read_past(
     session: Session, user: User, conversation_id: UUID, *, before: int | None, limit: int
 ) -> tuple[PastMessage, ...]:
-    """The last messages before a position, in order; without a position up to the end."""
+    """Return the last messages before a position, in order; without a position up to the end."""
     binds = selection_binds(user, conversation_id) | {"before": before, "limit": limit}
     rows = session.execute(_PAST, binds).all()
     return tuple(

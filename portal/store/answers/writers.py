@@ -1,4 +1,4 @@
-"""What writes answers: the choice of administrators, and how often each model failed."""
+"""What writes answers: the administrators' choice, and how often each model failed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FAILURES = text(
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a model did in the last seven days."""
+    """A model's use in the last seven days."""
 
     provider: str
     model: str
@@ -52,7 +52,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class FailedAnswer:
-    """An answer that a model did not give, and why."""
+    """A failed answer, and the reason."""
 
     created_at: datetime
     model: str
@@ -60,7 +60,7 @@ class FailedAnswer:
 
 
 def read_setup(session: Session) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return the endpoint and the writer that are stored."""
+    """Return the stored endpoint and writer."""
     row = session.execute(select(ChatSetupRow.endpoint, ChatSetupRow.writer)).one_or_none()
     return (row.endpoint, row.writer) if row else (None, None)
 
@@ -73,7 +73,7 @@ def write_setup(session: Session, **values: dict[str, Any] | None) -> None:
 
 
 def list_uses(session: Session) -> list[Use]:
-    """Return the models of the last seven days, the most used first."""
+    """Return the models of the last seven days, by descending use."""
     return [Use(**row) for row in session.execute(_USES).mappings()]
 
 

@@ -36,6 +36,7 @@ PROVIDERS: dict[str, Callable[[ChatSettings, Embedder | None], ChatModel]] = {
 
 
 def create_chat_model(settings: ChatSettings, embedder: Embedder | None = None) -> ChatModel:
-    """Create the model that the settings name, without a request to its endpoint: one that is down
-    does not keep the portal from starting. Quotations use `embedder` across languages."""
+    """Create the chat model that the settings name, without a request to its endpoint: an
+    unreachable one must not keep the portal from starting. Quotations use `embedder` across
+    languages."""
     return MeasuredChatModel(PROVIDERS[settings.provider](settings, embedder))

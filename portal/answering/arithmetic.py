@@ -1,4 +1,4 @@
-"""Sums that are typed as questions: "12*7+3 等于多少", "What is 15% of 80?"."""
+"""Arithmetic typed as a question: "12*7+3 等于多少", "What is 15% of 80?"."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PLACES = 6
 
 
 def compute(message: str) -> str | None:
-    """Return "12*7+3 = 87"; None where a message is no sum of at least two numbers."""
+    """Return "12*7+3 = 87"; None where a message is not a calculation with at least two numbers."""
     if len(message) > _MAX_CHARACTERS:
         return None
     text = fold(message).text
@@ -41,7 +41,7 @@ def compute(message: str) -> str | None:
     text = _ASKS.sub("", text)
     if not _SUM.fullmatch(text) or not re.search(r"\d\s*%?\s*\)?\s*[-+*/]\s*\(?\s*\d", text):
         return None
-    # "2024-01-05" and "10-12" are no sums that a person means.
+    # "2024-01-05" and "10-12" are not meant as calculations.
     if re.fullmatch(r"[\d\s-]+", text) and "等于" not in message and "=" not in message:
         return None
     shown = " ".join(text.split())

@@ -1,7 +1,7 @@
-"""What an OpenAI-compatible endpoint streams, as events.
+"""The response stream of an OpenAI-compatible endpoint, as events.
 
-Server-sent events whose data are JSON: pieces of text, pieces of calls of the tool, a reason to
-finish, ``[DONE]``. A server that does not stream answers with one JSON object, which is taken too.
+Server-sent events with JSON data: pieces of text, pieces of tool calls, a finish reason,
+``[DONE]``. A server that does not stream answers with one JSON object, which is accepted too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 class Malformed(Exception):
-    """The endpoint sent something that the protocol does not know."""
+    """The endpoint sent something that violates the protocol."""
 
 
 class Refused(Exception):
-    """The endpoint says within its answer that it cannot go on; the text is its own."""
+    """The endpoint reports an error within its answer; the text is its own."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class _Call:
 
 
 class ChatStreamReader:
-    """Reads the events of one answer."""
+    """A reader of the events of one answer."""
 
     def __init__(self) -> None:
         self._calls: dict[int, _Call] = {}
@@ -48,7 +48,7 @@ class ChatStreamReader:
         """Whether nothing comes any more."""
 
     def read(self, data: str) -> Iterator[ChatEvent]:
-        """Events of one piece, or of a whole answer. Raises Malformed, Refused."""
+        """Yield the events of one piece, or of a whole answer. Raises Malformed, Refused."""
         if data == "[DONE]":
             self.is_finished = self.is_done = True
         if not data or self.is_done:
@@ -68,7 +68,7 @@ class ChatStreamReader:
             self.is_finished = True
 
     def calls(self) -> list[SearchCall]:
-        """Searches that the model asked for. Other tools it was not given."""
+        """Return the searches that the model requested. It was given no other tools."""
         asked = [call for _, call in sorted(self._calls.items()) if call.name == SEARCH_TOOL]
         found = [SearchCall(call.id or f"call_{n}", _query(call)) for n, call in enumerate(asked)]
         return [call for call in found if call.query][:_MAX_CALLS]
@@ -77,11 +77,11 @@ class ChatStreamReader:
         text = piece.get("content")
         if isinstance(text, str) and text:
             text = self._half + text
-            # Some servers send the two halves of an emoji one after another.
+            # Some servers send the two surrogates of an emoji separately.
             self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
             yield TextDelta(storable(text.removesuffix(self._half)))
         elif piece.get("reasoning_content") or piece.get("reasoning"):
-            yield Heartbeat()  # It thinks aloud, which nobody asked for, but it is alive.
+            yield Heartbeat()  # Reasoning is not shown, but proves the model is alive.
 
     def _collect(self, calls: Any) -> None:
         for place, part in enumerate(calls):
@@ -101,7 +101,7 @@ def _query(call: _Call) -> str:
 
 
 def storable(text: str) -> str:
-    """Text without what PostgreSQL cannot store: NUL and halves of characters."""
+    """Remove what PostgreSQL cannot store: NUL and lone surrogates."""
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return whole.replace("\0", "\ufffd")
 
@@ -112,8 +112,8 @@ def _words(error: Any) -> str:
 
 
 async def data_of(response: httpx.Response) -> AsyncIterator[str]:
-    """What each event of a stream holds, as soon as it is there; all of an answer that is none.
-    Raises Malformed where there is no end."""
+    """Yield the data of each event of a stream as it arrives, or the whole body if it is not a
+    stream. Raises Malformed where the end is missing."""
     is_whole = response.headers.get("content-type", "").startswith("application/json")
     held, received = b"", 0
     async for part in response.aiter_bytes():
@@ -125,7 +125,7 @@ async def data_of(response: httpx.Response) -> AsyncIterator[str]:
             continue
         *whole, held = held.split(b"\n")
         for line in whole:
-            # The rest are comments, names of events, and the empty lines between them.
+            # The rest are comments, event names, and the empty lines between events.
             if line.startswith(b"data:"):
                 yield line[len(b"data:") :].decode(errors="replace").strip()
     if is_whole or held.startswith(b"data:"):
@@ -133,7 +133,7 @@ async def data_of(response: httpx.Response) -> AsyncIterator[str]:
 
 
 async def start_of(response: httpx.Response, most: int) -> bytes:
-    """About the first `most` bytes of an answer."""
+    """Return about the first `most` bytes of an answer."""
     start = b""
     async for part in response.aiter_bytes():
         start += part

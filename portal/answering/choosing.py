@@ -1,4 +1,4 @@
-"""Which statements of a source are quoted: sentences, rows, or all of a list."""
+"""Choice of the statements to quote from a source: sentences, rows, or a whole list."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from portal.answering.relevance import Candidate, Judged
 from portal.answering.statements import Statement
 from portal.domain.answering import Source
 
-# Further sentences are quoted when they answer nearly as surely as the best.
+# Further sentences are quoted when their chance is close to that of the best.
 _NEARLY = 0.8
 _MAX_SENTENCES = 2
 _MAX_SECTION_SENTENCES = 4
 _MAX_QUOTE_CHARACTERS = 480
-# Rows and items are chosen by their own words where these tell them apart by so much.
+# Rows and items are chosen by their own words where these differ by at least this much.
 _TELLS_APART = 0.12
 _MAX_ROWS = 8
 _MAX_ITEMS = 15
-# A sentence that opens so means something that stands before it.
+# A sentence with such an opening refers to the one before it.
 _POINTS_BACK = re.compile(
     r"(?:这|该|此|其|它|他|她|上述|前述|以上|但|而且|并且|同时|否则|this|that|these|those|it|they|he|she|such"
     r"|otherwise|then|both|however|in that case)\b"
@@ -32,7 +32,7 @@ _ASKS = re.compile(r"[?？]\W*$")
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """Neighbouring statements of a source. With `starts_at` the quotation begins there, at the line
+    """Adjacent statements of a source. With `starts_at` the quotation begins there, at the line
     that introduces its list."""
 
     source: Source
@@ -51,7 +51,7 @@ class Quotation:
 
 
 def choose(question: str, judged: Judged) -> list[Quotation]:
-    """Return the best statements of a source, neighbours together."""
+    """Return the best statements of a source, with adjacent ones joined."""
     usable = [place for place, one in enumerate(judged.candidates) if one.holds]
     if not usable:
         return []
@@ -87,13 +87,13 @@ def _sentences(judged: Judged, usable: Sequence[int], best: int) -> list[int]:
     candidates = judged.candidates
     context = candidates[best].statement.context
     if _ASKS.search(context):
-        # Below a question all that answers it is one answer.
+        # All statements below a heading that is a question are one answer.
         section = [
             place
             for place, one in enumerate(candidates)
             if one.statement.context == context and one.statement.group is None
         ]
-        # The question as a whole is met by its heading, not by a sentence's own words.
+        # The heading, rather than the words of a sentence, matches the question as a whole.
         if candidates[best].evidence.met - candidates[best].evidence.own >= _TELLS_APART:
             return _fitting(judged, section[:_MAX_SECTION_SENTENCES])
     near = [
@@ -108,7 +108,7 @@ def _sentences(judged: Judged, usable: Sequence[int], best: int) -> list[int]:
 
 
 def _fitting(judged: Judged, places: Sequence[int]) -> list[int]:
-    """Return as many as a quotation holds, and the first in any case; with the sentence before one
+    """Return as many as fit into a quotation, and always the first; with the sentence before one
     that begins with a pronoun."""
     kept: list[int] = []
     length = 0
@@ -136,7 +136,8 @@ def _with_antecedent(judged: Judged, place: int) -> list[int]:
 
 
 def _told_apart(judged: Judged, places: Sequence[int]) -> list[int]:
-    """Return those that have most of the question by themselves; all where that tells nothing."""
+    """Return those whose own words cover the largest share of the question; all where they do not
+    differ."""
     own = [judged.candidates[place].apart for place in places]
     if not own or max(own) - min(own) < _TELLS_APART:
         return list(places)
@@ -147,7 +148,7 @@ def _told_apart(judged: Judged, places: Sequence[int]) -> list[int]:
 def _runs(
     judged: Judged, places: Sequence[int], confidence: float, starts_at: int | None
 ) -> list[Quotation]:
-    """Join neighbours into one quotation each."""
+    """Join adjacent statements into one quotation each."""
     runs: list[list[int]] = []
     for place in sorted(set(places)):
         if runs and runs[-1][-1] == place - 1 and _join(judged.candidates, place):
@@ -166,6 +167,6 @@ def _runs(
 
 
 def _join(candidates: Sequence[Candidate], place: int) -> bool:
-    """Tell whether nothing that is not quoted stands between a statement and the one before."""
+    """Tell whether only quoted text separates a statement from the one before."""
     before, statement = candidates[place - 1].statement, candidates[place].statement
     return before.group == statement.group and before.context == statement.context

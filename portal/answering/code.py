@@ -1,9 +1,9 @@
-"""Code within Markdown that is still being written: where it begins and ends for certain.
+"""Code within Markdown that is still being streamed: where it certainly begins and ends.
 
-A renderer decides what is code when it has all of the text. Whoever reads along has to come to
-the same result, or a link that was taken for code would be live on the page. So what is ambiguous
-is written in a way that is not: backticks without a partner are escaped, an indented fence ends
-where its list would end, and its closing line stands under its opening one.
+A renderer decides what is code from the complete text. A reader of the stream has to come to the
+same result, or a link that was taken for code would be live on the page. Ambiguous text is
+therefore rewritten: unmatched backticks are escaped, an indented fence ends where its list would
+end, and its closing line is indented like its opening one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAYBE_FENCE = re.compile(r"[ \t]*(?:`{0,2}|~{0,2})\Z")
 _SPECIAL = re.compile(r"[\\`\n]")
 _BACKTICKS = re.compile(r"`+")
 _INDENTED = re.compile(r"(?P<indent>[ \t]*)(?P<first>\S)?")
-# A code span is a word or a line; whatever is longer was no code, but a lone backtick.
+# A code span is a word or a line; a longer one was probably a stray backtick.
 _MAX_SPAN_LENGTH = 500
 
 
@@ -32,7 +32,7 @@ class Piece:
 class _Fence:
     indent: str
     run: str
-    """The backticks or tildes it was opened with."""
+    """The backticks or tildes of the opening."""
 
     @property
     def closing_line(self) -> str:
@@ -44,7 +44,7 @@ class _Fence:
 
 
 class CodeReader:
-    """Tells code from other text, delta by delta. What it gives, put together, is the text, but
+    """Separates code from other text, delta by delta. Its output, concatenated, is the text, except
     for what was ambiguous."""
 
     def __init__(self) -> None:
@@ -58,7 +58,8 @@ class CodeReader:
         yield from self._read(final=False)
 
     def close(self) -> Iterator[Piece]:
-        """The rest. An open fence is closed, so that whatever is put behind it is no code."""
+        """Return the rest. An open fence is closed, so that text appended to the answer is not
+        code."""
         yield from self._read(final=True)
         if self._fence is not None:
             before = "" if self._at_line_start else "\n"
@@ -101,7 +102,8 @@ class CodeReader:
         return self._guarded(self._take(line_end + 1 or len(self._held)))
 
     def _is_left_by(self, indent: str) -> bool:
-        """Whether a line stands further left than the fence: the list that held it is over."""
+        """Tell whether a line is indented less than the fence, which means that its list is
+        over."""
         assert self._fence is not None  # noqa: S101 - for the type checker
         return len(indent.expandtabs(4)) < len(self._fence.indent.expandtabs(4))
 
@@ -110,7 +112,8 @@ class CodeReader:
         return Piece(text, is_code=True)
 
     def _guarded(self, code: str) -> Piece:
-        """Code which a renderer might take for text: there it would at least be no link."""
+        """Return code with brackets escaped that a renderer might take for text, so that it cannot
+        become a link."""
         if self._fence is not None and not self._fence.indent:
             return Piece(code, is_code=True)
         guarded = code.replace("](", "] (")
@@ -138,7 +141,7 @@ class CodeReader:
         self._fence = _Fence(match["indent"], match["run"])
         self._last_guarded = ""
         self._take(line_end + 1 or len(self._held))
-        # Only the language: some renderers see the head of a table in what stands behind it.
+        # Only the language: some renderers take the rest of this line for the head of a table.
         language = _LANGUAGE.match(match["info"])
         opening = f"{match['indent']}{match['run']}{language.group() if language else ''}"
         return Piece(opening + "\n" * (line_end >= 0), is_code=True)
@@ -167,7 +170,7 @@ class CodeReader:
         limit = len(self._held) if line_end < 0 else line_end
         for other in _BACKTICKS.finditer(self._held, length, min(limit, _MAX_SPAN_LENGTH)):
             if other.end() == len(self._held) and not final:
-                return None  # The run may go on, and then be another.
+                return None  # The run may go on, which would change its length.
             if other.end() - other.start() == length and other.end() < _MAX_SPAN_LENGTH:
                 self._last_guarded = ""
                 return self._guarded(self._take(other.end()))

@@ -1,4 +1,4 @@
-"""OpenAI-compatible endpoints: servers that are known, their models, their addresses."""
+"""OpenAI-compatible endpoints: known servers, their models, their addresses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_NAME_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A program that serves models, and the address that it has by default."""
+    """A program that serves models, and its default address."""
 
     id: str
     name: str
@@ -38,8 +38,8 @@ SERVERS = (
 
 
 def check_address(value: str) -> str:
-    """Return the address of an endpoint. Raises InvalidInput when it is none, or leads to a
-    link-local address: clouds hand out the credentials of a machine there."""
+    """Return the address of an endpoint. Raises InvalidInput when it is invalid, or link-local:
+    clouds serve the credentials of a machine there."""
     try:
         address = http_address(value.strip()).rstrip("/")
         parts = urlsplit(address)
@@ -47,7 +47,7 @@ def check_address(value: str) -> str:
     except ValueError as error:
         raise InvalidInput(reason=N_("the address must begin with http:// or https://")) from error
     except (OSError, UnicodeError):
-        # It may be reachable later; asking it for its models tells.
+        # It may be reachable later; listing its models will show.
         return address
     for *_, (host, *_port) in found:
         ip = ipaddress.ip_address(str(host).partition("%")[0])
@@ -57,8 +57,8 @@ def check_address(value: str) -> str:
 
 
 def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
-    """Return the names of the models that an endpoint serves. Raises ChatUnavailable, with a
-    reason that holds neither the key nor what the endpoint said."""
+    """Return the names of the models that an endpoint serves. Raises ChatUnavailable, with a reason
+    that contains neither the key nor the endpoint's response."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
         body = _download(f"{api_base}/models", headers)

@@ -1,7 +1,7 @@
-"""Answers without a language model: the statements that answer, word for word, with their markers.
+"""Answers without a language model: statements quoted word for word, with their markers.
 
-Each part of a question gets one of three outcomes: a quotation, "these passages are about it, but
-do not say", or nothing. A citation covers exactly the statements that are quoted.
+Each part of a question gets one of three outcomes: a quotation, a note that the sources are on the
+subject but do not answer, or nothing. A citation covers exactly the statements that are quoted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from portal.domain.answering import (
 )
 from portal.domain.embedding import Embedder
 
-# Another source is quoted as well when it answers nearly as surely.
+# Another source is quoted as well when its chance is close to the best.
 _NEARLY = 0.85
 _MIN_FURTHER_CHANCE = 0.5
 _MAX_SOURCES = 2
@@ -35,7 +35,7 @@ _MIN_ACROSS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a question as it was asked, and what was found for it."""
+    """A part of a question, and what was found for it."""
 
     asked: str
     outcome: Outcome
@@ -44,8 +44,8 @@ class _Part:
 
 
 class ExtractiveChatModel:
-    """Quotes, or abstains. With `embedder` statements are compared by meaning as well, which is all
-    there is across languages."""
+    """A model that quotes or abstains. With `embedder` statements are also compared by meaning, the
+    only comparison that works across languages."""
 
     provider = "extractive"
     model = "extractive"
@@ -83,7 +83,7 @@ class ExtractiveChatModel:
 
     def _find(self, asked: str, question: str, request: ChatRequest) -> _Part:
         judged = judge(question, request.language, request.sources, self._embedder)
-        # Another language is quoted where it is nearer to the question than its own.
+        # A source in another language is quoted where it matches the question better.
         near = max((one.on_topic for one in judged if one.same_language), default=0.0)
         near = max(near, _MIN_ACROSS)
         usable = [
@@ -104,7 +104,7 @@ class ExtractiveChatModel:
 
 
 class _Numbers:
-    """Numbers for quotations: a source's own for the first of it, new ones for further places."""
+    """Numbers of quotations: the source's own for its first, new ones for further places in it."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._next = max((source.number for source in sources), default=0) + 1
@@ -112,7 +112,7 @@ class _Numbers:
         self._taken: list[tuple[int, int, int]] = []
 
     def take(self, quotation: Quotation) -> Quoted | None:
-        """Number a quotation; None when its words were quoted already."""
+        """Number a quotation; return None when its text was quoted already."""
         source, start, end = quotation.source, quotation.start, quotation.end
         if any(
             number == source.number and start < last and first < end

@@ -1,4 +1,4 @@
-"""Numbers in a sentence, however they are written, for telling whether another text has them."""
+"""Numbers in a text in any notation, to check whether another text has them."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ _LIST_NUMBER = re.compile(r"(?m)^[ \t]*\d{1,3}[.)、][ \t]")
 
 @lru_cache(maxsize=256)
 def figures_in(text: str) -> frozenset[str]:
-    """Numbers without separators of thousands, also those written in Chinese."""
+    """Return numbers without thousands separators, including those in Chinese numerals."""
     folded = fold(_LIST_NUMBER.sub(" ", text)).text
     found = {_bare(match.group()) for match in _FIGURE.finditer(folded)}
-    # 1998-2003 also holds 1998.
+    # 1998-2003 also includes 1998.
     found |= {part for one in tuple(found) for part in re.split(r"[/:-]", one)}
     return frozenset(found | {_counted(match.group()) for match in _HAN_FIGURE.finditer(folded)})
 
 
 @lru_cache(maxsize=64)
 def spelled_out(chunk: str) -> frozenset[str]:
-    """Numbers that an English passage spells out, for a sentence that has them in figures."""
+    """Return the numbers that an English text spells out, to compare with a sentence that has them
+    in digits."""
     words = set(re.findall("[a-z]+", chunk.lower()))
     return frozenset(str(value) for word, value in _NUMBER_WORDS.items() if word in words)
 
@@ -67,7 +68,7 @@ def _bare(figure: str) -> str:
 
 
 def _counted(numeral: str) -> str:
-    """十二 and 一二 as 12, 三百 as 300."""
+    """Convert 十二 and 一二 to 12, 三百 to 300."""
     if not any(c in _HAN_UNITS for c in numeral):
         return "".join(str(_HAN_DIGITS[c]) for c in numeral)
     total, digit = 0, 0

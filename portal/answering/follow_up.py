@@ -1,8 +1,8 @@
-"""A question in a conversation, as it can be searched for on its own.
+"""Follow-up questions, rewritten so that they can be searched for on their own.
 
-"And its capital?" finds nothing. The rule carries over what the question before was about when
-this one points back or says too little. A chat model words it better, and is asked where there is
-one; it has little time for it, since the person waits.
+"And its capital?" finds nothing. A rule carries over the subject of the previous question when this
+one refers back or says too little. A chat model does it better, and is used where there is one,
+with a short timeout because the user waits.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _GOES_ON_WORDS = re.compile(
     r"|(?:的话)?呢\s*[?？]?\s*$",
     re.IGNORECASE,
 )
-# A question with fewer words that say what it is about cannot be searched for.
+# A question with fewer content words cannot be searched for.
 _MIN_WORDS = 2
 _MAX_CARRIED = 6
 _TURNS_BACK = 3
 _MAX_QUERY_LENGTH = 400
-# Beside the patience for the first word of the answer, so that both together stay under three
-# seconds when the endpoint hangs.
-REWRITING_S = 0.7  # Looked at in every quarter of a second.
+# Added to the timeout for the first word of the answer; together they stay under three seconds when
+# the endpoint hangs.
+REWRITING_S = 0.7  # Checked every quarter of a second.
 _REWRITING_TOKENS = 1000
 _REWRITE = (
     "Rewrite the last question so that it can be searched for without the conversation: put names "
@@ -76,7 +76,7 @@ _REWRITE = (
 
 
 def search_query(turns: Sequence[Turn], question: str) -> str:
-    """What to search for, by rule; the question itself where it stands alone. `turns` are those
+    """Return the search query by rule; the question itself where it stands alone. `turns` are those
     before it."""
     asked = [turn.content for turn in turns if turn.role == "user"][-_TURNS_BACK:]
     is_correction = _CORRECTS.match(question) is not None
@@ -87,7 +87,7 @@ def search_query(turns: Sequence[Turn], question: str) -> str:
     if asks(question) or _POINTS_BACK.search(question):
         carried = [] if is_correction and not _leans(question) else _subject(before, question)
         return " ".join((*carried, question))
-    # "And for managers?" asks what was asked before, of another subject.
+    # "And for managers?" asks the previous question again, about another subject.
     subject = _GOES_ON_WORDS.sub("", question).strip(" ?？。.!！")
     return f"{subject} {_without_replaced(before, subject, is_correction=is_correction)}"
 
@@ -95,7 +95,7 @@ def search_query(turns: Sequence[Turn], question: str) -> str:
 def rewritten(
     chat: ChatModel, turns: Sequence[Turn], question: str, *, timeout_s: float = REWRITING_S
 ) -> str:
-    """What to search for, by a chat model; by rule when it does not say in time."""
+    """Return the search query from a chat model; by rule when it does not answer in time."""
     by_rule = search_query(turns, question)
     if by_rule == question:
         return question
@@ -113,8 +113,8 @@ def rewritten(
 
 
 def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
-    """The last line that the model writes, for some explain themselves first; empty when it is
-    late, fails or writes nothing."""
+    """Return the last line of the model's output, because some explain themselves first; empty when
+    it is late, fails or writes nothing."""
     deadline = time.monotonic() + timeout_s
     text = ""
     events = iter(chat.stream(request))
@@ -134,19 +134,19 @@ def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
 
 
 def _leans(question: str) -> bool:
-    """Whether a question needs the one before it to be understood."""
+    """Tell whether a question needs the previous one to be understood."""
     words = _telling(question)
     if len(words) < _MIN_WORDS or _GOES_ON.match(question):
         return True
     for match in _POINTS_BACK.finditer(question):
-        # What it points to may stand before it, in the same question.
+        # A pronoun may refer to something earlier in the same question.
         if not _telling(question[: match.start()]) or len(words) <= _MIN_WORDS:
             return True
     return False
 
 
 def _subject(before: str, question: str) -> list[str]:
-    """Words of the question before that say what it was about and do not stand in this one."""
+    """Return the words of the previous question's subject that are missing in this one."""
     known = set(_telling(question))
     names = [match.group().strip('“”"') for match in _PROPER.finditer(before)]
     points_back = _POINTS_BACK.search(question) is not None
@@ -156,8 +156,8 @@ def _subject(before: str, question: str) -> list[str]:
 
 
 def _without_replaced(before: str, subject: str, *, is_correction: bool) -> str:
-    """Return the question before without the words that a new subject stands for: of "the Team plan"
-    and "the Enterprise plan" both, and the only word that there is when it is corrected."""
+    """Return the previous question without the words that a new subject replaces: the plans of "the
+    Team plan" and "the Enterprise plan", or the only content word when it is corrected."""
     words = telling_words(before)
     fresh = {word.term for word in telling_words(subject)}
     dropped = [
@@ -177,7 +177,7 @@ def _telling(text: str) -> list[str]:
 
 
 def _surface(text: str) -> list[str]:
-    """Words as they stand, without those that only ask; Chinese in words."""
+    """Return words as written, without question words; Chinese is segmented."""
     return [
         text[start:end] for start, end in merge_spans(_spans(text)) if _telling(text[start:end])
     ]

@@ -1,7 +1,7 @@
-"""The kind of answer that a question wants, and what can hold one.
+"""The kind of answer that a question wants, and which texts can contain one.
 
-A statement that has no sum of money does not answer "how much does it cost", however many words of
-the question it has.
+A statement without an amount of money does not answer "how much does it cost", however many words
+of the question it has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from portal.text.scripts import HAN
 
 
 class Wanted(StrEnum):
-    """The kind of answer a question wants. A statement that cannot hold it is no answer."""
+    """The kind of answer that a question wants; a statement without one is not an answer."""
 
     ANYTHING = "anything"
     MONEY = "money"
@@ -59,7 +59,7 @@ _MEASURE_UNIT = (
 _MONEY_NOUN = r"(?:price|cost|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"
 _HAN_MONEY_NOUN = r"(?:价格|费用|金额|工资|薪水|预算|租金|押金|罚款|奖金|补贴|单价|年费|月费|标准)"
 
-# Which words ask for which kind, first match wins. All texts are folded: lower case, simplified.
+# Patterns of questions by kind, first match wins. Texts are folded: lower case, simplified.
 _ASKED = (
     (
         Wanted.REASON,
@@ -178,7 +178,7 @@ _DATE = (
 )
 _MEASURE = rf"\d[\d,.]*\s*{_MEASURE_UNIT}|{_NUMERAL}+个?{_MEASURE_UNIT}|unlimited|不限|无限"
 
-# What an answer of each kind has in it.
+# Patterns of answers by kind.
 _HELD = {
     Wanted.MONEY: _any(_MONEY, r"免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
     Wanted.PERCENT: _any(_PERCENT, _MONEY),
@@ -220,7 +220,7 @@ _HELD = {
         r"|caused?|to (?:avoid|prevent|ensure|protect|reduce|keep|make|save|allow|comply))\b|\bas (?:it|the|we|they)\b",
     ),
 }  # fmt: skip
-# Counts are numbers that are nothing else.
+# A number counts as a count unless it is something else, such as a date.
 _NOT_COUNTS = _any(
     _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,}\d",
     r"\d+\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|[a-z]+[-_]?\d[\w-]*"
@@ -230,12 +230,12 @@ _HELD[Wanted.NUMBER] = _any(_NUMERAL)
 _COUNT = _any(
     rf"\d|{_HAN_NUMERAL}+(?=[个位名人份条种台页张家款倍项件辆间部套次支])|{_NUMBER_WORD}|\bno\b|不限"
 )
-# Tags of rjieba for Chinese names: people, organisations, places, other proper names.
+# rjieba's tags of Chinese names: people, organisations, places, other proper names.
 _NAMING_TAGS = {
     Wanted.PERSON: ("nr", "nt", "nz"),
     Wanted.PLACE: ("ns", "nt", "s"),
 }
-# Not folded: a capital letter inside a sentence is the mark of a name.
+# Not folded, because a capital letter inside a sentence marks a name.
 _NAME = re.compile(r"(?<=[\w,;:|] )[A-Z][a-zà-ÿ’'-]+|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+")
 
 
@@ -246,8 +246,7 @@ def find_wanted(question: str) -> Wanted:
 
 
 def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
-    """Tell whether a statement has anything of the kind that is wanted, beside what the question
-    has itself."""
+    """Tell whether a statement has something of the wanted kind that is not in the question."""
     if wanted is Wanted.ANYTHING:
         return True
     folded = fold(statement).text

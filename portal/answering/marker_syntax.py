@@ -1,4 +1,4 @@
-"""How models write markers and links, as patterns for text that may still go on."""
+"""The markers and links that models write, as patterns for text that is still being streamed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKER = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"(?P<dash>[-–—~～至])|(?P<number>\d{1,3})")
-# What may still become a marker when more of it comes.
+# A beginning that may become a marker as more text arrives.
 BEGINNING = re.compile(
     rf"(?:\[\[|[{_OPEN}])(?:[\w^#:：,，、;；&+–—~～ \t-]{{0,60}}"
     rf"(?:†[^\n{_OPEN}{_CLOSE}]{{0,40}})?\]?)?\Z"
@@ -32,7 +32,7 @@ PLAIN = re.compile(rf"[^{_OPEN}\]<!\\\n \t(:]+")
 SPACES = re.compile(r"[ \t]+")
 SHOWN = re.compile(r"\[(\d{1,3})\]")
 ALMOST_MARKER = re.compile(r"\[\d{1,3}\Z")
-# Before it a line has only what opens quotations and lists: what follows may define a link.
+# Markup of quotations and lists at the start of a line: what follows may define a link.
 LINE_PREFIX = re.compile(r"[\s>*+\d.)-]*\[[^\]]*\Z")
 ADDRESS = re.compile(
     r"\([^\S\n]*\n?[^\S\n]*(?:<[^<>\n]*>|(?:[^\s()<>]|\([^\s()]*\))*)"
@@ -48,7 +48,7 @@ OPENS_TAG = re.compile(r"[A-Za-z/!?]")
 
 
 def numbers_in(body: str) -> list[int]:
-    """Numbers that a marker lists, with those between the ends of a range."""
+    """Return the numbers of a marker, expanding ranges."""
     found: list[int] = []
     is_range = False
     for part in _PART.finditer(body):

@@ -1,15 +1,15 @@
-"""Markers: which source a piece of an answer names. The server owns the register, not the model.
+"""Markers: which source a part of an answer cites. The server owns the register, not the model.
 
-A model writes ``[2]``, ``【1】`` or ``[^1, 3]`` for the numbers that its prompt gave to passages.
-`MarkerStream` reads its text as it comes. What names a source of the register becomes ``[n]``,
-where n counts sources by first use; what names none is removed. Code is left as it is.
+A model writes ``[2]``, ``【1】`` or ``[^1, 3]`` for the numbers that its prompt gave to chunks.
+`MarkerStream` reads its text as it arrives. A marker of a registered source becomes ``[n]``, where
+n counts sources by first use; any other is removed. Code is not changed.
 
-What comes out is Markdown of which renderers may rely on this, outside code:
+The output is Markdown that guarantees to renderers, outside code:
 
-- ``[n]`` with one to three digits is a marker, always, and in no code is there one;
-- there is no link and no image: ``](``, ``![`` before text, ``]:`` at the start of a line and
-  ``<`` before a tag or an address do not occur. A picture's or a link's words stay, its address,
-  which could carry what the model read to somebody else's server, goes.
+- ``[n]`` with one to three digits is always a marker, and there is none inside code;
+- there is no link and no image: ``](``, ``![`` before text, ``]:`` at the start of a line and ``<``
+  before a tag or an address do not occur. The text of a picture or a link stays; its address is
+  removed, because it could send what the model read to another server.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from portal.domain.answering import MarkedText, Source
 
 
 def shown_markers(content: str) -> list[tuple[int, int, int]]:
-    """Start, end and number of each marker in a finished answer, in order; code has none."""
+    """Return start, end and number of each marker in a finished answer, in order, outside code."""
     reader, found, place = CodeReader(), [], 0
     for piece in (*reader.feed(content), *reader.close()):
         if not piece.is_code:
@@ -53,8 +53,8 @@ def shown_markers(content: str) -> list[tuple[int, int, int]]:
 
 
 class MarkerStream:
-    """Reads a model's text piece by piece. All pieces that it gave, put together, are the answer,
-    however the text was cut."""
+    """A filter for a model's text. Its output, concatenated, is the answer, for any split of the
+    input."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._known = {source.number for source in sources}
@@ -70,7 +70,7 @@ class MarkerStream:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Numbers of the sources that were named, by first use: marker n is number n - 1 here."""
+        """Return the numbers of the cited sources, by first use: marker n is number n - 1 here."""
         return tuple(self._shown)
 
     def know(self, sources: Iterable[Source]) -> None:
@@ -83,7 +83,7 @@ class MarkerStream:
         return self._given()
 
     def close(self) -> list[MarkedText]:
-        """The rest, for nothing comes after it."""
+        """Return the rest; the text is complete."""
         for piece in self._code.close():
             self._take_piece(piece)
         self._finish()
@@ -109,20 +109,20 @@ class MarkerStream:
         self._give(piece.text)
 
     def _finish(self) -> None:
-        """Read what is held as if nothing came after it."""
+        """Process the buffer as complete text."""
         self._scan(final=True)
         if self._is_dropping:
             self._end_dropping()
             self._scan(final=True)
 
-    # What is held, from its front.
+    # The buffer, from its front.
 
     def _scan(self, *, final: bool) -> None:
         while self._held and self._step(final):
             pass
 
     def _step(self, final: bool) -> bool:
-        """Read one thing; False when it takes more text to know what it is."""
+        """Process one token; return False when more text is needed to recognise it."""
         if self._is_dropping:
             return self._drop()
         if plain := PLAIN.match(self._held):
@@ -164,7 +164,7 @@ class MarkerStream:
         return self._plainly()
 
     def _name(self, body: str) -> None:
-        """Write the markers of all sources that a marker names; those unknown are left out."""
+        """Write the markers of all sources that a marker names, skipping unknown ones."""
         named = [number for number in numbers_in(body) if number in self._known]
         if not named and self._line:
             self._spaces = ""
@@ -183,13 +183,13 @@ class MarkerStream:
         if self._held[1:2] == "(":
             if (end := self._address_end(1, final)) is None:
                 return False
-            # The bracket stays, for another address may follow the one that goes.
+            # The bracket stays, because another address may follow the removed one.
             return self._without(1, end) if end else self._defused("] ")
         defines = self._held[1:2] == ":" and LINE_PREFIX.match(self._line)
         return self._plainly() if not defines else self._defused("] ")
 
     def _without(self, start: int, end: int) -> bool:
-        """Take out an address, for good or as far as it has come."""
+        """Remove an address, or as much of it as has arrived."""
         if self._is_dropping:
             self._before_dropped = self._held[:start]
             self._held = self._held[end:]
@@ -203,7 +203,8 @@ class MarkerStream:
         return True
 
     def _address_end(self, start: int, final: bool) -> int | None:
-        """Where the address that begins here ends; 0 when it is none, None while unknown."""
+        """Return where the address that begins here ends; 0 when it is not one, None while
+        unknown."""
         if match := ADDRESS.match(self._held, start):
             return match.end()
         if not final and MAYBE_ADDRESS.match(self._held, start):
@@ -214,7 +215,7 @@ class MarkerStream:
         return 0
 
     def _parenthesis(self, final: bool) -> bool:
-        """What follows a marker at once: an address, or words in parentheses."""
+        """Handle what directly follows a marker: an address, or words in parentheses."""
         if not self._after_marker:
             return self._plainly()
         if (end := self._address_end(0, final)) is None:
@@ -254,11 +255,11 @@ class MarkerStream:
         opens = OPENS_TAG.match(self._held, 1)
         return self._defused("\\<") if opens else self._plainly()
 
-    # What is given out.
+    # The output.
 
     def _write(self, text: str) -> None:
         if text in {"]", "\\]"} and ALMOST_MARKER.search(self._line + self._spaces):
-            # Left over around something that was removed, it would read as a marker.
+            # Left over around removed text, it would read as a marker.
             text = " ]"
         self._give(text)
 

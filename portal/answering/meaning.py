@@ -1,7 +1,7 @@
-"""How near in meaning statements are to the words of a question, in either language.
+"""Similarity in meaning of statements to the words of a question, in either language.
 
-For each word of the question the nearest token of the statement counts, as the embedding model
-reads both in their context (Khattab & Zaharia, ColBERT, SIGIR 2020).
+Each word of the question is matched with the nearest token of the statement, by the embedding
+model's contextual vectors (Khattab & Zaharia, ColBERT, SIGIR 2020).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Likeness = NDArray[np.float32]
 
 
 class Meaning:
-    """The telling words of one question, as the model reads them."""
+    """The content words of one question, with the model's token vectors."""
 
     def __init__(self, embedder: TokenEmbedder, question: str, words: Sequence[Word]) -> None:
-        """Raise EmbedderUnavailable when the model gives no token vectors."""
+        """Embed the words. Raises EmbedderUnavailable when the model gives no token vectors."""
         self._embedder = embedder
         (asked,) = embedder.embed_tokens([question], is_question=True)
         self._groups = [_tokens_in(asked, word.start, word.end) for word in words]
         self._vectors = asked.vectors
 
     def likeness(self, texts: Sequence[str]) -> Likeness:
-        """Return cosines in [-1, 1] of each word's nearest tokens in each text: (texts, words)."""
+        """Return cosines in [-1, 1] of each word's nearest token in each text: (texts, words)."""
         found = np.zeros((len(texts), len(self._groups)), np.float32)
         known = self._embedder.embed_tokens(texts, is_question=False) if texts else []
         for row, tokens in enumerate(known):
@@ -42,7 +42,7 @@ class Meaning:
 def read_meaning(
     embedder: Embedder | TokenEmbedder | None, question: str, words: Sequence[Word]
 ) -> Meaning | None:
-    """Return the meaning of a question; None where the model gives none at the moment."""
+    """Return the meaning of a question; None where the model is unavailable."""
     if not words or not isinstance(embedder, TokenEmbedder):
         return None
     try:

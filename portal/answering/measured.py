@@ -1,4 +1,4 @@
-"""Tells how long a chat model takes to its first word and to its last, and how it ends."""
+"""Metrics of chat models: time to the first and the last word, and outcomes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MeasuredChatModel:
         return self._model.takes_tools
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
-        """As the model's own, which says what it gives and raises."""
+        """Stream from the model, with its events and errors."""
         started = time.perf_counter()
         outcome, has_begun = metrics.CANCELLED, False
         try:
@@ -45,7 +45,7 @@ class MeasuredChatModel:
                     if not has_begun and not isinstance(event, Heartbeat):
                         has_begun = True
                         metrics.chat_began(self.provider, time.perf_counter() - started)
-                    # After these the reader has what it wants, and leaves.
+                    # After these the reader is done, and closes the stream.
                     if isinstance(event, (Abstained, SearchCall)):
                         outcome = metrics.OK
                     yield event
@@ -57,12 +57,12 @@ class MeasuredChatModel:
             metrics.chat_ended(self.provider, outcome, time.perf_counter() - started)
 
     def close(self) -> None:
-        """End what the model keeps open, where it keeps anything."""
+        """Close the model, if it has anything to close."""
         close = getattr(self._model, "close", None)
         if close is not None:
             close()
 
 
 def _events(model: ChatModel, request: ChatRequest) -> Generator[ChatEvent, None, None]:
-    # Closing it closes the model's own stream, whatever kind of iterator that is.
+    # Closing this closes the model's own stream, for any type of iterator.
     yield from model.stream(request)

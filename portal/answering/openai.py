@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat protocol, streaming."""
+"""The client for servers with OpenAI's chat protocol, streaming."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from portal.text.echo import without_echo
 DEFAULT_MODEL = "gpt-4o-mini"
 DEFAULT_API_BASE = "https://api.openai.com/v1"
 
-# As often does whoever reads get a moment to leave, while the endpoint says nothing.
+# Interval of heartbeats while the endpoint is silent, at which a reader can leave.
 HEARTBEAT_S = 0.25
 _MAX_ATTEMPTS = 3
 _PAUSE_S = 0.2
@@ -55,12 +55,12 @@ _TOOLS = [
 ]
 
 _Item = ChatEvent | ChatUnavailable | None
-"""What the loop hands over: an event, why there are no more, or the end."""
+"""What the event loop hands over: an event, an error, or the end."""
 
 
 class OpenAIChatModel:
-    """Answers over HTTP. All of one has `timeout_s`, its first word `first_token_timeout_s`; until
-    then a failure that may be over in a moment is tried again."""
+    """A chat model over HTTP. An answer has `timeout_s`, its first word `first_token_timeout_s`;
+    before that, temporary failures are retried."""
 
     provider = "openai"
 
@@ -85,7 +85,7 @@ class OpenAIChatModel:
             httpx.AsyncClient,
             headers=_headers(self._key),
             timeout=httpx.Timeout(None),
-            # Reading the machine's certificates takes a while, and a question would pay for it.
+            # Loading the machine's certificates is slow, so not during a question.
             verify=httpx.create_ssl_context(),
         )
         self._loop = EventLoop("chat", make_client)
@@ -96,11 +96,11 @@ class OpenAIChatModel:
 
     @property
     def takes_tools(self) -> bool:
-        """True until the endpoint has refused a request because of them."""
+        """Return True until the endpoint has rejected a request because of its tools."""
         return self._takes_tools
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
-        """Events as they come, and a Heartbeat in every silence. Raises ChatUnavailable."""
+        """Yield events as they arrive, and a Heartbeat in every silence. Raises ChatUnavailable."""
         loop, client = self._loop.running()
         items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         task = asyncio.run_coroutine_threadsafe(self._fill(client, request, items), loop)
@@ -119,11 +119,11 @@ class OpenAIChatModel:
                     raise item
                 yield item
         finally:
-            # Ends the request wherever it hangs, and with it what the endpoint computes.
+            # Cancels the request at any point, and with it the endpoint's computation.
             task.cancel()
 
     def close(self) -> None:
-        """End all requests and connections."""
+        """Close all requests and connections."""
         self._loop.close()
 
     async def _fill(
@@ -136,7 +136,7 @@ class OpenAIChatModel:
             items.put(_late(self._timeout_s))
         except ChatUnavailable as error:
             items.put(error)
-        except Exception as error:  # noqa: BLE001 - whoever reads would wait for ever
+        except Exception as error:  # noqa: BLE001 - the reader would wait for ever
             items.put(
                 ChatUnavailable(
                     reason=N_("its endpoint failed (%(error)s)", error=type(error).__name__)
@@ -148,7 +148,7 @@ class OpenAIChatModel:
     async def _attempts(
         self, client: httpx.AsyncClient, request: ChatRequest, items: queue.SimpleQueue[_Item]
     ) -> None:
-        """One attempt, and further ones while nothing was said and there is time for the first
+        """Make one attempt, and more while nothing was received and there is time for the first
         word."""
         deadline = time.monotonic() + self._first_s
         for attempt in range(1, _MAX_ATTEMPTS + 1):
@@ -169,13 +169,13 @@ class OpenAIChatModel:
         items: queue.SimpleQueue[_Item],
         deadline: float,
     ) -> None:
-        """Raises _WorthRetrying only while nothing was handed over."""
+        """Send one request. Raises _WorthRetrying only before anything was handed over."""
         has_begun, length = False, 0
         events = self._events(client, request)
         try:
             async with aclosing(events), asyncio.timeout(deadline - time.monotonic()) as patience:
                 async for event in events:
-                    # A sign of life is enough: from here on the time for all of it counts.
+                    # Any event is enough: from here on only the total timeout applies.
                     patience.reschedule(None)
                     has_begun = True
                     length += len(event.text) if isinstance(event, TextDelta) else 0
@@ -185,7 +185,7 @@ class OpenAIChatModel:
             if not has_begun:
                 raise ChatUnavailable(reason=N_("its endpoint wrote nothing"))
         except TimeoutError as error:
-            # Also when all of the time is over: that is told outside.
+            # Also after the total timeout, which is reported outside.
             if has_begun:
                 raise
             raise _late(self._first_s) from error
@@ -215,7 +215,8 @@ class OpenAIChatModel:
 
     @contextmanager
     def _in_words(self, request: ChatRequest) -> Iterator[None]:
-        """Failures of the endpoint as ChatUnavailable, without what it was asked or answered."""
+        """Translate failures of the endpoint to ChatUnavailable, without the request or the
+        response."""
         try:
             yield
         except Malformed as error:
@@ -272,7 +273,7 @@ class OpenAIChatModel:
         start = (await start_of(response, 4 * _MAX_SAID_LENGTH)).decode(errors="replace")
         said = self._said(start, request)
         if status in _REFUSES_TOOLS and request.can_search:
-            # Refused without them as well, they were not the reason.
+            # It was rejected without tools as well, so they were not the reason.
             self._takes_tools = not self._takes_tools
             if not self._takes_tools:
                 raise _WorthRetrying(
@@ -294,8 +295,8 @@ class OpenAIChatModel:
         )
 
     def _said(self, text: str, request: ChatRequest) -> str:
-        """The beginning of what the endpoint said, without the key and without what it was
-        asked, which some repeat."""
+        """Return the beginning of the endpoint's response, without the key and the request, which
+        some endpoints repeat."""
         sent = [request.system, request.question, *(turn.content for turn in request.turns)]
         sent += [str(turn.get("content", "")) for turn in request.tool_turns]
         line = without_echo(storable(text), sent)
@@ -303,7 +304,7 @@ class OpenAIChatModel:
 
 
 class _WorthRetrying(ChatUnavailable):
-    """A failure that may be over in a moment."""
+    """A failure that may be temporary."""
 
     def __init__(self, reason: Message, *, pause_s: float = 0.0) -> None:
         super().__init__(reason=reason)
@@ -317,7 +318,7 @@ def _late(seconds: float) -> ChatUnavailable:
 
 
 def _headers(key: str) -> dict[str, str]:
-    # A key with other characters is none, and the client would quote it when it complains.
+    # A key with other characters is invalid, and the client's error would quote it.
     return {"Authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
 
 

@@ -1,9 +1,9 @@
-"""The system message: instructions, and passages as data.
+"""The system message: instructions, and chunks as data.
 
-A passage may hold anything, also words that read like orders. Each stands between lines with a code
-that is new for every request, so no document can close its own; what chat templates take for their
-own signs is broken up, what nobody can see is taken out, and numbers in brackets, which would pass
-for markers, are put in parentheses.
+A chunk may contain anything, including text that reads like instructions. Each is enclosed in lines
+with a code that is new for every request, so that no document can close its own; control tokens of
+chat templates are broken up, invisible characters are removed, and numbers in brackets, which would
+pass for markers, are put in parentheses.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from portal.text.scripts import is_invisible
 from portal.text.token_bound import token_bound
 
 SEARCH_TOOL = "search"
-# Holds the instructions in every language, and of the best passage about fifty tokens.
+# Enough for the instructions in every language, and about fifty tokens of the best chunk.
 MIN_TOKEN_BUDGET = 400
-_CODE_DIGITS = 12  # Digits alone, so that every code counts the same in tokens.
+_CODE_DIGITS = 12  # Digits alone, so that every code has as many tokens.
 _MAX_TITLE_LENGTH = 160
 _MAX_SHORT_TITLE_TOKENS, _MAX_SHORT_LABEL_LENGTH = 24, 12
 _CUT = "…"
@@ -56,7 +56,7 @@ _LIKE_MARKER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A system message, the sources that are in it, and what it counts at most in tokens."""
+    """A system message, the sources in it, and its estimated maximum of tokens."""
 
     system: str
     sources: tuple[Source, ...]
@@ -66,8 +66,8 @@ class Prompt:
 def build(
     sources: Sequence[Source], *, language: str, token_budget: int = 2000, can_search: bool = False
 ) -> Prompt:
-    """Return the system message with whole passages, as many of the first as fit; a best one that
-    does not is shortened. All of it stays within a budget of MIN_TOKEN_BUDGET or more."""
+    """Return the system message with whole chunks, as many of the first as fit; if the best does
+    not fit it is shortened. The message stays within a budget of MIN_TOKEN_BUDGET or more."""
     code = f"{secrets.randbelow(10**_CODE_DIGITS):0{_CODE_DIGITS}}"
     rules = _RULES.format(language=_LANGUAGES.get(language, _ANY_LANGUAGE), code=code)
     if can_search:
@@ -94,25 +94,25 @@ def build(
 
 
 def as_data(text: str) -> str:
-    """Text of a document as a prompt may hold it."""
+    """Return a document's text in a form that is safe in a prompt."""
     plain = without_markers_of_its_own(visible(text))
-    # A model that repeats "[source 1]" would cite with it, and not know.
+    # A model that repeats "[source 1]" would cite with it unintentionally.
     plain = MARKER.sub(lambda marker: f"({marker.group().strip(BRACKETS)})", plain)
     return without_template_signs(plain)
 
 
 def without_template_signs(text: str) -> str:
-    """Text in which nothing opens a role or a turn."""
+    """Return text in which nothing opens a role or a turn."""
     return _TEMPLATE_SIGN.sub(lambda sign: f"{sign.group()} ", text)
 
 
 def visible(text: str) -> str:
-    """Text without what nobody sees: orders have been hidden in it."""
+    """Return text without invisible characters, which have been used to hide instructions."""
     return "".join(c for c in text if c in "\n\t" or not is_invisible(c))
 
 
 def without_markers_of_its_own(text: str) -> str:
-    """Text with numbers in brackets in parentheses: [3] as (3)."""
+    """Return text with bracketed numbers in parentheses: [3] as (3)."""
     return _LIKE_MARKER.sub(r"(\1)", text)
 
 
@@ -128,7 +128,7 @@ def _framed(number: int, code: str, title: str, page: str | int | None, text: st
 
 
 def _shortened(source: Source, code: str, max_tokens: int) -> str:
-    """Return the passage with a short title and as much of its beginning as fits."""
+    """Return the chunk with a short title and as much of its beginning as fits."""
     title = " ".join(as_data(source.title).split())[:_MAX_TITLE_LENGTH]
     title = _longest(title, lambda short: token_bound(short) <= _MAX_SHORT_TITLE_TOKENS)
     label = source.page_label and as_data(source.page_label)[:_MAX_SHORT_LABEL_LENGTH]
@@ -141,7 +141,7 @@ def _shortened(source: Source, code: str, max_tokens: int) -> str:
 
 
 def _longest(text: str, fits: Callable[[str], bool]) -> str:
-    """Return the text, or the longest beginning of it that fits together with a sign of the cut."""
+    """Return the text, or the longest beginning of it that fits together with an ellipsis."""
     if fits(text):
         return text
     length = bisect_left(range(len(text)), True, key=lambda end: not fits(text[:end] + _CUT))
@@ -149,8 +149,8 @@ def _longest(text: str, fits: Callable[[str], bool]) -> str:
 
 
 def tool_exchange(call: SearchCall, found: Sequence[Source]) -> list[dict[str, object]]:
-    """A search that the model asked for, and what it found, for `ChatRequest.tool_turns`. The
-    passages themselves belong into the system message, within its budget."""
+    """Return a search that the model requested with its result, for `ChatRequest.tool_turns`. The
+    chunks themselves go into the system message, within its budget."""
     numbers = "".join(f"[{source.number}]" for source in found)
     said = (
         f"The system message now has what was found: {numbers}" if found else "Nothing was found."
@@ -170,10 +170,10 @@ def tool_exchange(call: SearchCall, found: Sequence[Source]) -> list[dict[str, o
 
 
 def within_budget(turns: Sequence[Turn], token_budget: int) -> tuple[Turn, ...]:
-    """The last of the turns whose tokens fit, beginning with a question; the very last always.
+    """Return the last turns whose tokens fit, beginning with a question; always the very last.
 
-    Markers of earlier answers are taken out: they count sources of another register. So are signs
-    of chat templates, which an answer may have from a document.
+    Markers of earlier answers are removed, because they number the sources of another register. So
+    are control tokens of chat templates, which an answer may have from a document.
     """
     kept: list[Turn] = []
     left = token_budget

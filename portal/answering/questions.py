@@ -1,4 +1,4 @@
-"""What a question names: its parts and its telling words."""
+"""The parts of a question and its content words."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BETWEEN_PARTS = re.compile(
 _POINTS_BACK = re.compile(
     r"^(?:它|他|她|其|这|那)|\b(?:it|its|they|them|this|that|he|she)\b", re.IGNORECASE
 )
-# Characters that a word of a question does not begin or end with, and words that name little.
+# Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
 _SAYS_LITTLE = frozenset(
     [
@@ -178,7 +178,7 @@ _DATE_WEIGHT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A telling word of a question: its term, its folded text, and where it stands."""
+    """A content word of a question: its term, its folded text, and its position."""
 
     term: str
     text: str
@@ -200,7 +200,7 @@ class Word:
 
     @property
     def weight(self) -> float:
-        """Long words tell more."""
+        """Return the weight; longer words weigh more."""
         if self.is_date:
             return _DATE_WEIGHT
         if self.is_han:
@@ -211,7 +211,7 @@ class Word:
 def find_parts(question: str) -> tuple[str, ...]:
     """Split "How many days of leave, and how do I claim a hotel?" into its questions.
 
-    Every piece has to ask something by itself; otherwise the question stays whole.
+    Every part has to be a question on its own; otherwise the question stays whole.
     """
     parts: list[str] = []
     start = 0
@@ -228,13 +228,13 @@ def find_parts(question: str) -> tuple[str, ...]:
 
 
 def asks(text: str) -> bool:
-    """Tell whether a text has a word that asks, beside 呢."""
+    """Tell whether a text has a question word other than 呢."""
     return _ASKS.search(text.replace("呢", "")) is not None
 
 
 def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a question, each as asked and as it is searched for: a part that points
-    back, or names nothing, carries the words of the first."""
+    """Return the parts of a question, each as asked and as a search query: a part that refers back,
+    or names nothing, gets the words of the first."""
     first, *rest = find_parts(question)
     carried = " ".join(word.text for word in telling_words(first))
     return (
@@ -251,8 +251,8 @@ def _leans(part: str) -> bool:
 
 
 def telling_words(question: str) -> tuple[Word, ...]:
-    """Return the words of a question that name something, in order and side by side. Single Chinese
-    characters that stand together are one: 年 and 假 alone say little about 年假."""
+    """Return the content words of a question, in order and without overlaps. Adjacent single
+    Chinese characters are one word: 年 and 假 alone say little about 年假."""
     folded = fold(question)
     asking = [folded.original_span(*m.span()) for m in _NAMES_NOTHING.finditer(folded.text)]
     telling = set(query_terms(question))
@@ -268,7 +268,7 @@ def telling_words(question: str) -> tuple[Word, ...]:
         if start < end_before or not text or term not in telling:
             continue
         if len(text) > 1 and text[0] >= _FIRST_HAN and not rjieba.has_word(text):
-            # Cut badly: "行要" is the end of one word and a word that asks.
+            # Segmented wrongly: "行要" is the end of one word and a question word.
             start += len(text) - len(text.lstrip(_LOOSE))
             end -= len(text) - len(text.rstrip(_LOOSE))
             text = term = text.strip(_LOOSE)
@@ -289,7 +289,8 @@ def telling_words(question: str) -> tuple[Word, ...]:
 
 
 def find_dates(text: str) -> tuple[Word, ...]:
-    """Return the dates in a text as words: "12 March", "3 月 12 日" and "2026-03-12" have one term."""
+    """Return the dates in a text as words: "12 March", "3 月 12 日" and "2026-03-12" have one
+    term."""
     found = []
     for match in _DATE.finditer(text):
         month, day = match["m"], match["d"] or match["d2"] or match["d3"]
@@ -301,7 +302,7 @@ def find_dates(text: str) -> tuple[Word, ...]:
 
 
 def asks_for_list(question: str) -> bool:
-    """Tell whether all of a list answers a question, not one of its items."""
+    """Tell whether a question wants a whole list, not one of its items."""
     return _LIST.search(fold(question).text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Which rows of a table a figure in the question falls into: four years, in "3–5 years"."""
+"""Table rows whose range includes a number of the question: four years, in "3–5 years"."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _UP_TO = re.compile(
 
 
 def rows_in_range(question: str, rows: Sequence[Statement]) -> frozenset[int] | None:
-    """Return the places of the rows whose first cell is a range with a figure of the question in
-    it; None when no table has such a range."""
+    """Return the indexes of the rows whose first cell is a range that includes a number of the
+    question; None when no table has such a range."""
     asked = [(_value(m[1]), m[2]) for m in _ASKED.finditer(fold(question).text)]
     if not asked:
         return None
@@ -47,7 +47,7 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> frozenset[int] | 
 
 
 def has_figure(text: str) -> bool:
-    """Tell whether a word of a question is a figure, with or without its unit."""
+    """Tell whether a word of a question is a number, with or without its unit."""
     return _ASKED.search(text) is not None or text.isdigit()
 
 

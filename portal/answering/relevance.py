@@ -1,8 +1,8 @@
-"""How likely a statement answers a question.
+"""The probability that a statement answers a question.
 
-A statement answers when all that is asked is met: each telling word of the question by the same
-word, or by one that means it, and the kind of answer that is wanted. The weights in the language of
-the question come from a logistic regression over the questions of eval/data/team/tune.
+A statement is an answer when it covers everything asked: each content word of the question by the
+same word, or by one with its meaning, and the wanted kind of answer. The weights for the question's
+own language come from a logistic regression over the questions of eval/data/team/tune.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ from portal.text.analyser import index_terms
 from portal.text.folding import fold
 from portal.text.language import detect_language
 
-# A statement is read below its headings, under the title and after the statement before it: words
-# there count as well, but less.
+# A statement's context is its headings, the title and the statement before it: matches there count
+# as well, but less.
 _IN_STATEMENT, _IN_CONTEXT, _IN_TITLE, _IN_STATEMENT_BEFORE = 1.0, 0.9, 0.75, 0.7
-# Cosines from which a word is met a little, and by how much more it is met as well as it can be by
-# another word. Across languages tokens are less alike.
+# The cosine above which another word begins to match, and the further increase at which it matches
+# as well as it can. Across languages tokens are less similar.
 _LIKE_SAME, _LIKE_ACROSS = (0.3, 0.5), (0.1, 0.45)
 _MAX_BY_MEANING = 0.9
-# Statements are compared by meaning up to so many tokens in all: about a tenth of a second.
+# Maximum of tokens in all statements compared by meaning: about a tenth of a second.
 _MAX_TOKENS = 420
 _MAX_COMPARED, _MAX_COMPARED_ACROSS = 10, 18
 _HAN_TOKENS, _OTHER_TOKENS = 0.7, 0.27
-# The chance from which a statement is quoted, and the share of the question's words that a source
-# about its subject has.
+# The chance from which a statement is quoted, and the share of the question's words in a source on
+# its subject.
 MIN_CHANCE = 0.6
 MIN_ON_TOPIC = 0.25
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
-# A year or a code that the question names has to be there: another year's figure is no answer.
+# A year or a code in the question has to match: another year's figure is not an answer.
 _MUST_MATCH = re.compile(
     r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)|[a-z]+[-_]?\d[\w-]*|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
 )
-# A place that the question names has to be in the source, by its name or one that means it.
+# A place in the question has to be in the source, by its name or one with the same meaning.
 _MIN_PLACE = 0.4
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for a statement, each in [0, 1] save `odds`: `met` is the share of the question's
-    words that it meets, weighed; `least` how far the word is met that is met least; `own` what it
-    meets without its context; `focus` how much of its own words are the question's. `is_compared`
-    unless it is in another language and the model could not compare it. `odds` are search's
-    confidence in its source, as log odds."""
+    """The features of a statement, each in [0, 1] except `odds`. `met` is the weighted share of the
+    question's words that it matches; `least` the match of the word matched worst; `own` the share
+    matched without its context; `focus` how many of its own words are the question's. `is_compared`
+    is False when it is in another language and the model could not compare it. `odds` are the
+    search confidence of its source, as log odds."""
 
     odds: float
     met: float
@@ -69,7 +69,7 @@ class Evidence:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Return what the weights weigh; the last is the constant."""
+        """Return the features in the order of the weights; the last is the constant."""
         return (self.odds, self.met, self.least, self.own, self.focus, 1.0)
 
 
@@ -77,14 +77,14 @@ class Evidence:
 _SAME_LANGUAGE = (0.15, 3.6, 0.8, 1.9, 0.0, -2.9)
 _ACROSS_LANGUAGES = (0.4, 7.0, 1.0, 3.0, 0.0, -4.8)
 
-# An even chance by search becomes the lowest chance with which an answer is given.
+# A search confidence of one half becomes the lowest chance with which an answer is given.
 _BY_SEARCH_ALONE = (1.0, 0.0, 0.0, 0.0, 0.0, math.log(MIN_CHANCE / (1 - MIN_CHANCE)))
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A statement and the chance in [0, 1] that it answers, were it of the right kind; `holds`
-    tells whether it is. `apart` is what it has of the question, without a table's header."""
+    """A statement and the chance in [0, 1] that it answers, if it is of the wanted kind, which
+    `holds` says. `apart` is its match of the question without a table's header."""
 
     statement: Statement
     evidence: Evidence
@@ -103,17 +103,17 @@ class Judged:
 
     @property
     def chance(self) -> float:
-        """The chance that the source answers the question."""
+        """Return the chance that the source answers the question."""
         return max((one.chance for one in self.candidates if one.holds), default=0.0)
 
     @property
     def is_compared(self) -> bool:
-        """Tell whether its own words or the model say how near it is to the question."""
+        """Tell whether the source could be compared with the question, by words or by the model."""
         return self.same_language or any(one.evidence.is_compared for one in self.candidates)
 
     @property
     def on_topic(self) -> float:
-        """How much of the question the source meets, whether it answers or not."""
+        """Return the share of the question that the source matches, as an answer or not."""
         return max((one.evidence.met for one in self.candidates), default=0.0)
 
 
@@ -129,7 +129,7 @@ def judge(
 
 
 class _ReadSource:
-    """A source's statements, and how far each meets each word of the question."""
+    """A source's statements, with the match of each for each word of the question."""
 
     def __init__(self, source: Source, words: Sequence[Word], language: str) -> None:
         self.source = source
@@ -169,7 +169,7 @@ class _ReadSource:
         return _mean(self.met[place], self.weights)
 
     def take_likeness(self, place: int, own: Likeness, above: Likeness) -> None:
-        """Count words that are met by meaning."""
+        """Add the matches by meaning."""
         self.compared.add(place)
         low, width = _LIKE_SAME if self.same_language else _LIKE_ACROSS
         by_own = np.clip((own - low) / width, 0, _MAX_BY_MEANING)
@@ -179,7 +179,7 @@ class _ReadSource:
 
     def _focus(self, place: int) -> float:
         """Return how much of a statement is about the question: of a row, of its first cell and of
-        the column that is most about it."""
+        the best matching column."""
         statement = self.statements[place]
         if not statement.header:
             return _focus(self.texts[place], self.words)
@@ -196,7 +196,7 @@ class _ReadSource:
         required = frozenset(_MUST_MATCH.findall(fold(question).text))
         in_range = rows_in_range(question, self.statements)
         for place in in_range or ():
-            # The figure of the question lies in the row's range.
+            # A number of the question is in the row's range.
             for column, word in enumerate(self.words):
                 if has_figure(word.text):
                     self.own[place, column] = self.met[place, column] = _IN_STATEMENT
@@ -272,7 +272,7 @@ def _take(meaning: Meaning, places: Sequence[tuple[_ReadSource, int]]) -> None:
 
 
 def _tokens(text: str) -> float:
-    """Return about how many tokens a text has."""
+    """Estimate the number of tokens in a text."""
     han = sum(sign >= "\u4e00" for sign in text)
     return han * _HAN_TOKENS + (len(text) - han) * _OTHER_TOKENS
 
@@ -323,8 +323,8 @@ def _focus(text: str, words: Sequence[Word]) -> float:
 
 
 def with_units(statement: Statement) -> str:
-    """Return each cell of a table row before its header, which may name the unit: "600 元 价格";
-    empty for other statements."""
+    """Return each cell of a table row before its header, which may name the unit: "600 元 价格".
+    Empty for other statements."""
     return "; ".join(
         f"{cell} {' '.join(_UNIT.findall(name))} {name}"
         for name, cell in zip(statement.header, statement.cells, strict=False)
@@ -332,8 +332,8 @@ def with_units(statement: Statement) -> str:
 
 
 def _lexical(words: Sequence[Word], texts: Sequence[str]) -> Likeness:
-    """Return which words each text has: (texts, words) of 0 and 1. Chinese words count wherever
-    they stand, because next to other characters they may be segmented differently."""
+    """Return which words each text has: (texts, words) of 0 and 1. Chinese words match as
+    substrings, because next to other characters they may be segmented differently."""
     found = np.zeros((len(texts), len(words)), np.float32)
     for row, text in enumerate(texts):
         terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}

@@ -43,8 +43,8 @@ def _row(cells: Sequence[str], columns: int) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """Return a document's text as one line of Markdown that shows just that text: nothing in it is
-    a marker, a link or markup."""
+    """Return a document's text as one line of Markdown that displays as just that text: nothing in
+    it is a marker, a link or markup."""
     line = " ".join(without_markers_of_its_own(text).split())
     line = _MARKUP.sub(lambda sign: f"\\{sign.group()}", line)
     return _OPENS_BLOCK.sub(

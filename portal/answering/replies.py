@@ -1,4 +1,4 @@
-"""Messages that ask nothing of the documents: greetings, tasks for a language model, sums."""
+"""Messages that need no documents: greetings, tasks for a language model, arithmetic."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Task(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as it was understood. `subject` is what to summarise, folded, or the result of a
-    sum; `may_ask` when it is a question where there is no such document."""
+    """The interpretation of a message. `subject` is what to summarise, folded, or the result of a
+    calculation; with `may_ask` it is a question where there is no such document."""
 
     task: Task
     subject: str = ""
@@ -59,7 +59,7 @@ _REPLIES = {
 
 _PLEASE = r"(?:请|麻烦)?(?:您|你)?(?:能否|可以|能)?(?:请)?(?:帮我|给我|为我)?(?:把|将)?"
 _PLEASE_EN = r"(?:please |can you |could you |would you |will you )*(?:please )?"
-# Folded: lower case, simplified. They count only when nothing else is said.
+# Folded: lower case, simplified. They match only a whole message.
 _SAID = (
     (
         Task.GREETING,
@@ -112,7 +112,7 @@ _PATTERNS = tuple(
     for task, *patterns in _SAID
     for pattern in patterns
 )
-# A greeting before a question is not what is asked.
+# A greeting before a question is not part of it.
 _OPENING = re.compile(
     r"\A\s*(?:[你您]们?好[呀啊]?|早上好|下午好|晚上好|嗨|请问一?下?|hi(?: there)?|hello(?: there)?|hey|good (?:morning|afternoon)"
     r"|thanks|谢谢[你您]?)[\s!,.，。！、~:：]+(?=\S{2})",
@@ -139,7 +139,7 @@ def understand(message: str) -> Message | None:
 
 
 def reply_to(message: Message, question: str, language: str) -> str | None:
-    """Return the reply to what needs no documents; None where the documents decide."""
+    """Return the reply to a message that needs no documents; None where the documents decide."""
     if message.task is Task.ARITHMETIC:
         return message.subject
     reply = _REPLIES.get(message.task)

@@ -1,4 +1,4 @@
-"""A chat model that says what it was told to, for tests. No setting leads here."""
+"""A chat model with scripted replies, for tests. No setting selects it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Step = ChatEvent | str | Exception
 
 
 class ScriptedChatModel:
-    """Plays one script a request, in order, the last one again and again. Text is a TextDelta, an
-    exception is raised. `requests` are those it was given; `closed` counts streams that the reader
-    left before their end."""
+    """A chat model that plays one script a request, in order, and repeats the last one. Text
+    becomes a TextDelta, an exception is raised. `requests` are those it received; `closed` counts
+    streams that the reader closed before their end."""
 
     provider = "scripted"
     model = "scripted"

@@ -1,7 +1,7 @@
 """The statements of a source: sentences, list items and table rows that can be quoted alone.
 
 Headings, questions of a FAQ, table headers and the line that introduces a list are context: they
-count for what stands below them and are never quoted by themselves.
+count for the statements below them and are never quoted alone.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _CELL_BORDER = re.compile(r"[^\S\n]*(?:\s\||\|\s|\t)[^\S\n]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")
 _ASKS = re.compile(r"[?？][”’」』\"')]*$")
 _INTRODUCES = (":", "：")
-# A line without a full stop that is shorter than this, and names no figure, reads as a heading.
+# A line without a full stop that is shorter than this, and has no number, reads as a heading.
 _MAX_HEADING_CHARACTERS = 60
 _MAX_HAN_HEADING_CHARACTERS = 24
-# "Present: Anna Berg": a line of its own, however long it is.
+# "Present: Anna Berg": a line of its own, at any length.
 _LABEL = re.compile(r"[^\s:：,，。.;；]{1,16}(?: [^\s:：,，。.;；]{1,16}){0,2}[:：]\s*\S")
 _CHAPTER = re.compile(r"(?:第[一二三四五六七八九十百\d]+[章节節条條部篇]|\d+(?:\.\d+)*[.、]?\s)")
 _DIGIT = re.compile(r"\d")
@@ -59,12 +59,12 @@ class _Line:
 
 
 def statements(source: Source) -> list[Statement]:
-    """Return what can be quoted of a source, in order."""
+    """Return the statements of a source, in order."""
     return list(_Reader(source).read())
 
 
 class _Reader:
-    """Reads a source block by block, and keeps what the next block is read under."""
+    """A reader of a source, block by block, that tracks the context of the next block."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -118,7 +118,7 @@ class _Reader:
             return False
         if kinds[place] == "blank":
             return place + 1 < len(kinds) and kinds[place + 1] == "list"
-        # An item goes on in lines that are set in, or that follow without an empty line.
+        # An item continues on indented lines, and on lines without an empty line before them.
         return kinds[place] == "text" and kinds[place - 1] != "blank"
 
     def _kind(self, place: int) -> str:  # noqa: PLR0911 - one kind a line

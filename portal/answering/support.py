@@ -1,10 +1,10 @@
-"""Whether an answer's sentences rest on what they cite.
+"""A check whether an answer's sentences are supported by their citations.
 
-Each sentence is compared with the passages that it names by the words both have, weighed by how
-much they tell. Figures have to stand in the passage, and a sentence that denies what the passage
-affirms, or the other way round, is not supported, however alike they are. It tells a reader where
-to look twice; it proves nothing. Two languages share too few words to be compared so: there
-figures and names alone decide.
+Each sentence is compared with the chunks that it cites by their common words, weighted by length.
+Numbers have to be in the chunk, and a sentence that denies what the chunk affirms, or the other way
+round, is not supported, however similar they are. The result shows a reader where to look twice; it
+proves nothing. Two languages share too few words for this comparison, so there numbers and names
+alone decide.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from portal.text.language import detect_language
 from portal.text.sentences import sentence_spans
 from portal.text.stopwords import STOP_WORDS
 
-# Of a sentence's words, weighed, so many stand in what it cites. Quotations have all of them,
+# Weighted share of a sentence's words that its citation must have. Quotations have all of them,
 # paraphrases two thirds and more, sentences on something else a third at most.
 MIN_LIKENESS = 0.5
-# A sentence of so few words claims too little to be judged by words.
+# A shorter sentence claims too little to be judged by words.
 _MIN_TERMS = 2
-# Sentences of a passage that are compared for whether they deny the same.
+# Sentences of a chunk that are compared for contradiction.
 _ALIKE = 0.6
 
 _BLANKED = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[*_#>|~]+")
@@ -59,8 +59,8 @@ class _Sentence:
 
 
 def check(content: str, cited: Mapping[int, str]) -> tuple[SentenceSupport, ...]:
-    """Every sentence of a finished answer, in order. `cited` are the texts of its sources by
-    marker. A sentence without a marker is compared with all that its paragraph cites."""
+    """Return every sentence of a finished answer, in order. `cited` are the texts of its sources by
+    marker. A sentence without a marker is compared with all citations of its paragraph."""
     sentences = _sentences(content)
     by_paragraph: dict[int, list[int]] = {}
     for sentence in sentences:
@@ -79,7 +79,7 @@ def _judged(sentence: _Sentence, chunks: Sequence[str]) -> SentenceSupport:
     if _claims(sentence.text):
         supported, likeness = _supported(sentence.text, chunks)
         if not sentence.markers and not supported and _ADMITS.search(sentence.text):
-            supported = None  # That nothing is said rests on nothing.
+            supported = None  # An abstention needs no support.
     return SentenceSupport(
         start=sentence.start,
         end=sentence.end,
@@ -113,7 +113,8 @@ def _supported(text: str, chunks: Sequence[str]) -> tuple[bool | None, float | N
 
 
 def _contradicts(text: str, chunks: Sequence[str]) -> bool:
-    """Whether one of text and passage denies what the other says: by the sentences most alike."""
+    """Tell whether text or chunk denies what the other affirms, judged by their closest
+    sentences."""
     near = [
         (_likeness(text, chunk[start:end]), chunk[start:end])
         for chunk in chunks
@@ -129,7 +130,7 @@ def _denies(text: str) -> bool:
 
 
 def _likeness(text: str, chunk: str) -> float:
-    """Share of the text's words, weighed by their length, that the passage has."""
+    """Return the share of the text's words, weighted by their length, that the chunk has."""
     weights = _weights(text)
     known = _terms(chunk)
     total = sum(weights.values())
@@ -138,7 +139,7 @@ def _likeness(text: str, chunk: str) -> float:
 
 @lru_cache(maxsize=256)
 def _weights(text: str) -> Mapping[str, float]:
-    """The telling terms of a sentence. Long words tell more than short ones."""
+    """Return the content terms of a sentence with weights. Longer words weigh more."""
     stop = _stop_terms()
     return {
         term: min(len(term), 8) ** 0.5
@@ -158,7 +159,7 @@ def _stop_terms() -> frozenset[str]:
 
 
 def _sentences(content: str) -> list[_Sentence]:
-    """Sentences with the markers in and right behind them. Code is no sentence."""
+    """Return sentences with the markers in and right after them, outside code."""
     markers = shown_markers(content)
     masked = _masked(content, markers)
     spans = sentence_spans(masked)
@@ -182,7 +183,7 @@ def _sentences(content: str) -> list[_Sentence]:
 
 
 def _masked(content: str, markers: Sequence[tuple[int, int, int]]) -> str:
-    """The content with spaces in the place of code and markers, at the same length."""
+    """Return the content with code and markers replaced by spaces, at the same length."""
     reader = CodeReader()
     masked = "".join(
         re.sub(r"[^\n]", " ", piece.text) if piece.is_code else piece.text
@@ -194,5 +195,5 @@ def _masked(content: str, markers: Sequence[tuple[int, int, int]]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A sentence without Markdown's signs, which would part or join words."""
+    """Return a sentence without Markdown's characters, which would split or join words."""
     return _BLANKED.sub(" ", text)

@@ -1,4 +1,4 @@
-"""What the portal says around quotations, in the language and script of the question."""
+"""The portal's own sentences around quotations, in the language and script of the question."""
 
 from __future__ import annotations
 

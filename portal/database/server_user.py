@@ -117,7 +117,7 @@ def open_installation_for(user: pwd.struct_passwd, installation: Path) -> None:
     for folder, _, names in os.walk(installation):
         for path in [Path(folder), *(Path(folder, name) for name in names)]:
             mode = stat.S_IMODE(path.stat().st_mode)
-            # Copy the owner's read and execute permissions.
+            # Everyone may read and run what the owner may.
             wanted = mode | (mode & 0o500) >> 6
             if wanted != mode:
                 path.chmod(wanted)

@@ -30,7 +30,7 @@ _STOPPED_BY_SIGNAL = 128
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM, taken as Ctrl-C is, so that nothing is left behind."""
+    """SIGTERM, handled like Ctrl-C so that nothing is left behind."""
 
 
 def take(
@@ -41,8 +41,8 @@ def take(
     encrypt: bool | None = None,
     passphrase_file: Path | None = None,
 ) -> None:
-    """Write a backup and say what is in it. Without `encrypt` it is encrypted if the settings name
-    recipients."""
+    """Write a backup and report its contents. Without `encrypt` it is encrypted if the settings
+    name recipients."""
     began = time.monotonic()
     lock = _choose_lock(settings, encrypt=encrypt, passphrase_file=passphrase_file)
     with _until_terminated():
@@ -76,7 +76,7 @@ def put_back(
     identity: Path | None = None,
     passphrase_file: Path | None = None,
 ) -> None:
-    """Restore a backup and say what was in it."""
+    """Restore a backup and report its contents."""
     key = encryption.read_key(identity=identity, passphrase_file=passphrase_file)
     began = time.monotonic()
     pace = _Pace("read")
@@ -108,7 +108,7 @@ def _tell(line: str) -> None:
 
 
 class _Pace:
-    """Says now and then how far it is."""
+    """A progress report at intervals."""
 
     def __init__(self, verb: str) -> None:
         self._verb, self._said_at = verb, time.monotonic()
@@ -121,7 +121,7 @@ class _Pace:
 
 @contextmanager
 def _until_terminated() -> Iterator[None]:
-    """Within, SIGTERM undoes what was begun, as Ctrl-C does, and then ends with its own status."""
+    """Undo unfinished work on SIGTERM, as on Ctrl-C, and exit with SIGTERM's own status."""
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         raise _Terminated

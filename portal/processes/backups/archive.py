@@ -36,9 +36,9 @@ _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
 
 @contextmanager
 def new_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
-    """A file for its owner alone, which is at `path` when all has gone well and nowhere otherwise.
+    """Yield a file that only its owner can read, and which appears at `path` only on success.
 
-    Raises BackupRefused where there is one already and not `force`, or none can be written.
+    Raises BackupRefused where there is one already and not `force`, or the file cannot be written.
     """
     _refuse_occupied(path, force=force)
     aside: Path | None = None
@@ -79,12 +79,12 @@ def _put_in_place(aside: Path, path: Path, *, force: bool) -> None:
         aside.replace(path)
     else:
         try:
-            os.link(aside, path)  # Unlike a renaming, it never takes another file's place.
+            os.link(aside, path)  # Unlike a rename, it never replaces an existing file.
             aside.unlink()
         except FileExistsError:
             _refuse_occupied(path, force=False)
             raise
-        except OSError:  # A file system without links.
+        except OSError:  # A file system without hard links.
             _refuse_occupied(path, force=False)
             aside.rename(path)
     with suppress(OSError):  # Some file systems do not sync directories.
@@ -105,8 +105,8 @@ def _unwritable(path: Path, error: OSError) -> BackupRefused:
 
 
 class Writer:
-    """Adds members to an archive. One that cannot be sought needs a directory with room for the
-    largest member."""
+    """A writer of archive members. On output that cannot be sought it needs a directory with room
+    for the largest member."""
 
     def __init__(self, file: IO[bytes], scratch_dir: Path | None = None) -> None:
         self._file, self._scratch_dir = file, scratch_dir
@@ -115,8 +115,8 @@ class Writer:
     def add(
         self, name: str, content: IO[bytes], *, note: Callable[[int], None] = lambda _bytes: None
     ) -> None:
-        """Put all that a stream gives. `note` is told how many bytes have come so far."""
-        # How long a stream is shows at its end, and a tar wants to know it before.
+        """Add the whole of a stream. `note` is called with the number of bytes so far."""
+        # The length of a stream is known only at its end, but a tar header needs it before.
         if self._file.seekable():
             start = self._file.tell()
             self._file.write(bytes(tarfile.BLOCKSIZE))
@@ -177,7 +177,7 @@ class Backup:
             done += member.size_bytes
 
     def _read(self, name: str, note: Callable[[int], None], *, before: int) -> Member:
-        """A member as it really is."""
+        """Return the real size and checksum of a member."""
         digest, size_bytes = hashlib.sha256(), 0
         try:
             with self.open(name) as content:
@@ -190,14 +190,15 @@ class Backup:
         return Member(size_bytes, digest.hexdigest())
 
     def open(self, name: str) -> IO[bytes]:
-        """A member's bytes from their beginning; one of those that are open at a time."""
+        """Open a member at its beginning; only one can be open at a time."""
         content = self._archive.extractfile(self._members[name])
         if content is None:
             raise _damaged(name)
         return content
 
     def secret_key(self) -> str | None:
-        """What signed the portal's tokens; None where the portal did not keep it."""
+        """Return the key that signed the portal's tokens; None where the portal did not store
+        it."""
         if SECRET_KEY not in self._members:
             return None
         try:
@@ -215,8 +216,8 @@ class Backup:
 
 @contextmanager
 def opened(path: Path, key: Key | None = None) -> Iterator[Backup]:
-    """Open a backup for reading. Raises BackupRefused for a file that is none, that cannot be read,
-    or that needs another key."""
+    """Open a backup for reading. Raises BackupRefused for a file that is not a backup, that cannot
+    be read, or that needs another key."""
     with ExitStack() as stack:
         try:
             if not path.is_file():

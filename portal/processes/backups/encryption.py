@@ -1,7 +1,7 @@
 """Encryption of backups in the age format (https://age-encryption.org/v1), by pyrage.
 
-What is inside is the same tar as without encryption. For public keys it is written and read as a
-stream; pyrage encrypts for a passphrase in memory alone, which bounds the size.
+The plaintext is the same tar as without encryption. For public keys it is written and read as a
+stream; pyrage encrypts with a passphrase in memory only, which limits the size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ARMORED_AGE = b"-----BEGIN AGE ENCRYPTED FILE-----"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What opens an encrypted backup: identities or a passphrase."""
+    """The key of an encrypted backup: identities or a passphrase."""
 
     identities: tuple[x25519.Identity, ...] = ()
     passphrase: str | None = None
@@ -42,15 +42,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """What a backup is encrypted for, and the key that reads it back after writing."""
+    """The recipients of an encrypted backup, and the key that reads it back after writing."""
 
     recipients: tuple[x25519.Recipient, ...]
     key: Key
 
 
 def lock_for(recipients: Sequence[str]) -> Lock:
-    """Encrypt for public keys, and for one made now, which is kept in memory alone and reads the
-    file back. Raises BackupRefused where there are none or one is not valid."""
+    """Encrypt for public keys, and for a temporary one, which is kept in memory only and reads the
+    file back. Raises BackupRefused where there are none or one is invalid."""
     if not recipients:
         raise BackupRefused(
             reason="There is nothing to encrypt for. Set PORTAL_BACKUP__RECIPIENTS to public keys "
@@ -91,7 +91,7 @@ def read_key(*, identity: Path | None, passphrase_file: Path | None) -> Key | No
     except pyrage.IdentityError:
         keys = []
     if not keys:
-        # Without the cause, which repeats what the file holds.
+        # Without the cause, which quotes the file's contents.
         raise BackupRefused(
             reason=f"{identity} is not a file of age identities, as age-keygen writes them "
             "(AGE-SECRET-KEY-1…)."
@@ -108,7 +108,7 @@ def _read_passphrase(path: Path) -> str:
 
 def _read_key_file(path: Path) -> str:
     try:
-        with path.open("rb") as file:  # A pipe will do as well.
+        with path.open("rb") as file:  # The file may also be a pipe.
             content = file.read(_MAX_KEY_FILE_BYTES + 1)
     except OSError as error:
         raise BackupRefused(reason=f"{path} cannot be read ({error.strerror}).") from error
@@ -150,7 +150,7 @@ class _BoundedBuffer(io.BytesIO):
 
 
 class _Remembering:
-    """Keeps the error of a failed write: pyrage passes on its text alone."""
+    """A wrapper that keeps the error of a failed write: pyrage passes on its text alone."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -175,7 +175,8 @@ class _Remembering:
 def _encrypting_stream(
     file: IO[bytes], recipients: Sequence[x25519.Recipient]
 ) -> Iterator[IO[bytes]]:
-    """Encrypt in a thread: signals raise in the main one, which pyrage would swallow."""
+    """Encrypt in a thread: signals raise in the main one, where pyrage would swallow the
+    exception."""
     target = _Remembering(file)
     source, sink = _pipe()
     failure: list[Exception] = []
@@ -206,8 +207,8 @@ def _encrypting_stream(
 
 @contextmanager
 def measured(content: IO[bytes], directory: Path | None) -> Iterator[tuple[int, IO[bytes]]]:
-    """Yield how long a stream is, and its bytes. They wait in a file without a name, encrypted for
-    a key that is in memory alone."""
+    """Yield the length of a stream, and its bytes. They are buffered in an unnamed file, encrypted
+    for a key that is in memory only."""
     once = x25519.Identity.generate()
     with tempfile.TemporaryFile(dir=directory) as scratch:
         size_bytes = 0
@@ -230,7 +231,7 @@ def is_encrypted(file: IO[bytes]) -> bool:
 
 
 def decrypting(file: IO[bytes], key: Key) -> AbstractContextManager[IO[bytes]]:
-    """Open what is inside an encrypted file, which can be sought. Raises BackupRefused."""
+    """Open the plaintext of an encrypted file, which can be sought. Raises BackupRefused."""
     if key.passphrase is None:
         return io.BufferedReader(_Decrypted(file, key), _BLOCK_BYTES)
     file.seek(0)
@@ -245,7 +246,7 @@ def decrypting(file: IO[bytes], key: Key) -> AbstractContextManager[IO[bytes]]:
 
 
 class _Decrypted(io.RawIOBase):
-    """What is inside a file for public keys. Going back means decrypting from the start again."""
+    """The plaintext of a file for public keys. Seeking back decrypts from the start again."""
 
     def __init__(self, file: IO[bytes], key: Key) -> None:
         self._file, self._key = file, key
@@ -264,7 +265,7 @@ class _Decrypted(io.RawIOBase):
                 with sink:
                     pyrage.decrypt_io(self._file, sink, self._key.identities)
             except (pyrage.DecryptError, OSError):
-                # Closing the pipe at the reader's end ends here as well, which is no failure.
+                # The reader closing its end of the pipe also ends here, which is not a failure.
                 self._failed = True
 
         self._failed = False

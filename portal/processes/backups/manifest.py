@@ -1,4 +1,4 @@
-"""What a backup says of itself."""
+"""The manifest of a backup."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that a restore looks at before it touches anything. `rows` counts each table's at
-    the moment that the backup shows; `members` are all parts but the manifest itself, by name."""
+    """Everything that a restore checks before it changes anything. `rows` has the number of rows of
+    each table in the backup's snapshot; `members` are all parts except the manifest itself, by
+    name."""
 
     portal_version: str
     schema_revision: str
@@ -40,7 +41,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: bytes) -> Manifest:
-        """Raises BackupRefused for what is none, or one of a newer portal."""
+        """Parse a manifest. Raises BackupRefused for an invalid one, or one of a newer portal."""
         try:
             told = json.loads(text)
             if told["format"] != FORMAT:
@@ -72,7 +73,7 @@ class Manifest:
 
 
 def _word(value: object) -> str:
-    """Printable, as it may be shown to a terminal."""
+    """Validate a printable text, as it may be shown on a terminal."""
     if not isinstance(value, str) or not value.isprintable():
         raise ValueError(value)
     return value

@@ -1,4 +1,4 @@
-"""Recording backups and restores in the audit log of the portal that they are of."""
+"""Audit events of backups and restores, in the portal that they are of."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ log = structlog.get_logger(__name__)
 
 
 def record(url: str, event: AuditEvent, path: Path, manifest: Manifest) -> None:
-    """Add the event, if the schema has an audit log. A backup that was written is not given up
-    because that fails: the log says so then."""
+    """Add the event, if the schema has an audit log. A failure is logged and does not discard the
+    finished backup."""
     database = Database(url)
     try:
         with database.begin() as session:

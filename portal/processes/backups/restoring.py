@@ -1,4 +1,4 @@
-"""Putting a backup back, whole or not at all."""
+"""Restoring a backup, completely or not at all."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from portal.store.session import Database
 Tell = Callable[[str], None]
 Note = Callable[[int], None]
 
-# What a user would miss. The first administrator alone is made by every start.
+# Tables with data that a user would miss. The first administrator alone is created by every start.
 _PRECIOUS = ("documents", "document_chunks", "conversations", "invitations")
-# The server that restores makes them, with what it has: pg_textsearch and pg_trgm may be missing.
+# Created by the server that restores, where it can: pg_textsearch and pg_trgm may be missing.
 _MADE_ANEW = (*(index.name for index in bm25.INDEXES), vocabulary.TRIGRAM_INDEX)
 
 
@@ -44,9 +44,10 @@ def restore(
     tell: Tell = lambda _line: None,
     note: Note = lambda _bytes: None,
 ) -> Manifest:
-    """Make the portal what it was when the backup was taken; what is in it. `replace` allows that
-    a portal which is not empty is lost. The file is checked whole before anything is touched, and
-    the database changes in one transaction: an interruption leaves it as it was, or restored.
+    """Restore the portal's state at the time of the backup, and return the backup's contents. With
+    `replace` the data of a portal that is not empty is lost. The file is checked completely before
+    anything is changed, and the database changes in one transaction: after an interruption it is
+    either unchanged or restored.
 
     Raises BackupRefused, and ServerSetup for a server that cannot serve a portal.
     """
@@ -82,7 +83,8 @@ def _refuse_unknown_schema(manifest: Manifest) -> None:
 
 @contextmanager
 def _alone(data_dir: Path) -> Iterator[None]:
-    """Raises ServerSetup where a portal serves from the directory; none can begin to meanwhile."""
+    """Hold the directory's lock, so that no portal can start. Raises ServerSetup where one
+    serves."""
     directory = data_dir.expanduser().resolve()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -101,7 +103,7 @@ def _alone(data_dir: Path) -> Iterator[None]:
 def _refill(
     settings: Settings, conninfo: str, backup: Backup, *, replace: bool, tell: Tell, note: Note
 ) -> None:
-    """Everything up to the commit, and the key that belongs to what is committed."""
+    """Restore everything up to the commit, with the signing key of the committed data."""
     manifest = backup.manifest
     major = int(manifest.pg_dump_version.split(".")[0])
     program, _ = client_programs.find_program("pg_restore", major=major)
@@ -124,8 +126,9 @@ def _refill(
             _compare(connection, schema, manifest)
         except psycopg.Error as error:
             raise _failed(error, manifest, connection) from error
-        # Before the commit: ended here, the old tokens are void and everything else is as it was,
-        # and the restore can be done again. Tokens without their key would be void for good.
+        # Before the commit: if interrupted here, existing tokens are void and everything else is
+        # unchanged, and the restore can be repeated. Restored tokens without their key would be
+        # void for good.
         with _key_in_place(settings, backup.secret_key(), tell):
             connection.commit()
 
@@ -164,7 +167,7 @@ def _run_dump(
     tell: Tell,
     note: Note,
 ) -> None:
-    """Run what of a dump is in `contents`."""
+    """Run the part of a dump that is listed in `contents`."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".list") as chosen:
         chosen.write(contents)
         chosen.flush()
@@ -211,7 +214,7 @@ def _failed(
 
 @contextmanager
 def _key_in_place(settings: Settings, key: str | None, tell: Tell) -> Iterator[None]:
-    """The backup's signing key where the portal looks for it; what was there, if `with` fails."""
+    """Put the backup's signing key in place, and restore the previous one if `with` fails."""
     path = settings.data_dir / "secret_key"
     if key is None or settings.secret_key is not None:
         yield
@@ -251,7 +254,7 @@ def _write_key(path: Path, key: bytes) -> None:
 
 
 def _prepare(settings: Settings, url: str) -> Iterator[str]:
-    """What a start would do as well, so that all is ready at the first one."""
+    """Run the preparations of a start, so that the first start finds everything ready."""
     services = build_services(settings, database_url=url)
     try:
         yield from setup.prepare_database(services)

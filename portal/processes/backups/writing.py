@@ -41,8 +41,8 @@ def write(
     lock: Lock | None = None,
     note: Note = lambda _bytes: None,
 ) -> Manifest:
-    """Write all of a portal into one file, read it back, and return what is in it. The portal may
-    serve meanwhile: the file shows one moment.
+    """Write all of a portal into one file, read it back, and return its contents. The portal may
+    serve meanwhile: the file is a snapshot.
 
     Raises BackupRefused, and leaves no file then.
     """
@@ -51,7 +51,7 @@ def write(
         with encrypting(file, lock) as target:
             writer = Writer(target, scratch_dir=path.parent)
             with psycopg.connect(conninfo, application_name="portal backup") as connection:
-                # One moment for the counts and for the dump, and it lasts until the dump has begun.
+                # One snapshot for the counts and for the dump, held until the dump has begun.
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 connection.read_only = True
                 manifest = _dump(connection, conninfo, writer, note)
@@ -69,7 +69,9 @@ def verify_written(file: IO[bytes], path: Path, lock: Lock | None) -> None:
     Raises BackupRefused where they differ."""
     file.flush()
     os.fsync(file.fileno())
-    with suppress(OSError, AttributeError):  # Read from the disk where the system can do that.
+    with suppress(
+        OSError, AttributeError
+    ):  # Read from the disk where the system can drop its cache.
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     file.seek(0)
     with read_archive(file, lock.key if lock else None, path) as backup:
@@ -79,7 +81,7 @@ def verify_written(file: IO[bytes], path: Path, lock: Lock | None) -> None:
 
 @contextmanager
 def _database(settings: Settings) -> Iterator[str]:
-    """Yield the URL of the portal's database, as it is: not brought up to date."""
+    """Yield the URL of the portal's database, without migrating it."""
     if settings.database_url:
         yield settings.database_url
         return
@@ -130,7 +132,8 @@ def _dump(connection: psycopg.Connection, conninfo: str, writer: Writer, note: N
 
 
 def _kept_key(settings: Settings) -> bytes | None:
-    """The key that the portal made and keeps; one that was set is kept where it was set."""
+    """Return the key that the portal created and stores; a key from the settings is not in the
+    backup."""
     if settings.secret_key is not None:
         return None
     try:

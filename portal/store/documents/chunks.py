@@ -1,4 +1,4 @@
-"""Chunks and revisions: writing an ingestion, and reading passages back."""
+"""Chunks and revisions: storing an ingestion, and reading chunks back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_revision(
     session: Session, *, document_id: UUID, file_id: UUID | None, extracted: ExtractedText,
     sha256: str, reader_version: int,
 ) -> UUID:  # fmt: skip
-    """Keep an extracted text for good and give its id."""
+    """Insert an extracted text as an immutable revision and return its id."""
     newest = session.scalar(
         select(func.max(DocumentRevisionRow.revision_number)).where(
             DocumentRevisionRow.document_id == document_id
@@ -60,7 +60,7 @@ def get_revision(session: Session, revision_id: UUID) -> DocumentRevisionRow | N
 
 
 def stored_indexes(session: Session, job_id: UUID) -> set[int]:
-    """Which passages of a job are already stored: an interrupted ingestion goes on after them."""
+    """Return the indexes of a job's stored chunks; an interrupted ingestion resumes after them."""
     return set(
         session.scalars(
             select(DocumentChunkRow.chunk_index).where(DocumentChunkRow.job_id == job_id)
@@ -69,8 +69,8 @@ def stored_indexes(session: Session, job_id: UUID) -> set[int]:
 
 
 def add_chunks(session: Session, rows: Sequence[dict[str, Any]]) -> list[UUID]:
-    """Insert chunks (column names to values); ids in the same order."""
-    # Of our own: ids that the server makes come back one by one, a round trip each.
+    """Insert chunks (column names to values); return ids in the same order."""
+    # Generated here: ids from the server come back one by one, a round trip each.
     ids = [uuid4() for _ in rows]
     named = [{"id": id_, **row} for id_, row in zip(ids, rows, strict=True)]
     session.execute(insert(DocumentChunkRow), named)
@@ -86,7 +86,7 @@ def add_embeddings(
     chunk_ids: Sequence[UUID],
     vectors: Vector,
 ) -> None:
-    """Store vectors (len(chunk_ids), dimensions) beside their chunks."""
+    """Store vectors (len(chunk_ids), dimensions) of chunks."""
     session.execute(
         insert(ChunkEmbeddingRow),
         [
@@ -142,8 +142,10 @@ def _searchable(document_id: UUID) -> Select[DocumentChunkRow, str | None]:
 def list_chunks(
     session: Session, document_id: UUID, *, limit: int, offset: int
 ) -> tuple[tuple[StoredChunk, ...], int]:
-    """Passages of a document's searchable text in reading order, with the pages on which they end,
-    and how many there are."""
+    """Return chunks of a document's searchable text in reading order, and their total number.
+
+    Each has the page on which it ends.
+    """
     of_document = _searchable(document_id)
     total = session.scalar(_count(of_document)) or 0
     rows = session.execute(
@@ -154,19 +156,21 @@ def list_chunks(
 
 
 def find_chunk(session: Session, document_id: UUID, chunk_id: UUID) -> StoredChunk | None:
-    """One passage of a document's searchable text."""
+    """Return one chunk of a document's searchable text."""
     return _one(session, _searchable(document_id).where(DocumentChunkRow.id == chunk_id))
 
 
 def count_before(session: Session, document_id: UUID, index: int) -> int:
-    """How many passages of a document's searchable text have a lower index."""
+    """Return how many chunks of a document's searchable text have a lower index."""
     before = _searchable(document_id).where(DocumentChunkRow.chunk_index < index)
     return session.scalar(_count(before)) or 0
 
 
 def find_chunk_at(session: Session, document_id: UUID, position: int) -> StoredChunk | None:
-    """The passage of a document's searchable text that holds character `position`, or the first
-    one after it."""
+    """Return the chunk of a document's searchable text that holds character `position`.
+
+    If none holds it, return the first chunk after it.
+    """
     return _one(
         session,
         _searchable(document_id)
@@ -182,11 +186,11 @@ def _one(session: Session, statement: Select[DocumentChunkRow, str | None]) -> S
 
 
 def stretch_of_body(start: int = 0, end: int | None = None) -> ColumnElement[str]:
-    """The text of a revision, or characters `start` to `end` of it."""
+    """Return SQL for the text of a revision, or for characters `start` to `end` of it."""
     body: ColumnElement[str] = DocumentRevisionRow.body.expression
     if not start and end is None:
         return body
-    # substr counts from 1, and in characters, as our ranges do.
+    # substr counts from 1, and in characters, as these ranges do.
     length = MAX_NUMBER - start if end is None else max(0, end - start)
     return func.substr(body, start + 1, length)
 
@@ -194,8 +198,7 @@ def stretch_of_body(start: int = 0, end: int | None = None) -> ColumnElement[str
 def read_text(
     session: Session, document_id: UUID, *, start: int, end: int | None
 ) -> tuple[UUID, str] | None:
-    """The searchable text of a document, or characters `start` to `end` of it, with the id of
-    its revision."""
+    """Return the revision id and searchable text of a document, or characters `start` to `end`."""
     row = session.execute(
         select(DocumentRevisionRow.id, stretch_of_body(start, end))
         .join(JobRow, JobRow.revision_id == DocumentRevisionRow.id)

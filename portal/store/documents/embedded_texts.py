@@ -1,7 +1,7 @@
-"""Vectors of texts that were embedded before: the same words by the same model need no second one.
+"""Vectors of texts that were embedded before, reused for the same text and model.
 
-Nobody is served by what they may not see, not even in time saved: how quickly one's own document
-becomes ready must not tell that somebody else has the same words in a private one.
+Only vectors that the owner may see are reused. Otherwise the time until a document is ready would
+reveal that another user's private document has the same text.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ _MAX_PLACES = 100
 def find_vectors(
     session: Session, model_id: int, *, document_id: UUID, texts: Sequence[str]
 ) -> dict[str, Vector]:
-    """By text the vectors (dimensions,) that passages of documents of a document's collection have
-    which its owner may see, for those of these texts of which there are any. Of what stands in very
-    many places some are looked at: to embed it is cheaper than to pass over all others'."""
-    # Of all partitions, not of the model's own: that may be dropped meanwhile.
+    """Return the known vectors (dimensions,) of these texts, by text.
+
+    Searches the documents in the same collection that the document's owner may see. For a text with
+    very many matches only some are checked: embedding it again is cheaper than skipping all those
+    of other users.
+    """
+    # Query all partitions, since the model's own may be dropped meanwhile.
     query = """
         SELECT wanted.place, present.embedding
         FROM unnest(CAST(:texts AS text[])) WITH ORDINALITY AS wanted (content, place)

@@ -1,4 +1,4 @@
-"""Originals, kept in the database in parts of a MiB."""
+"""Original files, stored in the database in parts of one MiB."""
 
 from __future__ import annotations
 
@@ -42,11 +42,13 @@ def add_file(
     media_type: MediaType | None = None,
     uploaded_by: UUID | None = None,
 ) -> tuple[UUID, str, int]:
-    """Store what `stream` still holds, a part at a time: (file id, sha256, size in bytes). Without
-    a name and type it has those of its document."""
+    """Store the rest of `stream` in parts; return (file id, sha256, size in bytes).
+
+    Without a name and type the file uses those of its document.
+    """
     file_id = uuid4()
     digest, size_bytes = hashlib.sha256(), 0
-    # The parts refer to the file, so it comes first; hash and size are known only at the end.
+    # Parts refer to the file, so it is inserted first; hash and size are known only at the end.
     session.add(
         StoredFileRow(
             id=file_id,
@@ -76,7 +78,7 @@ def add_file(
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A file as it was uploaded, without its bytes."""
+    """An uploaded file, without its bytes."""
 
     id: UUID
     file_name: str
@@ -86,13 +88,13 @@ class Original:
 
 
 def find_original(session: Session, document_id: UUID) -> Original | None:
-    """The file of a document's searchable text; before there is any, the last that was sent."""
+    """Return the file of a document's searchable text, else the last uploaded one."""
     is_searched = func.coalesce(JobRow.id == DocumentRow.current_job_id, false())
     return _first_original(session, document_id, is_searched.desc())
 
 
 def find_newest_original(session: Session, document_id: UUID) -> Original | None:
-    """The file that was sent last, whether or not it could be read."""
+    """Return the last uploaded file, whether or not it could be read."""
     return _first_original(session, document_id)
 
 
@@ -135,7 +137,7 @@ def _to_original(row: Any) -> Original:
 
 
 def read_part(session: Session, file_id: UUID, part_index: int) -> bytes | None:
-    """One part, None past the last."""
+    """Return one part, None past the last."""
     return session.scalar(
         select(StoredFilePartRow.data).where(
             StoredFilePartRow.file_id == file_id, StoredFilePartRow.part_index == part_index
@@ -144,7 +146,7 @@ def read_part(session: Session, file_id: UUID, part_index: int) -> bytes | None:
 
 
 def read_parts(session: Session, file_id: UUID) -> Iterator[bytes]:
-    """The file's bytes in order, a part in memory at a time."""
+    """Yield the file's bytes in order, one part in memory at a time."""
     part_index = 0
     while (data := read_part(session, file_id, part_index)) is not None:
         yield data
@@ -152,19 +154,19 @@ def read_parts(session: Session, file_id: UUID) -> Iterator[bytes]:
 
 
 def lock_use(session: Session, owner_id: UUID) -> None:
-    """Let one person's originals be counted and added to by one transaction at a time."""
+    """Lock a user's storage, so that one transaction at a time counts and adds to it."""
     name = func.hashtextextended(f"originals of {owner_id}", 0)
     session.execute(select(func.pg_advisory_xact_lock(name)))
 
 
 def used_bytes(session: Session, owner_id: UUID) -> int:
-    """What the originals of a person's documents take, each once, however many jobs read it."""
+    """Return the total size of a user's original files, each counted once."""
     kept = _kept_files(DocumentRow.owner_id == owner_id)
     return int(session.scalar(select(func.coalesce(func.sum(kept.c.size_bytes), 0))) or 0)
 
 
 def used_bytes_by_owner(session: Session) -> dict[UUID, int]:
-    """As `used_bytes`, of everybody who has any."""
+    """Return `used_bytes` of every user who has any, by user id."""
     kept = _kept_files(DocumentRow.owner_id.is_not(None))
     rows = session.execute(
         select(kept.c.owner_id, func.sum(kept.c.size_bytes)).group_by(kept.c.owner_id)
@@ -173,8 +175,10 @@ def used_bytes_by_owner(session: Session) -> dict[UUID, int]:
 
 
 def _kept_files(of_documents: ColumnElement[bool]) -> Subquery:
-    """Originals of documents, each once with its owner: also those of earlier versions, and of
-    documents in the trash."""
+    """Select the originals of documents, each once with its owner.
+
+    Includes those of earlier versions and of documents in the trash.
+    """
     columns = (DocumentRow.owner_id, StoredFileRow.id, StoredFileRow.size_bytes)
     branches = [
         select(*columns)
@@ -187,7 +191,7 @@ def _kept_files(of_documents: ColumnElement[bool]) -> Subquery:
 
 
 def delete_unused(session: Session, file_ids: Sequence[UUID]) -> None:
-    """Erase those of these originals that nothing was read from and nothing is to be."""
+    """Delete those of these originals that no revision and no pending job uses."""
     of_job = select(JobRow.id).where(JobRow.file_id == StoredFileRow.id).exists()
     of_revision = (
         select(DocumentRevisionRow.id)
@@ -200,7 +204,7 @@ def delete_unused(session: Session, file_ids: Sequence[UUID]) -> None:
 
 
 def delete_files_of(session: Session, document_id: UUID) -> None:
-    """Erase every original a document ever had."""
+    """Delete every original that a document ever had."""
     from_jobs = select(JobRow.file_id).where(JobRow.document_id == document_id)
     from_revisions = select(DocumentRevisionRow.file_id).where(
         DocumentRevisionRow.document_id == document_id

@@ -1,4 +1,4 @@
-"""Keys of requests that may be repeated."""
+"""Idempotency keys of requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.store.models import IdempotencyKeyRow
 
 
 def find(session: Session, *, user_id: UUID, key: str, life: timedelta) -> IdempotencyKeyRow | None:
-    """A key that is younger than that."""
+    """Return a key that is younger than `life`."""
     return session.scalar(
         select(IdempotencyKeyRow).where(
             IdempotencyKeyRow.user_id == user_id,
@@ -25,8 +25,10 @@ def find(session: Session, *, user_id: UUID, key: str, life: timedelta) -> Idemp
 
 
 def claim(session: Session, *, user_id: UUID, key: str, body_sha256: str) -> None:
-    """Take a key that nobody answers under, also one past its life, or whose process died before it
-    answered."""
+    """Claim a key that is unanswered.
+
+    Replaces an expired key, and one whose process died before it answered.
+    """
     values = {"body_sha256": body_sha256, "response": null(), "created_at": func.now()}
     session.execute(
         insert(IdempotencyKeyRow)
@@ -54,6 +56,6 @@ def release(session: Session, *, user_id: UUID, key: str) -> None:
 
 
 def forget(session: Session, *, life: timedelta) -> None:
-    """Drop keys that are older than that."""
+    """Delete keys older than `life`."""
     born_before = func.now() - life
     session.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < born_before))

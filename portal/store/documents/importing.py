@@ -1,4 +1,4 @@
-"""What an import of many files asks: which of them are there, and what became of the others."""
+"""Queries of an import of many files: which exist already, and how far the others are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.store.models import DocumentRow, JobRow
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a document is; `chunks` are those that are searchable or will be."""
+    """The progress of a document; `chunks` are those that are searchable or will be."""
 
     document_id: UUID
     status: DocumentStatus
@@ -28,7 +28,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """A document that has some content already."""
+    """An existing document with some content."""
 
     document_id: UUID
     status: DocumentStatus
@@ -38,8 +38,10 @@ class Present:
 def find_contents(
     session: Session, *, owner_id: UUID, hashes: Collection[str], visibility: Visibility
 ) -> dict[str, Present]:
-    """By sha256 those of these contents that an owner's documents have, be it one that failed; of
-    several the one that is seen as wished."""
+    """Return an owner's documents that have these contents, by sha256.
+
+    Includes failed documents. Of several, the one with the requested visibility is returned.
+    """
     rows = session.execute(
         select(DocumentRow.sha256, DocumentRow.id, DocumentRow.status, DocumentRow.visibility)
         .ext(distinct_on(DocumentRow.sha256))
@@ -66,7 +68,7 @@ def find_contents(
 def read_progress(
     session: Session, *, owner_id: UUID, document_ids: Sequence[UUID]
 ) -> list[Progress]:
-    """How far each of an owner's documents is, in no order; without those that are in the trash."""
+    """Return the progress of these documents of an owner, unordered and without deleted ones."""
     rows = session.execute(
         select(
             DocumentRow.id,

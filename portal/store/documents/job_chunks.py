@@ -1,4 +1,4 @@
-"""The passages of a job, as programs list, add and delete them."""
+"""The chunks of a job, as API clients list, read, add and delete them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CHUNKS = (
 
 
 def find_document_of(session: Session, user: User, job_id: UUID) -> UUID | None:
-    """The document of a job that a person may see; None also for one in the trash."""
+    """Return the document of a job visible to the user; None also if it is in the trash."""
     return session.scalar(
         select(DocumentRow.id)
         .join(JobRow, JobRow.document_id == DocumentRow.id)
@@ -67,10 +67,10 @@ def find_document_of(session: Session, user: User, job_id: UUID) -> UUID | None:
 def list_chunks(
     session: Session, job_id: UUID, *, order: ChunkOrder, descending: bool, limit: int, offset: int
 ) -> tuple[tuple[JobChunk, ...], int]:
-    """Passages of a job in this order, and how many it has."""
+    """Return chunks of a job in this order, and their total number."""
     of_job = DocumentChunkRow.job_id == job_id
     total = session.scalar(select(func.count()).select_from(DocumentChunkRow).where(of_job)) or 0
-    # The index is unique in a job, so that pages neither overlap nor leave anything out.
+    # The index is unique in a job, so pages neither overlap nor leave gaps.
     keys: list[ColumnElement[Any]] = [_ORDERS[order].expression]
     keys.append(DocumentChunkRow.chunk_index.expression)
     ordered = [key.desc() if descending else key.asc() for key in keys]
@@ -79,7 +79,7 @@ def list_chunks(
 
 
 def find_chunk(session: Session, job_id: UUID, chunk_id: UUID) -> JobChunk | None:
-    """One passage of a job."""
+    """Return one chunk of a job."""
     found = _fetched(
         session,
         _CHUNKS.where(DocumentChunkRow.job_id == job_id, DocumentChunkRow.id == chunk_id),
@@ -88,7 +88,7 @@ def find_chunk(session: Session, job_id: UUID, chunk_id: UUID) -> JobChunk | Non
 
 
 def find_searched(session: Session, user: User, chunk_id: UUID) -> JobChunk | None:
-    """A passage of what is searched, of a document that a person may see."""
+    """Return a searchable chunk of a document visible to the user."""
     found = _fetched(
         session,
         _CHUNKS.where(
@@ -105,7 +105,7 @@ def find_searched(session: Session, user: User, chunk_id: UUID) -> JobChunk | No
 def read_found(
     session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, JobChunk]:
-    """Those of these passages that count for a person at this moment, by their id."""
+    """Return those of these chunks that are enabled for the user now, by id."""
     counting = text(
         f"""
         SELECT c.id FROM document_chunks c
@@ -120,7 +120,7 @@ def read_found(
 
 
 def read_embedding(session: Session, chunk_id: UUID) -> tuple[float, ...] | None:
-    """A passage's vector by the model that serves."""
+    """Return a chunk's vector by the active model."""
     vector = session.scalar(
         select(ChunkEmbeddingRow.embedding)
         .join(CollectionRow, CollectionRow.embedding_model_id == ChunkEmbeddingRow.model_id)
@@ -152,7 +152,7 @@ def _fetched(session: Session, statement: Executable) -> tuple[JobChunk, ...]:
 
 
 def max_index(session: Session, job_id: UUID) -> int:
-    """The last index of a job's passages, -1 of none."""
+    """Return the highest index of a job's chunks, -1 if there are none."""
     highest = session.scalar(
         select(func.max(DocumentChunkRow.chunk_index)).where(DocumentChunkRow.job_id == job_id)
     )
@@ -160,7 +160,7 @@ def max_index(session: Session, job_id: UUID) -> int:
 
 
 def taken_indexes(session: Session, job_id: UUID, wanted: Sequence[int]) -> list[int]:
-    """Those of the wanted that a job's passages have already, in order."""
+    """Return the wanted indexes that a job's chunks have already, sorted."""
     return list(
         session.scalars(
             select(DocumentChunkRow.chunk_index)
@@ -173,8 +173,10 @@ def taken_indexes(session: Session, job_id: UUID, wanted: Sequence[int]) -> list
 def delete_chunks(
     session: Session, job_id: UUID, *, chunk_id: UUID | None = None, only_added: bool = False
 ) -> int:
-    """Delete a job's passages, or one of them, or those alone that programs added, and the words
-    that only they had; gives how many that were."""
+    """Delete a job's chunks, one of them, or only those added through the API.
+
+    Words that no other chunk has are deleted too. Returns the number of deleted chunks.
+    """
     deleted = delete(DocumentChunkRow).where(DocumentChunkRow.job_id == job_id)
     if chunk_id is not None:
         deleted = deleted.where(DocumentChunkRow.id == chunk_id)
@@ -189,8 +191,7 @@ def delete_chunks(
 
 
 def count_anew(session: Session, document_id: UUID) -> None:
-    """Bring a document's number of passages up to date; sets of what counts that were computed
-    before are then known to be old, in every process."""
+    """Update a document's chunk count. This invalidates cached selections in every process."""
     session.execute(
         update(DocumentRow)
         .where(DocumentRow.id == document_id)

@@ -1,4 +1,4 @@
-"""Jobs as lists show them: of documents that a person may see and that are not in the trash."""
+"""Lists of jobs, limited to documents visible to the user and not in the trash."""
 
 from __future__ import annotations
 
@@ -54,8 +54,10 @@ def _listed(user: User) -> Select[Any]:
 def list_jobs(
     session: Session, user: User, *, status: JobStatus | None, cursor: str | None, limit: int
 ) -> JobPage:
-    """Jobs of documents that a person may see, newest first. Raises MalformedRequest on a bad
-    cursor."""
+    """Return jobs of documents visible to the user, newest first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
     statement = _listed(user)
     if status is not None:
         statement = statement.where(JobRow.status == status.value)
@@ -78,13 +80,13 @@ def find_job(session: Session, user: User, job_id: UUID) -> ListedJob | None:
 
 
 def by_document(session: Session, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
-    """Jobs by their document's id."""
+    """Return jobs by their document's id."""
     rows = session.scalars(select(JobRow).where(JobRow.id.in_(job_ids))) if job_ids else ()
     return {row.document_id: _to_job(row) for row in rows}
 
 
 def queue_state(session: Session, user: User) -> QueueState:
-    """How much there is to do for the documents that a person may see."""
+    """Return the state of the queue, counting only documents visible to the user."""
     unfinished = _shown(
         user,
         func.count().filter(JobRow.status == JobStatus.QUEUED.value),
@@ -101,19 +103,22 @@ def queue_state(session: Session, user: User) -> QueueState:
 
 
 def count_failed(session: Session, user: User, *, own: bool) -> int:
-    """How many documents a person may try again whose last job failed."""
+    """Return how many documents the user may retry whose last job failed."""
     return session.scalar(_failed(user, own=own, columns=[func.count()])) or 0
 
 
 def failed_documents(session: Session, user: User, *, own: bool) -> list[UUID]:
-    """Documents that a person may change whose last job failed, in the order of their upload."""
+    """Return documents the user may change whose last job failed, in upload order."""
     statement = _failed(user, own=own, columns=[DocumentRow.id])
     return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 
 
 def _failed(user: User, *, own: bool, columns: list[Any]) -> Select[Any]:
-    """By the job rather than the document, which stays ready when a job fails beside its text, and
-    is "failed" when somebody cancelled what was to be its first: that was their wish."""
+    """Select failed documents by their job.
+
+    A document stays ready when a job fails beside its text, and is "failed" when a user cancelled
+    its first job, which needs no retry.
+    """
     statement = (
         select(*columns)
         .select_from(JobRow)

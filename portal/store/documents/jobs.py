@@ -22,12 +22,12 @@ def add_job(
     file_id: UUID | None,
     config: Mapping[str, Any] | None = None,
 ) -> UUID:
-    """Add a job and enqueue it on this very connection: roll back, and neither exists."""
+    """Insert a job and enqueue it on the same connection: a rollback removes both."""
     row = JobRow(
         document_id=document_id,
         file_id=file_id,
         config=dict(config or {}),
-        # Not the beginning of its transaction, which may have waited for the job before it.
+        # Not the start of the transaction, which may have waited for the job before it.
         created_at=func.clock_timestamp(),
     )
     session.add(row)
@@ -41,10 +41,10 @@ def find_job(session: Session, job_id: UUID) -> JobRow | None:
 
 
 def lock_job(session: Session, job_id: UUID) -> JobRow | None:
-    """The job, held with its document until the transaction ends.
+    """Return the job, locked together with its document until the transaction ends.
 
-    Always the document first: purging holds the document and then drops its jobs, and two
-    transactions that lock in opposite orders would wait for each other for ever.
+    The document is always locked first: purging locks the document and then deletes its jobs, so
+    the opposite order would deadlock.
     """
     session.execute(
         select(DocumentRow.id)
@@ -56,21 +56,24 @@ def lock_job(session: Session, job_id: UUID) -> JobRow | None:
 
 
 def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:
-    """As `lock_job`, while this attempt is the one that works on it: None when it was cancelled,
-    or when another worker took it up because this one seemed dead."""
+    """Lock a job as `lock_job` does, if this attempt is the current one.
+
+    Returns None when it was cancelled, or when another worker took over because this one seemed
+    dead.
+    """
     row = lock_job(session, job_id)
     is_ours = row is not None and row.status == JobStatus.PROCESSING and row.attempts == attempt
     return row if is_ours else None
 
 
 def is_attempt(session: Session, job_id: UUID, attempt: int) -> bool:
-    """Whether a job is being done by this attempt."""
+    """Tell whether this attempt is the current one of a running job."""
     row = session.get(JobRow, job_id)
     return row is not None and row.status == JobStatus.PROCESSING and row.attempts == attempt
 
 
 def find_newest(session: Session, document_id: UUID) -> JobRow | None:
-    """A document's last ingestion."""
+    """Return a document's last job."""
     return session.scalar(
         select(JobRow)
         .where(JobRow.document_id == document_id)
@@ -80,15 +83,15 @@ def find_newest(session: Session, document_id: UUID) -> JobRow | None:
 
 
 def find_unfinished(session: Session, document_id: UUID) -> JobRow | None:
-    """A document's last ingestion, unless it is over."""
+    """Return a document's last job if it is unfinished."""
     job = find_newest(session, document_id)
     return job if job is not None and job.status in UNFINISHED else None
 
 
 def start(session: Session, row: JobRow) -> int:
-    """Note that an attempt begins; gives its number."""
+    """Record the start of an attempt; return its number."""
     if row.status == JobStatus.PROCESSING:
-        # Whoever worked on it said nothing of its end.
+        # The previous worker did not report its end.
         row.deaths += 1
     row.status, row.retry_at, row.finished_at = JobStatus.PROCESSING.value, None, None
     row.attempts += 1
@@ -100,7 +103,7 @@ def start(session: Session, row: JobRow) -> int:
 def note_progress(
     session: Session, job_id: UUID, attempt: int, *, stage: JobStage, done: int, total: int
 ) -> bool:
-    """Say how far this attempt is; False when the job is no longer this attempt's."""
+    """Record the progress of an attempt; return False when it is no longer the current one."""
     noted = session.scalar(
         _this(job_id)
         .where(JobRow.status == JobStatus.PROCESSING.value, JobRow.attempts == attempt)
@@ -124,8 +127,7 @@ def finish(
 
 
 def begin_again(session: Session, row: JobRow) -> None:
-    """Queue a job that has ended once more, with as many chances as the first time: what it stored
-    is kept."""
+    """Queue a finished job again with a fresh number of attempts; what it stored is kept."""
     row.error, row.finished_at, row.started_at = None, None, None
     row.failed_attempts = row.deaths = 0
     session.flush()

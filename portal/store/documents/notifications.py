@@ -1,7 +1,7 @@
-"""Notifications: written with the end they tell of, shown once, kept for a while.
+"""Notifications: written in the transaction that ends a job, delivered once, kept for a while.
 
-Those of documents are shown only while their reader may see the document and it is not in the
-trash. Those of new devices are not shown to the device that they are about, which may be a thief's.
+Those about documents are shown only while the recipient may see the document and it is not in the
+trash. Those about new devices are not shown on the device in question, which may be a thief's.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from portal.store.models import (
     UserRow,
 )
 
-# People take turns: whoever has something in work has it among the next of all (store.queue).
+# Users take turns, so any user with queued jobs has one among the next of all (store.queue).
 _JOBS_LOOKED_AT = 500
 _COLUMNS = (
     *(NotificationRow.id, NotificationRow.kind, NotificationRow.document_id),
@@ -69,9 +69,12 @@ _COLUMNS = (
 
 
 def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
-    """Tell the owner of a document, and who uploaded the file, how a job ended, in the transaction
-    that ends it: once for each end, and nobody of what lies in the trash or is a program's."""
-    # The job of the text that is searched; that of one that is ready is itself.
+    """Notify the owner of a document, and the user who uploaded the file, how a job ended.
+
+    Runs in the transaction that ends the job, once for each end. Nothing is sent for documents in
+    the trash or owned by a program.
+    """
+    # The job of the searchable text; for a ready document this is the job itself.
     current = aliased(JobRow)
     beside = case(
         (current.id.is_(None), None),
@@ -120,10 +123,10 @@ def add_recovery_code(session: Session, user_id: UUID, *, left: int) -> None:
 
 
 def state(session: Session, user: User) -> NotificationState:
-    """What there is to show, in one statement that reads a few rows."""
+    """Return the state of a user's notifications, in one statement that reads a few rows."""
     unread = _of(user, literal(1)).where(NotificationRow.read_at.is_(None))
     untold = _of(user, NotificationRow.created_at).where(NotificationRow.delivered_at.is_(None))
-    # What lies in the trash waits there with the turn that it had, before all who come later.
+    # Jobs of deleted documents stay in the queue with their turn, before all later ones.
     nearest = (
         select(DocumentRow.owner_id)
         .join(JobRow, JobRow.document_id == DocumentRow.id)
@@ -156,7 +159,7 @@ def _count(statement: Select[Any], most: int) -> Any:
 def list_notifications(
     session: Session, user: User, *, unread_only: bool, cursor: str | None, limit: int
 ) -> NotificationPage:
-    """A person's, newest first. Raises MalformedRequest on a bad cursor."""
+    """Return a user's notifications, newest first. Raises MalformedRequest on a bad cursor."""
     statement = _of(user, *_COLUMNS)
     if unread_only:
         statement = statement.where(NotificationRow.read_at.is_(None))
@@ -180,8 +183,10 @@ def find(session: Session, user: User, notification_id: UUID) -> Notification | 
 
 
 def take(session: Session, user: User) -> tuple[Notification, ...]:
-    """What a person was not told of yet, oldest first; whoever takes it is the one to tell them.
-    Of two who ask at the same moment one waits for the other, and then gets nothing."""
+    """Return a user's undelivered notifications, oldest first, and mark them delivered.
+
+    Of two concurrent calls, the second waits for the first and gets nothing.
+    """
     taken = session.execute(
         update(NotificationRow)
         .where(_is_shown(user), NotificationRow.delivered_at.is_(None))
@@ -200,8 +205,10 @@ def mark_read(
     *,
     until: datetime | None = None,
 ) -> None:
-    """Note that a person knows of these, or of all, or of all `until` a moment; those of others
-    stay as they are."""
+    """Mark these notifications of a user read, or all, or all `until` a moment.
+
+    Other users' notifications are left as they are.
+    """
     statement = update(NotificationRow).where(
         NotificationRow.user_id == user.id,
         NotificationRow.read_at.is_(None),
@@ -211,13 +218,16 @@ def mark_read(
         statement = statement.where(NotificationRow.id.in_(ids))
     if until is not None:
         statement = statement.where(NotificationRow.created_at <= until)
-    # What was read needs no telling any more.
+    # A notification that was read needs no delivery.
     told = func.coalesce(NotificationRow.delivered_at, func.now())
     session.execute(statement.values(read_at=func.now(), delivered_at=told))
 
 
 def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None:
-    """Forget those of before a moment, and of each person all but the latest so many."""
+    """Delete old notifications.
+
+    Removes those from before a moment, and all but the latest `max_per_user` of each user.
+    """
     first_beyond = (
         select(NotificationRow.created_at)
         .where(NotificationRow.user_id == UserRow.id)
@@ -260,7 +270,7 @@ def _is_shown(user: User) -> ColumnElement[bool]:
 
 
 def _is_for_device(user: User) -> ColumnElement[bool]:
-    """Keep notices of new devices from devices that were not known before."""
+    """Hide new-device notices that are from before this device was known."""
     if user.device_known_since is None:
         return true()
     return or_(

@@ -1,4 +1,4 @@
-"""Passages whose terms an older analyser made: found in batches, and written anew."""
+"""Chunks whose terms an older analyser made, to be updated in batches."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sqlalchemy.orm import Session
 
 from portal.domain import locks
 
-# A later analyser's are left alone: a process of an earlier release would undo them.
+# Those of a later version are left alone: a process of an earlier release would revert them.
 _IS_OUTDATED = """c.analyser_version <> :version
     AND c.analyser_version / 100 <= CAST(:version AS smallint) / 100"""
 
 
 @dataclass(frozen=True, slots=True)
 class OutdatedChunk:
-    """A passage and where it stands."""
+    """A chunk with its position."""
 
     id: UUID
     title: str
@@ -28,7 +28,7 @@ class OutdatedChunk:
 
 
 def is_alone(session: Session) -> bool:
-    """Whether this transaction is the only one to write terms anew, until it ends."""
+    """Tell whether this transaction holds the lock for updating terms until it ends."""
     query = text("SELECT pg_try_advisory_xact_lock(:key)")
     return bool(session.scalar(query, {"key": locks.REANALYSIS}))
 
@@ -39,8 +39,10 @@ def count_outdated(session: Session, version: int) -> int:
 
 
 def lock_outdated(session: Session, version: int, *, limit: int) -> list[OutdatedChunk]:
-    """Lock some chunks of earlier analysers, or of this one in another language, until the
-    transaction ends; chunks that others hold are skipped."""
+    """Lock some chunks of earlier analysers, or of this one in another language.
+
+    They stay locked until the transaction ends; chunks locked by others are skipped.
+    """
     rows = session.execute(
         text(
             f"""
@@ -58,7 +60,7 @@ def lock_outdated(session: Session, version: int, *, limit: int) -> list[Outdate
 
 
 def write_terms(session: Session, terms: Mapping[UUID, str], version: int) -> None:
-    """Replace the terms of these passages by those of an analyser of this version."""
+    """Replace the terms of these chunks by those of this analyser version."""
     session.execute(
         text(
             """
@@ -72,6 +74,6 @@ def write_terms(session: Session, terms: Mapping[UUID, str], version: int) -> No
 
 
 def mark_outdated(session: Session, document_id: UUID) -> None:
-    """Have a document's passages analysed anew, because what they are analysed with changed."""
+    """Mark a document's chunks for analysis, because a part of their terms changed."""
     query = text("UPDATE document_chunks SET analyser_version = 0 WHERE document_id = :id")
     session.execute(query, {"id": document_id})

@@ -1,4 +1,4 @@
-"""Texts that an older version of a reader made, to be read again in the background."""
+"""Texts made by an older version of a reader, to be read again in the background."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from portal.domain.documents import ExtractedText, MediaType
 from portal.store.models import DocumentRevisionRow, JobRow
 
-# Documents with a later job are left alone: a new version, be it a failed one, comes first.
+# Documents with a later job are left alone: a new version, even a failed one, comes first.
 _OUTDATED = text(
     """
     SELECT d.id AS document_id, current.file_id, current.config->>'encoding' AS encoding
@@ -39,15 +39,17 @@ _IS_IDLE = text(
 
 
 def is_idle(session: Session) -> bool:
-    """Whether no document waits or is being read."""
+    """Tell whether no document is queued or being read."""
     return bool(session.scalar(_IS_IDLE))
 
 
 def lock_outdated(
     session: Session, versions: Mapping[MediaType, int], *, limit: int
 ) -> Sequence[Any]:
-    """Some documents whose text an older reader made, held until the transaction ends: rows of
-    `document_id`, `file_id` and the `encoding` that was chosen, the newest documents first."""
+    """Lock some documents whose text an older reader made, until the transaction ends.
+
+    Returns rows of `document_id`, `file_id` and the chosen `encoding`, newest documents first.
+    """
     binds = {
         "media_types": [media_type.value for media_type in versions],
         "versions": list(versions.values()),
@@ -59,7 +61,7 @@ def lock_outdated(
 def renew(
     session: Session, revision_id: UUID, extracted: ExtractedText, *, reader_version: int
 ) -> None:
-    """Note what a better reader knows of the same text."""
+    """Update a revision with the details that a newer reader found in the same text."""
     _update(
         session,
         revision_id,
@@ -69,7 +71,7 @@ def renew(
 
 
 def set_version(session: Session, revision_id: UUID, reader_version: int) -> None:
-    """Have a text not read again by this version of its reader, which failed."""
+    """Mark a text as read by this reader version, which failed, so that it is not retried."""
     _update(session, revision_id, reader_version=reader_version)
 
 
@@ -80,8 +82,10 @@ def _update(session: Session, revision_id: UUID, **values: object) -> None:
 
 
 def take_over(session: Session, revision_id: UUID, job_id: UUID) -> None:
-    """Make a job the only one of its revision: each is listed once, with the job that made the
-    chunks that are searched."""
+    """Make a job the only one of its revision.
+
+    Each revision is listed once, with the job that made the searchable chunks.
+    """
     session.execute(
         update(JobRow)
         .where(JobRow.revision_id == revision_id, JobRow.id != job_id)

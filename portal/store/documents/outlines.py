@@ -1,7 +1,7 @@
-"""The pages that passages touch and the headings above them, from the revisions they stand in.
+"""The pages that chunks touch and the headings above them, from their revisions.
 
-A passage has the page and the headings of its first character. It may run over several pages of a
-slide show and several short sections, and what was found stands on one of them.
+A chunk has the page and the headings of its first character. It may span several pages of a slide
+show and several short sections, while the match is on one of them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 from portal.domain.documents import Heading, Page
 from portal.text.outlines import Outline
 
-# More pages than any passage touches whose text can be read.
+# More pages than any chunk of readable text touches.
 _MAX_PAGES = 400
-# Of a text with more headings than these each passage keeps the one that it begins under.
+# In a text with more headings, each chunk keeps the one that it begins under.
 _MAX_HEADINGS = 2_000
 
 # Strict paths: lax ones would look into each heading, which is an array itself.
@@ -45,7 +45,7 @@ _OUTLINES = text(
 
 
 def outlines(session: Session, chunk_ids: Sequence[UUID]) -> dict[UUID, Outline]:
-    """For each of these passages that has pages or headings what it touches of them."""
+    """Return the outlines of those of these chunks that have pages or headings, by id."""
     if not chunk_ids:
         return {}
     rows: Any = session.execute(_OUTLINES, {"chunk_ids": list(chunk_ids)})

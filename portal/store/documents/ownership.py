@@ -1,4 +1,4 @@
-"""Whose documents are whose, when an account is deleted."""
+"""Ownership of documents when an account is deleted."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The queue of ingestions: entries made in the transaction of what they are about, in fair order.
+"""The ingestion queue: entries share the transaction of their job and are ordered fairly.
 
-Whoever enqueues gets a turn: one more than the last of the same person's that still waits, or the
-lowest of all that wait where that is higher. So people take turns, document by document, however
-many each of them has waiting, and nobody waits for ever: each turn that is done raises the lowest
-(start-time fair queueing, Goyal, Vin and Cheng 1996).
+An entry's turn is one more than that of the user's last waiting entry, or the lowest turn of all
+waiting entries where that is higher. Users therefore take turns, document by document, however many
+each has queued, and no entry waits for ever: each finished turn raises the lowest (start-time fair
+queueing, Goyal, Vin and Cheng 1996).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from portal.observability import tracing
 
 QUEUE_NAME = "ingest"
 SLOW_QUEUE = "ingest_slow"
-"""Of files that take long to read, which has no slices: they hold up one another only."""
+"""Files that take long to read. It has no time slices, so they only delay each other."""
 SMALL_QUEUE = "ingest_small"
-"""Of files that are done soon, such as notes: they need not wait behind a large one."""
+"""Files that are read quickly, such as notes, so that they need not wait behind a large one."""
 INDEX_TASK = "index_document"
 
-# Of the file, and of its text where that is known: some tens of passages.
+# The size of the file, and of its text where that is known: some tens of chunks.
 _SMALL_BYTES = 32 * 1024
 _SMALL_CHARACTERS = 32 * 1024
 
-# What nobody waits for: after all documents.
+# Maintenance jobs without a waiting user, after all documents.
 LOWEST_PRIORITY = -1_000_000_000
 
 _TAKE_TURN = text(
@@ -98,11 +98,11 @@ def enqueue(
     goes_on: bool = False,
     name: str | None = None,
 ) -> None:
-    """Queue a job on this very connection: roll back, and it is not queued.
+    """Queue a job on the current connection, so that a rollback removes the entry.
 
-    Without `name` it goes to the queue for its size. It is due after `wait_s`. One that `goes_on`
-    after it made room for others comes after one of each of them, not after all that its own person
-    has waiting.
+    Without `name` it goes to the queue for its size. It is due after `wait_s`. A job that `goes_on`
+    after it made room for others runs after one entry of each other user, not after all of its own
+    user's.
     """
     if name is None:
         name = SMALL_QUEUE if _is_small(session, job_id) else QUEUE_NAME
@@ -128,20 +128,19 @@ def _is_small(session: Session, job_id: UUID) -> bool:
 
 
 def others_wait(session: Session, document_id: UUID) -> bool:
-    """Whether a document of someone else could be read now."""
+    """Tell whether a document of another user could be read now."""
     return bool(session.scalar(_OTHERS_WAIT, {"document_id": document_id}))
 
 
 def hold_lost_jobs(session: Session) -> bool:
-    """Whether nobody else is queueing lost jobs again; then nobody will until this transaction
-    ends."""
+    """Lock the requeueing of lost jobs until the transaction ends; False if another has it."""
     return bool(
         session.scalar(text("SELECT pg_try_advisory_xact_lock(:lock)"), {"lock": locks.LOST_JOBS})
     )
 
 
 def unfinished_without_queue_entry(session: Session) -> list[UUID]:
-    """Jobs that still want doing although the queue holds nothing for them."""
+    """Return unfinished jobs without an entry in the queue."""
     rows: Any = session.execute(
         text(
             """
@@ -159,7 +158,7 @@ def unfinished_without_queue_entry(session: Session) -> list[UUID]:
 
 
 def has_live_workers(session: Session, *, within_s: float) -> bool:
-    """Whether a worker of the queue showed a sign of life within the last seconds."""
+    """Tell whether a worker has sent a heartbeat within the last `within_s` seconds."""
     return bool(
         session.scalar(
             text(

@@ -1,4 +1,4 @@
-"""Revisions of a document: lists, texts, and what was begun and never read to its end."""
+"""Revisions of a document: lists, texts, and versions that were not read to the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_DIGITS = 10
 
 
 def _published(document_id: UUID) -> Select[Any]:
-    """Texts that were searched at some time: each has the job that brought it there."""
+    """Select texts that were searchable at some time: each has the job that published it."""
     number = DocumentRevisionRow.revision_number
     statement: Any = (
         select(
@@ -83,7 +83,7 @@ def _to_revision(values: RowMapping) -> Revision:
 def list_revisions(
     session: Session, document_id: UUID, *, cursor: str | None, limit: int
 ) -> RevisionPage:
-    """A document's revisions, the latest first. Raises MalformedRequest on a bad cursor."""
+    """Return a document's revisions, latest first. Raises MalformedRequest on a bad cursor."""
     published = _published(document_id).subquery()
     total = session.scalar(select(func.count()).select_from(published)) or 0
     statement = select(published).order_by(published.c.number.desc()).limit(limit + 1)
@@ -112,7 +112,7 @@ def find_revision(session: Session, document_id: UUID, number: int) -> Revision 
 
 
 def find_number(session: Session, document_id: UUID, revision_id: UUID) -> int | None:
-    """Which one of a document's revisions this is."""
+    """Return the number of a revision in its document."""
     return session.scalar(
         select(DocumentRevisionRow.revision_number).where(
             DocumentRevisionRow.document_id == document_id, DocumentRevisionRow.id == revision_id
@@ -121,7 +121,7 @@ def find_number(session: Session, document_id: UUID, revision_id: UUID) -> int |
 
 
 def find_current(session: Session, document_id: UUID) -> UUID | None:
-    """The revision that is searched."""
+    """Return the revision that is searchable."""
     return session.scalar(
         select(JobRow.revision_id)
         .join(DocumentRow, DocumentRow.current_job_id == JobRow.id)
@@ -132,13 +132,13 @@ def find_current(session: Session, document_id: UUID) -> UUID | None:
 def read_body(
     session: Session, revision_id: UUID, *, start: int = 0, end: int | None = None
 ) -> str | None:
-    """The text of a revision, or characters `start` to `end` of it; None of a purged one."""
+    """Return the text of a revision, or characters `start` to `end`; None if it was purged."""
     body = stretch_of_body(start, end)
     return session.scalar(select(body).where(DocumentRevisionRow.id == revision_id))
 
 
 def find_original(session: Session, document_id: UUID, revision_id: UUID) -> Original | None:
-    """The file that a revision was read from."""
+    """Return the file that a revision was read from."""
     job_id = session.scalar(
         select(JobRow.id).where(
             JobRow.document_id == document_id, JobRow.revision_id == revision_id
@@ -148,7 +148,7 @@ def find_original(session: Session, document_id: UUID, revision_id: UUID) -> Ori
 
 
 def count_changes(session: Session, revision_id: UUID, *, added: int, removed: int) -> None:
-    """Note how many characters tell a revision from the one before it."""
+    """Record how many characters differ from the previous revision."""
     session.execute(
         update(DocumentRevisionRow)
         .where(DocumentRevisionRow.id == revision_id)
@@ -160,7 +160,7 @@ def count_changes(session: Session, revision_id: UUID, *, added: int, removed: i
 
 
 def find_unread(session: Session, document_id: UUID) -> UnreadVersion | None:
-    """The last that was begun for a document, where another text of it is searched."""
+    """Return a document's last begun version that is not the searchable one."""
     current = select(JobRow.file_id).where(JobRow.id == DocumentRow.current_job_id)
     row = session.execute(
         select(
@@ -187,7 +187,7 @@ def find_unread(session: Session, document_id: UUID) -> UnreadVersion | None:
 
 
 def delete_unread(session: Session, document: DocumentRow) -> None:
-    """Erase what was begun after the text that is searched, and has ended without being so."""
+    """Delete a version begun after the searchable text that ended without being published."""
     current = session.get_one(JobRow, document.current_job_id)
     ended = (
         select(JobRow.id, JobRow.file_id, JobRow.revision_id)

@@ -146,7 +146,10 @@ def list_documents(
     cursor: str | None,
     limit: int,
 ) -> DocumentPage:
-    """Documents that a person may see, newest first. Raises MalformedRequest on a bad cursor."""
+    """Return documents visible to the user, newest first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
     statement = _filtered(_summaries(user), filters).where(DocumentRow.deleted_at.is_(None))
     return _page(session, user, statement, DocumentRow.created_at, cursor=cursor, limit=limit)
 
@@ -160,7 +163,7 @@ def _page(
     cursor: str | None,
     limit: int,
 ) -> DocumentPage:
-    """A page of summaries by `at`, a column that a summary has under its name."""
+    """Return a page of summaries by `at`, a column that summaries have under the same name."""
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     items, next_cursor = latest_first(
         session,
@@ -192,7 +195,7 @@ def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
 
 
 def list_domains(session: Session, user: User) -> list[str]:
-    """Domains of documents that a person may see, in order."""
+    """Return the domains of documents visible to the user, sorted."""
     return list(
         session.scalars(
             select(DocumentRow.domain)
@@ -217,8 +220,10 @@ def list_trash(
     cursor: str | None,
     limit: int,
 ) -> DocumentPage:
-    """Deleted documents that a person may restore, the last deleted first. Raises
-    MalformedRequest on a bad cursor."""
+    """Return deleted documents the user may restore, last deleted first.
+
+    Raises MalformedRequest on a bad cursor.
+    """
     statement = _filtered(_summaries(user), filters).where(DocumentRow.deleted_at.is_not(None))
     if not user.is_admin:
         statement = statement.where(DocumentRow.owner_id == user.id)
@@ -228,11 +233,11 @@ def list_trash(
 def find_summary(
     session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary | None:
-    """A document that a person may see, or with `deleted` one in the trash."""
+    """Return a document visible to the user, or with `deleted` one in the user's trash."""
     statement = _summaries(user).where(DocumentRow.id == document_id)
     in_trash = DocumentRow.deleted_at.is_not(None)
     if deleted and not user.is_admin:
-        # A trash is its owner's: to everyone else what lies in it is gone.
+        # Only the owner sees the trash; for other users its documents are gone.
         statement = statement.where(DocumentRow.owner_id == user.id)
     row = session.execute(statement.where(in_trash if deleted else ~in_trash)).one_or_none()
     return _to_summary(row, user) if row else None
@@ -241,7 +246,7 @@ def find_summary(
 def list_summaries(
     session: Session, user: User, document_ids: Sequence[UUID]
 ) -> list[DocumentSummary]:
-    """Those of these documents that a person may see and that are not in the trash."""
+    """Return summaries of these documents, without those hidden from the user or in the trash."""
     statement = _summaries(user).where(
         DocumentRow.id.in_(document_ids), DocumentRow.deleted_at.is_(None)
     )
@@ -249,7 +254,7 @@ def list_summaries(
 
 
 def find_detail(session: Session, user: User, document_id: UUID) -> DocumentDetail | None:
-    """A document with what is known of its searchable text, without the text itself."""
+    """Return a document with the facts about its searchable text, without the text itself."""
     summary = find_summary(session, user, document_id)
     if summary is None:
         return None
@@ -281,8 +286,10 @@ def find_detail(session: Session, user: User, document_id: UUID) -> DocumentDeta
 def find_duplicate(
     session: Session, *, owner_id: UUID, sha256: str, other_than: UUID | None = None
 ) -> UUID | None:
-    """A document of the same owner with the same bytes, or with a new version of these bytes that
-    is being read, which is neither deleted nor failed."""
+    """Return another document of the same owner with the same bytes.
+
+    Pending new versions count; deleted and failed documents do not.
+    """
     being_read = (
         select(JobRow.document_id)
         .join(StoredFileRow, StoredFileRow.id == JobRow.file_id)
@@ -302,13 +309,13 @@ def find_duplicate(
         .order_by(DocumentRow.created_at, DocumentRow.id)
         .limit(1)
     )
-    # One after the other: joined by OR, neither would use its index.
+    # Two queries: joined by OR, neither condition would use its index.
     present = session.scalar(live.where(DocumentRow.sha256 == sha256))
     return present or session.scalar(live.where(DocumentRow.id.in_(being_read)))
 
 
 def lock_content(session: Session, *, owner_id: UUID, sha256: str) -> None:
-    """Let one upload of the same bytes by the same owner pass at a time."""
+    """Lock a content, so that one upload of the same bytes by the same owner runs at a time."""
     session.execute(
         select(func.pg_advisory_xact_lock(func.hashtextextended(f"{owner_id} {sha256}", 0)))
     )
@@ -319,7 +326,7 @@ def get_document(session: Session, document_id: UUID) -> DocumentRow | None:
 
 
 def set_deleted(session: Session, document_id: UUID, *, deleted: bool) -> None:
-    """Put a document into the trash, or take it out."""
+    """Move a document to the trash, or restore it."""
     session.execute(
         update(DocumentRow)
         .where(DocumentRow.id == document_id)
@@ -332,16 +339,20 @@ def is_deleted(session: Session, document_id: UUID) -> bool:
 
 
 def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:
-    """The row, held until the transaction ends. What refers to it may be added meanwhile: a large
-    file can take long to be stored."""
+    """Return the row, locked until the transaction ends.
+
+    Rows that refer to it may still be inserted: a large file can take long to store.
+    """
     return session.scalar(
         select(DocumentRow).where(DocumentRow.id == document_id).with_for_update(key_share=True)
     )
 
 
 def lock_for_purge(session: Session, document_id: UUID) -> None:
-    """Hold a document until the transaction ends, also against what is about to cite it
-    (`citations.hold_documents`)."""
+    """Lock a document until the transaction ends.
+
+    Also keeps out new citations of it (`citations.hold_documents`).
+    """
     session.execute(select(DocumentRow.id).where(DocumentRow.id == document_id).with_for_update())
 
 
@@ -357,7 +368,7 @@ def set_status(
 
 
 def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
-    """Make one ingestion the searchable one and drop the chunks of those before it."""
+    """Make one ingestion the searchable one and delete the chunks of earlier ones."""
     terms = vocabulary.terms_of_other_jobs(session, document_id, job_id)
     session.execute(
         update(DocumentRow)
@@ -380,8 +391,10 @@ def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
 def lock_forgotten(
     session: Session, *, before: datetime, other_than: Collection[UUID] = ()
 ) -> UUID | None:
-    """A document that lies in the trash since before then, the longest of all, held until the
-    transaction ends; none that somebody else holds."""
+    """Lock the document that has been in the trash longest, since before then at least.
+
+    It stays locked until the transaction ends; documents locked by others are skipped.
+    """
     return session.scalar(
         select(DocumentRow.id)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
@@ -398,8 +411,10 @@ def lock_forgotten(
 
 
 def purge(session: Session, document_id: UUID) -> None:
-    """Erase text, chunks, vectors and files; title, hash and dates stay for old citations, out of
-    which its words are to be taken before (portal.services.documents.erasing)."""
+    """Delete text, chunks, vectors and files; keep title, hash and dates for old citations.
+
+    The words in those citations must be removed first (portal.services.documents.erasing).
+    """
     terms = vocabulary.terms_of_other_jobs(session, document_id, None)
     files.delete_files_of(session, document_id)
     session.execute(delete(JobRow).where(JobRow.document_id == document_id))

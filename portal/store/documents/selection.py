@@ -1,7 +1,7 @@
-"""Which documents count for a person: visible, not deleted, and switched on.
+"""Which documents count for a user: visible, not deleted, and enabled.
 
-The one statement of the rule that every search and list obeys: ``COALESCE(conversation override,
-user default, TRUE)``, not deleted, and visible to that person (contract, "Tables").
+The one definition of the rule that every search and list obeys: ``COALESCE(conversation override,
+user default, TRUE)``, not deleted, and visible to the user (contract, "Tables").
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, or_, true
 from portal.domain.people import User
 from portal.store.models import DocumentRow
 
-# For statements written as text: documents stand under the alias d.
+# For statements written as text, in which documents have the alias d.
 _DEFAULTS = """
     LEFT JOIN user_document_defaults user_default
         ON user_default.document_id = d.id AND user_default.user_id = :user_id
@@ -34,15 +34,18 @@ SELECTION_WHERE = f"{VISIBLE_WHERE} AND {ENABLED}"
 
 
 def selection_sql(*, in_conversation: bool) -> tuple[str, str]:
-    """SELECTION_JOINS and SELECTION_WHERE; outside a conversation without its overrides, which a
-    plan that is made once for all would look up for each row."""
+    """Return SELECTION_JOINS and SELECTION_WHERE.
+
+    Outside a conversation they leave out its overrides, which a generic plan would look up for each
+    row.
+    """
     if in_conversation:
         return SELECTION_JOINS, SELECTION_WHERE
     return _DEFAULTS, f"{VISIBLE_WHERE} AND COALESCE(user_default.enabled, TRUE)"
 
 
 def selection_binds(user: User, conversation_id: UUID | None) -> dict[str, Any]:
-    """Values for the binds of SELECTION_JOINS and SELECTION_WHERE."""
+    """Return values for the binds of SELECTION_JOINS and SELECTION_WHERE."""
     return {
         "user_id": user.id,
         "user_is_admin": user.is_admin,
@@ -51,7 +54,7 @@ def selection_binds(user: User, conversation_id: UUID | None) -> dict[str, Any]:
 
 
 def visible_to(user: User) -> ColumnElement[bool]:
-    """Whether a person may know that a document exists."""
+    """Return the condition that a user may know that a document exists."""
     if user.is_admin:
         return true()
     return or_(DocumentRow.visibility == "shared", DocumentRow.owner_id == user.id)

@@ -1,4 +1,4 @@
-"""The switches of documents: a person's own and those of a conversation, read and written."""
+"""Document switches of users and conversations, read and written."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SEEN = f"""
     JOIN collections c ON c.id = d.collection_id AND c.name = 'portal' {SELECTION_JOINS}
     WHERE {VISIBLE_WHERE}
 """
-# A key that ends in the id: titles need not differ.
+# The key ends in the id, since titles need not differ.
 _ORDER = "lower(d.title), d.id"
 _COLUMNS = "d.id, d.title, lower(d.title) AS sort_key, d.media_type, "
 _SWITCHES = f"SELECT {_COLUMNS} user_default.enabled AS mine, override.enabled AS here {_SEEN}"
 _ONE = text(f"{_SWITCHES} AND d.id = :document_id")
 _SOME = text(f"{_SWITCHES} AND d.id = ANY(:ids)")
 _COUNTS = text(f"SELECT count(*) FILTER (WHERE {ENABLED}), count(*) {_SEEN}")
-# In the order of ids, which is the order of their text in hexadecimal.
+# Ordered by id, which is the same order as that of their hexadecimal text.
 _SNAPSHOT = text(
     f"""
     SELECT count(*) FILTER (WHERE {ENABLED}), count(*),
@@ -56,8 +56,11 @@ def list_switches(
     cursor: str | None,
     limit: int,
 ) -> SelectionPage:
-    """Documents that a person may see with their switches, by title; outside a conversation with
-    the person's own alone. Raises MalformedRequest on a bad cursor."""
+    """Return documents visible to the user with their switches, by title.
+
+    Outside a conversation only the user's own switches count. Raises MalformedRequest on a bad
+    cursor.
+    """
     binds = selection_binds(user, conversation_id) | {"limit": limit + 1}
     enabled_count, total_count = count(session, user, conversation_id)
     if contains:
@@ -83,7 +86,7 @@ def _list_statement(*, is_narrowed: bool, goes_on: bool) -> TextClause:
 
 
 def _literal(words: str) -> str:
-    """Words for LIKE, in which its own signs mean themselves."""
+    """Escape LIKE wildcards in a search text."""
     return words.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
 
 
@@ -100,7 +103,7 @@ def _to_switch(row: Any) -> DocumentSwitch:
 def find_switch(
     session: Session, user: User, conversation_id: UUID | None, document_id: UUID
 ) -> DocumentSwitch | None:
-    """One document's switches, None for what the person may not see."""
+    """Return one document's switches, None if the user may not see it."""
     binds = selection_binds(user, conversation_id) | {"document_id": document_id}
     row = session.execute(_ONE, binds).one_or_none()
     return _to_switch(row) if row else None
@@ -113,21 +116,24 @@ def find_switches(
     *,
     conversation_id: UUID | None = None,
 ) -> dict[UUID, DocumentSwitch]:
-    """Return the switches of those of these documents that the user may see."""
+    """Return the switches of these documents, without those hidden from the user."""
     binds = selection_binds(user, conversation_id) | {"ids": list(document_ids)}
     return {row.id: _to_switch(row) for row in session.execute(_SOME, binds)}
 
 
 def count(session: Session, user: User, conversation_id: UUID | None) -> tuple[int, int]:
-    """How many documents are on, and of how many that the person may see."""
+    """Return the number of enabled documents, and of all that the user may see."""
     row = session.execute(_COUNTS, selection_binds(user, conversation_id)).one()
     return row[0], row[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What was switched on at one moment. `selection_hash` is SHA-256, in hexadecimal, over the
-    ids of the documents that counted, sorted and joined by line feeds."""
+    """The documents enabled at one moment.
+
+    `selection_hash` is SHA-256, in hexadecimal, over the ids of the enabled documents, sorted and
+    joined by line feeds.
+    """
 
     enabled_count: int
     document_count: int
@@ -135,7 +141,7 @@ class Snapshot:
 
 
 def snapshot(session: Session, user: User, conversation_id: UUID | None) -> Snapshot:
-    """What counts for a person in a conversation, right now."""
+    """Return the documents enabled for a user in a conversation, right now."""
     row = session.execute(_SNAPSHOT, selection_binds(user, conversation_id)).one()
     return Snapshot(*row)
 
@@ -143,7 +149,7 @@ def snapshot(session: Session, user: User, conversation_id: UUID | None) -> Snap
 # --- writing --------------------------------------------------------------------------------------
 
 _Switch = UserDocumentDefaultRow | ConversationDocumentOverrideRow
-# Rows are locked in one order, so that two who press "all off" do not wait for each other.
+# Rows are locked in one order, so that two concurrent "all off" requests do not deadlock.
 _SET_ALL = text(
     f"""
     INSERT INTO conversation_document_overrides (conversation_id, document_id, enabled)
@@ -157,7 +163,7 @@ _SET_ALL = text(
 def set_default(
     session: Session, user_id: UUID, document_id: UUID, *, enabled: bool | None
 ) -> None:
-    """Switch a document for a person; None takes the switch away."""
+    """Set a user's switch of a document; None removes it."""
     key = {"user_id": user_id, "document_id": document_id}
     _set(session, UserDocumentDefaultRow, key, enabled=enabled)
 
@@ -165,7 +171,7 @@ def set_default(
 def set_override(
     session: Session, conversation_id: UUID, document_id: UUID, *, enabled: bool | None
 ) -> None:
-    """Switch a document in a conversation; None takes the switch away."""
+    """Set a conversation's switch of a document; None removes it."""
     key = {"conversation_id": conversation_id, "document_id": document_id}
     _set(session, ConversationDocumentOverrideRow, key, enabled=enabled)
 
@@ -184,8 +190,7 @@ def _set(
 def set_all_overrides(
     session: Session, user: User, conversation_id: UUID, *, enabled: bool | None
 ) -> None:
-    """Switch every document that the person may see in a conversation; None takes all of its
-    switches away."""
+    """Set a conversation's switch of every document visible to the user; None removes all."""
     if enabled is None:
         session.execute(
             delete(ConversationDocumentOverrideRow).filter_by(conversation_id=conversation_id)

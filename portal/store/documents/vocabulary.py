@@ -1,7 +1,7 @@
-"""The words of the corpus, to correct misspelt questions by.
+"""The words of the corpus, used to correct misspelt queries.
 
-The table knows every word of every passage, whoever may see it: nothing of it may reach a person
-that `word_counts` has not found among what that person may see and has switched on.
+The table holds the words of every chunk, visible or not. Nothing from it may reach a user unless
+`word_counts` found it among the documents that user may see and has enabled.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from portal.text.spelling import Word, stored_keys, words_of
 
 TRIGRAM_INDEX = "ix_vocabulary_word_trgm"
 _MIN_SIMILARITY = 0.3
-# Words that differ more in length have more slips than are corrected.
+# Words that differ more in length need more edits than are corrected.
 _MAX_LENGTH_DIFFERENCE = 2
 
 
 def ensure_trigram_index(connection: Connection) -> bool:
-    """Make the index that finds words with several slips; False where pg_trgm is missing."""
+    """Create the index that finds words with several edits; return False if pg_trgm is missing."""
     has_trigrams = text("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")
     if connection.execute(has_trigrams).scalar() is None:
         return False
@@ -36,18 +36,18 @@ def ensure_trigram_index(connection: Connection) -> bool:
 
 
 def add_words(session: Session, texts: Iterable[str]) -> None:
-    """Remember the words of passages that are stored in the same transaction."""
+    """Add the words of chunks that are stored in the same transaction."""
     found: dict[str, Word] = {}
     for chunk in texts:
         found |= words_of(chunk)
-    # One array, not a parameter for each of hundreds of words.
+    # One array instead of a parameter for each of hundreds of words.
     known = set(
         session.scalars(
             text("SELECT word FROM vocabulary WHERE word = ANY(CAST(:words AS text[]))"),
             {"words": list(found)},
         )
     )
-    # In order, so that two workers with words in common wait for each other at most in turn.
+    # Sorted, so that two workers with words in common cannot deadlock.
     new = [found[word] for word in sorted(found.keys() - known)]
     session.execute(
         text(
@@ -70,8 +70,10 @@ def add_words(session: Session, texts: Iterable[str]) -> None:
 
 
 def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None) -> list[str]:
-    """The terms of a document's passages but those of one job, to ask `forget_unused` about once
-    they are gone."""
+    """Return the terms of a document's chunks outside one job.
+
+    Pass them to `forget_unused` once those chunks are gone.
+    """
     query = """
         SELECT DISTINCT unnest(tsvector_to_array(terms_vector)) FROM document_chunks
         WHERE document_id = :document_id AND job_id IS DISTINCT FROM :job_id
@@ -80,7 +82,7 @@ def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None
 
 
 def forget_unused(session: Session, terms: Sequence[str]) -> None:
-    """Forget words of these terms that no passage has any more: nothing of an erased text stays."""
+    """Delete words of these terms that no chunk has any more. Nothing of an erased text stays."""
     if not terms:
         return
     unused = text(
@@ -95,7 +97,7 @@ def forget_unused(session: Session, terms: Sequence[str]) -> None:
 
 
 def find_by_keys(session: Session, keys: Collection[str]) -> list[tuple[str, Word]]:
-    """Words that have one of these keys, each with that key."""
+    """Return words that have one of these keys, each with that key."""
     if not keys:
         return []
     query = """
@@ -108,9 +110,9 @@ def find_by_keys(session: Session, keys: Collection[str]) -> list[tuple[str, Wor
 
 
 def find_similar(session: Session, words: Sequence[str]) -> dict[str, list[Word]]:
-    """For each word those that share trigrams with it, most alike first; none without pg_trgm.
+    """Return words that share trigrams with each word, most similar first; none without pg_trgm.
 
-    All of them: of a fixed number, words of hidden documents would take the places of visible ones.
+    There is no limit: under a limit, words of hidden documents would displace visible ones.
     """
     if not words or not _prepare_trigrams(session):
         return {}
@@ -131,7 +133,7 @@ def find_similar(session: Session, words: Sequence[str]) -> dict[str, list[Word]
 
 
 def _prepare_trigrams(session: Session) -> bool:
-    """Set how alike words must be, for this transaction; False where there is no index."""
+    """Set the similarity threshold for this transaction; return False where there is no index."""
     query = """
         SELECT to_regclass(:name) IS NOT NULL,
                set_config('pg_trgm.similarity_threshold', :least, true)

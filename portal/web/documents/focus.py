@@ -1,4 +1,4 @@
-"""Where a link into a document leads: a passage that was found, or the very words of a citation."""
+"""Targets of links into a document: a chunk that was found, or the exact words of a citation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from portal.web.identifiers import as_uuid
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What a link points to in a document. `chunk` holds or begins it. A citation of the present
-    text is marked where it stands; one of an earlier text brings that text along as `quoted`, and
-    which revision that is.
-    `is_gone` when the link's passage is no longer there."""
+    """The target of a link in a document.
+
+    `chunk` holds or begins it. A citation of the present text is marked in place; for one of an
+    earlier text, `quoted` holds that text and its revision. `is_gone` when the link's chunk no
+    longer exists.
+    """
 
     chunk: StoredChunk | None = None
     citation: Citation | None = None
@@ -36,13 +38,13 @@ class Focus:
     is_gone: bool = False
 
     def spans(self, chunks: Iterable[StoredChunk]) -> dict[UUID, tuple[Span, ...]]:
-        """What to mark in each of these passages."""
+        """Return what to mark in each of these chunks, by chunk id."""
         if self.chunk is None or self.quoted is not None:
             return {}
         if self.citation is None:
             return {self.chunk.id: _words(self.chunk.chunk.content, self.query)}
         if self.chunk.chunk.char_start is None:
-            # Cited from what a program added: the range is one of that passage's own.
+            # Cited from a chunk that was added through the API: the range is within that chunk.
             return {self.chunk.id: (Span(self.citation.char_start, self.citation.char_end),)}
         found = {
             stored.id: _overlap(stored, self.citation.char_start, self.citation.char_end)
@@ -52,7 +54,7 @@ class Focus:
 
 
 def find_focus(detail: DocumentDetail) -> Focus:
-    """What the request's address points to in this document."""
+    """Return the target that the request's address names in this document."""
     query = request.args.get("q", "").strip()
     if citation_id := as_uuid(request.args.get("citation")):
         return _cited(detail, citation_id)
@@ -63,13 +65,13 @@ def find_focus(detail: DocumentDetail) -> Focus:
         services, user = context.services(), context.user()
         chunk = library.find_chunk(services, user, detail.summary.id, chunk_id)
     except NotFound:
-        # The text was prepared anew since that link was made: show the document all the same.
+        # The text was indexed again since that link was made; show the document all the same.
         return Focus(query=query, is_gone=True)
     return Focus(chunk, query=query)
 
 
 def came_from() -> UUID | None:
-    """The conversation that a link to a citation says it stands in, to go back to."""
+    """Return the conversation that a link to a citation came from, to link back to it."""
     return as_uuid(request.args.get("conversation"))
 
 
@@ -99,7 +101,7 @@ def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
 
 
 def _chunk_of(document_id: UUID, citation: Citation) -> StoredChunk:
-    """The passage that a citation of the present text begins in. Raises NotFound."""
+    """Return the chunk that a citation of the present text begins in. Raises NotFound."""
     services, user = context.services(), context.user()
     if citation.revision_id is None and citation.chunk_id is not None:
         return library.find_chunk(services, user, document_id, citation.chunk_id)
@@ -107,7 +109,7 @@ def _chunk_of(document_id: UUID, citation: Citation) -> StoredChunk:
 
 
 def _overlap(stored: StoredChunk, start: int, end: int) -> Span | None:
-    """The characters of a passage that lie between `start` and `end` of the text."""
+    """Return the part of a chunk that lies between `start` and `end` of the text."""
     chunk = stored.chunk
     if chunk.char_start is None or chunk.char_end is None:
         return None
@@ -118,7 +120,7 @@ def _overlap(stored: StoredChunk, start: int, end: int) -> Span | None:
 
 
 def _words(text: str, query: str) -> tuple[Span, ...]:
-    """Where the words of the search stand in the passage that it found."""
+    """Return the ranges of the query's words in the chunk."""
     if not query:
         return ()
     return tuple(Span(start, end) for start, end in highlight_spans(text, query_terms(query)))

@@ -1,4 +1,4 @@
-"""How far a job is, in the reader's words."""
+"""Job progress in the reader's language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOB_STATUS_ICONS = {
 
 
 def stage_words(job: Job) -> str:
-    """What a job is at, with its counts; empty while nothing is known."""
+    """Return the stage of a job with its counts; empty while it is unknown."""
     if job.stage is JobStage.READING and not job.total:
         words = gettext("Reading the file")
     elif job.stage is JobStage.READING:
@@ -45,7 +45,7 @@ def stage_words(job: Job) -> str:
 
 
 def waiting_words(job: Job) -> str:
-    """Why a job waits for another attempt, and until when; empty where it does not."""
+    """Return why a job waits for another attempt, and until when; empty if it does not wait."""
     if job.status is not JobStatus.QUEUED or job.retry_at is None or job.failure is None:
         return ""
     words = gettext(
@@ -58,7 +58,7 @@ def waiting_words(job: Job) -> str:
 
 
 def duration_words(job: Job) -> str:
-    """How long a job took from its first attempt to its end; empty before that."""
+    """Return how long a job took from its first attempt to its end; empty before that."""
     if job.started_at is None or job.finished_at is None:
         return ""
     seconds = max(1, round((job.finished_at - job.started_at).total_seconds()))

@@ -1,4 +1,4 @@
-"""What can be done to a document's job: cancelling it, and trying again."""
+"""Actions on a document's job: cancel and retry."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cancel(document_id: UUID) -> Answer:
     try:
         jobs.cancel(services, user, document_id)
     except Conflict:
-        # It came to its end while the person made up their mind: the row says how.
+        # The job ended while the user was deciding; the row shows how.
         library.get_summary(services, user, document_id)
     return _changed(document_id)
 

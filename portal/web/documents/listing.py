@@ -1,4 +1,4 @@
-"""The list of documents, its rows while they are prepared, and what can be done to a document."""
+"""The list of documents, live updates of its rows, and actions on documents."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from portal.web.layout import fragments, gone, remember, toast, wants_fragment
 from portal.web.people.notifications import new_bell
 
 PAGE_SIZE = 50
-# One request a second asks after at most so many rows. The oldest come first, which is the order
-# in which they are worked on.
+# Rows polled in one request, once a second. The oldest come first, which is the order in which they
+# are processed.
 WATCH_LIMIT = 20
 ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
 TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
@@ -41,7 +41,7 @@ Answer = Response | str
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What the address of the list says."""
+    """The filters in the address of the list."""
 
     text: str = ""
     status: DocumentStatus | None = None
@@ -62,13 +62,13 @@ class ListQuery:
         )
 
     def arguments(self) -> dict[str, str]:
-        """Those values that are set, as arguments of the list's address."""
+        """Return the values that are set, as arguments of the list's address."""
         given = {"q": self.text, "status": self.status or "", "type": self.type_name}
         return {name: value for name, value in (given | {"domain": self.domain}).items() if value}
 
 
 def list_query() -> ListQuery:
-    """The filters of the request; a value that does not exist filters nothing."""
+    """Return the filters of the request; unknown values are ignored."""
     status, type_name = request.values.get("status", ""), request.values.get("type", "")
     return ListQuery(
         text=request.values.get("q", "").strip(),
@@ -79,7 +79,7 @@ def list_query() -> ListQuery:
 
 
 def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
-    """What the list's templates need; without a query as the request filters it."""
+    """Return the values for the list's templates; without a query, those of the request."""
     query = query or list_query()
     page: DocumentPage = library.list_documents(
         context.services(),
@@ -117,9 +117,9 @@ def index() -> Answer:
                 ("fragments/documents/_progress.html", {**values, "out_of_band": True}),
             )
         )
-        # A page that refreshes its list of itself goes nowhere.
+        # An automatic refresh must not change the address.
         if "X-Refresh" not in request.headers:
-            # The shortest address of this list, without the filters that were left empty.
+            # Use the shortest address of this list, without empty filters.
             address = url_for("documents.index", **values["query"].arguments())
             response.headers["HX-Push-Url"] = address
         return response
@@ -133,8 +133,7 @@ def index() -> Answer:
 
 @blueprint.get("/documents/progress")
 def progress() -> Answer:
-    """Rows whose status changed, how far the others are, the bell when one came to an end, and
-    whether to ask again."""
+    """Show changed rows, progress, and the bell when a job ended; tell whether to poll again."""
     watched = dict(_watched())
     found = library.list_summaries(context.services(), context.user(), list(watched))
     documents = {document.id: document for document in found}
@@ -188,7 +187,7 @@ def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
 
 
 def rows(documents: Sequence[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows that replace those on the page."""
+    """Yield rows that replace those on the page."""
     if not documents:
         return
     values = {
@@ -201,13 +200,13 @@ def rows(documents: Sequence[DocumentSummary]) -> Iterator[tuple[str, dict[str, 
 
 
 def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:
-    """Jobs of those documents that are being prepared."""
+    """Return the jobs of those documents that are being processed."""
     job_ids = [item.job_id for item in documents if item.status in ACTIVE and item.job_id]
     return jobs.newest_jobs(context.services(), job_ids)
 
 
 def total() -> tuple[str, dict[str, Any]]:
-    """The count above the list, for responses that change it."""
+    """Return the count above the list, for responses that change it."""
     page = library.list_documents(context.services(), context.user(), limit=1)
     values = {"total_count": page.total_count, "is_filtered": False, "out_of_band": True}
     return "fragments/documents/_count.html", values
@@ -218,14 +217,14 @@ def progress_line() -> tuple[str, dict[str, Any]]:
 
 
 def retry_failed_button() -> tuple[str, dict[str, Any]]:
-    """For responses that change how many documents have failed."""
+    """Return the retry button, for responses that change how many documents have failed."""
     failed_count = jobs.count_failed(context.services(), context.user())
     values = {"failed_count": failed_count, "out_of_band": True}
     return "fragments/documents/_retry_failed.html", values
 
 
 def _watched() -> list[tuple[UUID, str]]:
-    """Pairs of document and last seen status, from values such as ``<id>.queued``."""
+    """Return pairs of document and last seen status, from values such as ``<id>.queued``."""
     watched = []
     for value in request.args.getlist("watch")[-WATCH_LIMIT:]:
         identifier, _, status = value.partition(".")

@@ -1,4 +1,4 @@
-"""One document: its text in passages, what is known of it, its original file."""
+"""Pages of one document: its text in chunks, its details, its original file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from portal.web.people.notifications import new_bell
 
 CHUNKS_PER_PAGE = 50
 _REVISIONS_SHOWN = 3
-# A viewer for PDF is a plugin to the policy, so this one response allows it; scripts stay out.
+# PDF viewers are plugins to the policy, so this one response allows them; scripts stay blocked.
 FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
 PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
 
@@ -50,7 +50,7 @@ def show(document_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:document_id>/file")
 def original_file(document_id: UUID) -> Answer:
-    """The file as it was uploaded, shown by the browser where it safely can."""
+    """Send the original file; browsers show it inline where that is safe."""
     services, user = context.services(), context.user()
     detail = library.get_document(services, user, document_id)
     stored = library.open_file(services, user, document_id)
@@ -58,10 +58,10 @@ def original_file(document_id: UUID) -> Answer:
 
 
 def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
-    """A file that somebody uploaded, as the browser may have it."""
+    """Return the response for an uploaded file, with headers that make it safe to open."""
     is_pdf, is_text = stored.media_type is MediaType.PDF, stored.media_type.has_encoding
     response = Response(stored.parts, direct_passthrough=True)
-    # Markdown and HTML as plain text: nothing that was uploaded is shown as a page of ours.
+    # Markdown and HTML are sent as plain text: uploads never render as pages of the portal.
     response.headers["Content-Type"] = (
         f"text/plain; charset={_charset(encoding)}" if is_text else stored.media_type
     )
@@ -98,7 +98,7 @@ def edit(document_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:document_id>/reindex")
 def reindex(document_id: UUID) -> Answer:
-    """Read the file again, in the encoding that was chosen."""
+    """Read the file again, in the chosen encoding."""
     services, user = context.services(), context.user()
     encoding = request.form.get("encoding", "") or None
     try:
@@ -115,7 +115,7 @@ def _state(detail: DocumentDetail) -> dict[str, Any]:
     document = detail.summary
     job_ids = [document.job_id] if document.job_id else []
     job = jobs.newest_jobs(context.services(), job_ids).get(document.id)
-    # One that is read again stays ready meanwhile.
+    # A document that is read again stays ready meanwhile.
     is_read_again = job is not None and job.status in UNFINISHED
     return {
         "detail": detail,
@@ -161,7 +161,7 @@ def page_values(detail: DocumentDetail) -> dict[str, Any]:
 
 
 def positive(text: str | None, *, otherwise: int = 1) -> int:
-    """The number of an address, from 1; `otherwise` where there is none to read."""
+    """Parse a number from 1 in the address; return `otherwise` if there is none."""
     is_number = text and text.isascii() and text.isdecimal() and len(text) < 7  # noqa: PLR2004
     return max(1, int(text)) if text and is_number else otherwise
 

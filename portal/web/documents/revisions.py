@@ -1,4 +1,4 @@
-"""Versions of a document: sending a new one, the list of all, one's text, and what changed."""
+"""Versions of a document: upload, list, text, and changes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def upload(document_id: UUID) -> Answer:
 
 @blueprint.post("/discard")
 def discard(document_id: UUID) -> Answer:
-    """Forget a version that failed or was cancelled."""
+    """Discard a version that failed or was cancelled."""
     revisions.discard_unread(context.services(), context.user(), document_id)
     remember(gettext("The pending version was discarded."), kind="success")
     return redirect(url_for("reading.show", document_id=document_id), code=303)
@@ -81,14 +81,14 @@ def discard(document_id: UUID) -> Answer:
 
 @blueprint.get("/<int:number>")
 def show(document_id: UUID, number: int) -> Answer:
-    """The text of a version, or with `against` what tells it from another one."""
+    """Show the text of a version, or with `against` its differences from another one."""
     against = positive(request.args.get("against"), otherwise=0)
     return _differences(document_id, number, against) if against else _text(document_id, number)
 
 
 @blueprint.get("/<int:number>/file")
 def original_file(document_id: UUID, number: int) -> Answer:
-    """The file that a version was read from, shown by the browser where it safely can."""
+    """Send the file that a version was read from; browsers show it inline where that is safe."""
     services, user = context.services(), context.user()
     revision = revisions.get_revision(services, user, document_id, number)
     stored = revisions.open_file(services, user, document_id, number)
@@ -135,7 +135,7 @@ def _differences(document_id: UUID, number: int, against: int) -> Answer:
 
 
 def _head(document_id: UUID) -> dict[str, Any]:
-    """The document, and its versions to choose from."""
+    """Return the document, and its versions to choose from."""
     services, user = context.services(), context.user()
     return {
         "document": library.get_summary(services, user, document_id),

@@ -1,4 +1,4 @@
-"""Switches: which documents count for a person, and in one conversation."""
+"""Switches: which documents are enabled for a user, and in one conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.web.layout import fragments, wants_fragment
 from portal.web.security import local_path
 
 SWITCHES_A_STEP = 50
-# What a switch can be set to; None inherits from the tier above.
+# The states of a switch; None inherits from the tier above.
 STATES: dict[str, bool | None] = {"inherit": None, "on": True, "off": False}
 STATE_WORDS = {"inherit": N_("Default"), "on": N_("On"), "off": N_("Off")}
 
@@ -38,18 +38,18 @@ Answer = Response | str
 
 
 def cause(switch: DocumentSwitch) -> str:
-    """Whether a document counts and which tier says so, in the reader's language."""
+    """Return whether a document is enabled and which tier decides it, in the reader's language."""
     return str(gettext(CAUSES[switch.source, switch.enabled]))
 
 
 def state_name(override: bool | None) -> str:
-    """`inherit`, `on` or `off`."""
+    """Return `inherit`, `on` or `off`."""
     return next(name for name, value in STATES.items() if value is override)
 
 
 @blueprint.post("/documents/<uuid:document_id>/selection")
 def set_default(document_id: UUID) -> Answer:
-    """Switch a document on or off for oneself, wherever no conversation says otherwise."""
+    """Enable or disable a document for the user, in conversations without an override."""
     services, user = context.services(), context.user()
     switch = selections.set_default(services, user, document_id, _wanted_state())
     if wants_fragment():
@@ -59,7 +59,7 @@ def set_default(document_id: UUID) -> Answer:
 
 @blueprint.get("/chat/<uuid:conversation_id>/documents")
 def show(conversation_id: UUID) -> Answer:
-    """The switches of one conversation: the drawer beside it, or a page."""
+    """Show the switches of one conversation, in the drawer or as a page."""
     values = _values(conversation_id)
     if wants_fragment("selection-list"):
         return render_template("fragments/selection/_list.html", **values)
@@ -71,7 +71,7 @@ def show(conversation_id: UUID) -> Answer:
 
 @blueprint.post("/chat/<uuid:conversation_id>/documents")
 def set_all(conversation_id: UUID) -> Answer:
-    """Switch all documents on or off in a conversation, or give them back to the defaults."""
+    """Enable or disable all documents in a conversation, or restore the defaults."""
     services, user = context.services(), context.user()
     selections.set_all_overrides(services, user, conversation_id, _wanted_state())
     if wants_fragment():
@@ -82,7 +82,7 @@ def set_all(conversation_id: UUID) -> Answer:
 
 @blueprint.post("/chat/<uuid:conversation_id>/documents/<uuid:document_id>")
 def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
-    """Switch one document in a conversation."""
+    """Set the switch of one document in a conversation."""
     services, user = context.services(), context.user()
     switch = selections.set_override(services, user, conversation_id, document_id, _wanted_state())
     if not wants_fragment():
@@ -99,7 +99,7 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
 
 
 def rows_switches(document_ids: Sequence[UUID]) -> dict[UUID, DocumentSwitch]:
-    """The person's own switches of the documents in a list."""
+    """Return the user's own switches of the documents in a list."""
     return selections.switches(context.services(), context.user(), document_ids)
 
 
@@ -131,12 +131,12 @@ def _values(conversation_id: UUID) -> dict[str, Any]:
 
 
 def _counts(values: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The number in use, wherever the page shows it."""
+    """Return the counts of enabled documents, for each place on the page that shows them."""
     return [("fragments/selection/_counts.html", values)]
 
 
 def _wanted_state() -> bool | None:
-    """What the form says. Raises MalformedRequest."""
+    """Read the state from the form. Raises MalformedRequest."""
     name = request.form.get("state", "")
     if name not in STATES:
         raise MalformedRequest(reason=N_("unknown switch state"))

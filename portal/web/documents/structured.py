@@ -1,4 +1,4 @@
-"""The text of a chunk as a page shows it: paragraphs as they stand, headings and tables as such."""
+"""The text of a chunk for display: paragraphs as they are, headings and tables as elements."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from portal.text.tables import table_rows
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """Characters of a chunk with what is marked in them; `is_first` where the first mark stands.
-    `level` is that of a heading."""
+    """Characters of a chunk with the marks in them.
+
+    `is_first` for the piece with the first mark. `level` is that of a heading.
+    """
 
     text: str
     spans: tuple[Span, ...] = ()
@@ -25,7 +27,7 @@ class TextPiece:
 
 @dataclass(frozen=True, slots=True)
 class TablePiece:
-    """Rows of a table; its `header` may stand further up in the document."""
+    """Rows of a table; its `header` may be further up in the document."""
 
     header: tuple[TextPiece, ...]
     rows: tuple[tuple[TextPiece, ...], ...]

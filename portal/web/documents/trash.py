@@ -1,4 +1,4 @@
-"""Deleted documents: back into the list, or gone for good."""
+"""The trash: restore documents or purge them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files coming in: one a request with a row of its own, or several in a form without a script."""
+"""Uploads: one file per request with its own row, or several in a form without JavaScript."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from portal.services.documents.uploads import UploadReceipt
 from portal.web.documents.listing import ListQuery, list_values, progress_line, row, total
 from portal.web.layout import fragments, remember, wants_fragment
 
-# More than that is told on the page: notes travel in a cookie, which browsers drop over 4 kB.
+# More files are listed on the page: notes travel in a cookie, which browsers drop over 4 kB.
 MAX_NOTES = 5
 _MAX_NOTED_CHARACTERS = 60
-# So many documents are asked after at a time.
+# Documents polled in one request.
 MAX_STATES = 50
-# What one file met, those after it would meet as well.
+# Errors that the files after it would meet as well.
 _FOR_ALL = (Unavailable, StorageFull)
 
 blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)
@@ -52,7 +52,7 @@ class NoFileChosen(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one file of a form: a document, its own or one that was there, or an error."""
+    """The result for one file of a form: a document, new or existing, or an error."""
 
     file_name: str
     receipt: UploadReceipt | None = None
@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """Why it was refused, in the reader's language; empty where it was not."""
+        """Return why the file was refused, in the reader's language; empty if it was not."""
         return error_message(self.error) if self.error else ""
 
 
@@ -83,20 +83,20 @@ def upload() -> Answer:
         _remember(outcomes)
         return redirect(url_for("documents.index"), code=303)
     errors = [outcome.error for outcome in outcomes if outcome.error]
-    # What failed first: it is what the reader has to do something about.
+    # Failures first, since they need the reader's attention.
     outcomes.sort(key=lambda outcome: outcome.error is None)
     page = _page(upload_outcomes=outcomes, refused_count=len(errors))
     return page, (errors[0].status if len(errors) == len(outcomes) else 200)
 
 
 def _page(**values: Any) -> str:
-    # What the form says of its files, such as their domain, filters no list.
+    # The form's own fields, such as the domain, must not filter the list.
     return render_template("pages/documents.html", **list_values(ListQuery(), **values))
 
 
 @blueprint.get("/documents/uploads")
 def states() -> Answer:
-    """How far documents are that were uploaded on this page, each as `_state.html`."""
+    """Show the progress of documents that were uploaded on this page, each as `_state.html`."""
     asked = dict.fromkeys(_identifiers())
     found = library.list_summaries(context.services(), context.user(), list(asked))
     newest = jobs.newest_jobs(context.services(), [one.job_id for one in found if one.job_id])
@@ -116,8 +116,10 @@ def _identifiers() -> list[UUID]:
 
 
 def _rows(files: list[FileStorage]) -> str:
-    """The documents' rows for the list, and for whoever sent the files what became of each. With
-    an `Idempotency-Key` a repeated request gets the same answer and stores nothing twice."""
+    """Return the documents' rows for the list, and the result of each file for the uploader.
+
+    With an `Idempotency-Key` a repeated request gets the same answer and stores nothing twice.
+    """
     if not files:
         raise NoFileChosen
     visibility, domain = _wishes()
@@ -150,8 +152,7 @@ def _rows(files: list[FileStorage]) -> str:
 
 
 def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
-    """The parts of a page for one document of `_rows`; it may be gone when they are asked for
-    again."""
+    """Return the fragments for one document of `_rows`; it may be gone on a repeated request."""
     document_id, is_known = UUID(stored["id"]), bool(stored["is_duplicate"])
     try:
         document = library.get_summary(context.services(), context.user(), document_id)
@@ -162,8 +163,11 @@ def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
 
 
 def _outcomes(files: list[FileStorage]) -> list[Outcome]:
-    """Store each file by itself: one that fails does not keep the others out, but where there is
-    no room or no database the rest is not tried. Raises InvalidInput for what is said of all."""
+    """Store each file separately: one that fails does not stop the others.
+
+    Without free space or a database the rest is not tried. Raises InvalidInput for the fields
+    common to all files.
+    """
     visibility, domain = _wishes()
     outcomes: list[Outcome] = []
     for file in files:
@@ -199,8 +203,11 @@ def _outcome(
 
 
 def _wishes() -> tuple[Visibility, str | None]:
-    """What the form says of its files. Raises InvalidInput for a value that does not exist:
-    nobody is shown what may not have been meant for them."""
+    """Read visibility and domain from the form.
+
+    Raises InvalidInput for an unknown value, so that a file never gets a wider audience than
+    intended.
+    """
     visibility = request.form.get("visibility", Visibility.SHARED)
     if visibility not in set(Visibility):
         raise InvalidInput(reason=N_("visibility must be shared or private"))

@@ -17,8 +17,9 @@ _FAR_FROM_FULL = 0.5
 
 @dataclass(slots=True)
 class UseEstimates:
-    """Recently counted bytes of owners, plus what this process has stored since. Errs on the high
-    side within this process. Thread-safe.
+    """Recently counted bytes of owners, plus what this process has stored since.
+
+    Errs on the high side within this process. Thread-safe.
 
     Summing up a thousand documents takes milliseconds, too long for each file of an import that is
     far from the limit.
@@ -30,9 +31,7 @@ class UseEstimates:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def reserve(self, owner_id: UUID, size_bytes: int, *, limit_bytes: int) -> bool:
-        """Add to the owner's estimate if it is known and stays far from the limit; return whether
-        it was.
-        """
+        """Add to the owner's estimate; return False if it is unknown or near the limit."""
         with self._lock:
             used_bytes, counted_at = self._known.get(owner_id, (limit_bytes, 0.0))
             is_old = time.monotonic() - counted_at > _ESTIMATE_LIFE_S

@@ -1,4 +1,4 @@
-"""What the portal knows about text: terms, sentences, tokens, highlights. No I/O.
+"""Text processing: terms, sentences, tokens, highlights. No I/O.
 
-`analyser` is the one place where text becomes terms; documents and queries both go through it.
+`analyser` is the only place where text becomes terms; documents and queries both go through it.
 """

@@ -1,4 +1,4 @@
-"""Turns text into search terms: the same way for documents and for queries.
+"""Conversion of text into search terms, the same for documents and for queries.
 
 PostgreSQL only ever sees the terms, joined by spaces, under its `simple` configuration. Each term
 is therefore one word to PostgreSQL's parser: letters and digits only (see `lexemes`).
@@ -42,8 +42,8 @@ ANALYSER_VERSION = 300
 # pieces of all text 99.3 / 97.1 for 70% more.
 HAN_PIECES = True
 
-MAX_TERM_LENGTH = 64  # Characters; what is longer is no word, and PostgreSQL drops it above 2 KB.
-# PostgreSQL's tsvector ends at a megabyte, with places, and refuses what goes beyond.
+MAX_TERM_LENGTH = 64  # Characters; PostgreSQL drops words above 2 KB.
+# PostgreSQL limits a tsvector to a megabyte, positions included, and rejects longer ones.
 MAX_TERM_CHARACTERS = 300_000
 _MAX_CODE_RUNS = 3  # "po4711x" has three runs of letters or digits; a hash has dozens.
 _HAN_WORD_WITH_PIECES = 3
@@ -53,13 +53,13 @@ _WORD_RUN = f"{_WORD}(?:{_WORD}|[{MARKS}])*"
 _JOINER = r"(?:://|_{1,2}|[-./@:+&'%?=#])"
 _TERMS = re.compile(
     f"(?P<han>[{HAN}]+)"
-    # A sign counts only where it cannot be a hyphen; separators of thousands are no separators.
+    # A sign counts only where it cannot be a hyphen; thousands separators are dropped.
     rf"|(?P<signed>(?<![\w)\]])-)?(?P<number>(?<![\w.,])\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![\w,]))"
     rf"|(?P<code>(?P<minus>(?<![\w)\]])-(?=\d))?{_WORD_RUN}(?:{_JOINER}{_WORD_RUN})*(?P<suffix>\+\+|\#)?)"
     f"|(?P<hangul>[{HANGUL}]+)|(?P<katakana>[{KATAKANA}]+)|(?P<hiragana>[{HIRAGANA}]+)"
     f"|(?P<unspaced>[{UNSPACED}]+)|(?P<symbol>[{SYMBOLS}])"
 )
-# White space parts words for certain, and so does a change between Chinese and other writing.
+# White space always separates words, and so does a change between Chinese and other scripts.
 _RUNS = re.compile(f"[{HAN}]+|[^\\s{HAN}]+")
 _HAN_RUN = re.compile(f"[{HAN}]+")
 _CODE_PART = re.compile(_WORD_RUN)
@@ -69,7 +69,7 @@ _SUFFIXES = {"++": "plusplus", "#": "sharp"}
 
 
 class Token(NamedTuple):
-    """A term and the characters of the original text that it came from."""
+    """A term and the range of the original text that it comes from."""
 
     term: str
     start: int
@@ -77,19 +77,19 @@ class Token(NamedTuple):
 
 
 def analyser_version() -> int:
-    """Return what the terms of this process are marked with."""
+    """Return the version that the terms of this process are marked with."""
     return ANALYSER_VERSION + lexemes.STEMMERS.index(lexemes.language())
 
 
 def analyse_in(language: str) -> None:
-    """Stem words of Latin letters in this language from now on, in all of the process."""
+    """Set the stemmer's language for words in Latin letters, in the whole process."""
     if language != lexemes.language():
         lexemes.stem_in(language)
         _stop_terms.cache_clear()
 
 
 def analyse(text: str) -> list[Token]:
-    """Terms of a document in the order of their start. Tokens of compounds overlap."""
+    """Return the terms of a document in the order of their start. Tokens of compounds overlap."""
     prepared = fold(text)
     tokens = [
         Token(term, *prepared.original_span(start, end))
@@ -100,13 +100,16 @@ def analyse(text: str) -> list[Token]:
 
 
 def folded_terms(text: str) -> Iterator[tuple[str, int, int]]:
-    """Terms of text that `fold` has prepared, with their places in it."""
+    """Yield the terms of text that `fold` has prepared, with their ranges in it."""
     return _tokens(text)
 
 
 def index_terms(text: str) -> str:
-    """Terms of a document joined by spaces, for `to_tsvector('simple', …)` and pg_textsearch; of a
-    text with very many of them the first."""
+    """Return the terms of a document joined by spaces.
+
+    For `to_tsvector('simple', …)` and pg_textsearch. Only the first ones of a text with very many
+    terms.
+    """
     terms = " ".join([term for term, _, _ in _tokens(fold(text).text)])
     if len(terms) <= MAX_TERM_CHARACTERS:
         return terms
@@ -114,7 +117,10 @@ def index_terms(text: str) -> str:
 
 
 def query_terms(text: str) -> tuple[str, ...]:
-    """Terms to look for, each once, in order. Empty only where nothing can be searched for."""
+    """Return the distinct terms to search for, in order.
+
+    Empty only if there is nothing to search for.
+    """
     terms = dict.fromkeys(
         term for term, _, _ in _tokens(fold(text).text, dictionary_words_whole=True)
     )
@@ -123,22 +129,22 @@ def query_terms(text: str) -> tuple[str, ...]:
 
 
 def tsquery_or(terms: Iterable[str]) -> str:
-    """Text for `to_tsquery('simple', …)` that matches any of the terms; "" for no terms."""
+    """Return text for `to_tsquery('simple', …)` that matches any of the terms; "" for no terms."""
     quoted = (term.replace("\\", "\\\\").replace("'", "''") for term in terms)
     return " | ".join(f"'{term}'" for term in quoted)
 
 
 def tsquery_and(terms: Iterable[str]) -> str:
-    """Text for `to_tsquery('simple', …)` that matches all of the terms; "" for no terms."""
+    """Return text for `to_tsquery('simple', …)` that matches all of the terms; "" for no terms."""
     return " & ".join(f"'{term}'" for term in terms)
 
 
 def tsquery_any_in_each(text: str) -> str:
-    """Text for `to_tsquery('simple', …)` that matches whatever holds `text` word for word, and
-    little else; "" where the terms say nothing.
+    """Return a loose `to_tsquery('simple', …)` that any text with `text` in it matches.
 
-    Every word of languages with spaces must be there. Of a run of Chinese any word will do, and
-    one that the dictionary knows: beside its neighbours it may be cut differently.
+    Returns "" where the terms say nothing. Every word of languages with spaces must match. For a
+    run of Chinese, any word that the dictionary knows is enough: beside its neighbours it may be
+    segmented differently.
     """
     sure: list[str] = []
     unsure: list[str] = []
@@ -208,7 +214,7 @@ def _number_terms(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _code_terms(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
-    """A word, or several joined by signs: as one term and in parts."""
+    """Yield a word, or several joined by signs, as one term and in parts."""
     text, offset = match.string, match.start() + len(match["minus"] or "")
     end = match.end() - len(match["suffix"] or "")
     parts = [(m.group(), m.start(), m.end()) for m in _CODE_PART.finditer(text, offset, end)]
@@ -225,9 +231,9 @@ def _code_terms(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
     if parts[0][0][0] == "v" and parts[0][0][1:].isdecimal():  # v0.8 is also found by 0.8.
         yield whole[1:], offset + 1, end
     if whole.isalpha() and len(whole) == len(parts):
-        return  # U.S. is us, and nobody looks for its letters.
+        return  # U.S. is indexed as us; its single letters are not searched for.
     if "'" in text[offset:end] and whole.isalpha():
-        # Luther's is one word; l'histoire is also found by its second.
+        # Luther's is one word; l'histoire is also found by its second part.
         parts = [part for part in parts[1:] if len(parts[0][0]) <= 2 < len(part[0])]  # noqa: PLR2004
     for part in parts:
         yield from _word_terms(*part)
@@ -264,7 +270,7 @@ def _word_terms(word: str, start: int, end: int) -> Iterator[tuple[str, int, int
 
 
 def _pieces(run: str, offset: int, *, whole: bool) -> Iterator[tuple[str, int, int]]:
-    """The run and every two neighbouring characters, for scripts that hide where words end."""
+    """Yield the run and every two neighbouring characters, for scripts without word boundaries."""
     clusters = [(m.start(), m.end()) for m in _CLUSTER.finditer(run)]
     if len(clusters) <= 2 or (whole and len(run) <= MAX_TERM_LENGTH // 2):  # noqa: PLR2004 - a pair
         yield one_lexeme(run), offset, offset + len(run)

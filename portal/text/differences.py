@@ -1,8 +1,8 @@
-"""What tells two texts apart: line by line, and word by word inside of what changed.
+"""Differences between two texts: by line, and by word within changed lines.
 
-Lines that stand once in either text are matched first, in their longest common order, then what
-lies between them again (Bram Cohen's patience diff); what is left is compared by `difflib` where it
-is short. The work is bounded: what would take longer is told as taken out and put in whole.
+Lines that occur once in either text are matched first, in their longest common order, then the text
+between them again (Bram Cohen's patience diff); the rest is compared by `difflib` where it is
+short. The work is bounded: beyond the limit, text is reported as removed and added as a whole.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from portal.text.sentences import each_sentence
 
 # Longer lines, such as paragraphs of Chinese, are compared sentence by sentence.
 _LONG_LINE = 200
-# Of more characters than these, before and after, words are not told apart.
+# Above this many characters, old and new together, changes are not refined to words.
 _MAX_FINE_CHARACTERS = 6_000
-# Units that are looked at, and pairs of units that difflib may compare: a second or two.
+# Units looked at, plus pairs of units that difflib may compare: a second or two.
 _MAX_RETRIES = 8_000_000
 _MAX_PAIRS = 4_000_000
 _MAX_PAIRS_AT_ONCE = 40_000
-# With less in common, a changed passage reads better as a whole than in shreds.
+# With less in common, a change reads better as a whole than word by word.
 _MIN_COMMON = 0.25
 
-# As str.splitlines does, which would make all lines at once.
+# The line ends of str.splitlines, which would create all lines at once.
 _END = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"[^{_END}]*+(?:\r\n|[{_END}])|[^{_END}]+")
 _SINGLE = f"[{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{UNSPACED}]"
@@ -51,20 +51,22 @@ class Piece:
 
 
 Run = tuple[int, int, int]
-"""Where equal units begin in the old text and in the new one, and how many they are."""
+"""The positions where equal units begin in the old and in the new text, and their number."""
 
 
 @dataclass(slots=True)
 class _Budget:
-    """What may still be done of what takes long."""
+    """The remaining budget for expensive comparisons."""
 
     looks: int = _MAX_RETRIES
     pairs: int = _MAX_PAIRS
 
 
 def differences(old: str, new: str) -> list[Piece]:
-    """Pieces in order: those that are not ADDED make `old`, those that are not REMOVED `new`. None
-    is empty, and no two of a kind follow each other."""
+    """Return pieces in order: those not ADDED make up `old`, those not REMOVED `new`.
+
+    No piece is empty, and no two neighbours have the same kind.
+    """
     budget, pieces = _Budget(), _Pieces()
     before, after = list(_units(old)), list(_units(new))
     for gap_before, gap_after, same in _steps(before, after, _runs(before, after, budget)):
@@ -74,13 +76,13 @@ def differences(old: str, new: str) -> list[Piece]:
 
 
 def has_more_units(texts: Iterable[str], *, than: int) -> bool:
-    """Whether texts have more lines and sentences together: what time and memory go by."""
+    """Tell whether texts have more than `than` lines and sentences, which determine the cost."""
     units = chain.from_iterable(map(_units, texts))
     return next(islice(units, than, None), None) is not None
 
 
 def characters_changed(pieces: Sequence[Piece]) -> tuple[int, int]:
-    """How many characters were added, and how many removed."""
+    """Return how many characters were added and how many removed."""
     counts = Counter[Kind]()
     for piece in pieces:
         counts[piece.kind] += len(piece.text)
@@ -88,7 +90,7 @@ def characters_changed(pieces: Sequence[Piece]) -> tuple[int, int]:
 
 
 class _Pieces:
-    """Pieces as they are found; those of a kind that follow each other become one."""
+    """Collects pieces and merges neighbours of the same kind."""
 
     def __init__(self) -> None:
         self.found: list[Piece] = []
@@ -101,7 +103,7 @@ class _Pieces:
         self.found.append(Piece(kind, text))
 
     def add_changed(self, old: str, new: str, budget: _Budget) -> None:
-        """A stretch that is not the same: by words, where that can be read."""
+        """Add a changed stretch, by words if enough of it is the same."""
         if old and new and max(len(old), len(new)) <= _MAX_FINE_CHARACTERS:
             for piece in _by_words(old, new, budget):
                 self.add(piece.kind, piece.text)
@@ -111,7 +113,7 @@ class _Pieces:
 
 
 def _units(text: str) -> Iterator[str]:
-    """Lines with their ends, and the sentences of long ones: together they are the text."""
+    """Yield lines with their ends, and the sentences of long lines; together they are the text."""
     for match in _LINE.finditer(text):
         line, start = match.group(), 0
         if len(line) > _LONG_LINE:
@@ -145,7 +147,7 @@ def _by_words(old: str, new: str, budget: _Budget) -> list[Piece]:
 
 
 def _is_slight(same: str) -> bool:
-    """Whether it is less than a word, and between two changes rather a chance than the same."""
+    """Tell whether an equal run is shorter than a word and thus likely a coincidence."""
     return _letters(same) <= 1 and "\n" not in same
 
 
@@ -157,7 +159,7 @@ Step = tuple[Sequence[str], Sequence[str], Sequence[str]]
 
 
 def _steps(old: Sequence[str], new: Sequence[str], runs: Sequence[Run]) -> Iterator[Step]:
-    """(removed, added, the same after them), to the end of both."""
+    """Yield (removed, added, the same after them), to the end of both texts."""
     at_old = at_new = 0
     for in_old, in_new, count in [*runs, (len(old), len(new), 0)]:
         yield old[at_old:in_old], new[at_new:in_new], old[in_old : in_old + count]
@@ -165,7 +167,7 @@ def _steps(old: Sequence[str], new: Sequence[str], runs: Sequence[Run]) -> Itera
 
 
 def _runs(old: Sequence[str], new: Sequence[str], budget: _Budget) -> list[Run]:
-    """What is the same, in order: as much as can be found with this budget."""
+    """Return equal runs in order, as many as the budget allows."""
     found: list[Run] = []
     waiting = [(0, len(old), 0, len(new))]
     while waiting:
@@ -192,7 +194,7 @@ def _runs(old: Sequence[str], new: Sequence[str], budget: _Budget) -> list[Run]:
 
 
 def _joined(runs: Sequence[Run]) -> list[Run]:
-    """Runs that follow each other in both texts as one."""
+    """Merge runs that follow each other in both texts."""
     joined: list[Run] = []
     for in_old, in_new, count in runs:
         if joined:
@@ -208,7 +210,7 @@ Span = tuple[int, int, int, int]
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
-    """Units that stand once in either part of the texts, in their longest common order."""
+    """Return units that occur once in either range, in their longest common order."""
     first, last, new_first, new_last = span
     counts, new_counts = Counter(old[first:last]), Counter(new[new_first:new_last])
     places = {
@@ -223,9 +225,9 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[i
 
 
 def _longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """As many of the pairs, which rise in their first, as rise in their second too."""
-    ends: list[int] = []  # The least second that ends an order of this length,
-    holders: list[int] = []  # and which pair that is.
+    """Return the longest subsequence of pairs, sorted by their first, whose second rises too."""
+    ends: list[int] = []  # The smallest second value that ends a sequence of each length,
+    holders: list[int] = []  # and the index of its pair.
     before: list[int] = []
     for index, (_, second) in enumerate(pairs):
         length = bisect_left(ends, second)

@@ -1,7 +1,7 @@
-"""Whether a server's complaint repeats what it was sent.
+"""Detection of server errors that repeat the input.
 
-Some quote the input that they refuse. What they say is shown to people and told to operators, and
-a question or a passage of a document must not travel there with it.
+Some servers quote the input that they reject. Their messages are shown to users and logged, and
+must not carry a question or a chunk of a document.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from portal.text.scripts import HAN
 
-# So many characters in a row are no coincidence; Chinese says more with each.
+# This many equal characters in a row are no coincidence; fewer suffice in Chinese.
 _RUN, _RUN_HAN = 20, 5
 _LEFT_OUT = "(it repeats what was sent, which is left out here)"
 _HAN = re.compile(f"[{HAN}]")
@@ -19,7 +19,7 @@ _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 def without_echo(said: str, sent: Iterable[str]) -> str:
-    """What the server said in one line, or that it only repeated what it was sent."""
+    """Return the server's message on one line, or a note that it only repeated the input."""
     line = _plain(said)
     is_echo = any(_repeats(line, _plain(text)) for text in sent)
     return _LEFT_OUT if is_echo else " ".join(said.split())

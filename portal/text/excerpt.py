@@ -1,4 +1,4 @@
-"""The part of a passage that shows best why it was found."""
+"""The part of a chunk that best shows why it was found."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Excerpt:
 
 
 def best_excerpt(text: str, terms: Collection[str], max_chars: int) -> Excerpt:
-    """At most `max_chars` characters around most of the terms, cut where sentences or words end.
+    """Return up to `max_chars` characters around most of the terms, cut at sentences or words.
 
-    Without a hit, the beginning of the text.
+    Without a hit, returns the beginning of the text.
     """
     hits = find_terms(text, terms)
     first, last = _densest(hits, max_chars)
@@ -39,7 +39,7 @@ def best_excerpt(text: str, terms: Collection[str], max_chars: int) -> Excerpt:
 
 
 def _densest(hits: list[Token], max_chars: int) -> tuple[int, int]:
-    """Range of the window with the most different terms, longer ones first; then most hits."""
+    """Return the window with the most distinct terms, longer ones first, then the most hits."""
     best = (0, 0, 0, 0)
     inside: Counter[str] = Counter()
     weight = left = 0
@@ -52,17 +52,17 @@ def _densest(hits: list[Token], max_chars: int) -> tuple[int, int]:
             weight -= len(gone) if not inside[gone] else 0
             left += 1
         if left <= right:
-            # Earlier windows win a draw: the first mention mostly says what the thing is.
+            # On a tie the earlier window wins: a term is usually explained where it first occurs.
             best = max(best, (weight, right - left, -hits[left][1], end))
     return -best[2], best[3]
 
 
 def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]:
-    """Range of at most `max_chars` that holds `first` to `last` and begins and ends well."""
+    """Return a range of up to `max_chars` around `first` to `last`, cut at sentences or words."""
     sentences: list[tuple[int, int]] = []
     for sentence in each_sentence(text):
         if sentences and sentence[0] > first + max_chars:
-            break  # Beyond whatever is shown.
+            break  # Beyond the window.
         sentences.append(sentence)
     if not sentences:
         return 0, 0
@@ -70,7 +70,7 @@ def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]
     ends = [end for _, end in sentences]
     earliest = max(0, last - max_chars)
     start = starts[max(0, bisect_right(starts, first) - 1)]
-    if start < earliest:  # The sentence does not fit: begin with a word, as early as needed.
+    if start < earliest:  # The sentence does not fit, so begin at the earliest word that does.
         start = _word_start(text, max(earliest, first - max_chars // 4), first)
     limit = start + max_chars
     end_index = bisect_right(ends, limit) - 1
@@ -91,7 +91,7 @@ def _word_end(text: str, position: int, earliest: int) -> int:
     end = position
     while end > earliest and _inside_word(text, end):
         end -= 1
-    # One word longer than the whole excerpt has to be cut.
+    # A single word longer than the whole excerpt has to be cut.
     return end if end > earliest else position
 
 
@@ -100,5 +100,5 @@ def _inside_word(text: str, position: int) -> bool:
         return False
     before, after = text[position - 1], text[position]
     if before >= _HAN_START and after >= _HAN_START:
-        return False  # Chinese has no spaces; any character may begin a line.
+        return False  # Chinese has no spaces, so a line may begin at any character.
     return before.isalnum() and after.isalnum()

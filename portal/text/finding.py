@@ -1,8 +1,8 @@
-"""Where given terms stand in a text, without analysing all of it.
+"""Positions of given terms in a text, without analysing all of it.
 
-A result shows a few words of a passage; analysing hundreds of others to find them would cost more
-than the search. Chinese terms are looked for as they are. For others a pattern finds the words
-that begin like one, and only these are analysed.
+A result shows a few words of a chunk; analysing hundreds of other words to find them would cost
+more than the search. Chinese terms are searched literally. For other scripts a pattern finds the
+words that begin like a term, and only these are analysed.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from portal.text.scripts import HAN
 
 _HAN_ONLY = re.compile(f"[{HAN}]+")
 _PLAIN = re.compile(r"(?!zz)[a-z0-9]+")
-# Signs that stand inside a word or number and not in its term: e-mail, U.S., 1,234.
+# Characters inside a word or number that its term lacks: e-mail, U.S., 1,234.
 _INSIDE = "[-'.,]?"
 _RUN_END = re.compile(f"[\\s{HAN}]")
-# What is longer is no word that somebody asked for.
+# Longer strings are no words that a user searches for.
 _MAX_RUN_LENGTH = 200
 
 
 def find_terms(text: str, terms: Collection[str]) -> list[Token]:
-    """Tokens of the text whose term is one of `terms`, in the order of their start.
+    """Return the tokens of the text whose term is one of `terms`, in the order of their start.
 
-    The same as picking them from `analyse(text)`, but that Chinese words of two characters and more
-    are found wherever they stand, even where they are cut differently among their neighbours.
+    Equals filtering `analyse(text)`, except that Chinese words of two or more characters are found
+    everywhere, even where their neighbours make the segmenter cut them differently.
     """
     wanted = frozenset(terms)
     if not wanted:
@@ -49,8 +49,10 @@ def find_terms(text: str, terms: Collection[str]) -> list[Token]:
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """What to look for: Chinese words, single characters, the terms of other words and where words
-    that have one of these may begin."""
+    """What to search for: Chinese words, single characters, other terms, and their pattern.
+
+    The pattern matches where words with these terms may begin.
+    """
 
     han_words: tuple[str, ...]
     han_characters: frozenset[str]
@@ -60,7 +62,7 @@ class _Sought:
 
 @lru_cache(maxsize=512)
 def _sought(terms: frozenset[str]) -> _Sought | None:
-    """None where there is a term that is neither Chinese nor plain letters and digits."""
+    """Return what to search for, None if a term is neither Chinese nor plain letters and digits."""
     han = {term for term in terms if _HAN_ONLY.fullmatch(term)}
     plain = frozenset(term for term in terms if _PLAIN.fullmatch(term))
     if len(han) + len(plain) < len(terms):
@@ -75,7 +77,7 @@ def _han(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
         while start >= 0:
             yield word, start, start + len(word)
             start = text.find(word, start + len(word))
-    # A single character is part of many words that mean something else: here the cut decides.
+    # A single character is part of many unrelated words, so here the segmentation decides.
     characters = sought.han_characters
     for run in _HAN_ONLY.finditer(text) if characters else ():
         if characters.isdisjoint(run.group()):
@@ -105,7 +107,7 @@ def _terms_of(run: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def _run(text: str, place: int, *, least: int) -> tuple[int, int]:
-    """The run of characters around a place that a word or code may be made of."""
+    """Return the run of characters around a position that may be one word or code."""
     start = place
     while start > max(least, place - _MAX_RUN_LENGTH) and not _RUN_END.match(text[start - 1]):
         start -= 1
@@ -114,16 +116,18 @@ def _run(text: str, place: int, *, least: int) -> tuple[int, int]:
 
 
 def _beginnings(terms: frozenset[str]) -> re.Pattern[str] | None:
-    """Where a word may begin that has one of these terms. Stemming may change a word's last
-    letter (happy, happi), so the term's last does not count."""
+    """Return a pattern for the beginnings of words with these terms.
+
+    Stemming may change a word's last letter (happy, happi), so a term's last letter is ignored.
+    """
     if not terms:
         return None
     rests: dict[str, set[str]] = {}
     for term in terms:
         beginning = term[: max(1, len(term) - 1)].partition("zz")[0] or term[0]
         rests.setdefault(beginning[0], set()).add(_INSIDE.join(["", *beginning[1:]]))
-    # One class of first characters, and what goes on only then: the search passes over all others
-    # without trying a word at each. No digit goes before a number, no letter before a word.
+    # One class of first characters, then the rest: the regex engine skips all other positions
+    # quickly. No digit may precede a number, and no letter a word.
     firsts = "".join(sorted(rests))
     others = "|".join(
         f"(?<={first})(?:{'|'.join(sorted(options))})" for first, options in sorted(rests.items())

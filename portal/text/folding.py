@@ -1,4 +1,4 @@
-"""Makes spellings of the same word equal, character for character."""
+"""Folding of spelling variants of a word to the same text, character by character."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from portal.text.scripts import HAN
 
 _HAS_HAN = re.compile(f"[{HAN}]")
 _simplifier = opencc.OpenCC("t2s")
-# Characters met so far that are their own fold.
+# Known characters that are their own fold.
 _met_folded: set[str] = set()
 _MAX_MET = 65536
 
 
 def fold(text: str) -> NormalisedText:
-    """NFKC, lower case, simplified, without accents; offsets lead back to `text`."""
+    """Return text in NFKC, lower case, simplified, without accents; offsets map back to `text`."""
     normalised = normalise(text)
     lowered = normalised.text.lower()
     if not lowered.isascii():
@@ -42,13 +42,13 @@ def _simplify(text: str) -> str:
     simplified: str = _simplifier.convert(text)
     if len(simplified) == len(text):
         return simplified
-    # No entry of OpenCC 1.4 changes a length; should one ever do, offsets must stay right.
+    # No entry of OpenCC 1.4 changes a length; if one ever does, offsets must stay right.
     return "".join(s if len(s := _simplifier.convert(c)) == 1 else c for c in text)
 
 
 @lru_cache(maxsize=65536)
 def _fold_character(character: str) -> str:
-    """One character for one: é → e, ’ → ', – → -, ٣ → 3. Other scripts keep their marks."""
+    """Fold one character to one: é → e, ’ → ', – → -, ٣ → 3. Other scripts keep their marks."""
     if character in "’‘ʼ":
         return "'"
     if character in "‐‑‒–−":
@@ -62,8 +62,10 @@ def _fold_character(character: str) -> str:
 
 
 def in_script_of(sample: str, simplified: str) -> str:
-    """Chinese text in the script that `sample` is in: traditional where that has a character
-    that Simplified Chinese writes otherwise."""
+    """Return Chinese text in the script of `sample`.
+
+    Traditional if the sample has a character that Simplified Chinese writes otherwise.
+    """
     han = "".join(_HAS_HAN.findall(sample))
     if _simplifier.convert(han) == han:
         return simplified
@@ -77,16 +79,16 @@ def _traditionaliser() -> opencc.OpenCC:
 
 
 def spellings(character: str) -> str:
-    """Every character that may stand for this one: of either Chinese script, case and width, with
-    accents or without. In order, with the character itself.
+    """Return every character that may stand for this one, sorted, itself included.
 
-    Unlike `fold` it looks at single characters: 干 stands for 乾 and 乾 for 干, whatever the word.
+    Covers both Chinese scripts, case, width and accents. Unlike `fold` it looks at single
+    characters: 干 stands for 乾 and 乾 for 干, whatever the word.
     """
     return _spellings().get(_key(character), character)
 
 
 def _key(character: str) -> str:
-    """What all spellings of a character have in common; the character itself where it is odd."""
+    """Return a key that all spellings of a character share; itself for exceptions."""
     normal = unicodedata.normalize("NFKC", character).lower()
     folded = _fold_character(normal) if len(normal) == 1 else character
     return _han_keys().get(folded, folded)
@@ -95,7 +97,7 @@ def _key(character: str) -> str:
 @cache
 def _spellings() -> dict[str, str]:
     found: dict[str, set[str]] = defaultdict(set)
-    # All but Han and Hangul, then compatibility forms; of Han only what has a common character.
+    # All but Han and Hangul, then compatibility forms; Han only where characters share a fold.
     others = (*range(0x21, 0x3400), *range(0xA640, 0xAC00), *range(0xF900, 0x10000))
     for character in (*map(chr, others), *_han_keys()):
         if (key := _key(character)) != character:
@@ -103,15 +105,17 @@ def _spellings() -> dict[str, str]:
     return {key: "".join(sorted(characters)) for key, characters in found.items()}
 
 
-# The second adds what Taiwan writes otherwise (着 as 著); the rest of how Traditional Chinese is
-# written in places is in the first.
+# The second adds Taiwan's variants (着 as 著); other regional variants are in the first.
 _SCRIPTS = ("t2s", "s2tw")
 
 
 @cache
 def _han_keys() -> dict[str, str]:
-    """A common character for those that one script or the other writes alike, where it is not
-    the character itself. Of the basic plane: the rest is the same in both, or very rare."""
+    """Map characters that one of the scripts writes alike to a common character.
+
+    Leaves out those that map to themselves. Covers the basic plane; other characters are the same
+    in both scripts, or very rare.
+    """
     han = [chr(code) for code in range(0x3400, 0xA000)]
     lines = "\n".join(han)
     parents: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A passage with the words around it, where it is short or begins or ends mid-sentence."""
+"""Context around a chunk that is short, or that begins or ends mid-sentence."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from portal.text.sentences import sentence_spans, trim
 
-# White space between two passages of a document; more than this is text that is in neither.
+# White space between two chunks of a document; a longer gap is text that neither chunk holds.
 _MAX_GAP_LENGTH = 12
-# Of a sentence that began long before the passage, only the end is shown.
+# For a sentence that began long before the chunk, only the end is shown.
 _MAX_REST_LENGTH = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """`text` is what stands at characters `start` to `end` of a document."""
+    """A `text` that is at characters `start` to `end` of a document."""
 
     text: str
     start: int
@@ -22,20 +22,20 @@ class Fragment:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the range is that of the text: what programs store need not be."""
+        """Tell whether the range matches the text, which is not certain for chunks added by API."""
         return len(self.text) == self.end - self.start
 
 
 def join_neighbours(
     chunk: Fragment, before: Fragment | None, after: Fragment | None, *, wanted_chars: int
 ) -> Fragment:
-    """The passage, whole, with what its neighbours add to be read: `text[i]` of the result is
-    character `start + i` of the document.
+    """Return the whole chunk extended with text from its neighbours.
 
-    Sentences that the passage cuts are completed, as far as 160 characters go. A passage of fewer
-    than `wanted_chars` is filled up with whole sentences, first of what follows, then of what
-    stands before. Ranges may overlap; nothing is doubled. A neighbour that does not fit, because
-    there is other text between or its words differ where both stand, is left out.
+    `text[i]` of the result is character `start + i` of the document. Sentences that the chunk cuts
+    are completed, up to 160 characters. A chunk shorter than `wanted_chars` is filled up with whole
+    sentences, first from what follows, then from what precedes. Ranges may overlap; no text is
+    repeated. A neighbour is left out if there is other text between or the overlapping words
+    differ.
     """
     if not chunk.is_exact:
         return chunk
@@ -72,18 +72,18 @@ def _with_preceding(chunk: Fragment, before: Fragment | None) -> Fragment:
 
 
 def _white_space(length: int) -> str:
-    """What stood between two passages, as far as reading goes: a space, or a new paragraph."""
+    """Return the white space between two chunks: a space, or a new paragraph."""
     return " " if length == 1 else "\n" * length
 
 
 def _reading_end(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:
-    """Where to stop reading in what follows the passage."""
+    """Return where to stop reading in the text after the chunk."""
     end, limit = chunk.end, chunk.start + wanted_chars
     for first, last in sentence_spans(joined.text):
         first, last = first + joined.start, last + joined.start  # noqa: PLW2901 - of the document
         if last <= chunk.end:
             continue
-        if first < chunk.end:  # The sentence that the passage cuts.
+        if first < chunk.end:  # The sentence that the chunk cuts.
             end = last if last - chunk.end <= _MAX_REST_LENGTH else _word_end(joined, end)
         elif last <= limit:
             end = last
@@ -93,7 +93,7 @@ def _reading_end(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:
 
 
 def _reading_start(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:
-    """Where to begin reading in what stands before the passage."""
+    """Return where to begin reading in the text before the chunk."""
     start, limit = chunk.start, joined.end - wanted_chars
     for first, last in reversed(sentence_spans(joined.text)):
         first, last = first + joined.start, last + joined.start  # noqa: PLW2901 - of the document
@@ -109,14 +109,14 @@ def _reading_start(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:
 
 
 def _word_end(joined: Fragment, end: int) -> int:
-    """The last end of a word within the rest of a sentence that is shown."""
+    """Return the last end of a word within the visible rest of a sentence."""
     rest = joined.text[end - joined.start : end - joined.start + _MAX_REST_LENGTH]
     space = max(rest.rfind(" "), rest.rfind("\n"))
     return end + trim(rest, 0, space if space > 0 else len(rest))[1]
 
 
 def _word_start(joined: Fragment, start: int) -> int:
-    """The first beginning of a word within the rest of a sentence that is shown."""
+    """Return the last beginning of a word within the visible rest of a sentence."""
     rest = joined.text[max(0, start - joined.start - _MAX_REST_LENGTH) : start - joined.start]
     space = rest.find(" ")
     return start - len(rest) + trim(rest, space + 1, len(rest))[0]

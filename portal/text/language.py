@@ -1,4 +1,4 @@
-"""Which of the portal's languages a text is in."""
+"""Detection of the language of a text."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _HAN = re.compile(f"[{HAN}]")
 _KANA = re.compile(f"[{HIRAGANA}{KATAKANA}]")
 _LATIN = re.compile("[A-Za-z]")
 _LETTER = re.compile(r"[^\W\d_]")
-_HAN_WEIGHT = 3  # A Chinese character says about as much as three Latin letters.
-_MIN_KANA_SHARE = 0.1  # Chinese texts quote a Japanese name now and then.
+_HAN_WEIGHT = 3  # A Chinese character carries about as much as three Latin letters.
+_MIN_KANA_SHARE = 0.1  # Chinese texts occasionally quote a Japanese name.
 _MAX_ACCENTED_SHARE = 0.02
 
 
 def detect_language(text: str) -> Language:
-    """The language by its script: mixed text counts as Chinese when Chinese says half of it."""
+    """Detect the language by its script; mixed text is Chinese if at least half is Chinese."""
     sample = text[:_SAMPLE_LENGTH]
     han, kana, latin, letters = (len(p.findall(sample)) for p in (_HAN, _KANA, _LATIN, _LETTER))
     rest = letters - han - latin

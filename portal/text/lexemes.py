@@ -1,8 +1,8 @@
-"""Writes terms so that PostgreSQL takes each for one word.
+"""Encoding of terms so that PostgreSQL parses each as one word.
 
-Under the `simple` configuration a parser still cuts what looks like a sign, a float or an address.
-What is written here comes out of `to_tsvector('simple', …)` and pg_textsearch as one lexeme and
-unchanged, in the locales C, C.UTF-8 and the built-in one.
+Even under the `simple` configuration the parser splits what looks like a sign, a float or an
+address. Terms encoded here come out of `to_tsvector('simple', …)` and pg_textsearch as one lexeme
+and unchanged, in the locales C, C.UTF-8 and the built-in one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import snowballstemmer
 # PostgreSQL's parser reads 12e45f as the number 12e45 and the word f.
 _LOOKS_LIKE_FLOAT = re.compile("[0-9]+e[0-9]")
 _of_thread = threading.local()
-# Languages whose words are stemmed, those of Latin letters; `simple` stems none. A language keeps
-# its place: chunks are marked with it.
+# Languages with stemmers, for Latin letters; `simple` does no stemming. The order must not change,
+# since chunks are marked with a language's index.
 STEMMERS = (
     "english", "simple", "danish", "dutch", "finnish", "french", "german", "hungarian", "italian",
     "norwegian", "portuguese", "romanian", "spanish", "swedish", "turkish",
@@ -27,12 +27,12 @@ _language = "english"
 
 
 def language() -> str:
-    """Return the language that words are stemmed in."""
+    """Return the current language of the stemmer."""
     return _language
 
 
 def stem_in(wanted: str) -> None:
-    """Stem words in one of STEMMERS from now on, in all of the process."""
+    """Set the stemmer's language, one of STEMMERS, in the whole process."""
     global _language  # noqa: PLW0603 - the analyser is one for all of a process
     _language = wanted
     stemmed.cache_clear()
@@ -40,7 +40,7 @@ def stem_in(wanted: str) -> None:
 
 @lru_cache(maxsize=131072)
 def stemmed(word: str) -> str:
-    """Return the stem of a word of Latin letters, of others the word as one lexeme."""
+    """Return the stem of a word in Latin letters, any other word as one lexeme."""
     if not word.isascii():
         word = _spelt_out(word)
     if not word.isascii() or word[0].isdigit():
@@ -48,7 +48,7 @@ def stemmed(word: str) -> str:
     if _language == "simple":
         return word.replace("'", "")
     stemmer = getattr(_of_thread, _language, None)
-    if stemmer is None:  # The C stemmer keeps state: one a thread.
+    if stemmer is None:  # The C stemmer keeps state, so each thread has its own.
         stemmer = snowballstemmer.stemmer(_language)
         setattr(_of_thread, _language, stemmer)
     stem: str = stemmer.stemWord(word)
@@ -57,10 +57,10 @@ def stemmed(word: str) -> str:
 
 @lru_cache(maxsize=131072)
 def one_lexeme(term: str) -> str:
-    """The term such that PostgreSQL's parser takes it for one word, whatever the locale.
+    """Encode a term so that PostgreSQL's parser takes it for one word in any locale.
 
-    ASCII letters and digits and plain letters are left as they are. Marks, symbols and
-    characters beyond the basic plane, on which parsers differ, are written in hexadecimal.
+    ASCII letters and digits and plain letters are left as they are. Marks, symbols and characters
+    beyond the basic plane, on which parsers differ, are written in hexadecimal.
     """
     plain = term if term.isascii() else _spelt_out(term)
     plain = plain.replace("'", "")
@@ -70,7 +70,7 @@ def one_lexeme(term: str) -> str:
 
 
 def _spelt_out(term: str) -> str:
-    """Without accents, and with ß and the like in plain letters; never empty."""
+    """Remove accents and write ß and the like in plain letters; never empty."""
     spelt = "".join(c for c in term.translate(_SPELLINGS) if not _is_optional_mark(c))
     return unicodedata.normalize("NFC", spelt or term)
 
@@ -79,7 +79,7 @@ _SPELLINGS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th", "ð"
 
 
 def _is_optional_mark(character: str) -> bool:
-    """Accents, and the vowel points of Hebrew and Arabic, which writers may leave out."""
+    """Tell whether a mark is optional: accents, and vowel points of Hebrew and Arabic."""
     return (
         "\u0300" <= character <= "\u036f"
         or "\u0591" <= character <= "\u05c7"

@@ -9,13 +9,13 @@ from functools import cache
 from importlib.resources import files
 
 _DIRECTION_MARKS = str.maketrans("", "", "\u200e\u200f")
-# A capital I is an l to the eye, and names are told apart without regard to case.
+# A capital I looks like an l, and names are compared without regard to case.
 _ONE_STROKE = str.maketrans("i", "l")
 _DOT_ABOVE = "\u0307"
 
 
-# Drawn as nothing, but no control or format characters (Default_Ignorable_Code_Point), and the
-# blank of Braille.
+# Characters that display nothing but are neither control nor format characters
+# (Default_Ignorable_Code_Point), and the blank of Braille.
 _INVISIBLE = frozenset(
     [
         *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
@@ -27,19 +27,19 @@ _INVISIBLE = frozenset(
 
 
 def is_invisible(character: str) -> bool:
-    """Return whether nothing is drawn for a character, or only space."""
+    """Tell whether a character displays nothing, or only space."""
     return unicodedata.category(character)[0] in "CZ" or ord(character) in _INVISIBLE
 
 
 def skeleton(name: str) -> str:
-    """Return the same text for all names that look alike, whatever script they are written in.
+    """Return the same text for all names that look alike, in any script.
 
-    It is for comparing only: the skeleton of "Mali" is "rnall".
+    Use it for comparing only: the skeleton of "Mali" is "rnall".
     """
     seen = "".join(one if one.isspace() or not is_invisible(one) else "" for one in name)
     text = unicodedata.normalize("NFKC", seen.replace("\u0130", "i"))
     text = _fold(_fold(text).casefold())
-    # A second dot on an i is not to be seen.
+    # A second dot on an i is invisible.
     text = unicodedata.normalize("NFD", text).replace(_DOT_ABOVE, "").translate(_ONE_STROKE)
     return " ".join(unicodedata.normalize("NFC", text).split())
 

@@ -1,8 +1,8 @@
-"""Passages that say the same: the second copy of a document, the old version beside the new.
+"""Detection of chunks with the same text, such as copies and old versions of a document.
 
 Texts are compared by their shingles, runs of SHINGLE_CHARACTERS letters and digits in any script
 (Broder, On the resemblance and containment of documents, 1997). All texts are hashed at once in
-arrays, a sample of the shingles names the pairs worth a look, and only those are compared whole.
+arrays, a sample of the shingles selects candidate pairs, and only those are compared whole.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from portal.text.folding import fold
 from portal.text.normalise import clean
 
 SHINGLE_CHARACTERS = 5
-# Of all shingles of both texts, so many are common to them.
+# The share of all shingles of both texts that they have in common.
 RESEMBLANCE = 0.9
-# Of the shingles of the later text, so many stand in the earlier, longer one.
+# The share of the later text's shingles that occur in the earlier, longer one.
 CONTAINMENT = 0.97
-# A heading or a word is contained in many passages without being a copy of any.
+# A heading or a word occurs in many chunks without being a copy of any.
 MIN_CONTAINED_CHARACTERS = 60
 
-_SAMPLE_SHARE = 1 / 16  # Of the shingles, so many are compared to find the pairs worth a look;
-_MAX_SAMPLES = 20_000  # of very many texts fewer, for every text is compared with every other.
-_WORTH_A_LOOK = 0.6  # Far below what copies share, so that the sample's chance loses none.
+_SAMPLE_SHARE = 1 / 16  # The share of shingles that is compared to find candidate pairs,
+_MAX_SAMPLES = 20_000  # fewer for very many texts: each is compared with all others.
+_WORTH_A_LOOK = 0.6  # Far below the similarity of copies, so that sampling error loses none.
 _MIXER = np.uint32(0x9E3779B1)  # 2^32 over the golden ratio, prime (Knuth, TAOCP 6.4).
 
 _NUMBER = re.compile(r"[\d零〇一二三四五六七八九十百千万萬亿億两兩]+(?:[.,]\d+)*")
@@ -38,17 +38,16 @@ _Units = npt.NDArray[np.uint16]
 _Hashes = npt.NDArray[np.uint32]
 
 _DROPPED = 0
-_UNKNOWN = 0xFFFF  # Never a character.
-# What each UTF-16 unit counts as, found out when it is first met.
+_UNKNOWN = 0xFFFF  # Not a valid character.
+# The folded value of each UTF-16 unit, filled on first use.
 _folded_units = np.full(0x10000, _UNKNOWN, np.uint16)
 
 
 def group_near_duplicates(texts: Sequence[str]) -> list[int]:
-    """For each text the index of the first that says the same; of itself where none does.
+    """Return for each text the index of the first text that says the same, or its own.
 
-    Case, accents, punctuation, white space, and whether Chinese is written in traditional or
-    simplified characters make no difference; another number always does: "15 days" is no copy
-    of "20 days".
+    Case, accents, punctuation, white space, and traditional or simplified characters make no
+    difference. A different number always does: "15 days" is no copy of "20 days".
     """
     units, bounds = _units_of(texts)
     hashes = _shingles(units)
@@ -56,7 +55,7 @@ def group_near_duplicates(texts: Sequence[str]) -> list[int]:
     groups = list(range(len(texts)))
     first_of: dict[bytes, int] = {}
     for index in range(len(texts)):
-        # Texts too short for a shingle are compared here alone.
+        # Texts too short for a shingle are compared only here.
         whole = units[bounds[index] : bounds[index + 1]].tobytes()
         first = first_of.setdefault(whole, index)
         if first != index and whole and compared.have_same_numbers(first, index):
@@ -69,7 +68,7 @@ def group_near_duplicates(texts: Sequence[str]) -> list[int]:
 
 
 def _units_of(texts: Sequence[str]) -> tuple[_Units, npt.NDArray[np.intp]]:
-    """Folded letters and digits of all texts in one row, and where each text begins and ends."""
+    """Return the folded letters and digits of all texts in one array, and each text's bounds."""
     encoded = [text.encode("utf-16-le", "surrogatepass") for text in texts]
     raw = np.frombuffer(b"".join(encoded), np.uint16)
     ends = np.cumsum([0, *(len(part) // 2 for part in encoded)])
@@ -91,7 +90,7 @@ def _fold_unit(unit: int) -> int:
 
 
 def _shingles(units: _Units) -> _Hashes:
-    """A hash for the shingle that begins at each place; the last ones cross into what follows."""
+    """Return a hash for the shingle at each position; a text's last ones extend into the next."""
     length = len(units) - SHINGLE_CHARACTERS + 1
     if length <= 0:
         return np.empty(0, np.uint32)
@@ -106,14 +105,14 @@ def _shingles(units: _Units) -> _Hashes:
 
 
 def _pairs_worth_a_look(hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> Iterator[tuple[int, int]]:
-    """Pairs (earlier, later) whose sampled shingles agree for the greater part, in order."""
+    """Yield pairs (earlier, later) most of whose sampled shingles agree, in order."""
     share = min(_SAMPLE_SHARE, _MAX_SAMPLES / max(1, len(hashes)))
     places = np.flatnonzero(hashes < int(share * 2**32))
     owners = np.searchsorted(bounds, places, side="right") - 1
     inside = places + SHINGLE_CHARACTERS <= bounds[owners + 1]
     owners = owners[inside]
     _, columns, counts = np.unique(hashes[places[inside]], return_inverse=True, return_counts=True)
-    # Most shingles stand in one text alone and tell nothing of pairs.
+    # Most shingles occur in one text only and say nothing about pairs.
     is_shared = counts > 1
     owned = is_shared[columns]
     present = np.zeros((len(bounds) - 1, np.count_nonzero(is_shared)), np.float32)
@@ -123,13 +122,13 @@ def _pairs_worth_a_look(hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> Iterat
     common = present @ present.T
     smaller = np.minimum(sizes[:, None], sizes[None, :])
     likely = np.triu((common > 0) & (common >= _WORTH_A_LOOK * smaller), k=1)
-    # By the later text, and for each from the best ranked on.
+    # Ordered by the later text, and for each by rank.
     laters, earliers = np.nonzero(likely.T)
     yield from zip(earliers.tolist(), laters.tolist(), strict=True)
 
 
 class _Comparison:
-    """Compares texts whole; what is known of each is worked out once, when it is first needed."""
+    """Compares whole texts; what it needs of each is computed once, on first use."""
 
     def __init__(self, texts: Sequence[str], hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> None:
         self._texts, self._hashes, self._bounds = texts, hashes, bounds
@@ -150,7 +149,7 @@ class _Comparison:
         return self._numbers_of(earlier) == self._numbers_of(later)
 
     def _shingles_of(self, index: int) -> _Hashes:
-        """All different shingles of a text, sorted."""
+        """Return all distinct shingles of a text, sorted."""
         if index not in self._shingles:
             start, end = self._bounds[index : index + 2]
             last = max(start, end - SHINGLE_CHARACTERS + 1)
@@ -165,7 +164,7 @@ class _Comparison:
 
 
 def _each_once(hashes: _Hashes) -> _Hashes:
-    """Sorted, as by numpy.unique, which hashes first and takes several times as long."""
+    """Return sorted distinct values; numpy.unique hashes first and takes several times as long."""
     ordered = np.sort(hashes)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 

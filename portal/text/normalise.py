@@ -1,4 +1,4 @@
-"""Unicode clean-up that remembers where every character came from."""
+"""Unicode normalisation that keeps a map to the original characters."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ MAX_MARK_RUN_LENGTH = 30
 
 _STABLE, _JOINS_PREVIOUS, _CHANGES, _DROPPED = range(4)
 
-# Invisible characters that say how to show text, not what it says: soft hyphen, joiners,
-# direction marks, variation selectors, byte order mark, tags. They would split or hide words.
+# Invisible characters that affect display, not meaning: soft hyphen, joiners, direction marks,
+# variation selectors, byte order mark, tags. They would split or hide words.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
     "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
 )
-# Characters met so far that stay as they are.
+# Known characters that stay as they are.
 _met_stable: set[str] = set()
 _MAX_MET = 65536
-_ZERO_WIDTH_SPACE = "\u200b"  # Marks a word boundary, so it becomes a space.
+_ZERO_WIDTH_SPACE = "\u200b"  # It marks a word boundary, so it becomes a space.
 
 
 @dataclass(frozen=True, slots=True)
 class NormalisedText:
-    """Normalised text and the way back: any range of `text` maps to a range of the original.
+    """Normalised text with offsets: any range of `text` maps to a range of the original.
 
-    Only places where lengths differ are kept, so plain text costs nothing.
+    Only positions where lengths differ are stored, so plain text costs nothing.
     """
 
     text: str
@@ -40,13 +40,13 @@ class NormalisedText:
     _original_ends: list[int] = field(default_factory=list)
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Smallest range of the original that yields all of `text[start:end]` (not empty)."""
+        """Return the smallest range of the original that yields `text[start:end]` (not empty)."""
         if not self._starts:
             return start, end
         return self._original_range(start)[0], self._original_range(end - 1)[1]
 
     def with_text(self, text: str) -> NormalisedText:
-        """The same way back for a text that was changed character for character."""
+        """Return a text that was changed character for character with the same offsets."""
         if len(text) != len(self.text):
             raise ValueError("the changed text has another length")
         return replace(self, text=text)
@@ -62,7 +62,10 @@ class NormalisedText:
 
 
 def normalise(text: str) -> NormalisedText:
-    """NFKC without NUL, lone surrogates and invisible characters. Linear in len(text)."""
+    """Return NFKC text without NUL, lone surrogates and invisible characters.
+
+    Linear in len(text).
+    """
     if text.isascii() and "\0" not in text:
         return NormalisedText(text)
     odd = _unstable(set(text))
@@ -77,7 +80,10 @@ def normalise(text: str) -> NormalisedText:
 
 
 def _unstable(characters: set[str]) -> set[str]:
-    """Those that may not stay as they are. Most are met again and again."""
+    """Return those characters that normalisation may change.
+
+    Most are cached after the first time.
+    """
     unknown = characters - _met_stable
     odd = {c for c in unknown if _kind(c) != _STABLE}
     if len(_met_stable) > _MAX_MET:
@@ -87,7 +93,7 @@ def _unstable(characters: set[str]) -> set[str]:
 
 
 def clean(text: str) -> str:
-    """Text as embedding models take it: some crash on what `normalise` removes."""
+    """Return text as embedding models take it: some crash on what `normalise` removes."""
     return normalise(text).text
 
 
@@ -117,14 +123,14 @@ def _rewrite(text: str, odd_places: re.Pattern[str]) -> NormalisedText:
 
 @lru_cache(maxsize=256)
 def _odd_places(characters: frozenset[str]) -> re.Pattern[str] | None:
-    """Pattern of what must be normalised together: a character and the marks that join it."""
+    """Return a pattern for what must be normalised together: a character and its marks."""
     dropped, joining, changing = (
         "".join(re.escape(c) for c in sorted(characters) if _kind(c) == kind)
         for kind in (_DROPPED, _JOINS_PREVIOUS, _CHANGES)
     )
     options = []
     if joining:
-        # A dropped character may stand between a letter and its mark.
+        # A dropped character may be between a letter and its mark.
         first, gap = (f"[^{dropped}]", f"[{dropped}]{{0,4}}") if dropped else (".", "")
         options.append(f"{first}?(?:{gap}[{joining}]){{1,{MAX_MARK_RUN_LENGTH}}}")
     if dropped:

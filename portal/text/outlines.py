@@ -1,4 +1,4 @@
-"""Where a place in a text stands: on which page, under which headings."""
+"""The page and headings at a position in a text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ _START = attrgetter("start")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`page_label` is what is printed on the page, where that is not its number; `heading` the
-    titles above, None where nothing is known."""
+    """A place in a text.
+
+    `page_label` is the label printed on the page, if it is not its number; `heading` the titles
+    above, None if unknown.
+    """
 
     page: int | None = None
     page_label: str | None = None
@@ -27,20 +30,26 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The pages that a passage touches, in order, and the headings of its text up to its end, in
-    order; either is empty where it tells no more than the passage's beginning does."""
+    """The pages that a chunk touches and the headings of its text up to its end, both in order.
+
+    Either is empty if it adds nothing to the place where the chunk begins.
+    """
 
     pages: tuple[Page, ...] = ()
     headings: tuple[Heading, ...] = ()
 
     def place(self, position: int, beginning: Place) -> Place:
-        """Where character `position` of the text stands; `beginning` is where the passage begins,
-        and what is said where this outline knows nothing."""
+        """Return the place of character `position` of the text.
+
+        `beginning` is the place where the chunk begins, returned where this outline knows nothing.
+        """
         return self._place(*self._spot(position), beginning)
 
     def best_place(self, spans: Iterable[tuple[int, int]], start: int, beginning: Place) -> Place:
-        """Where most characters of `spans` stand, of equals the first; where there are none, where
-        `start` does."""
+        """Return the place with most characters of `spans`, the first on a tie.
+
+        Without spans, return the place of `start`.
+        """
         marked: Counter[tuple[int, int]] = Counter()
         for first, end in spans:
             marked[self._spot(first)] += end - first
@@ -48,12 +57,12 @@ class Outline:
         return self._place(*spot, beginning)
 
     def last_page(self, end: int) -> Page | None:
-        """The page of the last character before `end`."""
+        """Return the page of the last character before `end`."""
         place = self._spot(end - 1)[0]
         return self.pages[place] if place >= 0 else None
 
     def _spot(self, position: int) -> tuple[int, int]:
-        """Places of the page and of the heading above in their lists, -1 where there is none."""
+        """Return the indexes of the page and of the heading above, -1 if there is none."""
         page = bisect_right(self.pages, position, key=_START) - 1
         section = bisect_right(self.headings, position, key=_START) - 1
         return max(page, 0) if self.pages else -1, section
@@ -68,7 +77,7 @@ class Outline:
 
 
 def heading_paths(headings: Sequence[Heading]) -> list[str]:
-    """For each heading the titles above it and its own: "Guide › Install › Linux"."""
+    """Return the path of titles to each heading: "Guide › Install › Linux"."""
     paths = []
     above: list[Heading] = []
     for heading in headings:

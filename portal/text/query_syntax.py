@@ -1,14 +1,14 @@
-"""What a person may write into a question to narrow it, read apart from the question itself.
+"""Search operators that narrow a query, parsed apart from its text.
 
 =========================  ==================================================================
-`"annual leave"`, `「年假」`  the passage holds just these words, in this order
-`-draft`, `-"first draft"`  the passage does not hold it
+`"annual leave"`, `「年假」`  the chunk holds exactly these words, in this order
+`-draft`, `-"first draft"`  the chunk does not hold it
 `title:leave`, `标题:年假`   the document's title holds it; `title:"annual leave"` for several words
 `type:pdf`, `类型:pdf`      the document is of this type; several types: of any of them
 =========================  ==================================================================
 
-Whatever is not clearly one of these is part of the question, just as it stands: `C++`, `a - b`,
-`e-mail`, `-5`, a quote that never closes, `<a href="x">`.
+Text that is not clearly one of these is part of the query, unchanged: `C++`, `a - b`, `e-mail`,
+`-5`, a quote that never closes, `<a href="x">`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from portal.domain.documents import MediaType
 from portal.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA, SYMBOLS
 
-# What is longer, or comes after so many, is text that somebody pasted, not an operator.
+# Longer operands, or operators beyond this number, are pasted text.
 MAX_OPERAND_LENGTH = 200
 MAX_OPERATORS = 16
 
@@ -39,7 +39,7 @@ _TYPES = {media_type.short.lower(): media_type for media_type in MediaType} | {
 }
 
 _UNSPACED = f"{HAN}{HIRAGANA}{KATAKANA}{HANGUL}\u3000-\u303f\uff01-\uff1f"
-# A quote is one only where a word could begin and end: not in 5" or href="x".
+# A quote counts only where a word could begin and end: not in 5" or href="x".
 _BEFORE_QUOTE = f"(?<![^\\s(（{_UNSPACED}])"
 _AFTER_QUOTE = f"(?![^\\s.,;:!?)）{_UNSPACED}])"
 _QUOTED = "|".join(
@@ -63,7 +63,7 @@ _WORD = f"\\S{{1,{MAX_OPERAND_LENGTH}}}(?!\\S)"
 _EMOJI = f"(?![\\u00a3\\u00a5\\u20a0-\\u20cf])[{SYMBOLS}]"
 _OPERATORS = re.compile(
     "(?:"
-    # These begin where a word does, after white space.
+    # These begin at the start of a word, after white space.
     r"(?<!\S)(?:"
     f'(?:{_TITLE_NAMES})[:：](?:{_quoted("title")}{_AFTER_QUOTE}|(?P<title>(?!["“「『＂]){_WORD}))'
     f"|(?:{_TYPE_NAMES})[:：](?P<type>{'|'.join(_TYPES)})(?!\\S)"
@@ -73,7 +73,7 @@ _OPERATORS = re.compile(
     ")",
     re.IGNORECASE,
 )
-# Emoji and the like are looked up as words are.
+# Emoji and the like are searched as words are.
 _SAYS_SOMETHING = re.compile(f"[^\\W_]|[{SYMBOLS}]")
 _PUNCTUATION = ".,;:!?，。；：！？、"
 
@@ -87,8 +87,11 @@ class _Operator(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A question without its operators, and what they ask for. `text` is what is embedded and
-    looked up; words of phrases are part of it, those of other operators are not."""
+    """A query without its operators, and the filters they set.
+
+    `text` is what is embedded and searched; it includes the words of phrases, not those of other
+    operators.
+    """
 
     text: str
     phrases: tuple[str, ...] = ()
@@ -98,18 +101,21 @@ class ParsedQuery:
 
     @property
     def has_filters(self) -> bool:
-        """Whether it narrows what may be found."""
+        """Tell whether the query has filters."""
         return bool(self.phrases or self.excluded or self.titles or self.media_types)
 
     @property
     def is_of_titles(self) -> bool:
-        """Whether it names only titles, which then are its text."""
+        """Tell whether the query names only titles, which are then its text."""
         return bool(self.titles) and self.text == " ".join(self.titles)
 
 
 def parse_query(query: str) -> ParsedQuery:
-    """Read a question. Never fails: what is no operator is text, and text without operators is
-    left as it is. Of a question that names only titles, these are the text."""
+    """Parse a query.
+
+    Never fails: what is no operator is text. Text without operators is left as it is. If a query
+    names only titles, these are its text.
+    """
     operators = tuple(_operators(query))
     if not operators:
         return ParsedQuery(query)
@@ -131,8 +137,11 @@ def parse_query(query: str) -> ParsedQuery:
 def respell(
     query: str, in_text: Iterable[tuple[str, str]], in_titles: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """The question as it was written, with words of its text (those of phrases too) and words of
-    the titles that it names replaced; what else operators ask for is left alone."""
+    """Return the query as written, with corrected words.
+
+    Replaces words of its text, phrases included, and of the titles that it names; other operators
+    are left alone.
+    """
     by_word, by_title_word = dict(in_text), dict(in_titles)
     parts: list[str] = []
     done = 0
@@ -178,6 +187,6 @@ def _replace(text: str, by_word: Mapping[str, str]) -> str:
     if not by_word:
         return text
     words = "|".join(re.escape(word) for word in sorted(by_word, key=len, reverse=True))
-    # Latin words are replaced whole; Chinese ones stand between others without a sign.
+    # Latin words are replaced whole; Chinese words have no delimiters.
     pattern = f"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])"
     return re.sub(pattern, lambda match: by_word[match.group()], text)

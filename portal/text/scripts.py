@@ -1,4 +1,4 @@
-"""Which characters belong to which writing system, as parts of regular expressions."""
+"""Characters of writing systems, as parts of regular expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _combining_marks() -> str:
     return "".join(ranges)
 
 
-# 々 and 〇 are written inside Chinese words; the last range is every supplementary ideograph.
+# 々 and 〇 occur inside Chinese words; the last range is every supplementary ideograph.
 HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 HIRAGANA = "\u3041-\u3096\u309d\u309e"
 KATAKANA = "\u30a1-\u30fa\u30fc-\u30fe\u31f0-\u31ff"
@@ -23,18 +23,18 @@ HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3"
 # Thai, Lao, Tibetan, Myanmar and Khmer write no spaces between words.
 UNSPACED = "\u0e01-\u0e4e\u0e81-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f\u1780-\u17d3"
 MARKS = _combining_marks()
-# Currency signs, emoji and the like, without the boxes and bullets that only decorate.
+# Currency signs, emoji and the like, without decorative boxes and bullets.
 SYMBOLS = "\u00a3\u00a5\u20a0-\u20cf\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 
-# Joiners (ZWJ, ZWNJ) are of the same category but are written: in Persian, in emoji.
+# Joiners (ZWJ, ZWNJ) have the same category but are meaningful: in Persian, in emoji.
 _WRITTEN = {"\u200c", "\u200d"}
 
 
 def is_invisible(character: str) -> bool:
-    """Whether a character shows nothing: controls, marks of direction, zero-width spaces."""
+    """Tell whether a character shows nothing: controls, direction marks, zero-width spaces."""
     return category(character) in {"Cc", "Cf", "Cs"} and character not in _WRITTEN
 
 
 def has_visible_text(text: str) -> bool:
-    """Whether anything in `text` can be seen."""
+    """Tell whether anything in `text` is visible."""
     return any(not (c.isspace() or c in _WRITTEN or is_invisible(c)) for c in text)

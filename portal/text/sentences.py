@@ -1,4 +1,4 @@
-"""Sentences of Chinese and English text, with where they stand."""
+"""Sentences of Chinese and English text, with their ranges."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import chain
 from portal.text.scripts import HAN
 
 _CLOSERS = "”’」』）》】〉〕\"')\\]"
-# A line as long as this was broken by the page, not by the writer.
+# A line as long as this was broken by the layout, not by the writer.
 _WRAPPED_LINE_LENGTH = 30
 
-# A search for single characters is many times faster than one for the pattern that they begin.
+# Searching for single characters is many times faster than for the full pattern.
 _MAY_END = re.compile(r"[。！？；｡….!?\n]")
 _STOPS = re.compile(r"[.!?]+")
 _BOUNDARY = re.compile(
@@ -35,7 +35,7 @@ _NEVER_LAST = frozenset(
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Ranges of sentences, in order, without surrounding white space and never empty.
+    """Return ranges of sentences, in order, without surrounding white space and never empty.
 
     Together they hold every character that is not white space. Linear in len(text).
     """
@@ -43,7 +43,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def each_sentence(text: str) -> Iterator[tuple[int, int]]:
-    """As `sentence_spans`, one after the other."""
+    """Yield the ranges of `sentence_spans` one by one."""
     start = 0
     for end in chain(_boundaries(text), [len(text)]):
         trimmed = trim(text, start, end)
@@ -53,7 +53,7 @@ def each_sentence(text: str) -> Iterator[tuple[int, int]]:
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The range without white space at either end."""
+    """Return the range without white space at either end."""
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
 
@@ -75,12 +75,12 @@ def _boundaries(text: str) -> Iterator[int]:
 
 
 def _ends(text: str) -> Iterator[re.Match[str]]:
-    """All matches of `_BOUNDARY`, in order."""
+    """Yield all matches of `_BOUNDARY`, in order."""
     place = 0
     while candidate := _MAY_END.search(text, place):
         start = candidate.start()
         match = _BOUNDARY.match(text, start)
-        # Where a run of stops ends no sentence, no part of it does.
+        # If a run of stops ends no sentence, no part of it does.
         place = (match or _STOPS.match(text, start) or candidate).end()
         if match:
             yield match
@@ -98,7 +98,7 @@ def _dot_ends_sentence(text: str, at: int, end: int) -> bool:
 
 
 def _wraps(text: str, line_start: int, line_end: int) -> bool:
-    """Whether a sentence goes on over this end of line."""
+    """Tell whether a sentence continues after this line end."""
     line = text[max(line_start, line_end - 200) : line_end].rstrip()
     following = text[line_end : line_end + 40]
     if not line or not following.strip() or LIST_ITEM.match(following):

@@ -1,4 +1,4 @@
-"""Words as people write and mistype them: which there are, and how far apart two of them are."""
+"""Misspelt words: candidates for correction, and the edit distance between words."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from portal.text.stopwords import STOP_WORDS
 
 MAX_WORD_LENGTH = 32
 MAX_HAN_WORD_LENGTH = 6
-_MIN_LETTERS = 3  # Of a word that is kept; one that is corrected has one more.
-# A Chinese word that keeps three characters is known by them; a shorter one by its neighbours.
+_MIN_LETTERS = 3  # For a stored word; a word to correct needs one more.
+# A Chinese word with three unchanged characters is recognised by them; a shorter one by its
+# neighbours.
 LONG_HAN_WORD = 4
-_LONG_WORD = 6  # From here on two edits are a slip, below that another word.
+_LONG_WORD = 6  # From this length on two edits count as a misspelling, below it as another word.
 _WIDEST_WINDOW = 4
 _CONTEXT = 2
-# Words of one character that stand beside all others: no sign of a slip.
+# One-character words that occur next to all others and so are no sign of a misspelling.
 _COMMON = STOP_WORDS | frozenset(
     "一二三四五六七八九十百千万两半每各某该其此本另第年月日时分秒天周次个种位名家条件项座"
     "上下中内外前后里间旁东西南北左右大小多少高低长短新老旧早晚远近好坏真全总主副不没未无非"
@@ -38,7 +39,7 @@ _HAN = re.compile(f"[{HAN}]+")
 
 
 class Word(NamedTuple):
-    """A word folded, as it is written, and the terms that find it, parted by spaces."""
+    """A folded word, as it is written, and the terms that find it, separated by spaces."""
 
     word: str
     surface: str
@@ -46,9 +47,11 @@ class Word(NamedTuple):
 
 
 class Suspect(NamedTuple):
-    """Characters `start` to `end` of a question that may be mistyped; `word` is what they say,
-    folded. Of Chinese, `before` and `after` are the characters around them. With `in_title` a title
-    is to hold the word."""
+    """Characters `start` to `end` of a query that may be misspelt; `word` is the folded text.
+
+    For Chinese, `before` and `after` are the characters around them. With `in_title` the word is to
+    match a title.
+    """
 
     word: str
     term: str
@@ -61,7 +64,7 @@ class Suspect(NamedTuple):
 
 
 def words_of(text: str) -> dict[str, Word]:
-    """The words of a text that somebody may mean, by their folded form."""
+    """Return the words of a text that a user may search for, by their folded form."""
     plain, folded = normalise(text).text.lower(), fold(text).text
     if len(plain) != len(folded):  # İ is two characters in lower case.
         plain = folded
@@ -77,8 +80,10 @@ def words_of(text: str) -> dict[str, Word]:
 
 
 def _han_words(run: str) -> Iterator[Word]:
-    """The words of the dictionary and of the segmenter, and what it left in single characters: two
-    of them side by side are mostly a word that it does not know (年假)."""
+    """Yield the words of the dictionary and of the segmenter.
+
+    Two single characters side by side are mostly a word that the segmenter does not know (年假).
+    """
     tokens = rjieba.tokenize(run, "search")
     for word, start, end in tokens:
         if 1 < end - start <= MAX_HAN_WORD_LENGTH:
@@ -90,8 +95,10 @@ def _han_words(run: str) -> Iterator[Word]:
 
 
 def suspects_of(text: str) -> list[Suspect]:
-    """What of a question may be mistyped, should nothing that is there say it: words of four
-    letters and more, and of Chinese what the dictionary does not know."""
+    """Return the parts of a query that may be misspelt if no document contains them.
+
+    These are words of four or more letters, and in Chinese those missing from the dictionary.
+    """
     prepared = fold(text)
     found: list[Suspect] = []
     for match in _RUNS.finditer(prepared.text):
@@ -108,9 +115,11 @@ def suspects_of(text: str) -> list[Suspect]:
 
 
 def _han_suspects(run: str, offset: int) -> Iterator[Suspect]:
-    """Windows over what the dictionary does not know, and over two words that it knows each (人工
-    只能). A mistyped character makes the segmenter cut beside it, or join what does not belong
-    together: so windows end where words do, or anywhere in unknown ones."""
+    """Yield windows over unknown text and over two neighbouring known words (人工 只能).
+
+    A mistyped character makes the segmenter cut beside it, or join unrelated characters, so windows
+    end at word ends, or anywhere in unknown words.
+    """
     tokens = rjieba.tokenize(run, "default")
     ends, doubtful = {0}, set[int]()
     for word, start, end in tokens:
@@ -139,8 +148,11 @@ def _han_suspects(run: str, offset: int) -> Iterator[Suspect]:
 
 
 def not_seen(suspects: Sequence[Suspect], forms: Collection[str], texts: str) -> list[Suspect]:
-    """Those that do not stand in `texts`, nor, as terms, among `forms`. It is quick, and content
-    with little: of Chinese each character has to stand beside one of its neighbours."""
+    """Return the suspects that are neither in `texts` nor, as terms, among `forms`.
+
+    The check is quick and lenient: in Chinese each character has to occur beside one of its
+    neighbours.
+    """
     return [suspect for suspect in suspects if not _is_seen(suspect, forms, texts)]
 
 
@@ -164,12 +176,12 @@ def _stands_whole(word: str, texts: str) -> bool:
 
 
 def _telling(neighbours: str) -> str:
-    """Characters up to the first that stands beside every other."""
+    """Return the characters up to the first that occurs beside every other."""
     return "".join(takewhile(lambda character: character not in STOP_WORDS, neighbours))
 
 
 def stored_keys(word: str) -> list[str]:
-    """What a word is looked up by: itself and what one slip leaves of it."""
+    """Return the keys a word is stored under: itself and its forms after one edit."""
     if _HAN.fullmatch(word):
         missing = _deletions(word) if len(word) > 2 else set()  # noqa: PLR2004 - one is no word
         return sorted({word} | _wildcards(word) | missing)
@@ -177,8 +189,11 @@ def stored_keys(word: str) -> list[str]:
 
 
 def lookup_keys(word: str) -> list[str]:
-    """What stands among the stored keys of words that this one may be a slip of: of Chinese one
-    other or missing character, or two exchanged; else one edit and some pairs of them."""
+    """Return the keys under which words similar to this one are stored.
+
+    In Chinese, one substituted or missing character, or two transposed; otherwise one edit and some
+    pairs of edits.
+    """
     if _HAN.fullmatch(word):
         return sorted({word} | _wildcards(word) | _exchanges(word))
     return sorted({word} | _deletions(word))
@@ -198,15 +213,18 @@ def _exchanges(word: str) -> set[str]:
 
 
 def max_edits(word: str) -> int:
-    """How many slips a word of this length may have."""
+    """Return the max number of edits in a word of this length."""
     if _HAN.fullmatch(word):
         return 1
     return 2 if len(word) >= _LONG_WORD else 1
 
 
 def edits(one: str, other: str, most: int) -> int:
-    """Insertions, deletions, substitutions and exchanges of neighbours between two words (optimal
-    string alignment); `most` + 1 when there are more."""
+    """Return the edit distance of two words, or `most` + 1 if it is greater.
+
+    Counts insertions, deletions, substitutions and transpositions of neighbours (optimal string
+    alignment).
+    """
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []
@@ -230,7 +248,7 @@ def likeness(one: str, other: str) -> float:
 
 
 def in_the_manner_of(typed: str, surface: str) -> str:
-    """A word in the case in which its slip was typed."""
+    """Return a word in the case in which its misspelling was typed."""
     if typed.isupper() and len(typed) > 1:
         return surface.upper()
     return surface[:1].upper() + surface[1:] if typed[:1].isupper() else surface

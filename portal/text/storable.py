@@ -4,6 +4,8 @@ from __future__ import annotations
 
 
 def storable(text: str) -> str:
-    """The text with a space for each NUL and a question mark for each lone surrogate: neither is
-    to be seen, and PostgreSQL has no place for them."""
+    """Replace each NUL with a space and each lone surrogate with a question mark.
+
+    Both are invisible, and PostgreSQL cannot store them.
+    """
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")

@@ -1,5 +1,4 @@
-"""Differences as they are read: what changed, a little of what stands around it, the rest folded,
-in parts of a bounded length."""
+"""Differences for display: changes with context, the rest folded, in parts of bounded length."""
 
 from __future__ import annotations
 
@@ -10,10 +9,10 @@ from enum import StrEnum
 from portal.text.differences import Kind, Piece
 
 PART_CHARACTERS = 30_000
-# Of what is the same, so much is shown beside a change: lines, and of long ones characters.
+# The unchanged context shown around a change: in lines, or characters of long lines.
 _CONTEXT_LINES = 3
 _CONTEXT_CHARACTERS = 240
-# What is folded and not longer than this can be unfolded in its place.
+# Folded text up to this length can be unfolded in place.
 _MAX_UNFOLDED = 4_000
 
 
@@ -26,8 +25,10 @@ class StretchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A piece of a comparison as it is shown; `text` is None of what is folded and long. `lines`
-    counts its ends of lines."""
+    """A displayed piece of a comparison; `text` is None if it is folded and long.
+
+    `lines` counts its line ends.
+    """
 
     kind: StretchKind
     text: str | None
@@ -45,14 +46,14 @@ class Part:
 
 
 def part_of(pieces: Sequence[Piece], number: int) -> Part:
-    """A part of the comparison, the last one for a number that is too high."""
+    """Return a part of the comparison, the last one if the number is too high."""
     parts = list(_parts(stretches(pieces))) or [[]]
     number = min(number, len(parts))
     return Part(number, len(parts), tuple(parts[number - 1]))
 
 
 def stretches(pieces: Sequence[Piece]) -> Iterator[Stretch]:
-    """What to show of the pieces, in order: together they stand for all of them."""
+    """Yield what to show of the pieces, in order; together they cover all of them."""
     for place, piece in enumerate(pieces):
         if piece.kind is Kind.SAME:
             yield from _shortened(piece.text, place > 0, place < len(pieces) - 1)
@@ -61,7 +62,7 @@ def stretches(pieces: Sequence[Piece]) -> Iterator[Stretch]:
 
 
 def _shortened(text: str, has_before: bool, has_after: bool) -> Iterator[Stretch]:
-    """What is the same, without what is far from any change."""
+    """Yield unchanged text, without what is far from any change."""
     head = _head(text) if has_before else 0
     tail = len(text) - _head(text[::-1]) if has_after else len(text)
     if tail - head <= _CONTEXT_CHARACTERS:
@@ -77,7 +78,7 @@ def _shortened(text: str, has_before: bool, has_after: bool) -> Iterator[Stretch
 
 
 def _head(text: str) -> int:
-    """How many characters at the beginning of `text` are its first lines."""
+    """Return how many characters the first lines of `text` take."""
     end = 0
     for _ in range(_CONTEXT_LINES):
         end = text.find("\n", end) + 1
@@ -106,7 +107,7 @@ def _parts(all_of: Iterable[Stretch]) -> Iterator[list[Stretch]]:
 
 
 def _cut(stretch: Stretch) -> Iterator[Stretch]:
-    """A stretch in pieces that fit into a part each."""
+    """Split a stretch into pieces that fit into a part each."""
     text = stretch.text
     if text is None or len(text) <= PART_CHARACTERS:
         yield stretch

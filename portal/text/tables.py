@@ -1,4 +1,4 @@
-"""Rows and cells of a table that is written line by line."""
+"""Rows and cells of a table in plain text, one row per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from portal.domain.structure import Block
 
 CELL_BORDER = " | "
-# A text that was trimmed may begin or end in the middle of a border, beside an empty cell.
+# A trimmed text may begin or end in the middle of a border, beside an empty cell.
 BORDER = re.compile(r"(?:^|(?<= ))\|(?= |$)")
 _NUMBER = re.compile(r"[-+(]?[¥$€£￥]?\s?\d[\d,.\s:/年月日-]*\s?[%％)]?[^\W\d]{0,3}")
 _MAX_HEADER_CELL = 40
@@ -25,12 +25,12 @@ class Row:
     is_header: bool
 
     def texts(self, text: str) -> tuple[str, ...]:
-        """Return what stands in the cells."""
+        """Return the texts of the cells."""
         return tuple(text[start:end] for start, end in self.cells)
 
 
 def table_rows(text: str, table: Block) -> Iterator[Row]:
-    """Yield the rows of a table in `text`, the header included, without empty lines."""
+    """Yield the rows of a table in `text`, including the header, without empty lines."""
     bars = frozenset(table.bars)
     start = table.start
     while start < table.end:
@@ -52,7 +52,7 @@ def _cells(text: str, start: int, end: int, bars: frozenset[int]) -> Iterator[tu
 
 
 def header_count(rows: Sequence[Sequence[str]]) -> int:
-    """Return 1 if the first row of a table that does not say so reads as its header, else 0.
+    """Return 1 if the first row of a table without a marked header reads as one, else 0.
 
     A header names every column, differently, in short words rather than figures.
     """

@@ -1,4 +1,4 @@
-"""Titles and domains as people type them: one line, nothing invisible."""
+"""Validation of titles and domains: one line, no invisible characters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ MAX_DOMAIN_CHARACTERS = 100
 
 
 def without_invisible(text: str) -> str:
-    """Text without control characters and the marks that turn its direction or show nothing."""
+    """Return text without control, direction and invisible characters."""
     return "".join(" " if is_invisible(character) else character for character in text)
 
 
 def check_title(title: str) -> str:
-    """A title fit to show, on one line. Raises InvalidInput."""
+    """Return a title fit to show, on one line. Raises InvalidInput."""
     title = " ".join(without_invisible(title).split())
     if not 1 <= len(title) <= MAX_TITLE_CHARACTERS:
         raise InvalidInput(
@@ -25,7 +25,7 @@ def check_title(title: str) -> str:
 
 
 def check_domain(domain: str | None) -> str | None:
-    """A domain on one line, None for an empty one. Raises InvalidInput."""
+    """Return a domain on one line, None for an empty one. Raises InvalidInput."""
     domain = " ".join(without_invisible(domain or "").split())
     if len(domain) > MAX_DOMAIN_CHARACTERS:
         raise InvalidInput(

@@ -1,14 +1,14 @@
-"""How many tokens language models hardly ever exceed, without the models.
+"""An upper estimate of the tokens a language model counts, without the model.
 
-`tokens.count_tokens` estimates what the bundled embedding model will count. Models that write
-answers bring vocabularies of their own, and a prompt must stay within its budget by all of them.
-This counts what the least favourable of three would: cl100k, o200k (both byte-level BPE) and
-XLM-R (SentencePiece). Chinese is exact to the character, for there a character is one to three
-tokens; words of the Latin alphabet are counted by their length, on the high side.
+`tokens.count_tokens` estimates the tokens of the bundled embedding model. Models that write answers
+have other vocabularies, and a prompt must stay within its budget for all of them. This estimates
+the max of three: cl100k, o200k (both byte-level BPE) and XLM-R (SentencePiece). Chinese is exact to
+the character, where a character is one to three tokens; Latin words are counted by their length, on
+the high side.
 
-Chinese passages come to 1.0 to 1.1 times the largest of the three counts, English ones to 1.3 to
-1.5 times. Anything else, down to random bytes, counts as its UTF-8 bytes or letters, of which no
-byte-level vocabulary makes more.
+Chinese chunks come to 1.0 to 1.1 times the largest of the three counts, English ones to 1.3 to 1.5
+times. Anything else, down to random bytes, counts as its UTF-8 bytes or letters, the most that a
+byte-level vocabulary can produce.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _WHOLE_OTHERS = (
     "６７８９：；＞？＾～"
 )
 _WHOLE = frozenset(_WHOLE_HAN + _WHOLE_OTHERS)
-# The first two bytes of an ideograph are one token, or two; they are the same for 64 neighbours.
-# A bit for each block of 64 from U+4E00, set where they are one.
+# The first two bytes of an ideograph are one token or two, the same for 64 neighbours. One bit for
+# each block of 64 from U+4E00, set where they are one.
 _FIRST_HAN, _LAST_HAN, _BLOCK = 0x4E00, 0x9FFF, 64
 _JOINED_BLOCKS = (
     0x4800024F3FFC108FE0FFE7CE0201BF8F7C36FFF63E31C3121FFFF02BFFF6FF1BFF87E0BFB87BFFEBFF
@@ -57,14 +57,17 @@ _PIECES = re.compile(
 )
 _WORD_BASE, _WORD_FREE_LETTERS, _PER_FURTHER_LETTER = 1.05, 4, 0.38
 _MAX_WORD_LENGTH = 20
-# Runs that no English word has: what holds one is a code, and may be a token a letter.
+# Letter runs that no English word has: a word with one is a code, and may take a token a letter.
 _UNPRONOUNCEABLE = re.compile(r"[^aeiouy]{5}|[aeiouy]{4}|[jqvxz][bcdfghjklmnpqrstvwxz]|(.)\1\1")
 _DIGITS_A_NUMBER = 4  # As long as a year.
 
 
 def token_bound(text: str) -> int:
-    """About the most that any of the three counts, special tokens aside; 0 for no text. Measured,
-    not proven: whole prompts were never above it, odd slices of a few words have been."""
+    """Return an upper estimate of the three counts, without special tokens; 0 for no text.
+
+    Measured, not proven: it was never below the count for whole prompts, but it was for some slices
+    of a few words.
+    """
     return math.ceil(sum(map(_piece_bound, _PIECES.finditer(text)))) + 1 if text else 0
 
 
@@ -78,7 +81,7 @@ def _piece_bound(match: re.Match[str]) -> float:
         return max(1.0, length * 0.6) if length <= _DIGITS_A_NUMBER else float(length)
     if kind == "line":
         return float(length)
-    # A single space belongs to the word behind it, save before what is no word.
+    # A single space belongs to the word after it, except before non-words.
     following = match.string[match.end() : match.end() + 1]
     return length - 1 if following.isascii() and following.isalpha() else length
 
@@ -100,6 +103,6 @@ def _character_bound(character: str) -> int:
     code = ord(character)
     if _FIRST_HAN <= code <= _LAST_HAN:
         return 2 if _JOINED_BLOCKS >> ((code - _FIRST_HAN) // _BLOCK) & 1 else 3
-    # SentencePiece normalises first, which may make many characters of one.
+    # SentencePiece normalises first, which may turn one character into many.
     normalised = unicodedata.normalize("NFKC", character)
     return max(len(form.encode(errors="replace")) for form in (character, normalised))

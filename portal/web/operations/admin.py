@@ -1,4 +1,4 @@
-"""Administration: people, invitations, and how the portal is doing."""
+"""Administration pages: users, invitations, and the portal's health."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def show() -> Answer:
 @require_recent_sign_in
 def invite() -> Answer:
     invitation = invitations.invite(context.services(), context.user())
-    # The link is shown in this one response and never again, hence no redirect.
+    # The link is shown only in this response, so this does not redirect.
     link = hosts.external_url(url_for("sign_in.show_invitation", token=invitation.secret))
     return _page(invitation=invitation, invitation_link=link)
 

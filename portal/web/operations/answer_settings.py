@@ -1,4 +1,4 @@
-"""What writes answers: connect an endpoint, try it, choose it, watch its failures."""
+"""Settings of the answering model: connect an endpoint, test it, choose it, see its failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def show() -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def connect() -> Answer:
-    """Store the endpoint; one whose models cannot be listed is stored all the same."""
+    """Store the endpoint, even if its models cannot be listed."""
     address, key = request.form.get("api_base", ""), request.form.get("api_key", "")
     try:
         endpoint = writers.connect(context.services(), context.user(), address, key)

@@ -1,4 +1,4 @@
-"""The API reference: Swagger UI over the OpenAPI document, and a plain list without scripts."""
+"""The API reference: Swagger UI over the OpenAPI document, and a plain list without JavaScript."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.web import security
 
 blueprint = APIBlueprint("api_docs", __name__, enable_openapi=False)
 
-# Swagger UI's style sheet has its icons in it.
+# Swagger UI's style sheet embeds its icons.
 _POLICY = security.CONTENT_SECURITY_POLICY.replace("img-src 'self'", "img-src 'self' data:")
 
 

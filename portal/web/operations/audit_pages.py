@@ -1,4 +1,4 @@
-"""The audit log as administrators read it: filtered, page by page, and as a CSV file."""
+"""The audit log for administrators: filtered, paginated, and as a CSV file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.http import context
 from portal.services.operations import audit_log
 
 PAGE_SIZE = 50
-# Without it spreadsheets take UTF-8 for the encoding of the country.
+# Without it spreadsheets assume the local legacy encoding instead of UTF-8.
 _BYTE_ORDER_MARK = "\ufeff"
 _MAX_NAME_CHARACTERS = 100
 
@@ -50,7 +50,7 @@ EVENT_WORDS = {
     AuditEvent.BACKUP_RESTORED: N_("Backup restored"),
 }
 SOURCE_WORDS = {"web": N_("Web"), "command_line": N_("Command line"), "worker": N_("Worker")}
-# Kinds of subjects, and names of details; others are shown as they are stored.
+# Labels of subject kinds and details; unknown ones are shown as they are stored.
 DETAIL_WORDS = {
     "user": N_("User"),
     "session": N_("Session"),
@@ -113,13 +113,13 @@ def export() -> Response:
 
 
 def _as_sent() -> dict[str, str | None]:
-    """The filter as the form sent it, for the form and for links; None for what is empty."""
+    """Return the filter as submitted, for the form and for links; None for empty fields."""
     names = ("event", "user", "since", "until")
     return {name: request.args.get(name, "").strip() or None for name in names}
 
 
 def _filter() -> AuditFilter:
-    """Raises InvalidInput."""
+    """Parse the submitted filter. Raises InvalidInput."""
     sent = _as_sent()
     event, user = sent["event"], sent["user"]
     if event is not None and event not in set(AuditEvent):
@@ -129,7 +129,7 @@ def _filter() -> AuditFilter:
         event=AuditEvent(event) if event else None,
         user=user[:_MAX_NAME_CHARACTERS] if user else None,
         since=_day(sent["since"]),
-        # The day itself counts.
+        # Include the day itself.
         until=until + timedelta(days=1) if until else None,
     )
 
@@ -138,7 +138,7 @@ def _day(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        # The last day that there is has none after it.
+        # A day is added to this date, so the last valid date would overflow.
         return min(datetime.strptime(text, "%Y-%m-%d"), datetime(9999, 12, 30)).replace(tzinfo=UTC)  # noqa: DTZ001, DTZ007
     except ValueError as error:
         raise InvalidInput(reason=N_("a date must be written like 2026-01-31")) from error

@@ -1,4 +1,4 @@
-"""The queue as administrators see it: all people's jobs, with what can be done about them."""
+"""The queue for administrators: all users' jobs, and actions on them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def retry_failed() -> Answer:
 
 
 def _status() -> JobStatus | None:
-    """The filter of the request; a value that does not exist filters nothing."""
+    """Return the status filter of the request; an unknown value filters nothing."""
     status = request.values.get("status", "")
     return JobStatus(status) if status in set(JobStatus) else None
 

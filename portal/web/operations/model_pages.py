@@ -1,4 +1,4 @@
-"""Embedding models: build another, compare it, switch to it, go back, drop what is not needed."""
+"""Embedding models: build, compare, switch, switch back, and drop."""
 
 from __future__ import annotations
 

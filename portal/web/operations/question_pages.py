@@ -1,4 +1,4 @@
-"""Questions without a good answer, what to do about them, and the evaluation set kept of them."""
+"""Questions without a good answer, how to resolve them, and the evaluation set built from them."""
 
 from __future__ import annotations
 

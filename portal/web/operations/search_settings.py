@@ -1,4 +1,4 @@
-"""Search settings: what administrators change while the portal serves."""
+"""Search settings that administrators change at run time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ blueprint = APIBlueprint("admin_search", __name__, enable_openapi=False, url_pre
 
 Answer = Response | str | tuple[str, int]
 
-# A label and what it does, for each key, in the order of the page.
+# The label and description of each key, in page order.
 WORDS = {
     "semantic_weight": (
         N_("Semantic weight"),
@@ -80,7 +80,7 @@ CHOICES: dict[str, dict[StrEnum, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """A key as the form shows it. `value` is what stands in the field, right or wrong."""
+    """A setting in the form. `value` is the text in the field, valid or not."""
 
     name: str
     label: str
@@ -95,7 +95,7 @@ class FormField:
 
     @property
     def takes(self) -> str:
-        """What the field takes, in words; empty for a choice."""
+        """Return the accepted values in words; empty for a choice."""
         if self.low is None or self.high is None:
             return ""
         low, high = format_decimal(self.low), format_decimal(self.high)
@@ -139,7 +139,7 @@ def save() -> Answer:
 
 
 def _faults(given: dict[str, str]) -> dict[str, str]:
-    """What is wrong with each field that does not fit, in the reader's language."""
+    """Return the error of each invalid field, in the reader's language."""
     try:
         config = DynamicConfig.model_validate(given)
     except ValidationError as error:
@@ -168,7 +168,7 @@ def _page(
 
 
 def _names() -> list[str]:
-    """All keys; those that have no words here yet come last, under their own names."""
+    """Return all keys; those without a label here come last, under their own names."""
     known = [name for name in WORDS if name in DynamicConfig.model_fields]
     return known + [name for name in DynamicConfig.model_fields if name not in WORDS]
 
@@ -197,5 +197,5 @@ def _defaults() -> DynamicConfig:
 
 
 def _plain(value: Any) -> str:
-    """A value as it stands in its field."""
+    """Return a value as its field shows it."""
     return str(value.value if isinstance(value, StrEnum) else value)

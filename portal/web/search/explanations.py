@@ -1,4 +1,4 @@
-"""How a search ran, in the reader's words: what it did without, what each leg found and took."""
+"""Explanation of a search for the reader: what was unavailable, what each leg found and took."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _VALUES = {
     "tsvector": N_("cover density (tsvector)"),
     "pg_textsearch": "BM25 (pg_textsearch)",
 }
-# A value of its own for each leg goes into one table, whatever the leg is called there.
+# Values that exist for each leg share one table, under any name of the leg.
 _LEGS = {
     "vector": "vector",
     "vector_leg": "vector",
@@ -99,7 +99,7 @@ FUSION_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a caption; with `columns` each row has a value a column after its label."""
+    """Rows under a caption; with `columns` each row has one value per column after its label."""
 
     caption: str
     rows: tuple[tuple[str, ...], ...]
@@ -108,7 +108,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Blend:
-    """How the scores of both legs became one: shares in percent, None where ranks were merged."""
+    """How the scores of both legs were fused: shares in percent, None where ranks were merged."""
 
     name: str
     vector_share: int | None = None
@@ -116,8 +116,10 @@ class Blend:
 
 
 def degraded_notices(codes: Sequence[str], method: str | None = None) -> list[str]:
-    """A sentence for each thing that a search did without, no sentence twice; `method` is how it
-    searched."""
+    """Return a sentence for each degraded part of a search, without duplicates.
+
+    `method` is how it searched.
+    """
     known = dict(DEGRADED_WORDS)
     if method == SearchMode.KEYWORD:
         known["keyword_unavailable"] = _NOTHING_BY_WORDS
@@ -129,7 +131,7 @@ def degraded_notices(codes: Sequence[str], method: str | None = None) -> list[st
 
 
 def was_searched(outcome: SearchOutcome) -> bool:
-    """Whether anything was looked for, so that nothing found means that there is nothing."""
+    """Tell whether the search ran, so that no results means there are none."""
     lacks_words = outcome.search_method == SearchMode.KEYWORD and (
         "keyword_unavailable" in outcome.degraded
     )
@@ -137,7 +139,7 @@ def was_searched(outcome: SearchOutcome) -> bool:
 
 
 def blend(explanation: Mapping[str, Any] | None) -> Blend | None:
-    """None where the search said nothing of its fusion."""
+    """Return how scores were fused, None if the search recorded no fusion."""
     name = (explanation or {}).get("fusion")
     if explanation is None or name not in set(Fusion):
         return None
@@ -151,14 +153,16 @@ def blend(explanation: Mapping[str, Any] | None) -> Blend | None:
 
 
 def tables(explanation: Mapping[str, Any]) -> list[Table]:
-    """An explanation as tables: the search as a whole, its legs side by side, its steps. A key
-    that is not known here is shown under its own name."""
+    """Return an explanation as tables: the whole search, its legs side by side, its steps.
+
+    Unknown keys are shown under their own names.
+    """
     whole: list[tuple[str, Any]] = []
     others: list[Table] = []
     legs: dict[str, dict[str, Any]] = {}
     for key, value in explanation.items():
         if not isinstance(value, Mapping):
-            if key != "domain_boost" or value:  # Without a preferred domain there is none.
+            if key != "domain_boost" or value:  # Without a preferred domain there is no boost.
                 whole.append((key, value))
             continue
         rest = [(name, one) for name, one in value.items() if name not in _LEGS]
@@ -177,7 +181,7 @@ def _rows(pairs: Iterable[tuple[str, Any]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _side_by_side(values: Mapping[str, Mapping[str, Any]]) -> Table:
-    """A row for each thing that both legs have a value of, a column a leg."""
+    """Return a table of the values that both legs have, one column per leg."""
     legs = ("vector", "text")
     rows = tuple(
         (_word(key), *(_value(of_leg.get(leg)) for leg in legs)) for key, of_leg in values.items()
@@ -186,7 +190,7 @@ def _side_by_side(values: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _word(key: str) -> str:
-    """A label in the reader's language; of what is not known here, its name made readable."""
+    """Return a label in the reader's language, or a readable form of an unknown key."""
     return str(gettext(_WORDS[key])) if key in _WORDS else key.replace("_", " ")
 
 

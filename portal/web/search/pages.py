@@ -1,4 +1,4 @@
-"""Search: a query, what was found, why each result is there, and why a document is not."""
+"""Search pages: a query, its results, why each was found, and why a document was not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FUSION_WORDS = {
     Fusion.RRF: N_("Reciprocal ranks"),
 }
 
-# A question travels in the address, where a Chinese character takes nine bytes and servers stop
+# A query travels in the address, where a Chinese character takes nine bytes and servers stop
 # reading at 8 kB. The API takes longer ones.
 MAX_QUESTION_CHARACTERS = 800
 
@@ -47,7 +47,7 @@ Answer = Response | str | tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Absentee:
-    """What is known of a document that someone misses: documents that it may be, or the answer."""
+    """A document missing from the results: the candidates for it, or the explanation."""
 
     title: str
     matches: tuple[DocumentSummary, ...] = ()
@@ -84,7 +84,7 @@ def show() -> Answer:
 
 @blueprint.get("/search/why")
 def show_why_not() -> Answer:
-    """Why a document, named by a part of its title or chosen by its id, is not in the results."""
+    """Explain why a document, named by part of its title or by id, is not in the results."""
     question = _question()
     values = {**_values(question), "absentee": _absentee(question)}
     is_fragment = wants_fragment("why-not")
@@ -106,7 +106,7 @@ def _values(question: Question) -> dict[str, Any]:
 
 
 def _more_count(outcome: SearchOutcome) -> int | None:
-    """How many results "Show more" shows; None where there are no more."""
+    """Return how many results "Show more" requests; None if there are no more."""
     if outcome.used is None or len(outcome.hits) < outcome.used.top_n:
         return None
     count = min(outcome.used.top_n + RESULTS_A_STEP, MAX_RESULTS)
@@ -133,8 +133,10 @@ def _absentee(question: Question) -> Absentee:
 
 
 def _titled(title: str) -> tuple[DocumentSummary, ...]:
-    """Documents with these words in their title, those with just this title alone first; what
-    lies in the trash is among them where the person may restore it."""
+    """Return documents with these words in their title, exact matches first.
+
+    Includes documents in the trash that the user may restore.
+    """
     services, user = context.services(), context.user()
     filters, wanted = DocumentFilter(title_contains=title), title.casefold()
     found = tuple(

@@ -1,5 +1,4 @@
-"""What the address of the search page says: the query, its filters and, for administrators, the
-fusion to try."""
+"""The address of the search page: query, filters and, for administrators, the fusion to try."""
 
 from __future__ import annotations
 
@@ -17,8 +16,11 @@ _NAMES = {"q": "text", "mode": "mode", "domain": "domain", "meta": "metadata", "
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A search as its address has it. Without a `count` as many results as are configured are
-    shown. `fusion` and `vector_percent` are those of the configuration where None."""
+    """A search as its address describes it.
+
+    Without a `count` the configured number of results is shown. `fusion` and `vector_percent`
+    default to the configuration where None.
+    """
 
     text: str
     mode: SearchMode = SearchMode.HYBRID
@@ -31,8 +33,10 @@ class Question:
 
     @classmethod
     def read(cls, arguments: Mapping[str, str], *, may_tune: bool) -> Question:
-        """Read the arguments of an address; unknown values count as absent, and so do fusion and
-        weights unless the user `may_tune`."""
+        """Parse the arguments of an address; unknown values count as absent.
+
+        So do fusion and weights unless the user `may_tune`.
+        """
         mode, fusion = arguments.get("mode", ""), arguments.get("fusion", "")
         count, percent = arguments.get("n", ""), arguments.get("vector", "")
         return cls(
@@ -64,7 +68,7 @@ class Question:
         return bool(self.domain or self.metadata or self.fusion or self.vector_percent is not None)
 
     def request(self) -> SearchRequest:
-        """Return what to search for. Raises InvalidInput for metadata that is no filter."""
+        """Return the search request. Raises InvalidInput for an invalid metadata filter."""
         percent = self.vector_percent
         return SearchRequest(
             query=self.text,
@@ -80,8 +84,10 @@ class Question:
 
 
 def _metadata_filter(text: str) -> MetadataFilter | None:
-    """Read `name=value, name=value`: all have to hold. Numbers, true and false are what they are in
-    JSON, all else is text."""
+    """Parse `name=value, name=value`: all conditions must hold.
+
+    Numbers, true and false are read as in JSON, everything else is text.
+    """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if any(not name.strip() or not equals for name, equals, _ in pairs):
         raise InvalidInput(reason=N_("write a metadata filter as name=value, name=value"))

@@ -1,4 +1,4 @@
-"""Fits the constants of confidence, and shows how well they hold where they were not fitted.
+"""Fitting of the confidence constants, with a report of how well they generalise.
 
     python -m eval.fit_confidence [--data DIR] [--one-set] [--write]
 
@@ -36,7 +36,7 @@ from portal.embeddings.calibration import Calibration
 from portal.embeddings.confidence import ACROSS, CONSTANTS, FEATURES, Weighing, Weighings
 from portal.settings import EmbeddingSettings
 
-# The best result is what people act on; the rest keep the fit from being about rank alone.
+# Users act on the best result; the rest keep the fit from depending on rank alone.
 REST_WEIGHT = 0.1
 ALL_SETS = "all sets"
 MIXTURES = ("mixed", "several mixed")
@@ -45,27 +45,35 @@ RIDGE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a model crosses one half: `flagged` is the share of first results of questions without
-    an answer that lie below. `steeper` is its slope, relative to the regression's."""
+    """The place where a model crosses one half.
+
+    `flagged` is the share of first results of questions without an answer that lie below it.
+    `steeper` is its slope, relative to the regression's.
+    """
 
     flagged: float
     steeper: float
 
 
-# By whether question and chunk are in different languages. More are flagged than the nine tenths
-# that are asked for: on sets that were not fitted to it is one to four points fewer, and in a
-# library of several languages, where more chunks compete, up to four points fewer again. Across
-# languages meaning tells more than the regression knows, most of whose rows are within one.
+# By whether question and chunk are in different languages. More are flagged than the required nine
+# tenths: on sets it was not fitted to the share is one to four points lower, and in a library of
+# several languages, where more chunks compete, up to four points lower again. Across languages the
+# vector evidence says more than the regression shows, since most of its rows are within one
+# language.
 CUTS = {False: Cut(flagged=0.97, steeper=1.2), True: Cut(flagged=0.935, steeper=1.8)}
 
 
 def fit(judged: Sequence[Judged]) -> Weighings:
-    """All models of `FEATURES`. Every set and kind of collection weighs the same, and so do
-    questions with and without an answer."""
+    """Fit all models of `FEATURES`.
+
+    Every set and kind of collection has the same weight, and so do questions with and without an
+    answer.
+    """
     same = [one for one in judged if one.same_language]
     return Weighings(
         models={
-            # Meaning alone has to judge results in any language, words only those in their own.
+            # The vector-only model has to judge results in any language, the keyword model only the
+            # same one.
             kind: _fit_one(judged if kind in {"vector", ACROSS} else same, kind)
             for kind in FEATURES
         },
@@ -80,7 +88,7 @@ def _fit_one(judged: Sequence[Judged], kind: str) -> Weighing:
     solved = logistic(features, relevant.astype(float), balanced(judged, rest=REST_WEIGHT))
     wrong = [place for place, one in enumerate(judged) if one.first and not one.answerable]
     is_across = kind == ACROSS
-    # Sets in one language have no result in another: there those in their own have to do.
+    # Sets in one language have no results in another, so their own-language results are used.
     wrong = [place for place in wrong if judged[place].same_language is not is_across] or wrong
     cut = CUTS[is_across]
     weights = balanced([judged[place] for place in wrong], rest=0.0)
@@ -95,8 +103,11 @@ def _fit_one(judged: Sequence[Judged], kind: str) -> Weighing:
 
 
 def balanced(judged: Sequence[Judged], *, rest: float) -> Floats:
-    """A weight a result: groups of set, kind and answerability weigh the same, results after the
-    first `rest` of it, and answerable ones in all as much as the others."""
+    """Return a weight per result.
+
+    Groups of set, kind and answerability weigh the same, results after the first `rest` of it, and
+    answerable ones in total as much as the others.
+    """
     keys = [(one.asked, one.part, one.answerable) for one in judged]
     groups = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     group = np.array([groups[key] for key in keys])
@@ -111,7 +122,7 @@ def balanced(judged: Sequence[Judged], *, rest: float) -> Floats:
 
 
 def logistic(features: Floats, outcomes: Floats, weights: Floats, steps: int = 40) -> Floats:
-    """Ridge-penalised logistic regression by Newton's method; the constant comes last."""
+    """Fit a ridge-penalised logistic regression by Newton's method; the constant comes last."""
     x = np.column_stack([features, np.ones(len(features))])
     weights = weights / weights.sum()
     penalty = np.append(np.full(features.shape[1], RIDGE), 1e-9)
@@ -129,14 +140,16 @@ def logistic(features: Floats, outcomes: Floats, weights: Floats, steps: int = 4
 
 
 def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
-    """The value that `share` of all weight is at or below."""
+    """Return the value that `share` of the total weight is at or below."""
     return float(np.quantile(values, share, weights=weights, method="inverted_cdf"))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How constants do on one set in one kind of collection: shares in [0, 1]. Errors count
-    answerable and unanswerable questions the same."""
+    """How constants perform on one set in one kind of collection: shares in [0, 1].
+
+    Errors count answerable and unanswerable questions the same.
+    """
 
     asked: str
     part: str
@@ -148,8 +161,10 @@ class Row:
 
 
 def assess(judged: Sequence[Judged], asked: str, part: str, weighings: Weighings) -> Row | None:
-    """Judge constants on one set's questions, or on all of them (`ALL_SETS`), in one kind of
-    collection. None where there is nothing to judge by."""
+    """Evaluate constants on one set's questions, or on all sets, in one kind of collection.
+
+    `ALL_SETS` selects all. Returns None if there are no results.
+    """
     chosen = [one for one in judged if asked in {one.asked, ALL_SETS} and one.part == part]
     firsts = [one for one in chosen if one.first]
     if len({one.answerable for one in firsts}) < 2:
@@ -250,7 +265,10 @@ def main() -> None:
 
 
 def fit_alone(judged: Sequence[Judged]) -> Weighings | None:
-    """Constants from one set, None from one across languages: it says nothing about words."""
+    """Fit constants on one set.
+
+    Returns None for a set across languages, which says nothing about words.
+    """
     if not any(one.relevant and one.same_language for one in judged):
         return None
     return fit(judged)

@@ -1,10 +1,8 @@
-"""Questions asked of collections of passages, with and without an answer in them: what the
-constants of confidence are fitted to and judged by.
+"""Questions with and without an answer in a collection, to fit and judge confidence.
 
-Every set's questions are asked of its own passages and of every other set's, of parts of them from
-200 passages down to a single one, and of several sets' in one collection. Passages under the same
-title as an answer are hidden from questions whose answer is not there, since they might hold
-another.
+Every set's questions are asked of its own chunks and of every other set's, of samples of them from
+200 chunks down to a single one, and of several sets' in one collection. Chunks under the same title
+as an answer are hidden from questions whose answer is not there, since they might hold another.
 """
 
 from __future__ import annotations
@@ -30,14 +28,14 @@ DEPTH = 50
 SHOWN = 10  # Results that compete with each other.
 JUDGED = 5
 
-# Passages a collection and how many random ones of that size are asked.
+# Collection sizes in chunks, and how many random collections of each size are asked.
 PARTS = {200: 2, 50: 4, 20: 6, 5: 12, 1: 24}
 QUESTIONS_A_PART = 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
-    """All passages and questions, with what ranking needs; rows belong to the set in `set_of_…`."""
+    """All chunks and questions, with what ranking needs; rows belong to the set in `set_of_…`."""
 
     names: tuple[str, ...]
     vectors: Vector
@@ -61,7 +59,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Collection:
-    """Rows of passages, and what ranks their words; `part` is its kind."""
+    """Rows of chunks, and their keyword ranking; `part` is its kind."""
 
     part: str
     chunks: npt.NDArray[np.int64]
@@ -70,7 +68,7 @@ class _Collection:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A result among the first of a search, in a collection of the kind `part`."""
+    """A judged result among the first of a search, in a collection of the kind `part`."""
 
     asked: str
     part: str
@@ -85,7 +83,7 @@ class Judged:
 
 
 def prepare(embedder: Embedder, calibration: Calibration, directory: Path) -> Material:
-    """Read and embed every set of a directory."""
+    """Load and embed every set of a directory."""
     names = tuple(sets.names(directory))
     loaded = [sets.load(directory, name) for name in names]
     chunks = [(place, p) for place, one in enumerate(loaded) for p in one.chunks]
@@ -112,7 +110,7 @@ def prepare(embedder: Embedder, calibration: Calibration, directory: Path) -> Ma
 
 
 def samples(material: Material, calibration: Calibration, *, seed: int = 0) -> list[Judged]:
-    """Judged results of all questions in all kinds of collections."""
+    """Return judged results of all questions in all kinds of collections."""
     rng = np.random.default_rng(seed)
     found: list[Judged] = []
     for part, asked, chunks in _collections(material, rng):
@@ -125,12 +123,12 @@ def samples(material: Material, calibration: Calibration, *, seed: int = 0) -> l
 def _collections(
     material: Material, rng: np.random.Generator
 ) -> Iterator[tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Kind of a collection, the questions that are asked of it, and its passages."""
+    """Yield the kind of each collection, its questions, and its chunks."""
     every = np.arange(len(material.query_terms))
     for name in material.names:
         whole = material.chunks_of(name)
         yield "whole", every, whole
-        # Half of the subjects taken out: what is left looks like an answer and is none.
+        # Half of the subjects are removed: the rest resembles an answer but holds none.
         gone = rng.choice(titles := np.unique(material.titles[whole]), len(titles) // 2)
         rest = whole[~np.isin(material.titles[whole], gone)]
         own = [q for q in material.questions_of(name) if not material.answers[q] & set(rest)]
@@ -150,7 +148,7 @@ def _collections(
 
 
 def _mixtures(material: Material) -> Iterator[tuple[str, str]]:
-    """Pairs of sets in different languages that share no subject."""
+    """Yield pairs of sets in different languages that share no subject."""
     for place, one in enumerate(material.names):
         for other in material.names[place + 1 :]:
             first, second = material.chunks_of(one), material.chunks_of(other)
@@ -160,7 +158,7 @@ def _mixtures(material: Material) -> Iterator[tuple[str, str]]:
 
 
 def _largest_mixture(material: Material) -> list[str]:
-    """Return sets that share no subject, the largest first: a library of several languages."""
+    """Return sets that share no subject, largest first, as a library of several languages."""
     chosen: list[str] = []
     for name in sorted(material.names, key=lambda one: -len(material.chunks_of(one))):
         titles = material.titles[material.chunks_of(name)]

@@ -108,8 +108,8 @@ def _sentences(judged: Judged, usable: Sequence[int], best: int) -> list[int]:
 
 
 def _fitting(judged: Judged, places: Sequence[int]) -> list[int]:
-    """Return as many as fit into a quotation, and always the first; with the sentence before one
-    that begins with a pronoun."""
+    """Return as many as fit into a quotation, and always the first."""
+    # A sentence that begins with a pronoun needs the one before it.
     kept: list[int] = []
     length = 0
     for place in places:
@@ -136,8 +136,7 @@ def _with_antecedent(judged: Judged, place: int) -> list[int]:
 
 
 def _told_apart(judged: Judged, places: Sequence[int]) -> list[int]:
-    """Return those whose own words cover the largest share of the question; all where they do not
-    differ."""
+    """Return those whose own words cover the largest share; all where they do not differ."""
     own = [judged.candidates[place].apart for place in places]
     if not own or max(own) - min(own) < _TELLS_APART:
         return list(places)

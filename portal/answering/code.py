@@ -58,7 +58,7 @@ class CodeReader:
         yield from self._read(final=False)
 
     def close(self) -> Iterator[Piece]:
-        """Return the rest. An open fence is closed, so that text appended to the answer is not
+        """Yield the rest. An open fence is closed, so that text appended to the answer is not
         code."""
         yield from self._read(final=True)
         if self._fence is not None:
@@ -102,8 +102,7 @@ class CodeReader:
         return self._guarded(self._take(line_end + 1 or len(self._held)))
 
     def _is_left_by(self, indent: str) -> bool:
-        """Tell whether a line is indented less than the fence, which means that its list is
-        over."""
+        """Tell whether a line is indented less than the fence, so that its list is over."""
         assert self._fence is not None  # noqa: S101 - for the type checker
         return len(indent.expandtabs(4)) < len(self._fence.indent.expandtabs(4))
 
@@ -112,8 +111,7 @@ class CodeReader:
         return Piece(text, is_code=True)
 
     def _guarded(self, code: str) -> Piece:
-        """Return code with brackets escaped that a renderer might take for text, so that it cannot
-        become a link."""
+        """Return code that is not a link even if a renderer takes it for text."""
         if self._fence is not None and not self._fence.indent:
             return Piece(code, is_code=True)
         guarded = code.replace("](", "] (")

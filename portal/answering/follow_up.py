@@ -113,8 +113,8 @@ def rewritten(
 
 
 def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
-    """Return the last line of the model's output, because some explain themselves first; empty when
-    it is late, fails or writes nothing."""
+    """Return the last line of the model's output; empty when it is late, fails or is silent."""
+    # Some models explain themselves first.
     deadline = time.monotonic() + timeout_s
     text = ""
     events = iter(chat.stream(request))
@@ -156,8 +156,9 @@ def _subject(before: str, question: str) -> list[str]:
 
 
 def _without_replaced(before: str, subject: str, *, is_correction: bool) -> str:
-    """Return the previous question without the words that a new subject replaces: the plans of "the
-    Team plan" and "the Enterprise plan", or the only content word when it is corrected."""
+    """Return the previous question without the words that a new subject replaces."""
+    # These are the plans of "the Team plan" and "the Enterprise plan", or the only content word
+    # when it is corrected.
     words = telling_words(before)
     fresh = {word.term for word in telling_words(subject)}
     dropped = [

@@ -203,8 +203,7 @@ class MarkerStream:
         return True
 
     def _address_end(self, start: int, final: bool) -> int | None:
-        """Return where the address that begins here ends; 0 when it is not one, None while
-        unknown."""
+        """Return where the address that begins here ends; 0 if it is none, None while unknown."""
         if match := ADDRESS.match(self._held, start):
             return match.end()
         if not final and MAYBE_ADDRESS.match(self._held, start):

@@ -96,7 +96,7 @@ class OpenAIChatModel:
 
     @property
     def takes_tools(self) -> bool:
-        """Return True until the endpoint has rejected a request because of its tools."""
+        """Tell whether to offer tools; false once the endpoint has rejected them."""
         return self._takes_tools
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
@@ -148,8 +148,7 @@ class OpenAIChatModel:
     async def _attempts(
         self, client: httpx.AsyncClient, request: ChatRequest, items: queue.SimpleQueue[_Item]
     ) -> None:
-        """Make one attempt, and more while nothing was received and there is time for the first
-        word."""
+        """Make one attempt, and more while nothing was received and the first word is in time."""
         deadline = time.monotonic() + self._first_s
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
@@ -215,8 +214,7 @@ class OpenAIChatModel:
 
     @contextmanager
     def _in_words(self, request: ChatRequest) -> Iterator[None]:
-        """Translate failures of the endpoint to ChatUnavailable, without the request or the
-        response."""
+        """Translate failures of the endpoint to ChatUnavailable, without request or response."""
         try:
             yield
         except Malformed as error:
@@ -295,8 +293,8 @@ class OpenAIChatModel:
         )
 
     def _said(self, text: str, request: ChatRequest) -> str:
-        """Return the beginning of the endpoint's response, without the key and the request, which
-        some endpoints repeat."""
+        """Return the beginning of the endpoint's response, without the key and the request."""
+        # Some endpoints repeat both.
         sent = [request.system, request.question, *(turn.content for turn in request.turns)]
         sent += [str(turn.get("content", "")) for turn in request.tool_turns]
         line = without_echo(storable(text), sent)

@@ -178,8 +178,8 @@ class _ReadSource:
         self.met[place] = np.maximum.reduce([self.met[place], by_own, by_context])
 
     def _focus(self, place: int) -> float:
-        """Return how much of a statement is about the question: of a row, of its first cell and of
-        the best matching column."""
+        """Return how much of a statement is about the question."""
+        # A row counts by its first cell and its best matching column.
         statement = self.statements[place]
         if not statement.header:
             return _focus(self.texts[place], self.words)
@@ -332,8 +332,9 @@ def with_units(statement: Statement) -> str:
 
 
 def _lexical(words: Sequence[Word], texts: Sequence[str]) -> Likeness:
-    """Return which words each text has: (texts, words) of 0 and 1. Chinese words match as
-    substrings, because next to other characters they may be segmented differently."""
+    """Return which words each text has: (texts, words) of 0 and 1."""
+    # Chinese words match as substrings, because next to other characters they may be segmented
+    # differently.
     found = np.zeros((len(texts), len(words)), np.float32)
     for row, text in enumerate(texts):
         terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}

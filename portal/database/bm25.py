@@ -255,8 +255,7 @@ def _is_well(connection: Connection, index: Bm25Index, state: Bm25State) -> bool
 
 
 def _savepoint(connection: Connection) -> AbstractContextManager[object]:
-    """Open a savepoint, so that a failing statement does not abort the transaction, if there is
-    one."""
+    """Open a savepoint, if in a transaction, so that a failing statement does not abort it."""
     options = connection.get_execution_options()
     if options.get("isolation_level") == "AUTOCOMMIT":
         return nullcontext()
@@ -301,8 +300,7 @@ def _is_available(connection: Connection) -> bool:
 
 
 def _restore_extension(connection: Connection) -> bool:
-    """Install the extension again; return False without the privilege, or where the server does not
-    preload it."""
+    """Install the extension again; return False where it is not permitted or not preloaded."""
     try:
         connection.execute(text("CREATE EXTENSION IF NOT EXISTS pg_textsearch"))
     except DBAPIError as error:
@@ -314,8 +312,7 @@ def _restore_extension(connection: Connection) -> bool:
 
 @contextmanager
 def _alone(engine: Engine) -> Iterator[Connection]:
-    """Open a connection without transactions, as concurrent rebuilds need, under the rebuild
-    lock."""
+    """Open a connection without transactions, for concurrent rebuilds, under their lock."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": locks.KEYWORD_INDEX})
         try:

@@ -122,8 +122,7 @@ def _running(
     given: IO[bytes] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[IO[bytes]]:
-    """Yield a program's output; kill it if the reader stops. Raises BackupRefused with its last
-    message where it fails."""
+    """Yield a program's output; kill it if the reader stops. Raises BackupRefused."""
     with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(
             command,

@@ -162,8 +162,7 @@ class EmbeddedPostgres:
                 )
 
     def _initialise(self, user: pwd.struct_passwd) -> None:
-        """Create the cluster in a temporary directory and move it into place, so that an
-        interruption leaves no partial cluster."""
+        """Create the cluster beside its place and move it there, so that a kill leaves no part."""
         self._tell("making the database")
         new = self.cluster.with_name("postgres.new")
         shutil.rmtree(new, ignore_errors=True)
@@ -229,8 +228,7 @@ class EmbeddedPostgres:
         raise self._failure("is still not ready", self._log_tail())
 
     def _socket_dir(self, user: pwd.struct_passwd) -> Path:
-        """Return the cluster's own directory, private to the server's user, unless its path is too
-        long or unusual for a socket: then a private one in /run or /tmp."""
+        """Return the socket's directory: the cluster's, or one in /run or /tmp if that is unfit."""
         longest = os.fsencode(self.cluster / f".s.PGSQL.{files.PORT}.lock")
         if len(longest) <= _SOCKET_PATH_MAX_BYTES and _PLAIN_PATH.fullmatch(str(self.cluster)):
             return self.cluster

@@ -48,8 +48,7 @@ def running_postmaster(cluster: Path) -> Postmaster | None:
 
 
 def _serves(process: psutil.Process, cluster: Path) -> bool:
-    """Tell whether a process works inside the cluster's directory, as every PostgreSQL process
-    does."""
+    """Tell whether a process works inside the cluster's directory, as PostgreSQL's do."""
     try:
         if not process.name().startswith("postgres"):
             return False

@@ -154,8 +154,7 @@ def _names(connection: psycopg.Connection, schema: str, catalog: str, which: str
 def _functions(
     connection: psycopg.Connection, schema: str, owned: Sequence[str], named: Collection[str]
 ) -> list[str]:
-    """Return the functions that triggers of these tables call, the job queue's own and those of
-    these names; each with its arguments, quoted."""
+    """Return trigger functions, the job queue's and those of these names, with arguments."""
     query = f"""
         SELECT oid::regprocedure::text FROM pg_proc AS p
          WHERE pronamespace = %(schema)s::regnamespace AND {_OURS.format("p")}

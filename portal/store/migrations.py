@@ -58,9 +58,9 @@ def migrate(url: str, revision: str = "head") -> None:
 
 
 def _await_turn(connection: Connection) -> None:
-    """Take the migration lock for the lifetime of the connection. Polls, because a session that
-    waits for a lock holds a snapshot, and a concurrent index build waits for all snapshots: a
-    deadlock."""
+    """Take the migration lock for the lifetime of the connection."""
+    # Polls, because a session that waits for a lock holds a snapshot, and a concurrent index build
+    # waits for all snapshots: a deadlock.
     statement = text("SELECT pg_try_advisory_lock(:key)")
     while not connection.scalar(statement, {"key": locks.MIGRATION}):
         connection.commit()

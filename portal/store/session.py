@@ -200,8 +200,7 @@ def _names_user(cause: BaseException | None) -> bool:
 
 
 def _passes(state: str) -> bool:
-    """Tell whether a retry may succeed, by the server's error: for example when it is short of
-    memory or has too many connections."""
+    """Tell whether a retry may succeed, for example after a shortage of memory or connections."""
     return state in (_QUERY_CANCELED, _LOCK_NOT_AVAILABLE) or state.startswith(
         (_ROLLED_BACK, _NO_RESOURCES)
     )
@@ -215,9 +214,9 @@ def is_lock_timeout(error: DatabaseUnavailable) -> bool:
 
 
 def _is_out_of_room(cause: BaseException | None) -> bool:
-    """Tell whether the server could not write a file. A disk quota, or a limit on the size of
-    files, is an internal error to the server, and only the operating system's message identifies
-    it."""
+    """Tell whether the server could not write a file."""
+    # A disk quota, or a limit on the size of files, is an internal error to the server, and only
+    # the operating system's message identifies it.
     said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
     return bool(said) and str(said).endswith(_NO_ROOM)
 
@@ -239,11 +238,9 @@ def _of_driver(error: DBAPIError | psycopg.Error) -> BaseException | None:
 
 
 def _check_alive(driver: Any, _record: Any, _fairy: Any) -> None:
-    """Reject a pooled connection that its server has closed; the pool then makes another.
-
-    An idle connection has nothing to read, except that it was closed, or why. A query to the server
-    instead would cost each use case a round trip.
-    """
+    """Reject a pooled connection that its server has closed; the pool then makes another."""
+    # An idle connection has nothing to read, except that it was closed, or why. A query to the
+    # server instead would cost each use case a round trip.
     poll = select.poll()
     poll.register(driver.fileno(), select.POLLIN)
     if driver.closed or poll.poll(0):

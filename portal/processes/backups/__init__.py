@@ -2,9 +2,9 @@
 
 archive    the file: a tar of known members, written and read as streams
 encryption the same file in the age format
-manifest   what it says of itself
-writing    a portal into a file, while it serves
-restoring  a file into a portal, in one transaction
+manifest   the description of its contents
+writing    a portal to a file, while it serves
+restoring  a file to a portal, in one transaction
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The file of a backup: a plain tar of two or three members, written and read as streams.
 
     database.dump   pg_dump's custom format
-    secret_key      what signs tokens, where the portal keeps it itself
-    manifest.json   last: what is not whole has none
+    secret_key      the key that signs tokens, where the portal stores it itself
+    manifest.json   comes last: an incomplete file has none
 
-Nothing is ever unpacked by name: a member is known, or the file is refused.
+Members are never unpacked by name: a file with an unknown member is refused.
 """
 
 from __future__ import annotations

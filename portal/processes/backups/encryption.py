@@ -175,8 +175,8 @@ class _Remembering:
 def _encrypting_stream(
     file: IO[bytes], recipients: Sequence[x25519.Recipient]
 ) -> Iterator[IO[bytes]]:
-    """Encrypt in a thread: signals raise in the main one, where pyrage would swallow the
-    exception."""
+    """Encrypt in a thread."""
+    # Signals raise in the main thread, where pyrage would swallow the exception.
     target = _Remembering(file)
     source, sink = _pipe()
     failure: list[Exception] = []

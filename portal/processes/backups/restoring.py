@@ -83,8 +83,7 @@ def _refuse_unknown_schema(manifest: Manifest) -> None:
 
 @contextmanager
 def _alone(data_dir: Path) -> Iterator[None]:
-    """Hold the directory's lock, so that no portal can start. Raises ServerSetup where one
-    serves."""
+    """Hold the directory's lock. Raises ServerSetup where a portal serves from it."""
     directory = data_dir.expanduser().resolve()
     try:
         directory.mkdir(parents=True, exist_ok=True)

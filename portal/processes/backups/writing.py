@@ -132,8 +132,7 @@ def _dump(connection: psycopg.Connection, conninfo: str, writer: Writer, note: N
 
 
 def _kept_key(settings: Settings) -> bytes | None:
-    """Return the key that the portal created and stores; a key from the settings is not in the
-    backup."""
+    """Return the key that the portal created; a key from the settings is not in the backup."""
     if settings.secret_key is not None:
         return None
     try:

@@ -163,8 +163,8 @@ class AnswerDraft:
             message_store.stop(session, self.message_id)
 
     def _cited(self, shown: set[int], content: str) -> list[CitedSource]:
-        """Return cited sources by marker, then consulted ones by rank; each narrowed to the
-        sentences that support `content`."""
+        """Return cited sources by marker, then consulted ones by rank."""
+        # Each is narrowed to the sentences that support `content`.
         by_number = {source.number: source for source in self.register}
         order = self._markers.order
         rest = [one.number for one in self.register if one.number in shown - set(order)]

@@ -38,9 +38,9 @@ def quoted_range(chunk: str, content: str, marker: int) -> tuple[int, int]:
 
 
 def _claims(content: str, marker: int) -> Iterator[tuple[Terms, int]]:
-    """Return the terms of each sentence that a marker applies to, and how many of them a sentence
-    of the chunk must have. A marker applies to the sentence that it is in or follows, and to
-    unmarked sentences before that on the same line."""
+    """Yield the terms of each sentence with this marker, and how many of them must match."""
+    # A marker applies to the sentence that it is in or follows, and to unmarked sentences before
+    # that on the same line.
     places = [(start, number) for start, _, number in shown_markers(content)]
     unmarked: list[tuple[int, int]] = []
     for start, end in _sentences(content):
@@ -55,8 +55,8 @@ def _claims(content: str, marker: int) -> Iterator[tuple[Terms, int]]:
 
 
 def _sentences(content: str) -> list[tuple[int, int]]:
-    """Split into sentences, each up to where the next begins: a marker after the full stop belongs
-    to the sentence before."""
+    """Split into sentences, each up to where the next begins."""
+    # A marker after the full stop belongs to the sentence before.
     starts = [
         end - len(_LEADING_MARKERS.sub("", content[start:end]))
         for start, end in sentence_spans(content)

@@ -92,8 +92,8 @@ def _list(head: str, titles: dict[UUID, str], rest: str) -> str:
 
 
 def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
-    """Return the document whose title has the largest share of the words; the only document when
-    the subject is just "this document"."""
+    """Return the document whose title has the largest share of the words."""
+    # It is the only document when the subject is just "this document".
     words = set(query_terms(subject)) - set(
         query_terms("这份文档 文件 内容 the this document file it")
     )

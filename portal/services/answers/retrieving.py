@@ -96,7 +96,7 @@ def ask_in(
 
 def retrieve(services: Services, asked: Asked) -> Retrieved:
     """Search for the question as asked and, in a follow-up, as rewritten. Raises the errors of
-    `searching.search`."""
+    `engine.search`."""
     if services.chat.provider == "extractive":
         with services.database.begin() as session:
             reply = replying.find_reply(
@@ -111,8 +111,8 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
 
 
 def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
-    """Return the search queries; the first is recorded as the query. A language model splits a
-    question on its own."""
+    """Return the search queries; the first is recorded as the query."""
+    # A language model splits a question on its own.
     if chat.provider != "extractive":
         return tuple(dict.fromkeys((query, asked.question)))
     parts = standalone_parts(query)
@@ -132,8 +132,8 @@ def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
 def _look(
     services: Services, asked: Asked, queries: Sequence[str], *, outlined: Sequence[UUID] = ()
 ) -> tuple[Retrieved, bool]:
-    """Return what is found for the queries, the first of which is recorded as the query, or the
-    chunks to outline; and whether all of it still existed when it was read."""
+    """Return what is found for the queries, or to outline, and whether all of it still existed."""
+    # The first query is recorded as the query.
     outcomes = [_search(services, asked, one) for one in queries]
     hits = _merged([outcome.hits for outcome in outcomes])
     with services.database.begin() as session:
@@ -215,8 +215,9 @@ def _search(services: Services, asked: Asked, query: str) -> SearchOutcome:
 
 
 def _merged(lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
-    """Merge hits, each chunk once. One search keeps its order; several are ordered by confidence,
-    the only score that is comparable between them, then by rank."""
+    """Merge hits, each chunk once."""
+    # One search keeps its order; several are ordered by confidence, the only score that is
+    # comparable between them, then by rank.
     if len(lists) <= 1:
         return [hit for hits in lists for hit in hits]
     best: dict[UUID, SearchHit] = {}
@@ -274,8 +275,8 @@ def _source(number: int, hit: SearchHit | None, stored: StoredSource) -> Source:
 
 
 def _read_by(chat: ChatModel, past: Sequence[PastMessage]) -> frozenset[UUID]:
-    """Return the documents whose content reaches the model through earlier turns. Quotations are
-    made from chunks alone."""
+    """Return the documents whose content reaches the model through earlier turns."""
+    # Quotations are made from chunks alone.
     if chat.provider == "extractive":
         return frozenset()
     shown = (message.rests_on for message in past if not message.is_withheld)

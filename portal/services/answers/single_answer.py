@@ -98,8 +98,7 @@ def _answered(
 def _request(
     services: Services, user: User, found: DocumentsFound, language: str
 ) -> tuple[ChatRequest, Prompt, bool]:
-    """Return the request to the chat model, with whole chunks that count at this moment; and
-    whether all of them do."""
+    """Return the request to the chat model, and whether all chunks still count."""
     detected = detect_language(found.query)
     language = language if detected == "other" else detected
     chunks = [hit.chunk for hit in found.hits]

@@ -228,8 +228,7 @@ class AnswerStream(Iterator[AnswerEvent]):
     def _search_again(
         self, request: ChatRequest, call: SearchCall, *, may_again: bool
     ) -> ChatRequest:
-        """Return the next request, with the new hits in the prompt and, as far as there is room,
-        the old ones."""
+        """Return the next request, with the new hits in the prompt and the old ones that fit."""
         answering = self._answering
         found = self._found(call)
         built = prompt.build(

@@ -74,8 +74,8 @@ def _embed(services: Services, model: RegisteredModel, batch_size: int) -> int:
 
 @contextmanager
 def _in_turn(services: Services, model: RegisteredModel) -> Iterator[None]:
-    """Wait for the lock to build a model, holding nothing meanwhile. Raises Conflict when that
-    takes too long."""
+    """Wait for the lock to build a model. Raises Conflict when that takes too long."""
+    # Nothing is held while waiting.
     deadline = time.monotonic() + PATIENCE_S
     while True:
         with build_store.building(services.database.engine, model) as connection:

@@ -166,8 +166,8 @@ def _fill(
     batch_size: int | None,
     should_stop: Callable[[], bool],
 ) -> Iterator[Progress]:
-    """Embed chunks until none is missing. Several passes, because chunks may be added behind the
-    first."""
+    """Embed chunks until none is missing."""
+    # Several passes, because chunks may be added behind the first.
     size = batch_size or services.settings.embedding.batch_size
     done, total = _note(services, model, "embedding")
     yield Progress("embedding", done, total)

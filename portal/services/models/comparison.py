@@ -166,8 +166,7 @@ def _sentence(chunk: SampledChunk) -> str:
 
 
 def _answerable(services: Services, questions: Sequence[Question]) -> list[Question]:
-    """Return the questions whose answer is stored; documents are named by title or by file name
-    without its extension."""
+    """Return the questions whose answer is stored; documents go by title or file stem."""
     with services.database.begin() as session:
         titles = nearby.document_names(session)
     return [question for question in questions if question.relevant & titles]

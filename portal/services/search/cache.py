@@ -148,8 +148,7 @@ def key_of(*parts: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to lists of JSON types, tagged with the type where that alone distinguishes
-    two."""
+    """Convert a value to JSON types, tagged with its type where that alone is distinctive."""
     match value:
         case None | bool() | int() | float() | str() if not isinstance(value, Enum):
             return value

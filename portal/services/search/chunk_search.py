@@ -219,8 +219,7 @@ def _found(
 
 
 def _similarity(chunk: JobChunk, correction: Correction) -> float:
-    """Return the mean similarity of the query's words to those of a chunk: per word 1 for an exact
-    match, less for another spelling, 0 for no match."""
+    """Return the mean similarity, in [0, 1], of the query's words to the nearest of a chunk."""
     held = set(index_terms(f"{chunk.title}\n{chunk.heading or ''}\n{chunk.content}").split())
     respelt = {
         word: likeness(fold(typed).text, fold(new).text)

@@ -44,7 +44,7 @@ def search(
 
     The query is plain text: SQL, markup and search operators are searched for literally. Raises
     InvalidInput for an empty query or weights that add up to nothing, and the errors of
-    `searching.search`.
+    `engine.search`.
     """
     if not has_visible_text(query):
         raise InvalidInput(reason=verbatim("query"))

@@ -45,7 +45,7 @@ def why_not(services: Services, user: User, request: SearchRequest, document_id:
     """Return the reason why a document is not among the results of `request`, or that it is.
 
     Raises NotFound for a document that does not exist or that the user may not see, and the errors
-    of `searching.search`.
+    of `engine.search`.
     """
     state = _state(services, user, request, document_id)
     if (answer := _kept_out(state)) is not None:

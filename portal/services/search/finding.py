@@ -131,9 +131,9 @@ def _check_model(services: Services, model: RegisteredModel) -> None:
 
 
 def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trace) -> Found:
-    """Ask the legs, rank their offers, and load the best. Retries when documents change meanwhile:
-    a new version has other chunks, which neither the old nor the new ids would find. Returns what
-    was found when there is no time left for a retry."""
+    """Ask the legs, rank their offers, and load the best."""
+    # Retries when documents change meanwhile: a new version has other chunks, and neither the old
+    # nor the new ids would find it. With no time left the incomplete result is better than none.
     legs, memory, by_document = plan.legs, services.enabled_sets, plan.legs.by_document
     least = services.settings.rerank.candidates if services.reranker is not None else 0
     wanted = plan.count_rows(least)

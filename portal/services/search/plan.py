@@ -339,8 +339,8 @@ def _with_keywords(services: Services, plan: SearchPlan, state: KeywordState) ->
 
 
 def _keywords(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQuery | None:
-    """Return the keyword query; None without a backend or a word: an empty query would match every
-    row."""
+    """Return the keyword query; None without a backend or a word."""
+    # An empty query would match every row.
     if backend is KeywordBackend.OFF or not terms:
         return None
     is_bm25 = backend is KeywordBackend.PG_TEXTSEARCH

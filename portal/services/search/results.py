@@ -139,12 +139,10 @@ def _confidences(
 def _above_threshold(
     plan: SearchPlan, found: Found, results: Sequence[_Result]
 ) -> tuple[list[_Result], int]:
-    """Return the results that reach the threshold, and their total number.
-
-    The threshold applies to keyword scores in keyword mode, to confidence otherwise. Where too few
-    reach it, the best keyword hits fill up and are marked: a chunk with the words of the query must
-    not disappear because its confidence is low.
-    """
+    """Return the results that reach the threshold, and their total number."""
+    # The threshold applies to keyword scores in keyword mode, to confidence otherwise. Where too
+    # few reach it, the best keyword hits fill up and are marked: a chunk with the words of the
+    # query must not disappear because its confidence is low.
     threshold = plan.request.threshold
     if threshold is None:
         return list(results), len(found.offers)
@@ -251,8 +249,8 @@ def _hit(
 def _matched_words(
     plan: SearchPlan, content: str, excerpt: str, spans: Sequence[tuple[int, int]]
 ) -> tuple[str, ...]:
-    """Return words of the query that are in the chunk or, unless the search is explained, in its
-    excerpt alone: the rest would have to be analysed."""
+    """Return words of the query that are in the chunk, or just in its excerpt."""
+    # The rest is only analysed when the search is explained, because it takes time.
     text = excerpt
     if plan.request.explain:
         text, spans = content, highlight_spans(content, plan.terms)

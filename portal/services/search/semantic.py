@@ -147,8 +147,7 @@ class SemanticSearch:
     def _merged(
         self, vector: Vector | None, dense: _Found, sparse: _Found
     ) -> dict[str, SemanticHit]:
-        """Merge the chunks of both lists by id, with their similarities where the query has a
-        vector."""
+        """Merge the chunks of both lists by id, with the similarities that are known."""
         # The dense copy of a chunk in both lists wins, because it has the similarity.
         chunks = {one.id: one for one in (*sparse, *dense)}
         unknown = [one.id for one in chunks.values() if one.similarity is None]

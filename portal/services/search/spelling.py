@@ -151,8 +151,7 @@ def _unknown(
 
 
 def _standing(suspect: Suspect) -> Evidence:
-    """Return evidence that a word is in a chunk. A Chinese word may be segmented differently
-    there."""
+    """Return evidence of a word in a chunk; a Chinese one may be segmented differently there."""
     if not suspect.is_han:
         return Evidence(tsquery_or((suspect.term,)))
     parts = tsquery_and(query_terms(suspect.word))
@@ -193,8 +192,7 @@ def _chosen(
     conversation_id: UUID | None,
     candidates: dict[Suspect, list[Word]],
 ) -> dict[Suspect, Word]:
-    """Choose the best candidate for each word that the user's chunks support: the nearest, and of
-    those the one in the highest number of chunks."""
+    """Choose for each word the nearest candidate in the user's chunks, then the most frequent."""
 
     def find(wanted: Mapping[_Tried, Evidence]) -> dict[_Tried, list[str]]:
         return _borne_out(session, user, conversation_id, wanted)
@@ -244,8 +242,7 @@ def _closeness(suspect: Suspect, word: Word) -> tuple[int, bool]:
 
 
 def _best(suspect: Suspect, found: Mapping[_Tried, list[str]]) -> _Choice | None:
-    """Return the nearest of the words that were found, and of those the most frequent, in its most
-    frequent spelling."""
+    """Return the nearest word found, then the most frequent, in its most frequent spelling."""
     written: dict[str, Counter[str]] = defaultdict(Counter)
     for strings in found.values():
         for string in strings:
@@ -269,8 +266,7 @@ def _visible(
     suspect: Suspect,
     words: Sequence[Word],
 ) -> list[Word]:
-    """Return the words that chunks, or titles, visible to this user have, up to the number above
-    which any guess is too uncertain."""
+    """Return the words visible to this user, up to the number that makes a guess uncertain."""
     known: list[Word] = []
     for start in range(0, len(words), _MAX_IN_CONTEXT):
         batch = words[start : start + _MAX_IN_CONTEXT]
@@ -311,8 +307,8 @@ def _is_guesswork(suspect: Suspect, words: Sequence[Word]) -> bool:
 
 
 def _evidence_in_context(suspect: Suspect, words: Iterable[Word]) -> Evidence:
-    """Return evidence that one of these words is in a chunk, next to the same characters as in the
-    query where there are any. One of two characters is too little to identify a Chinese word."""
+    """Return evidence of one of these words beside the same characters as in the query."""
+    # One of two characters is too little to identify a Chinese word.
     terms = " | ".join(f"({tsquery_and(word.term.split())})" for word in words)
     either = "(?:" + "|".join(pattern(word.word) for word in words) + ")"
     if len(suspect.word) >= LONG_HAN_WORD or not (suspect.before or suspect.after):
@@ -328,8 +324,8 @@ def _evidence_in_context(suspect: Suspect, words: Iterable[Word]) -> Evidence:
 
 
 def _apart(chosen: dict[Suspect, Word]) -> list[tuple[Suspect, Word]]:
-    """Return replacements that do not overlap, in the order of the text. Longer ones win: the more
-    characters agree, the more likely the correction."""
+    """Return replacements that do not overlap, in the order of the text."""
+    # Longer ones win: the more characters agree, the more likely the correction.
     taken: list[tuple[Suspect, Word]] = []
     for suspect, word in sorted(chosen.items(), key=lambda item: -len(item[0].word)):
         if all(suspect.end <= other.start or other.end <= suspect.start for other, _ in taken):

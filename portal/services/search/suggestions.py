@@ -43,8 +43,8 @@ def suggest(
 
 
 def _holds_all(plan: SearchPlan, found: Found) -> bool:
-    """Tell whether the candidates have each term of a query, by their stored terms. This does not
-    work for Chinese: a slip is segmented into single characters, which are common."""
+    """Tell whether the candidates have each term of a query, by their stored terms."""
+    # This does not work for Chinese: a slip is segmented into single characters, which are common.
     if not plan.parsed.text.isascii() or plan.parsed.titles:
         return False
     missing = set(plan.terms)

@@ -30,8 +30,7 @@ _STREAMING = MessageStatus.STREAMING.value
 
 
 def _status(stale_after_s: float) -> Any:
-    """Return the status; an unfinished answer whose writer is gone counts as stopped, although the
-    row does not say so."""
+    """Return the status; an unfinished answer whose writer is gone counts as stopped."""
     oldest = func.clock_timestamp() - timedelta(seconds=stale_after_s)
     is_stale = (MessageRow.status == _STREAMING) & (MessageRow.updated_at < oldest)
     return case((is_stale, MessageStatus.STOPPED.value), else_=MessageRow.status)
@@ -143,8 +142,8 @@ def hold_all(session: Session, conversation_id: UUID) -> None:
 
 
 def _hold(session: Session, which: ColumnElement[bool]) -> list[UUID]:
-    """Lock messages until the transaction ends, in the order of their ids, as a purge does: any
-    other order could deadlock."""
+    """Lock messages until the transaction ends, in the order of their ids."""
+    # A purge locks them in the same order; any other could deadlock.
     statement = select(MessageRow.id).where(which).order_by(MessageRow.id)
     return list(session.scalars(statement.with_for_update(key_share=True)))
 

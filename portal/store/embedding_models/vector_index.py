@@ -105,7 +105,7 @@ def shape_for(search: SearchSettings, dimensions: int, axis: str | None = None) 
 
 
 def wants_index(search: SearchSettings) -> bool:
-    """Return whether vectors have an index at all."""
+    """Tell whether vectors have an index at all."""
     return search.index != "hnsw" or search.hnsw.enabled
 
 

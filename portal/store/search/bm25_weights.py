@@ -92,16 +92,15 @@ def _ask_weights(
     index: WordIndex,
     weighed: WordWeights,
 ) -> None:
-    """Add the weights of words that are not known yet, by probing the index.
-
-    BM25 scores a chunk by the rarity of each word (its inverse document frequency) and by the
-    chunk's length relative to the mean length of all. pg_textsearch stores both and exposes
-    neither, but it scores any text: the score of a text of one word is that word's rarity times a
-    factor that depends on the mean length alone. A second text, the same word followed by a filler,
-    is one term longer; the ratio of the two scores gives the mean length (`_mean_length`), and with
-    it the rarity. Scores computed here then equal those of the index, to its last digits. A word
-    that is not in the index weighs 0; without any word that is, the mean length stays unknown.
-    """
+    """Add the weights of words that are not known yet, by probing the index."""
+    # BM25 scores a chunk by the rarity of each word (its inverse document frequency) and by the
+    # chunk's length relative to the mean length of all. pg_textsearch stores both and exposes
+    # neither, but it scores any text: the score of a text of one word is that word's rarity times a
+    # factor that depends on the mean length alone. A second text, the same word followed by a
+    # filler, is one term longer; the ratio of the two scores gives the mean length
+    # (`_mean_length`), and with it the rarity. Scores computed here then equal those of the index,
+    # to its last digits. A word that is not in the index weighs 0; without any word that is, the
+    # mean length stays unknown.
     probes = [word for word in dict.fromkeys(words) if word not in weighed.weights]
     if not probes:
         return
@@ -121,8 +120,8 @@ def _ask_weights(
 
 
 def _mean_length(ratio: float, shape: Bm25Shape) -> float:
-    """Return the mean length from the ratio of the scores of a text of one term and of that text
-    with a filler: (1 + k1 (1 - b + 2b/m)) / (1 + k1 (1 - b + b/m)), solved for m."""
+    """Return the mean length m from the scores of a text of one term, alone and with a filler."""
+    # Their ratio is (1 + k1 (1 - b + 2b/m)) / (1 + k1 (1 - b + b/m)), solved for m.
     if shape.k1 * shape.b <= 0 or ratio <= 1:
         return 1.0  # Length is ignored.
     per_term = (ratio - 1) * (1 + shape.k1 * (1 - shape.b)) / (2 - ratio)

@@ -70,8 +70,8 @@ def planner_settings(legs: Legs, enabled: EnabledSet) -> dict[str, str]:
 
 
 def _front(legs: Legs, enabled: EnabledSet) -> int:
-    """Return ef_search. With chunks switched off it is raised so that one scan finds enough that
-    count: a scan that has to continue repeats much of its work."""
+    """Return ef_search, raised with chunks switched off so that one scan finds enough."""
+    # A scan that has to continue repeats much of its work.
     wanted, vector = legs.leg_limit, legs.vector
     factor = vector.model.candidate_factor if vector else 1
     is_broad = vector is not None and vector.is_corrected

@@ -56,8 +56,8 @@ def _any(conditions: Iterable[str]) -> str:
 
 
 def _is_one_of(wanted: Membership, binds: dict[str, Any]) -> str:
-    """Return the condition that the field is one of the values: few are looked up in the index,
-    many in one hash table."""
+    """Return the condition that the field is one of the values."""
+    # Few are looked up in the index, many in one hash table.
     if len(wanted.values) <= _MAX_ALTERNATIVES:
         return _any(_holds(wanted.path, value, binds) for value in wanted.values)
     values = _bound(json.dumps(wanted.values, ensure_ascii=False), binds)

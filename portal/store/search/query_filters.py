@@ -95,8 +95,8 @@ def _holds(phrase: str, name: str, binds: dict[str, Any]) -> str:
 
 
 def _mentions(words: str, name: str, binds: dict[str, Any]) -> str:
-    """Return the condition that a chunk, its headings, table header or title have a word in any
-    form, or a phrase."""
+    """Return the condition that a chunk, its headings, table header or title have a word."""
+    # A word matches in any form; a phrase as it is written.
     terms = query_terms(words)
     if len(terms) == 1:
         binds[f"{name}_terms"] = f"'{terms[0]}'"

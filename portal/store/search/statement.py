@@ -173,8 +173,9 @@ def _legs(shape: Shape) -> list[str]:
 
 
 def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
-    """Return joins and conditions that keep only what counts for the user. The join is by the job
-    alone: with a second column the planner underestimates the rows and does not use the index."""
+    """Return joins and conditions that keep only what counts for the user."""
+    # The join is by the job alone: with a second column the planner underestimates the rows and
+    # does not use the index.
     join = f"JOIN document_chunks c ON c.id = {leg}.chunk_id" if chunks else ""
     joins, counts = selection_sql(in_conversation=shape.in_conversation)
     return f"""
@@ -206,8 +207,8 @@ def _vector_leg(leg: VectorLeg, shape: Shape) -> str:
 
 
 def _by_index(leg: VectorLeg, shape: Shape) -> str:
-    """Return the hits of an index scan. Its order is approximate, especially for binary vectors, so
-    distances are computed from the full vectors."""
+    """Return the hits of an index scan, with distances from the full vectors."""
+    # The order of the index is approximate, especially for binary vectors.
     walk = f"""
         SELECT e.chunk_id, e.document_id, {leg.distance} AS distance
         FROM {leg.partition} e {_counting("e", shape, chunks=bool(shape.chunks))}

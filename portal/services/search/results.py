@@ -275,7 +275,7 @@ def _method(plan: SearchPlan, shown: Sequence[_Result]) -> SearchMode:
 def _explanation(plan: SearchPlan, found: Found, trace: Trace) -> dict[str, Any]:
     """Return how the search ran."""
     ranking, enabled, legs = plan.ranking, trace.enabled, plan.legs
-    # The vector plan depends on the number of all chunks, hidden ones included.
+    # The vector plan is for administrators: it depends on the number of hidden chunks too.
     ways = {"keyword": trace.keyword_plan}
     return {
         "plan": ways | ({"vector": trace.vector_plan} if plan.user.is_admin else {}),

@@ -77,7 +77,7 @@ def _contains(wanted: Containment, binds: dict[str, Any]) -> str:
     whole = _holds(wanted.path, value, binds)
     if isinstance(value, dict | list):
         return f"({whole})"
-    # `@>` matches a single value inside a list only when it is not nested in another list.
+    # `@>` finds a single value in a top-level list, but not in a list below a key.
     return _any([whole, _holds(wanted.path, [value], binds)])
 
 

@@ -122,8 +122,8 @@ class Shape:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether one plan serves all searches of this shape: the selectivity of conditions
-        varies so much that each needs a plan of its own."""
+        """Tell whether one plan serves all searches of this shape. Further conditions vary so much
+        in selectivity that each search with them needs a plan of its own."""
         return not (self.documents or self.chunks)
 
 

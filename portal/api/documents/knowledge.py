@@ -25,10 +25,10 @@ from portal.api.documents.knowledge_schemas import (
     ReindexRequest,
     ResultModel,
     SearchBody,
+    SearchParametersModel,
     SearchResponse,
     UploadedModel,
     UploadResponse,
-    UsedModel,
     WhyQuery,
     WhyResponse,
 )
@@ -108,7 +108,7 @@ def search(json_data: SearchBody) -> SearchResponse:
         else None,
         off_topic=outcome.off_topic,
         explanation=outcome.explanation,
-        used=UsedModel.model_validate(outcome.used) if outcome.used else None,
+        used=SearchParametersModel.model_validate(outcome.used) if outcome.used else None,
     )
 
 

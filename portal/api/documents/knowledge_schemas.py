@@ -117,17 +117,17 @@ class CorrectionModel(ResponseModel):
     is_applied: bool = Field(description="whether it was searched for, or is a suggestion")
 
 
-class UsedModel(ResponseModel):
+class SearchParametersModel(ResponseModel):
     """What a search went by, whether the request or the configuration said so."""
 
     top_n: int = Field(examples=[5])
     fusion: Fusion
     normalisation: Normalisation
-    weights: UsedWeightsModel
+    weights: LegSharesModel
     rrf_k: int = Field(examples=[60])
 
 
-class UsedWeightsModel(ResponseModel):
+class LegSharesModel(ResponseModel):
     """Shares: their sum is 1."""
 
     vector: float = Field(examples=[0.7])
@@ -147,7 +147,7 @@ class SearchResponse(ResponseModel):
     explanation: dict[str, Any] | None = Field(
         None, description="with `explain`: plan and times", examples=[None]
     )
-    used: UsedModel | None = Field(
+    used: SearchParametersModel | None = Field(
         None, description="what the search went by; null: nothing was searched"
     )
 

@@ -18,6 +18,7 @@ from portal.api.search.chunk_search_schemas import (
     BatchResultsModel,
     HybridBody,
     HybridModel,
+    HybridParametersModel,
     HybridResponse,
     HybridResultsModel,
     SemanticBody,
@@ -31,7 +32,6 @@ from portal.api.search.chunk_search_schemas import (
     TextModel,
     TextResponse,
     TextResultsModel,
-    UsedModel,
     WithinBody,
 )
 from portal.domain.chunk_search import FoundChunk, FoundChunks, HybridQuery, SemanticQuery, Within
@@ -268,11 +268,11 @@ def _counted(found: FoundChunks) -> dict[str, Any]:
     }
 
 
-def _used(found: FoundChunks, threshold: float) -> UsedModel | None:
+def _used(found: FoundChunks, threshold: float) -> HybridParametersModel | None:
     used = found.used
     if used is None:
         return None
-    return UsedModel(
+    return HybridParametersModel(
         top_k=used.top_n,
         fusion_method=_METHODS[used.fusion],
         vector_weight=used.weights.vector,

@@ -297,7 +297,7 @@ class HybridModel(FoundModel):
     )
 
 
-class UsedModel(ResponseModel):
+class HybridParametersModel(ResponseModel):
     """What a hybrid search went by, whether the request or the configuration said so."""
 
     top_k: int
@@ -331,7 +331,7 @@ class HybridResultsModel(ResultsModel):
         description="what ordered them: text_only or vector_only where one of both found nothing",
         examples=[FusionMethod.WEIGHTED_SUM],
     )
-    used: UsedModel | None = Field(
+    used: HybridParametersModel | None = Field(
         description="what the search went by; null: nothing was searched"
     )
 

@@ -75,6 +75,7 @@ def find_chunks(
         scale=Scale(),
         legs=legs,
         limit=limit,
+        words_alone=() if mode is SearchMode.VECTOR else (by_words,),
         spare=0,
     )
     trace = Trace()

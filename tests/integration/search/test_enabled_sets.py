@@ -22,7 +22,6 @@ from portal.services.search import engine
 from portal.services.search.cache import SearchCache
 from portal.store.documents import rows as document_store
 from portal.store.search import enabled_sets
-from portal.store.search import legs as chunk_search
 from portal.store.search.context import read_context
 from portal.store.search.enabled_sets import EnabledSet, EnabledSets, Scope, Versions
 from portal.store.search.query_filters import narrowing
@@ -370,7 +369,7 @@ AT_ONCE = {
 @contextmanager
 def after_once(function: str, act: Callable[[], None]) -> Iterator[None]:
     """Act once, right after a function of the search's has returned."""
-    module = engine if hasattr(engine, function) else chunk_search
+    module = engine if hasattr(engine, function) else enabled_sets
     original = getattr(module, function)
     with pytest.MonkeyPatch.context() as patch:
 

@@ -322,10 +322,11 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
         )
         assert filtered
         assert plain
-        for found in (scored, filtered, plain):
-            for one in found:
-                assert one.bm25 == pytest.approx(expected[one.chunk_id], abs=1e-4)
-        assert_best([one.bm25 for one in plain], expected.values())
+        for one in (*scored, *filtered):
+            assert one.bm25 == pytest.approx(expected[one.chunk_id], abs=1e-4)
+        for one in plain:
+            assert one.offer.bm25 == pytest.approx(expected[one.chunk.chunk_id], abs=1e-4)
+        assert_best([one.offer.bm25 for one in plain], expected.values())
 
 
 def assert_best(scores: list[float], of: Any) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from flask import request
 
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.domain.search import SearchMode
 from portal.web.documents import listing, reading
 from portal.web.layout import wants_fragment
-from portal.web.search import pages
+from portal.web.search.question import Question
 
 
 @pytest.mark.parametrize(
@@ -50,18 +51,25 @@ def test_watched_rows_are_few_and_well_formed(app):
 
 @pytest.mark.parametrize(
     ("address", "count"),
-    [("", 10), ("&n=30", 30), ("&n=100000", 10), ("&n=999", 100), ("&n=-5", 10), ("&n=²", 10)],
+    [
+        ("", None),
+        ("&n=30", 30),
+        ("&n=100000", None),
+        ("&n=999", 100),
+        ("&n=-5", None),
+        ("&n=²", None),
+    ],
 )
 def test_a_search_shows_a_bounded_number(app, address, count):
     with app.test_request_context(f"/search?q=x{address}"):
-        assert pages._question().count == count
+        assert Question.read(request.args, may_tune=False).count == count
 
 
 def test_a_searchs_address_is_its_shortest(app):
-    with app.test_request_context("/search?q=水&mode=hybrid&n=10&domain="):
-        assert pages._question().arguments() == {"q": "水"}
+    with app.test_request_context("/search?q=水&mode=hybrid&domain="):
+        assert Question.read(request.args, may_tune=False).arguments() == {"q": "水"}
     with app.test_request_context("/search?q=水&mode=vector&domain=law"):
-        question = pages._question()
+        question = Question.read(request.args, may_tune=False)
     assert question.mode is SearchMode.VECTOR
     assert question.arguments(n=20) == {"q": "水", "mode": "vector", "domain": "law", "n": 20}
 

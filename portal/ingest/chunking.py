@@ -1,8 +1,8 @@
-"""Cuts a text into chunks along its structure: at headings, paragraphs, rows, items and sentences.
+"""Chunking along the structure of a text: headings, paragraphs, rows, items and sentences.
 
-Written here because the ranges must be exact and the time bounded for any text: the library
-tried, semantic-text-splitter 0.33, takes 15 s for half a megabyte without a space (the square of
-the length of a word), ends sentences at "Dr." and knows no headings.
+Implemented here because the ranges must be exact and the time bounded for any text: the library
+tried, semantic-text-splitter 0.33, takes 15 s for half a megabyte without a space (quadratic in the
+length of a word), ends sentences at "Dr." and ignores headings.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from portal.text.tables import CELL_BORDER, table_rows
 from portal.text.tokens import token_weight
 
 TARGET_TOKENS = 300
-# Of the target: a chunk that is at least this full may end with its paragraph or section.
+# Share of the target above which a chunk may end with its paragraph or section.
 _FULL_ENOUGH = 0.6
-# A rest smaller than this joins the chunk before it, which may grow to the cap for it.
+# A smaller rest joins the chunk before it, which may grow to the cap for it.
 _SMALL_REST = 0.25
 HARD_CAP = 1.3  # times the target; 300 tokens stay far under the 512 that embedders read.
-_MAX_PIECE_LENGTH = 2_000  # Characters weighed at once while a text without any space is cut.
+_MAX_PIECE_LENGTH = 2_000  # Characters weighed at once while a text without any space is split.
 _MAX_CONTEXT_LENGTH = 600
 
 
@@ -35,7 +35,7 @@ class _Kind(IntEnum):
     TEXT = 0
     HEADING = 1
     LEAD = 2  # A caption, a header, or the words that introduce a list.
-    PART = 3  # A row or an item: cut only where it is longer than a chunk.
+    PART = 3  # A row or an item, split only if it is longer than a chunk.
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +45,22 @@ class _Unit:
     start: int
     end: int
     weight: float
-    section: int  # Number of the heading above, -1 before the first.
+    section: int  # Index of the heading above, -1 before the first.
     kind: _Kind
     begins_paragraph: bool
-    begins_block: bool  # Behind an empty line.
+    begins_block: bool  # After an empty line.
 
     @property
     def has_words(self) -> bool:
-        """Whether it says something without what follows."""
+        """Tell whether the unit has content of its own, without what follows."""
         return self.kind is _Kind.TEXT or self.kind is _Kind.PART
 
 
 def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> list[Chunk]:
-    """Return chunks in order, apart from each other; together they hold every visible character.
+    """Return ordered, disjoint chunks that together hold every visible character.
 
-    None is empty, begins or ends with white space, or weighs more than HARD_CAP times the target.
-    A row or an item is cut only where it is heavier than the target, and a heading stands with what
+    None is empty, begins or ends with white space, or weighs more than HARD_CAP times the target. A
+    row or an item is split only if it is heavier than the target, and a heading stays with what
     follows it.
     """
     text = extracted.text
@@ -93,7 +93,7 @@ def split(extracted: ExtractedText, *, target_tokens: int = TARGET_TOKENS) -> li
 def _blocks_of(
     units: Sequence[_Unit], structure: _Structure, headings: Sequence[Heading]
 ) -> tuple[Block, ...]:
-    """Return what a chunk is made of, headings included, counted from its beginning."""
+    """Return the blocks of a chunk, headings included, at offsets from its beginning."""
     first, end = units[0].start, units[-1].end
     blocks = structure.within(first, end)
     titles = tuple(
@@ -121,7 +121,7 @@ class _Structure:
         return blocks_within(self._blocks[first : bisect_right(self._starts, end)], start, end)
 
     def context(self, start: int) -> str | None:
-        """Return caption and header of the table that is cut before `start`, if one is."""
+        """Return caption and header of the table that is split before `start`, if any."""
         place = bisect_right(self._starts, start) - 1
         table = self._blocks[place] if place >= 0 else None
         if table is None or table.kind is not BlockKind.TABLE or start >= table.end:
@@ -168,7 +168,7 @@ _Span = tuple[int, int, _Kind]
 
 
 def _spans(text: str, headings: Sequence[Heading], blocks: Sequence[Block]) -> Iterator[_Span]:
-    """Yield what is not parted, and the sentences between; sentences end where a heading begins."""
+    """Yield unsplittable blocks, and the sentences between, which end where a heading begins."""
     place = 0
     cuts = merge(_heading_lines(text, headings), _parts(text, blocks))
     for start, end, kind in cuts:
@@ -182,7 +182,7 @@ def _spans(text: str, headings: Sequence[Heading], blocks: Sequence[Block]) -> I
 
 
 def _sentences(text: str, start: int, end: int, *, is_led_to: bool = False) -> Iterator[_Span]:
-    """Yield sentences; the last leads to the list or table that follows if it ends in a colon."""
+    """Yield sentences. The last leads to the list or table that follows if it ends in a colon."""
     spans = sentence_spans(text[start:end]) if start < end else []
     introduces = is_led_to and spans and text[start + spans[-1][1] - 1] in ":："
     introduction = spans.pop() if introduces else None
@@ -195,7 +195,7 @@ def _sentences(text: str, start: int, end: int, *, is_led_to: bool = False) -> I
 def _heading_lines(
     text: str, headings: Iterable[Heading]
 ) -> Iterator[tuple[int, int, _Kind | None]]:
-    """Yield the lines that are headings; of those that stand within a line where they begin."""
+    """Yield the lines that are headings. For a heading within a line, begin at the heading."""
     for heading in headings:
         start = heading.start
         if not 0 <= start < len(text):
@@ -227,9 +227,9 @@ def _parts(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, int, _Kind
 
 
 def _fitting(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, int, float]]:
-    """The sentence, or where it is too long pieces of it that end with words where they can."""
+    """Yield a sentence, or pieces of one that is too long, cut at words where possible."""
     while start < end:
-        if text[start].isspace():  # Left over where the piece before ended with a word.
+        if text[start].isspace():  # Left over where the previous piece ended with a word.
             start += 1
             continue
         stop = min(end, start + _MAX_PIECE_LENGTH)
@@ -238,7 +238,7 @@ def _fitting(text: str, start: int, end: int, target: int) -> Iterator[tuple[int
             yield start, end, weight
             return
         while weight > target:
-            # In proportion, a little less, and always shorter: few rounds whatever the text is.
+            # Proportional, slightly less, and always shorter: this takes few rounds on any text.
             shorter = min(int((stop - start) * target / weight * 0.95), stop - start - 1)
             stop = start + max(1, shorter)
             weight = token_weight(text[start:stop])
@@ -252,7 +252,7 @@ def _fitting(text: str, start: int, end: int, target: int) -> Iterator[tuple[int
 
 
 def _word_end(text: str, start: int, stop: int) -> int:
-    """The last place from the second half on after which a word does not go on."""
+    """Return the last word end in the second half of the range."""
     for position in range(stop, start + (stop - start) // 2, -1):
         before, after = text[position - 1], text[position]
         if before.isspace() or after.isspace() or (before in ",，、;；:：)）" and after.isalnum()):
@@ -261,8 +261,7 @@ def _word_end(text: str, start: int, stop: int) -> int:
 
 
 def _with_words(sections: Sequence[list[_Unit]]) -> list[list[_Unit]]:
-    """Join sections that are nothing but headings to the one that follows, the last to the one
-    before."""
+    """Join sections that are only headings to the next one, the last to the previous one."""
     joined: list[list[_Unit]] = []
     bare: list[_Unit] = []
     for section in sections:
@@ -278,7 +277,7 @@ def _with_words(sections: Sequence[list[_Unit]]) -> list[list[_Unit]]:
 
 
 def _packed_sections(sections: Sequence[list[_Unit]], target: int) -> Iterator[list[_Unit]]:
-    """Join neighbouring sections as long as they fill less than one chunk."""
+    """Yield neighbouring sections, joined as long as they fit into one chunk."""
     block: list[_Unit] = []
     weight = 0.0
     for section in sections:
@@ -301,7 +300,7 @@ def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     weight = 0.0
     for piece in _pieces(units, target):
         piece_weight = _weight(piece)
-        # The title of a table, say, stays with it.
+        # For example, the title of a table stays with it.
         most = HARD_CAP if len(piece) > 1 and weight < _SMALL_REST * target else 1.0
         full = weight + piece_weight > most * target
         good_end = piece[0].begins_paragraph and weight >= _FULL_ENOUGH * target
@@ -314,8 +313,10 @@ def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
 
 
 def _pieces(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
-    """Yield what is not parted: sentences, and whole tables, lists and code as far as they fit,
-    each with the headings, the caption and the header that lead to it."""
+    """Yield groups that stay together, each with the headings, caption and header above it.
+
+    These are sentences, and whole tables, lists and code as far as they fit.
+    """
     cap = HARD_CAP * target
     lead: list[_Unit] = []
     for piece in _unled_pieces(units, target):

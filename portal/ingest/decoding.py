@@ -1,4 +1,4 @@
-"""From the bytes of a text file to its characters, without ever dropping one."""
+"""Decoding of text files, without dropping a character."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import opencc
 
 from portal.errors import N_, Message, UndecodableText
 
-# The 640 characters that make up four fifths of Chinese text, simplified; a text in the wrong
-# encoding has next to none of them.
+# The 640 characters that make up four fifths of Chinese text, simplified; text decoded with the
+# wrong encoding has next to none of them.
 _COMMON_HAN = frozenset(
     "的年在一是为中国有和大于人了以学个成地他会时斯公后不生尔这分上被其月部与来法主名"
     "出用作到可行多发家区长及西对由之里并自而第特日物德加位最亚理利们建方任体要本立子"
@@ -37,19 +37,19 @@ _COMMON_PUNCTUATION = frozenset("。，、；：？！“”‘’「」『』�
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # Before UTF-16, whose mark it begins with.
+    (codecs.BOM_UTF32_LE, "utf-32"),  # Before UTF-16, whose byte order mark it begins with.
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
     (b"\x84\x31\x95\x33", "gb18030"),
 )
-# In the order in which a draw is decided: the plain encoding before what vendors added to it.
+# In the order of preference on a tie: the plain encoding before its vendor extensions.
 _EAST_ASIAN = (
     "gb18030", "big5", "cp950", "big5hkscs", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949",
     "utf_16_le", "utf_16_be",
 )  # fmt: skip
-# What a person may choose where the recognition was wrong, as Python names them: such as can
-# be mistaken, and what else documents are found in.
+# The encodings a user may choose when detection was wrong, by their Python names: those that are
+# easily confused, and others found in documents.
 ENCODINGS = (
     "utf-8", "utf-16-le", "utf-16-be", "gb18030", "big5", "big5hkscs", "cp950", "shift_jis",
     "cp932", "euc_jp", "iso2022_jp", "euc_kr", "cp949", "johab", "cp1250", "cp1251", "cp1252",
@@ -57,24 +57,23 @@ ENCODINGS = (
     "cp866", "cp874", "iso8859-1", "iso8859-2", "iso8859-5", "iso8859-7", "iso8859-9",
     "iso8859-15", "koi8-r", "koi8-u", "mac-roman",
 )  # fmt: skip
-# What browsers take names for, too: authors write the old name of what grew since.
+# Labels as browsers interpret them: authors use the old name of an encoding that was extended.
 _ALSO = {"gb2312": "gb18030", "gbk": "gb18030", "ascii": "cp1252", "utf-8-sig": "utf-8"}
 _KOREAN = frozenset({"euc_kr", "cp949"})
 _JAPANESE = frozenset({"shift_jis", "cp932", "euc_jp"})
 _EUROPEAN = ("cp1252", "cp1250", "cp1251", "koi8_r", "iso8859_7", "cp1254", "cp1255", "cp1256")
 _EAST_EUROPEAN_LETTERS = frozenset("ěřůłęążőűğışŞĞİ")
 _MIN_SCORE = 0.45  # Right decodings of the development texts score 0.55 and more, wrong ones < 0.3.
-_DRAW = 0.03  # Vendors' variants differ in a sign or two, which is no reason to prefer them.
+_DRAW = 0.03  # Vendor variants differ in a character or two, which is no reason to prefer them.
 _SCORED_CHARACTERS = 100_000
-# Those that are neither white space nor the end of a line.
+# Control characters other than white space and line ends.
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1f\x7f]")
-# A stray NUL damages a text; where more of its characters are NULs, the encoding is a wrong one
-# (every second of English UTF-16 read as anything else) or the file is no text.
+# A stray NUL only damages a text. With a larger share the encoding is wrong (every second character
+# of English UTF-16 read as anything else) or the file is not text.
 _MAX_NUL_SHARE = 0.01
-# UTF-8 with a few bad bytes: for each of them so many characters of several bytes are right, which
-# no text in another encoding comes near.
+# Multi-byte characters required for each bad byte of UTF-8; text in another encoding has far fewer.
 _MIN_WHOLE_SHARE = 10
-# At the end of a file: the first bytes, but not the first alone, of a character of three or four.
+# At the end of a file: the first bytes, at least two, of a three- or four-byte character.
 _CUT_CHARACTER = re.compile(rb"(?:[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2})\Z")
 
 _simplifier = opencc.OpenCC("t2s")
@@ -82,7 +81,7 @@ _simplifier = opencc.OpenCC("t2s")
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
-    """`text` with U+FFFD for each NUL, which `warnings` count."""
+    """Decoded text, with U+FFFD for each NUL; `warnings` count these."""
 
     text: str
     encoding: str
@@ -90,11 +89,11 @@ class DecodedText:
 
 
 def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> DecodedText:
-    """All of the text and the encoding it was in; `encoding` overrides the recognition.
+    """Return the whole text and its encoding; `encoding` overrides the detection.
 
-    charset-normalizer takes short Chinese texts for others of its guesses (Big5 for GB18030 and
-    the reverse), so East Asian encodings are told apart by how common the characters are that
-    come out. Raises UndecodableText, also where much of what comes out is NUL.
+    charset-normalizer confuses short Chinese texts (Big5 for GB18030 and the reverse), so East
+    Asian encodings are told apart by how common the decoded characters are. Raises UndecodableText,
+    also where much of the result is NUL.
     """
     if encoding is not None:
         return _decode_as(encoding, data, file_name)
@@ -104,7 +103,7 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
                 return cut_off
             damaged = _damaged_utf_8(data[len(mark) :]) if mark == codecs.BOM_UTF8 else None
             return damaged or _decode_as(name, data, file_name)
-    # What is UTF-8 throughout is never that by chance, though a NUL or two got into it.
+    # A file that is valid UTF-8 throughout is never so by chance, even with a NUL or two in it.
     for read in (_utf_8, _damaged_utf_8, _recognised, _by_charset_normalizer):
         if decoded := read(data):
             return decoded
@@ -115,9 +114,9 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
 
 
 def known_encoding(name: str) -> str | None:
-    """One of ENCODINGS by any of its names, such as `GBK` or `latin-1`; None for others.
+    """Return the one of ENCODINGS with this name, such as `GBK` or `latin-1`; None for others.
 
-    Not every codec of Python's is for texts: some unpack archives.
+    Not every Python codec is for text: some unpack archives.
     """
     try:
         name = codecs.lookup(name).name
@@ -128,21 +127,23 @@ def known_encoding(name: str) -> str | None:
 
 
 def full_of_nul(nul_count: int, character_count: int) -> bool:
-    """Whether a text with so many NULs was read in a wrong encoding, or is none."""
+    """Tell whether so many NULs mean that the encoding is wrong or the file is not text."""
     return nul_count > _MAX_NUL_SHARE * character_count
 
 
 def strictly(encoding: str, data: bytes) -> DecodedText | None:
-    """All of the text, None where some byte is no character or NULs are many."""
+    """Return the whole text, None if a byte is invalid or there are many NULs."""
     text = _try(encoding, data)
     return None if text is None else _decoded(text.removeprefix("\ufeff"), encoding)
 
 
 def _damaged_utf_8(data: bytes) -> DecodedText | None:
-    """Decode a text that is UTF-8 but for a few bytes, as one that was cut off in the middle of a
-    character; None where another encoding is as likely."""
+    """Decode UTF-8 with a few bad bytes, or cut off within a character.
+
+    Returns None where another encoding is as likely.
+    """
     text = data.decode("utf-8", errors="replace")
-    # What was U+FFFD before was written so.
+    # U+FFFD that the file itself contains is no damage.
     damage_count = text.count("\ufffd") - data.count("\ufffd".encode())
     whole_count = sum(character > "\x7f" for character in text) - text.count("\ufffd")
     if damage_count == 0:
@@ -155,7 +156,7 @@ def _damaged_utf_8(data: bytes) -> DecodedText | None:
 
 
 def _cut_off(encoding: str, data: bytes) -> DecodedText | None:
-    """Decode a text that ends in the middle of a character, and is whole up to there."""
+    """Decode a text that is valid except for a character cut off at its end."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(data)
         is_whole = _try(encoding, data) is not None
@@ -189,7 +190,7 @@ def _try(encoding: str, data: bytes) -> str | None:
 
 
 def _decoded(text: str, encoding: str) -> DecodedText | None:
-    """The text as PostgreSQL can store it, which has no NUL; None where it is full of them."""
+    """Return the text without NUL, as PostgreSQL requires; None where it is full of them."""
     nul_count = text.count("\0")
     if full_of_nul(nul_count, len(text)):
         return None
@@ -223,7 +224,7 @@ def _by_charset_normalizer(data: bytes) -> DecodedText | None:
         return None
     encoding = guess.encoding
     if encoding in {"cp1250", "cp1254"} and not _EAST_EUROPEAN_LETTERS & set(str(guess)):
-        encoding = "cp1252"  # They share most letters, and it is by far the most frequent.
+        encoding = "cp1252"  # They share most letters, and this is by far the most frequent.
     text = _try(encoding, data)
     return None if text is None or _binary(text) else _decoded(text, encoding)
 
@@ -235,10 +236,10 @@ def _binary(text: str) -> bool:
 
 
 def _plausibility(text: str, encoding: str) -> float:
-    """Mean over the characters beyond ASCII: near 1 for real text, 0 or less for rubbish."""
+    """Return the mean score of non-ASCII characters: near 1 for real text, <= 0 for garbage."""
     counts = Counter(_simplifier.convert(text[:_SCORED_CHARACTERS].replace("\0", "\x01")))
     if encoding.startswith("utf_16") and counts:
-        # Here ASCII counts too: every second byte of it would be zero.
+        # ASCII counts here, since otherwise every second byte of it would be zero.
         return sum(_character_score(c, encoding) * n for c, n in counts.items()) / counts.total()
     beyond = {c: n for c, n in counts.items() if c > "\x7f" or _character_score(c, encoding) < 0}
     total = sum(beyond.values())
@@ -254,9 +255,9 @@ def _character_score(character: str, encoding: str) -> float:  # noqa: PLR0911 -
         return -1.0 if encoding in _KOREAN else 0.1
     if (
         "\u3041" <= character <= "\u30fe"
-    ):  # Kana stand in GB18030 and Big5 too, but not by the line.
+    ):  # Kana exist in GB18030 and Big5 too, but not whole lines of them.
         return 1.0 if encoding in _JAPANESE else 0.3
-    if "\uac00" <= character <= "\ud7a3":  # A third of what random UTF-16 gives.
+    if "\uac00" <= character <= "\ud7a3":  # A third of what random UTF-16 decodes to.
         return 0.8 if encoding in _KOREAN else 0.3
     if "\uff61" <= character <= "\uff9f":  # Half-width kana: any byte of a wrong text.
         return -0.5

@@ -1,4 +1,4 @@
-"""The text of a file, whatever its format."""
+"""Text extraction for all formats."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def extract(
     limits: ExtractionLimits | None = None,
     encoding: str | None = None,
 ) -> ExtractedText:
-    """Text, pages and headings of a file; never empty, within `limits`. Parts of it may lie
-    beside it, in the folder of `path`, while it is read.
+    """Return text, pages and headings of a file; never empty, within `limits`.
 
-    `encoding` overrides what is recognised in text files. Raises EmptyFile, UndecodableText,
-    EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge.
+    Temporary files may be written to the folder of `path`. `encoding` overrides detection for text
+    files. Raises EmptyFile, UndecodableText, EncryptedPdf, BrokenPdf, NoTextInPdf,
+    ExtractionTimedOut and ExtractionTooLarge.
     """
     limits = limits or ExtractionLimits()
     extracted = EXTRACTORS[media_type](path, file_name=file_name, limits=limits, encoding=encoding)

@@ -1,4 +1,4 @@
-"""How much one file may cost."""
+"""Limits on reading one file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """`timeout_s` is wall and processor time, `memory_mb` address space, both of a reader's
-    process; recognising the text of scanned pages takes more of them."""
+    """Limits of a reader process.
+
+    `timeout_s` is wall and processor time, `memory_mb` address space. OCR of scanned pages has
+    higher limits.
+    """
 
     max_pages: int = 5_000
     max_characters: int = 10_000_000

@@ -1,4 +1,4 @@
-"""What a file is, by what stands in it; its name only tells kinds of text apart that look alike."""
+"""Detection of a file's type by its content; the name only separates similar kinds of text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import IO
 from portal.domain.documents import MediaType
 from portal.errors import N_, EmptyFile, Message, UnsupportedFormat
 
-# How much of a file `sniff` wants to see: every signature and a fair sample of a text.
+# The bytes of a file that `sniff` needs: all signatures and a fair sample of a text.
 HEAD_BYTES = 64 * 1024
 _ZIP_END = b"PK\x05\x06"
-_ZIP_END_WITHIN = 65_557  # The end record and the longest comment behind it.
+_ZIP_END_WITHIN = 65_557  # The end record and the longest comment after it.
 _ZIP_ENTRY = b"PK\x01\x02"
-_MAX_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; more than that is no document.
+_MAX_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; documents have smaller ones.
 
 _EPUB_WITHIN = 100  # Its type is the first part of the archive, uncompressed.
 _PDF_HEADER_WITHIN = 1024  # Readers accept a header this far in; some tools put rubbish before it.
@@ -69,7 +69,7 @@ _SIGNATURES = (
     (b"AT&TFORM", N_("a DjVu document")),
     (b"\0asm", N_("a program")),
 )
-# Words begin like these too ("ID3 is an algorithm"): they count where the rest is no text.
+# Words begin like these too ("ID3 is an algorithm"), so they count only if the rest is not text.
 _ALSO_WORDS = (
     *(b"GIF8", b"BM", b"RIFF", b"ID3", b"OggS", b"BZh", b"AT&TFORM", b"8BPS", b"fLaC", b"MThd"),
     *(b"OTTO", b"wOFF", b"wOF2"),
@@ -100,7 +100,7 @@ _FTYP_BRANDS = {
     **dict.fromkeys((b"heic", b"heix", b"mif1", b"msf1", b"avif"), N_("a HEIC or AVIF image")),
     b"M4A ": N_("a sound"),
 }
-# What may stand before the first element: a declaration, comments, a document type.
+# The prolog before the first element: a declaration, comments, a document type.
 _XML_PROLOGUE = re.compile(
     rb"\s*+(?:<\?[^>]{0,1000}\?>\s*+|<!--.{0,4000}?-->\s*+)*+"
     rb"(?:<!DOCTYPE\s+(?!html|svg)[^>\[]{0,400}>\s*+)?",
@@ -115,7 +115,7 @@ _TEXT_KINDS = (
     (re.compile(rb"begin [0-7]{3} \S[^\r\n]{0,200}\r?\nM[!-`]{60}"), N_("uuencoded data")),
     (re.compile(rb"P[1-3]\s+(?:#[^\n]*\s+)?\d+\s+\d+\s[\d\s]*\Z"), N_("a netpbm image")),
 )  # fmt: skip
-# The head of an e-mail as programs write it: fields, the first at the very beginning.
+# The header of an e-mail as programs write it: fields, the first at the very beginning.
 _MAIL_FIELDS = re.compile(
     rb"(?:From [^\n]*+\n)?(?:[A-Za-z][A-Za-z0-9-]{1,60}+:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)++"
 )
@@ -131,7 +131,7 @@ _CONTROLS = bytes(sorted(set(range(0x20)) - set(b"\t\n\v\f\r\x1b") | {0x7F}))
 
 
 def sniff_file(stream: IO[bytes], file_name: str) -> MediaType:
-    """The media type of a whole file; leaves the stream at its start. Raises as `sniff` does."""
+    """Return the media type of a whole file; leave the stream at its start. Raises as `sniff`."""
     head = stream.read(HEAD_BYTES)
     names = _zip_names(stream) if head.startswith(_ZIP_SIGNATURES) else b""
     stream.seek(0)
@@ -139,14 +139,14 @@ def sniff_file(stream: IO[bytes], file_name: str) -> MediaType:
 
 
 def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
-    """The media type of a file from its first HEAD_BYTES, and of a ZIP archive the names in it.
+    """Return the media type of a file from its first HEAD_BYTES and a ZIP archive's names.
 
     Raises EmptyFile, and UnsupportedFormat with what the file looks like instead.
     """
     if not head:
         raise EmptyFile(name=file_name)
     suffix = PurePath(file_name).suffix.lower()
-    # A text may well mention %PDF-; only a file called PDF has its header further in.
+    # A text may mention %PDF-, so only a file named .pdf may have its header further in.
     if head.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in head[:_PDF_HEADER_WITHIN]):
         return MediaType.PDF
     if head.startswith(_ZIP_SIGNATURES):
@@ -160,7 +160,7 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
 
 
 def _archive_type(head: bytes, names: bytes, file_name: str) -> MediaType:
-    """Raises UnsupportedFormat."""
+    """Return the type of an archive. Raises UnsupportedFormat."""
     if b"\n[Content_Types].xml\n" in names:
         for part, media_type in _OFFICE_PARTS:
             if part in names:
@@ -184,9 +184,9 @@ def _text_type(head: bytes, suffix: str) -> MediaType:
 
 
 def _zip_names(stream: IO[bytes]) -> bytes:
-    """Names of the parts of an archive, each on its line; nothing for one with very many.
+    """Return the names of an archive's parts, one per line; empty if there are very many.
 
-    By hand, because `zipfile` makes an object for each, whoever says how many there are.
+    Parsed here, because `zipfile` creates an object for each entry that the archive claims to have.
     """
     size = stream.seek(0, 2)
     stream.seek(max(0, size - _ZIP_END_WITHIN))
@@ -208,7 +208,7 @@ def _zip_names(stream: IO[bytes]) -> bytes:
 
 
 def _plain(head: bytes) -> bytes:
-    """The beginning of a text as ASCII reads it, whatever its encoding."""
+    """Return the beginning of a text as ASCII, in any encoding."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return head.decode("utf-16", errors="replace").encode("ascii", errors="replace")
     return head.removeprefix(codecs.BOM_UTF8)
@@ -227,7 +227,7 @@ def _other_format(head: bytes) -> Message | None:
 
 
 def _written_as_text(head: bytes) -> Message | None:
-    """What the file is where its bytes are text that nobody reads, None for a text."""
+    """Return what a file is if its text is not for reading, None for readable text."""
     start = _XML_PROLOGUE.match(head)
     root = head[start.end() :] if start else head
     for pattern, name in _TEXT_KINDS:
@@ -256,8 +256,11 @@ def _is_text(head: bytes) -> bool:
 
 
 def _is_utf_16(head: bytes) -> bool:
-    """Whether it reads as UTF-16 without a byte order mark: one side of the pairs is mostly zero,
-    or nearly all of it is Chinese characters, punctuation and ASCII."""
+    """Tell whether data reads as UTF-16 without a byte order mark.
+
+    One byte of each pair is mostly zero, or nearly all of it is Chinese characters, punctuation and
+    ASCII.
+    """
     whole = head[: len(head) // 2 * 2]
     for encoding, high in (("utf-16-le", whole[1::2]), ("utf-16-be", whole[0::2])):
         text = whole.decode(encoding, errors="replace")[:-1]

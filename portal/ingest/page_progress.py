@@ -1,6 +1,6 @@
-"""How far reading a file is, and whether it is still wanted: for whoever waits for it.
+"""Progress and cancellation of reading a file.
 
-A context rather than an argument, because most formats have no pages to count and would only hand
+A context rather than an argument, because most formats have no pages to count and would only pass
 it on.
 """
 
@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Follow = Callable[[int, int], None]
-"""Called with the number of pages that are done, and of all. What it raises ends the reading."""
+"""Called with the number of pages done, and of all pages. An exception from it ends the reading."""
 Check = Callable[[], None]
-"""Called in another thread, about twice a second, while a process reads. What it raises ends the
-reading at once."""
+"""Called in another thread, about twice a second, while a process reads.
+
+An exception from it ends the reading at once.
+"""
 
 
 def _nothing() -> None:
@@ -27,7 +29,7 @@ _check: ContextVar[Check] = ContextVar("check", default=_nothing)
 
 @contextmanager
 def followed_by(follow: Follow, *, check: Check = _nothing) -> Iterator[None]:
-    """Within, each page that is read is told, and `check` is asked whether to go on."""
+    """Report each page read to `follow`, and let `check` stop the reading, within the context."""
     token, check_token = _follow.set(follow), _check.set(check)
     try:
         yield
@@ -37,7 +39,7 @@ def followed_by(follow: Follow, *, check: Check = _nothing) -> Iterator[None]:
 
 
 def tell(done: int, total: int) -> None:
-    """Say that `done` of `total` pages are read, to whoever follows."""
+    """Report that `done` of `total` pages are read."""
     follow = _follow.get()
     if follow is not None:
         follow(done, total)

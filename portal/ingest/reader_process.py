@@ -1,4 +1,4 @@
-"""Starts a reader as a process with limits, and turns its end into one of our errors."""
+"""Reader processes: started with limits, their failures turned into domain errors."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from portal.ingest import page_progress
 from portal.ingest.limits import ExtractionLimits
 
 ERRORS = ("encrypted", "no_pages", "pages", "characters", "memory", "too_many", "broken")
-"""What a reader says went wrong: `{"error": …}`, for `too_many` with `what` and `limit`, for
-`memory` perhaps with `limit_mb`."""
+"""Errors that a reader reports: `{"error": …}`, for `too_many` with `what` and `limit`, for
+`memory` perhaps with `limit_mb`.
+"""
 COUNTED = {
     "attributes": N_("attributes in one element"),
     "cells": N_("cells"),
@@ -42,19 +43,19 @@ COUNTED = {
     "paragraph": N_("characters in one paragraph"),
     "parts": N_("parts"),
 }
-"""`what` of `too_many`, as people are told."""
+"""Values of `what` in `too_many`, with their names for users."""
 
 _READERS = Path(__file__).with_name("readers")
 _LIMITED = _READERS / "limited.py"
-# A reader gets no more of our environment than Python needs: a file that takes it over must not
-# find the database's address and the secret key there.
+# A reader gets only the environment that Python needs: a file that exploits it must not find the
+# database's address and the secret key there.
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "SYSTEMROOT")
-# One thread each: others would not be confined by all layers.
+# A single thread each: some layers of confinement do not cover other threads.
 _SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _MAX_RECORD_LENGTH = 64 << 20  # bytes, and a few more for each character that is allowed
 _LOOK_EVERY_S = 0.5
 _PROBE_LIMITS = ExtractionLimits(timeout_s=10)
-# A process that was killed with so much of its memory in use was killed for want of memory.
+# A process killed with this share of its memory in use is taken to have run out of memory.
 _FULL_SHARE = 0.5
 
 
@@ -67,12 +68,12 @@ def read_records(
     options: Mapping[str, Any] | None = None,
     broken: type[PortalError] = BrokenFile,
 ) -> Generator[dict[str, Any], None, None]:
-    """Yield what `readers/{reader}.py` yields for a file, as it comes; closed early, the reader
-    ends. For those that count pages first, `page_progress` is told of each that has its lines.
+    """Yield the records of `readers/{reader}.py` for a file as they arrive.
 
-    Raises ExtractionTimedOut, ExtractionTooLarge, UnpacksToTooMuch, TooMuchInOne, EncryptedPdf,
-    EmptyPdf, what whoever follows the reading raises to end it and, where the reader dies, says
-    nothing or says "broken", `broken`.
+    Closing the generator early ends the reader. For readers that count pages first, `page_progress`
+    is called for each page with lines. Raises ExtractionTimedOut, ExtractionTooLarge,
+    UnpacksToTooMuch, TooMuchInOne, EncryptedPdf, EmptyPdf, what the progress callbacks raise, and
+    `broken` where the reader dies, is silent or reports "broken".
     """
     is_empty = True
     pages_read = page_count = 0
@@ -115,7 +116,7 @@ def read_text_records(
     limits: ExtractionLimits,
     options: Mapping[str, Any],
 ) -> Generator[dict[str, Any], None, None]:
-    """Yield what a reader yields for a text, which meanwhile lies in a file of its own in `folder`.
+    """Yield a reader's records for a text, which is written to a temporary file in `folder`.
 
     Raises as `read_records` does.
     """
@@ -130,7 +131,7 @@ def read_text_records(
 def probe_confinement() -> dict[str, bool]:
     """Start a reader and return which layers of confinement hold; see `readers.confinement`.
 
-    `user` is missing unless the portal runs as root: then there is no other user to become.
+    `user` is missing unless the portal runs as root, since only root can change user.
     """
     wanted = ["no_new_privs", "landlock", "seccomp", "limits", "network"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
@@ -148,7 +149,7 @@ def probe_confinement() -> dict[str, bool]:
 def _started(
     reader: str, file: IO[bytes], limits: ExtractionLimits, options: Mapping[str, Any]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a reader, whose only files are `file` and a pipe to us; it ends with the context."""
+    """Start a reader with `file` and a pipe as its only files; it ends with the context."""
     command = [sys.executable, "-P", "-X", "utf8", str(_LIMITED), str(_READERS / f"{reader}.py")]
     command += [str(limits.memory_mb), str(math.ceil(limits.timeout_s)), json.dumps(dict(options))]
     with subprocess.Popen(  # noqa: S603 - our own script, no shell
@@ -167,7 +168,7 @@ def _started(
 
 
 class _Watch:
-    """Ends a reader whose time is over, or whose result is not wanted any more."""
+    """Ends a reader that timed out or whose result is no longer wanted."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], timeout_s: float, check: Callable[[], None]
@@ -178,7 +179,7 @@ class _Watch:
         self._thread = threading.Thread(target=self._watch, name="reader-watch", daemon=True)
         self.timed_out = False
         self.reason: BaseException | None = None
-        """What `check` raised."""
+        """The exception that `check` raised."""
 
     def start(self) -> None:
         self._thread.start()
@@ -195,7 +196,7 @@ class _Watch:
                 self.reason = reason
             self.timed_out = time.monotonic() >= self._ends_at
             if self.timed_out or self.reason is not None:
-                # Not `Popen.kill`, which would take its status from whoever waits for it.
+                # Not `Popen.kill`, which would reap the status that the caller waits for.
                 os.kill(self._process.pid, signal.SIGKILL)
                 return
 
@@ -211,26 +212,30 @@ def _watched(process: subprocess.Popen[bytes], timeout_s: float) -> Iterator[_Wa
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Wait for its end and leave its status to be taken: until then its number is not given away,
-    and the watch may kill it."""
+    """Wait for the end of a process without reaping it.
+
+    Until then its id is not reused, so the watch may kill it.
+    """
     if hasattr(os, "waitid"):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def _take_status(process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """Return how it ended, negative for a signal, and the most kilobytes of memory that it used; 0
-    where the system does not tell."""
+    """Reap a process.
+
+    Return its exit status, negative for a signal, and its peak memory in kilobytes; 0 if unknown.
+    """
     if not hasattr(os, "wait4"):
         return process.wait(), 0
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    # The peak counts the process that started it as well; the pages that it touched do not.
+    # The peak includes the parent before the fork; the pages it touched do not.
     touched_kb = usage.ru_minflt * (os.sysconf("SC_PAGE_SIZE") >> 10)
     return process.returncode, min(usage.ru_maxrss, touched_kb)
 
 
 def _lines(output: IO[bytes] | None, longest: int) -> Iterator[bytes]:
-    """Whole lines only: what a reader that was stopped began to say does not count."""
+    """Yield whole lines only: the incomplete output of a killed reader is dropped."""
     while output and (line := output.readline(longest)).endswith(b"\n"):
         yield line
 

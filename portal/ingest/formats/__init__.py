@@ -1,4 +1,4 @@
-"""One extractor a file; a new format is a new file and a line in EXTRACTORS."""
+"""Extractors, one a file; a new format is a new file and a line in EXTRACTORS."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ READER_VERSIONS: Mapping[MediaType, int] = MappingProxyType(
         MediaType.EML: 1,
     }
 )
-"""To be raised when a format is read better: what was read before is read again."""
+"""Raise a version when its format is read better: files read before are read again."""
 
 EXTRACTORS: Mapping[MediaType, Extractor] = MappingProxyType(
     {

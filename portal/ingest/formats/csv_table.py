@@ -1,4 +1,4 @@
-"""CSV and TSV: one table, whose rows are written line by line."""
+"""CSV and TSV: one table, one row per line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,
 ) -> ExtractedText:
-    """The cells of each record on a line; the first record is the header if it reads like one.
+    """Return one record per line; the first is the header if it reads like one.
 
     Raises EmptyFile, UndecodableText, TooMuchInOne and ExtractionTooLarge.
     """
@@ -56,7 +56,7 @@ def extract(
 
 
 def _records(text: str, file_name: str) -> Iterator[list[str]]:
-    """Yield records; the rest of a file whose quotes do not match comes line by line."""
+    """Yield records; after an unmatched quote, the rest of the file line by line."""
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     lines = text.split("\n")
     reader = csv.reader(
@@ -67,13 +67,13 @@ def _records(text: str, file_name: str) -> Iterator[list[str]]:
         for record in reader:
             done = reader.line_num
             yield record
-    except csv.Error:  # A field without end: its quotation mark is none.
+    except csv.Error:  # An unterminated field: its quotation mark is part of the text.
         for line in lines[done:]:
             yield line.split(reader.dialect.delimiter)
 
 
 def _delimiter(lines: list[str], file_name: str) -> str:
-    """Return the delimiter that parts the first lines into the most equal columns."""
+    """Return the delimiter that splits the first lines into the most equal columns."""
     if file_name.lower().endswith((".tsv", ".tab")):
         return "\t"
     sample = [line for line in lines[:_LINES_COMPARED] if line.strip()]

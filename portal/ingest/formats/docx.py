@@ -1,4 +1,4 @@
-"""DOCX: what Word shows of it, by way of a simple web page."""
+"""DOCX: the text that Word shows, converted through HTML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
 ) -> ExtractedText:
-    """Headings by style, lists with their numbers, tables by line, notes at the end.
+    """Return headings by style, numbered lists, tables by line, notes at the end.
 
     Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
     """

@@ -13,7 +13,7 @@ from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "epub"
 
-# What stands around the body would end the page that the chapters are joined to.
+# Tags around the body, which would end the page that the chapters are joined into.
 _AROUND_BODY = re.compile(
     r"\A.*?<body\b[^>]*>|</body\s*>.*\Z|<\?xml[^>]*\?>|<!doctype[^>]*>",
     re.IGNORECASE | re.DOTALL,
@@ -27,7 +27,7 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
 ) -> ExtractedText:
-    """Headings, lists, tables and notes of each chapter.
+    """Return headings, lists, tables and notes of each chapter.
 
     Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
     """

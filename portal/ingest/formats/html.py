@@ -1,4 +1,4 @@
-"""HTML: what a browser would show of it, read by Lexbor in a limited process."""
+"""HTML: the text that a browser shows, read by Lexbor in a limited process."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from portal.ingest.reader_process import read_text_records
 
 EXTRACTOR = "selectolax"
 
-# Of what the worker holds of a page at once: some 150 MB.
+# The events of a page that the worker holds at once: some 150 MB.
 _MAX_EVENTS = 2_000_000
 NESTED_TOO_DEEP = N_(
     "nested too deeply: the innermost parts were read without headings, lists and tables"
 )
-_DECLARED_WITHIN = 1024  # Bytes in which a declaration counts, as browsers have it.
+_DECLARED_WITHIN = 1024  # The first bytes, in which a declaration counts, as in browsers.
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,400}?charset\s*=\s*["']?\s*([\w.:-]{1,40})"""
     rb"""|\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})""",
     re.IGNORECASE,
 )
-# The vendors' additions are in such texts too, whatever their authors declare; as browsers do.
+# Such texts use the vendor extensions too, regardless of the declaration; browsers do the same.
 _MEANT = {"big5": "big5hkscs", "shift_jis": "cp932", "euc_kr": "cp949", "iso8859-1": "cp1252"}
 
 
 @dataclass(frozen=True, slots=True)
 class PageText(ExtractedText):
-    """`sections` are the ranges of its elements `portal-section`."""
+    """The text of a page; `sections` are the ranges of its elements `portal-section`."""
 
     sections: tuple[tuple[int, int], ...] = ()
 
@@ -49,11 +49,11 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,
 ) -> ExtractedText:
-    """What is seen of the page: headings, lists, tables by line, code as written; no scripts,
-    styles and hidden parts. The encoding is that of a mark or a declaration if all of the file
-    can be read in it, else the recognised one.
+    """Return the visible text of the page: headings, lists, tables by line, code as written.
 
-    Raises EmptyFile, UndecodableText, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
+    Scripts, styles and hidden parts are left out. The encoding is that of a byte order mark or a
+    declaration if the whole file is valid in it, else the detected one. Raises EmptyFile,
+    UndecodableText, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
     """
     data = path.read_bytes()
     decoded = _decoded(data, file_name, encoding)
@@ -70,7 +70,7 @@ def extract(
 
 
 def read_html(html: str, *, folder: Path, file_name: str, limits: ExtractionLimits) -> PageText:
-    """The text of a page that is characters already; it lies in `folder` while it is read.
+    """Return the text of a decoded page, which is written to `folder` while it is read.
 
     Raises as `extract` does.
     """
@@ -86,7 +86,7 @@ def read_html(html: str, *, folder: Path, file_name: str, limits: ExtractionLimi
     ):
         page_title = record.get("title", page_title)
         is_flattened = record.get("is_flattened", is_flattened)
-        # There are a score of kinds, and millions of events: each kind is held once.
+        # There are about twenty kinds and millions of events, so each kind is stored once.
         events += ((sys.intern(kind), value) for kind, value in record.get("events", ()))
     writer = HtmlText()
     writer.add_events(events)
@@ -109,17 +109,17 @@ def read_html(html: str, *, folder: Path, file_name: str, limits: ExtractionLimi
 def _decoded(data: bytes, file_name: str, encoding: str | None) -> DecodedText:
     declared = None if encoding else _declared(data)
     decoded = strictly(declared, data) if declared else None
-    # Of a page that says what it is not, its bytes know better.
+    # If the declaration is wrong, detect the encoding from the bytes.
     return decoded or decode(data, file_name=file_name, encoding=encoding)
 
 
 def _declared(data: bytes) -> str | None:
-    """The encoding that the page says it is in, None where a byte order mark says more."""
+    """Return the declared encoding of a page, None if a byte order mark overrides it."""
     if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return None
     match = _DECLARED.search(data[:_DECLARED_WITHIN])
     if match is None:
         return None
     name = known_encoding((match[1] or match[2]).decode("ascii"))
-    # A declaration that could be read byte by byte is none of UTF-16.
+    # A declaration that is readable byte by byte cannot be in UTF-16.
     return None if name is None or name.startswith("utf-16") else _MEANT.get(name, name)

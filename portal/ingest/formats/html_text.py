@@ -1,4 +1,4 @@
-"""Writes what a web page shows as plain, readable text."""
+"""Plain, readable text of a web page."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from portal.ingest.formats.readable_text import ReadableText, one_line, with_add
 from portal.text.scripts import HAN, HIRAGANA, KATAKANA
 
 _WIDE = f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef]"
-# Chinese has no spaces; where its source has line ends, browsers show some.
+# Chinese has no spaces, but browsers show one where the source has a line end.
 _WIDE_LINE_END = re.compile(f"(?<={_WIDE})[ \t\f]*\n[ \t\f\n]*(?={_WIDE})")
 _SPACES = re.compile(r"[ \t\n\f\r]+")
 _AROUND_BREAK = re.compile(r" *\n *")
 _BLOCKS_IN_CELLS = frozenset({"heading", "list", "code", "table"})
 
 
-_MAX_REPEATED = 100  # Characters of a cell that each of the rows that it spans repeats.
+_MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in each row.
 
 
 class _Table:
-    """An open table that holds data; a row is known when it ends."""
+    """An open data table; a row is known when it ends."""
 
     def __init__(self) -> None:
         self._row: list[str] | None = None
         self._is_header = True
-        # By column: the text of a cell further up, and how many more rows it spans.
+        # By column: the text of a cell from a row above, and how many more rows it spans.
         self._spanning: dict[int, tuple[str, int]] = {}
 
     @property
@@ -44,13 +44,13 @@ class _Table:
         self._is_header = self._is_header and is_header
         for shown in (text, *[""] * (columns - 1)):
             if rows > 1:
-                # Each row says what it belongs to, unless that is long.
+                # Each row repeats the spanning cell's text, unless it is long.
                 kept = shown if len(shown) <= _MAX_REPEATED else ""
                 self._spanning[len(self._row)] = (kept, rows)
             self._row.append(shown)
 
     def _add_spanning(self, row: list[str]) -> None:
-        """Add the cells from further up that stand here, but not those that begin in this row."""
+        """Add the cells from rows above that span this place and began in an earlier row."""
         while (above := self._spanning.get(len(row))) is not None:
             row.append(above[0])
 
@@ -67,22 +67,22 @@ class _Table:
 
 
 class HtmlText:
-    """Takes the events of `readers.html_reader`; `readable` holds what came of them."""
+    """Takes the events of `readers.html_reader`; `readable` holds the text."""
 
     def __init__(self) -> None:
         self.readable = ReadableText()
         self._inline: list[str] = []
         self._links: list[tuple[str, int]] = []
-        self._heading = 0  # The level of the one that is open.
+        self._heading = 0  # The level of the open heading.
         self._code_depth = 0
-        self._tables: list[_Table | None] = []  # Open ones; None for those that are layout.
-        self._cell = (1, 1, False)  # Columns and rows of the open one, whether it is a header.
+        self._tables: list[_Table | None] = []  # Open tables; None for layout tables.
+        self._cell = (1, 1, False)  # Columns and rows of the open cell, whether it is a header.
         self._in_caption = False
         self.sections: list[tuple[int, int]] = []
         self._section_start = 0
 
     def add_events(self, events: Sequence[tuple[str, Any]]) -> None:
-        """Add all events of a page: what a table is for shows only at its end."""
+        """Add all events of a page: whether a table holds data shows only at its end."""
         data_tables = _data_tables(events)
         for index, (kind, value) in enumerate(events):
             if kind == "table":
@@ -203,8 +203,10 @@ def _repeated_spaces(text: str) -> str:
 
 
 def _data_tables(events: Iterable[tuple[str, Any]]) -> set[int]:
-    """Where tables begin whose cells hold no headings, lists, code or tables: others place parts
-    of a page beside each other, and those read better one below the other."""
+    """Return where tables begin whose cells hold no headings, lists, code or tables.
+
+    The others are layout, whose parts read better one below the other.
+    """
     data: set[int] = set()
     opened: list[tuple[int, bool]] = []
     for index, (kind, _) in enumerate(events):

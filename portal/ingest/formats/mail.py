@@ -1,4 +1,4 @@
-"""EML: an e-mail with its subject, who wrote it to whom, and its words."""
+"""EML: an e-mail with its subject, sender, recipients and text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; a message says its own
 ) -> ExtractedText:
-    """The subject as a heading, sender, recipients and date, the words; attachments are named.
+    """Return the subject as a heading, sender, recipients, date, text and attachment names.
 
     Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
     """
@@ -40,7 +40,7 @@ def extract(
         f"<p>{escape(block)}</p>".replace("\n", "<br>") for block in _blocks(record["text"])
     )
     names = [escape(name) for name in record["attachments"]]
-    # Before the words: a page may end without closing what it opened.
+    # Before the text, because a page may end without closing its elements.
     attached = f"<p>Attachments: {', '.join(names)}</p>" if names else ""
     heading = f"<h1>{escape(subject)}</h1>" if subject else ""
     read = read_html(

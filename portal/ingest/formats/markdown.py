@@ -1,4 +1,4 @@
-"""Markdown: what a reader of the rendered page would read, with its headings."""
+"""Markdown: the text of the rendered page, with its headings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.ingest.readers import markdown_reader
 
 EXTRACTOR = "markdown-it-py"
 
-# Characters that are parsed in the worker: the worst of them take it 4 s and 64 MB.
+# Max characters parsed in the worker itself: the worst input takes it 4 s and 64 MB.
 _SHORT = 16_000
 
 _FRONT_BEGIN = re.compile(r"---[ \t]*\n")
@@ -32,10 +32,10 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,
 ) -> ExtractedText:
-    """Readable text: front matter and code as written, tables and lists by line, links with
-    their address. The title is the first heading, else the front matter's.
+    """Return readable text: tables and lists by line, links with their address.
 
-    Raises EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge.
+    Front matter and code are kept as written. The title is the first heading, else the front
+    matter's. Raises EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge.
     """
     read = read_text(path, file_name=file_name, encoding=encoding)
     source = read.text
@@ -50,7 +50,7 @@ def extract(
             write_events(readable, record["events"])
     headings, blocks = tuple(readable.headings), tuple(readable.blocks)
     text = readable.text()
-    if not text.strip():  # Nothing but comments or link definitions: better those than nothing.
+    if not text.strip():  # A file with only comments or link definitions is kept as it is.
         text, headings, blocks = source, (), ()
     return ExtractedText(
         text=text,
@@ -66,7 +66,7 @@ def extract(
 def _records(
     source: str, *, folder: Path, file_name: str, limits: ExtractionLimits
 ) -> Iterator[dict[str, Any]]:
-    """What `readers.markdown_reader` tells of it; notes are many, and not worth a process each."""
+    """Yield the records of `readers.markdown_reader`; short notes do not get a process each."""
     if len(source) <= _SHORT:
         return markdown_reader.records(source)
     return read_text_records(
@@ -80,7 +80,7 @@ def _records(
 
 
 def _parted(source: str) -> tuple[str, str]:
-    """Front matter, empty where there is none, and what follows it."""
+    """Return the front matter, empty if there is none, and the rest."""
     begin = _FRONT_BEGIN.match(source)
     end = _FRONT_END.search(source, begin.end()) if begin else None
     if begin is None or end is None or end["rest"].strip(" \t"):

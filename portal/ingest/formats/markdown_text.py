@@ -1,4 +1,4 @@
-"""Writes what `readers.markdown_reader` tells as plain, readable text."""
+"""Plain, readable text from the events of `readers.markdown_reader`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.ingest.formats.readable_text import ReadableText, with_address
 
 
 def write_events(readable: ReadableText, events: Iterable[tuple[str, Any]]) -> None:
-    """Add what a reader of the rendered page would read."""
+    """Add the text that a reader of the rendered page sees."""
     for kind, value in events:
         _ACTIONS[kind](readable, value)
 

@@ -1,4 +1,4 @@
-"""From the lines of a page, as they were set, to paragraphs, as they were written."""
+"""Paragraphs from the lines of a page layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIST_ITEM = re.compile(
 )
 _CAPTION = re.compile(r"(?:Table|Figure|Fig\.|表|图|圖)\s*\d+(?:[.-]\d+)*[\s.:：]", re.IGNORECASE)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？；;:：…][”’\"'」』）)]*$")
-# What NFKC would flatten although it is how Chinese is written: ，！？：；（）～ and the like.
+# Punctuation that Chinese text needs but NFKC would convert: ，！？：；（）～ and the like.
 _CHINESE_PUNCTUATION = re.compile("[\u3000，！？：；（）～]")
 _PAGE_NUMBER = re.compile(
     r"(?:[-–—•·\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—•·\s]*|第\s*\d+\s*[页頁](?:[,，/\s共]*\d+\s*[页頁])?"
@@ -36,7 +36,7 @@ _MAX_WORD_LENGTH = 500
 
 
 class Line(NamedTuple):
-    """A line as set on the page, in points; y grows upwards."""
+    """A line on the page, in points; y grows upwards."""
 
     text: str
     left: float
@@ -44,7 +44,7 @@ class Line(NamedTuple):
     baseline: float
     size: float
     rows: tuple[tuple[str, ...], ...] = ()
-    """Of a table, which stands among the lines as one."""
+    """The rows of a table, which takes the place of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Paragraph:
 
 
 def readable(text: str) -> str:
-    """NFKC (Kangxi radicals, ligatures, full-width letters), keeping Chinese punctuation."""
+    """Apply NFKC (Kangxi radicals, ligatures, full-width letters), keeping Chinese punctuation."""
     parts: list[str] = []
     done = 0
     for match in _CHINESE_PUNCTUATION.finditer(text):
@@ -66,9 +66,9 @@ def readable(text: str) -> str:
 
 
 def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Pages without their numbers and without the headers and footers that most pages repeat.
+    """Return pages without page numbers and without headers and footers that most pages repeat.
 
-    They would stand in the middle of sentences that run over a page.
+    They would interrupt sentences that continue on the next page.
     """
     edges = Counter(
         _pattern(line) for page in pages for line in {*page[:1], *page[-1:]} if len(page) > 1
@@ -95,7 +95,7 @@ def _pattern(line: Line) -> str:
 
 
 def paragraphs(lines: Sequence[Line]) -> list[Paragraph]:
-    """Lines joined to paragraphs: Chinese without spaces, words with, hyphens at line ends gone."""
+    """Join lines to paragraphs: Chinese without spaces, words with, without line-end hyphens."""
     groups = _lines_of_paragraphs(lines)
     return [Paragraph(_joined(group), group[0].size, len(group), group[0].rows) for group in groups]
 
@@ -120,8 +120,11 @@ def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 def _joined(lines: Iterable[Line]) -> str:
-    """The text of a paragraph. How a line is joined depends on the last word before it: what is
-    further back is put aside, or a hundred thousand lines would be copied as often."""
+    """Return the text of a paragraph.
+
+    Joining depends on the last word only, so earlier text is set aside. Otherwise a hundred
+    thousand lines would be copied as often.
+    """
     aside: list[str] = []
     end = ""
     for line in lines:
@@ -133,7 +136,7 @@ def _joined(lines: Iterable[Line]) -> str:
 
 
 def join_lines(before: str, after: str) -> str:
-    """The text of two lines that belong to one paragraph."""
+    """Join two lines that belong to one paragraph."""
     if before.endswith(LINE_END_HYPHEN) or (before.endswith("-") and before[-2:-1].isalpha()):
         # A4-Format and state-of-the-art keep their hyphens; other words were divided here.
         divided = after[:1].islower() and before[-2:-1].islower()
@@ -145,7 +148,7 @@ def join_lines(before: str, after: str) -> str:
 
 
 def _usual_leading(lines: Sequence[Line]) -> float:
-    """The distance of lines in a paragraph: the most frequent, on sparse pages the least."""
+    """Return the usual distance of lines: the most frequent, on sparse pages the smallest."""
     distances = Counter(
         round(distance)
         for above, below in pairwise(lines)
@@ -168,7 +171,7 @@ def _begins_paragraph(
         return True
     ended = bool(_ENDS_SENTENCE.search(previous.text.rstrip()))
     distance = previous.baseline - line.baseline
-    if distance < -line.size / 2:  # Up again: the next column.
+    if distance < -line.size / 2:  # A jump up is the next column.
         return ended
     is_apart = leading and distance > _PARAGRAPH_LEADING * leading
     if is_apart or (ended and _CAPTION.match(line.text)):

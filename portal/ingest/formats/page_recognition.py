@@ -1,4 +1,4 @@
-"""Pages that are pictures: their text is recognised where the extra `ocr` is installed."""
+"""OCR of scanned pages, if the extra `ocr` is installed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ BROKE_OFF = N_("Text recognition failed on this file.")
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """Lines as `readers.pdf_reader` gives them, of those pages on which some were recognised; and
-    of those that were not reached the numbers, and a sentence that says why."""
+    """Lines as `readers.pdf_reader` returns them, by page with recognised text.
+
+    For pages that were not reached, their numbers and a sentence with the reason.
+    """
 
     lines: dict[int, list[list[Any]]] = field(default_factory=dict)
     not_reached: frozenset[int] = frozenset()
@@ -39,11 +41,10 @@ def is_installed() -> bool:
 
 
 def read_pages(path: Path, numbers: Sequence[int], *, limits: ExtractionLimits) -> Recognition:
-    """What is recognised on these pages.
+    """Return the text recognised on these pages.
 
-    What is not read within `limits.ocr_timeout_s` stays without text, and so does what the
-    recognition stumbles over: the rest of the document is worth having. What whoever follows the
-    pages raises passes through.
+    Pages not read within `limits.ocr_timeout_s`, or on which OCR fails, stay without text: the rest
+    of the document is still useful. Exceptions of the progress callbacks pass through.
     """
     if not numbers or not is_installed():
         return Recognition()
@@ -62,13 +63,13 @@ def read_pages(path: Path, numbers: Sequence[int], *, limits: ExtractionLimits) 
                 found[record["page"]] = record["lines"]
     except ExtractionTimedOut:
         reason = OUT_OF_TIME
-    except InvalidInput:  # Every error of a reader is one.
+    except InvalidInput:  # The base class of every reader error.
         reason = BROKE_OFF
     return Recognition(found, frozenset(left), reason)
 
 
 def warnings(numbers: Sequence[int], recognition: Recognition) -> tuple[Message, ...]:
-    """What a document says of its pages without text, those that were not reached apart."""
+    """Return warnings about pages without text; those that were not reached have their own."""
     not_reached = [number for number in numbers if number in recognition.not_reached]
     reached = [number for number in numbers if number not in recognition.not_reached]
     reason = NOTHING_RECOGNISED if is_installed() else INSTALL
@@ -80,14 +81,14 @@ def warnings(numbers: Sequence[int], recognition: Recognition) -> tuple[Message,
 
 
 def advice(recognition: Recognition) -> Message:
-    """What to do about a document without any text."""
+    """Return advice on a document without any text."""
     if recognition.not_reached and recognition.reason:
         return recognition.reason
     return NOTHING_RECOGNISED if is_installed() else INSTALL
 
 
 def in_words(numbers: Sequence[int]) -> Message:
-    """Such as: page 4; pages 3–9, 12."""
+    """Return page numbers in words, such as: page 4; pages 3–9, 12."""
     ranges = list(_ranges(numbers))
     more = "…" if len(ranges) > _MAX_RANGES_NAMED else ""
     named = ", ".join(

@@ -28,15 +28,15 @@ from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "pypdfium2"
 
-# Of what the worker holds of a file at once; 5,000 full pages have a third of them.
+# Lines of a file that the worker holds at once; 5,000 full pages have a third of them.
 _MAX_LINES = 1_000_000
 _HEADING_SIZE = 1.15  # times the size of most of the text
 _MAX_HEADING_LENGTH = 80
 _HEADING_LEVELS = 3
 _MAX_LABEL_LENGTH = 30
-_SEARCHED = 20_000  # Characters of a page, more than any has, in which a title is looked for.
+_SEARCHED = 20_000  # Characters of a page searched for a title; no page has more.
 _OPEN_LIMITS = ExtractionLimits(timeout_s=10)
-# Titles that programs fill in by themselves.
+# Default titles that programs fill in.
 _NO_TITLE = re.compile(
     r"untitled|unspecified|(microsoft )?(word|powerpoint|excel)\b.*"
     r"|.*\.(docx?|pptx?|xlsx?|tex|indd)",
@@ -52,9 +52,9 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; a PDF knows its own
 ) -> ExtractedText:
-    """Text by paragraphs, with pages, their labels, and headings by outline or by size. Pages
-    without text are recognised where the extra `ocr` is installed; else a warning names them.
+    """Return text by paragraphs, with pages, their labels, and headings by outline or size.
 
+    Pages without text are recognised if the extra `ocr` is installed; else a warning names them.
     Raises EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut and ExtractionTooLarge.
     """
     lines: list[list[Line]] = []
@@ -83,7 +83,7 @@ def extract(
     pages = without_running_lines(lines)
     paragraphs_by_page = []
     for page in pages:
-        page_progress.tell(len(pages), len(pages))  # All are read, but who waits may want no more.
+        page_progress.tell(len(pages), len(pages))  # All are read, but the caller may want to stop.
         paragraphs_by_page.append(paragraphs(page))
     empty = _without_text(pages)
     if not any(paragraphs_by_page):
@@ -111,9 +111,9 @@ def extract(
 
 
 def is_encrypted_pdf(path: Path) -> bool:
-    """Whether a password is needed to read it: quick, for the moment of upload.
+    """Tell whether a PDF needs a password: quick enough to check at upload.
 
-    Files with an empty user password, which everyone can open, do not count.
+    Files with an empty user password, which anyone can open, do not count.
     """
     with path.open("rb") as file:
         if not mentions_encryption(iter(lambda: file.read(1 << 20), b"")):
@@ -128,12 +128,12 @@ def is_encrypted_pdf(path: Path) -> bool:
         except EncryptedPdf:
             return True
         except PortalError:
-            return False  # Broken, or slow: whoever reads it says so.
+            return False  # Broken or slow: the reader will report it.
     return False
 
 
 def mentions_encryption(blocks: Iterable[bytes]) -> bool:
-    """Whether these bytes may be of a PDF with a password; nearly all are not."""
+    """Tell whether these bytes may be from a PDF with a password; nearly all are not."""
     tail = b""
     for block in blocks:
         if b"/Encrypt" in tail + block:
@@ -185,7 +185,7 @@ def _tables(
 
 
 def _without_text(pages: Sequence[Sequence[Line]]) -> list[int]:
-    """Numbers of the pages on which nothing can be read."""
+    """Return the numbers of the pages without readable text."""
     return [
         number
         for number, lines in enumerate(pages, 1)
@@ -200,7 +200,7 @@ def _one_space(match: re.Match[str]) -> str:
 def _joined(
     paragraphs_by_page: Sequence[Sequence[Paragraph]],
 ) -> tuple[str, list[tuple[int, int]]]:
-    """The whole text, and the range of each page in it (empty for a page without text)."""
+    """Return the whole text, and the range of each page in it (empty for a page without text)."""
     parts: list[str] = []
     ranges = []
     length = 0
@@ -217,7 +217,7 @@ def _joined(
 
 
 def _label(label: str, number: int) -> str | None:
-    """What is printed on the page where that is not its number; what is no label is not kept."""
+    """Return the label printed on the page, None if it is the number or not a usable label."""
     label = one_line(readable(label))
     is_other = label != str(number) and len(label) <= _MAX_LABEL_LENGTH
     return label if label and is_other else None
@@ -238,7 +238,7 @@ def _outlined_headings(
         if not title or not 0 <= page < len(ranges):
             continue
         start, end = ranges[page]
-        # Titles follow each other; the same words further up are a table of contents.
+        # Titles follow each other in order; the same words further up are a table of contents.
         first = max(start, found_until)
         place = _find_words(text, title, first, min(end, first + _SEARCHED))
         if place is None:
@@ -259,7 +259,7 @@ def _large_headings(
     text: str,
     ranges: Sequence[tuple[int, int]],
 ) -> tuple[Heading, ...]:
-    """Short paragraphs in larger type than most of the text; the largest is level one."""
+    """Return short paragraphs in larger type than most of the text; the largest is level one."""
     amount: Counter[float] = Counter()
     for page in paragraphs_by_page:
         for paragraph in page:

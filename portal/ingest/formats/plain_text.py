@@ -1,4 +1,4 @@
-"""Plain text: its characters as they stand."""
+"""Plain text: its characters as they are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def extract(
     limits: ExtractionLimits,  # noqa: ARG001 - every extractor takes it
     encoding: str | None = None,
 ) -> ExtractedText:
-    """The text with line feeds as line ends; `encoding` overrides the recognition.
+    """Return the text with line feeds as line ends; `encoding` overrides the detection.
 
     Raises EmptyFile and UndecodableText.
     """
@@ -34,7 +34,7 @@ def extract(
 
 
 def read_text(path: Path, *, file_name: str, encoding: str | None) -> DecodedText:
-    """The text with line feeds as line ends. Raises EmptyFile and UndecodableText."""
+    """Return the text with line feeds as line ends. Raises EmptyFile and UndecodableText."""
     decoded = decode(path.read_bytes(), file_name=file_name, encoding=encoding)
     text = with_line_feeds(decoded.text)
     if not text.strip():
@@ -43,5 +43,5 @@ def read_text(path: Path, *, file_name: str, encoding: str | None) -> DecodedTex
 
 
 def with_line_feeds(text: str) -> str:
-    """The text with line feeds as line ends, whatever ended its lines."""
+    """Replace all line ends with line feeds."""
     return _LINE_ENDS.sub("\n", text)

@@ -1,4 +1,4 @@
-"""PPTX: each slide a page, under its title, with its notes, by way of a simple web page."""
+"""PPTX: each slide as a page, with its title and notes, converted through HTML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
 ) -> ExtractedText:
-    """Titles as headings, lists, tables and notes; the number of a slide is its page.
+    """Return titles as headings, lists, tables and notes; a slide's number is its page.
 
     Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
     """

@@ -1,4 +1,4 @@
-"""Writes headings, paragraphs, lists, tables and code as text, and notes where each stands."""
+"""Plain text written from headings, paragraphs, lists, tables and code, with their ranges."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from portal.domain.documents import Heading
 from portal.domain.structure import Block, BlockKind
 from portal.text.tables import BORDER, CELL_BORDER, header_count
 
-_MAX_ADDRESS_LENGTH = 200  # Longer ones are data, not addresses that someone reads.
-_DEEPEST_INDENT = 20  # Deeper lists are no deeper to the eye.
+_MAX_ADDRESS_LENGTH = 200  # Longer ones are data, not addresses for reading.
+_DEEPEST_INDENT = 20  # Deeper lists are indented no further.
 _SPACES = re.compile(r"\s+")
 _MAX_CAPTION_LENGTH = 200
 _CAPTION = re.compile(r"(?:表|附表|Table|Tab\.)\s*[\d一二三四五六七八九十A-Z]", re.IGNORECASE)
 
 
 class _OpenTable:
-    """A table that is being written; of its `rows` the header and the first below it are kept."""
+    """A table being written; of its `rows` the header and the first one below are kept."""
 
     def __init__(self, caption: str) -> None:
         self.caption = caption
         self.rows: list[list[str]] = []
-        self.starts: list[int] = []  # Of the same rows as `rows`.
+        self.starts: list[int] = []  # For the same rows as `rows`.
         self.row_count = 0
         self.bars: list[int] = []
         self.header_count = 0
@@ -30,7 +30,7 @@ class _OpenTable:
 
 
 class ReadableText:
-    """Collects blocks of text, an empty line between them, and where headings begin."""
+    """Collects blocks of text, separated by empty lines, and the positions of headings."""
 
     def __init__(self) -> None:
         self.headings: list[Heading] = []
@@ -54,7 +54,7 @@ class ReadableText:
 
     @property
     def has_words(self) -> bool:
-        """Whether there is anything but headings."""
+        """Tell whether there is anything but headings."""
         return self._length > sum(len(heading.title) + 2 for heading in self.headings)
 
     @property
@@ -62,7 +62,7 @@ class ReadableText:
         return bool(self._lists)
 
     def add_block(self, block: str, kind: BlockKind | None = None, *, level: int = 0) -> None:
-        """Add a paragraph, or the like; items of a list and rows of a table keep together."""
+        """Add a paragraph or another block; items of a list and rows of a table stay together."""
         if not block.strip():
             return
         if self._parts:
@@ -88,7 +88,7 @@ class ReadableText:
         self.add_block(one_line(text), BlockKind.CAPTION)
 
     def add_paragraph(self, text: str) -> None:
-        """Add a paragraph, or a part of the item that is open."""
+        """Add a paragraph, or a part of the open item."""
         if not self._lists:
             self.add_block(text)
             return
@@ -96,7 +96,7 @@ class ReadableText:
             return
         indent = "  " * (min(len(self._lists), _DEEPEST_INDENT) - 1)
         hanging = indent + (" " * len(self._marker) if self._marker else "  ")
-        # The first paragraph of an item stands beside its marker, the rest below it.
+        # The first paragraph of an item follows its marker, the rest is below it.
         block = indent + (self._marker or "  ") + text.replace("\n", "\n" + hanging)
         if self._marker:
             self.add_block(block, self._item_kind, level=len(self._lists))
@@ -108,13 +108,13 @@ class ReadableText:
         self._tight = True
 
     def _extend_item(self, previous_end: int) -> None:
-        """Let the item that ends at `previous_end` end with the text instead."""
+        """Extend the item that ends at `previous_end` to the end of the text."""
         item = self.blocks[-1] if self.blocks else None
         if item and item.end == previous_end and item.level == len(self._lists):
             self.blocks[-1] = replace(item, end=self._length)
 
     def open_list(self, first: int | None) -> None:
-        """Begin a list that is numbered from `first`, or has bullets."""
+        """Open a list that is numbered from `first`, or has bullets."""
         self._lists.append(first)
         self._marker = ""
 
@@ -184,7 +184,7 @@ class ReadableText:
             return
         count = table.header_count or header_count(table.rows)
         if count == table.row_count:
-            count = 0  # There is no table below a header alone.
+            count = 0  # A header alone is no table.
         header = [" ".join(filter(None, names)) for names in zip(*table.rows[:count], strict=False)]
         if table.row_count == 1 and len(table.rows[0]) == 1:
             return
@@ -215,7 +215,7 @@ def one_line(text: str) -> str:
 
 
 def with_address(link_text: str, address: str) -> str:
-    """The text of a link, and its address where people would miss it: "where do I find …"."""
+    """Return the text of a link, with its address where readers need it: "where do I find …"."""
     shown = address.startswith(("http://", "https://", "mailto:"))
     shown = shown and len(address) <= _MAX_ADDRESS_LENGTH
     if shown and address.removeprefix("mailto:") not in link_text:

@@ -1,4 +1,4 @@
-"""Writes the rows of a sheet: titles as text, and the tables that empty rows part."""
+"""Text of a sheet's rows: titles as text, and tables separated by empty rows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from portal.ingest.formats.readable_text import ReadableText, one_line
 
 
 class SheetText:
-    """Takes the rows of sheets, top to bottom; `readable` holds what is written."""
+    """Takes the rows of sheets, top to bottom; `readable` holds the text."""
 
     def __init__(self) -> None:
         self.readable = ReadableText()
         self._sheet = ""
         self._title = ""
-        self._left = 0  # Empty columns before the open table.
+        self._left = 0  # The number of empty columns before the open table.
         self._in_table = False
 
     def open_sheet(self, title: str, *, is_heading: bool) -> None:
@@ -30,7 +30,7 @@ class SheetText:
         elif self._in_table:
             self._add_cells(cells, filled[0], filled[-1])
         elif len(filled) == 1:
-            # A title, or a note, above a table or alone.
+            # A title or a note, above a table or alone.
             self._title = one_line(cells[filled[0]])
             self.readable.add_block(self._title)
         else:

@@ -15,7 +15,7 @@ from portal.ingest.reader_process import read_records
 EXTRACTOR = "openpyxl"
 
 HIDDEN_LEFT_OUT = N_("hidden sheets were skipped")
-# Names that programs give by themselves.
+# Default names that programs give to sheets.
 _NO_NAME = re.compile(r"(?:sheet|工作表|工作表單|表)\s*\d*", re.IGNORECASE)
 
 
@@ -26,7 +26,7 @@ def extract(
     limits: ExtractionLimits,
     encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
 ) -> ExtractedText:
-    """What cells show, row by row: stored results of formulas, dates and percentages as such.
+    """Return cells as displayed, row by row: results of formulas, dates and percentages.
 
     Raises EmptyFile, BrokenFile, TooMuchInOne, ExtractionTimedOut and ExtractionTooLarge.
     """

@@ -1,7 +1,7 @@
-"""Checks archives of XML (DOCX, XLSX, PPTX, EPUB) before a parser sees them.
+"""Safety checks of XML archives (DOCX, XLSX, PPTX, EPUB) before a parser reads them.
 
-A part that unpacks without end, is nested without end or declares entities is how such files attack
-the parsers behind. Every part is gone through once, and none of it is kept.
+Parts that unpack or nest without end, or declare entities, are the usual attacks on such parsers.
+Every part is streamed once, and none of it is kept.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from xml.parsers import expat
 _MAX_PARTS = 20_000
 _MAX_DEPTH = 200
 _MAX_ATTRIBUTES = 1_000
-# What takes a DOM minutes to build, or its reader.
+# Above this a DOM, or its reader, takes minutes.
 _MAX_PARAGRAPH_CHARACTERS = 1_000_000
 _PARAGRAPHS = frozenset({"p", "si", "c", "div", "li", "td", "th", "dt", "dd"})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of all parts together: `xml_mb` unpacked, `elements`. With `has_doctypes` a part may name its
-    document type, as XHTML does, but declare nothing."""
+    """Limits on all parts together: `xml_mb` unpacked, and `elements`.
+
+    With `has_doctypes` a part may name its document type, as XHTML does, but declare nothing.
+    """
 
     xml_mb: int = 100  # A thousand pages are about ten.
     elements: int = 2_000_000
@@ -41,7 +43,7 @@ def find_problem(
     suffixes: tuple[str, ...] = XML_SUFFIXES,
     on_element: OnElement | None = None,
 ) -> dict[str, Any] | None:
-    """Return the error record that an archive deserves, None for a sound one.
+    """Return the error record for an archive, None for a sound one.
 
     `on_element` is called with the part, the name and the attributes of each element. Raises
     BadZipFile and ExpatError.
@@ -51,7 +53,7 @@ def find_problem(
         if len(parts) > _MAX_PARTS:
             return too_many("parts", _MAX_PARTS)
         xml = [part for part in parts if part.filename.lower().endswith(suffixes)]
-        # What a part says of its size holds: the rest would not be unpacked.
+        # A part cannot exceed its declared size: the rest would not be unpacked.
         if sum(part.file_size for part in xml) > limits.xml_mb << 20:
             return {"error": "memory", "limit_mb": limits.xml_mb}
         check = _XmlCheck(limits, on_element)
@@ -82,7 +84,7 @@ class _XmlCheck:
         self._part = ""
 
     def read(self, part: str, file: IO[bytes]) -> None:
-        """Raises _Refused for what is too much, ExpatError for what is no XML."""
+        """Check one part. Raises _Refused if it exceeds a limit, ExpatError if it is not XML."""
         self._part, self._depth, self._paragraph_characters = part, 0, 0
         parser = expat.ParserCreate()
         parser.buffer_text = True

@@ -1,10 +1,10 @@
-"""Takes from this process whatever reading an open file does not need.
+"""Confinement of the current process to reading its open files.
 
 A parser that a hostile file has taken over keeps the rights of its process. So before a reader sees
-a byte of a file, it gives up all but the descriptors it holds, its memory and its processor time:
-another user where it was started as root, no new files, sockets or processes, no system calls but
-those of reading, computing and ending. Each layer stands by itself: a kernel may lack some of them.
-`docs/adr/0040-readers-without-rights.md` says what each is for.
+a byte of a file, it gives up all but its open descriptors, its memory and its processor time:
+another user if it was started as root, no new files, sockets or processes, no system calls but
+those of reading, computing and ending. The layers are independent, since a kernel may lack some of
+them. `docs/adr/0040-readers-without-rights.md` explains each.
 
 Linux only; elsewhere the resource limits remain. Imports nothing of the portal.
 """
@@ -35,7 +35,7 @@ _CAPABILITY_VERSION_3 = 0x2008_0522
 # linux/landlock.h
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
 _LANDLOCK_VERSION = 1
-# How many kinds of access to files each version of Landlock (ABI) knows.
+# The number of file access rights in each version of Landlock (ABI).
 _LANDLOCK_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 _LANDLOCK_NEWEST_FILE_RIGHTS = 16
 _LANDLOCK_WITH_NETWORK, _LANDLOCK_WITH_SCOPES = 4, 6
@@ -46,8 +46,8 @@ _LOAD, _RETURN, _IF_EQUAL, _IF_BITS = 0x20, 0x06, 0x15, 0x45
 _CALL_NUMBER, _CALL_ARCHITECTURE, _CALL_FIRST_ARGUMENT = 0, 4, 16
 _EPERM, _ENOSYS = 1, 38
 _CLONE3 = 435
-# By architecture: its number in the kernel's audit, `seccomp`, `capset`, `clone`, and what a reader
-# may call. No call in the list opens, names or signals anything outside of the process.
+# By architecture: its audit number in the kernel, `seccomp`, `capset`, `clone`, and the calls a
+# reader may make. No listed call opens, names or signals anything outside of the process.
 _CALLS: dict[str, tuple[int, int, int, int, tuple[int, ...]]] = {
     "x86_64": (
         0xC000_003E, 317, 126, 56,
@@ -77,8 +77,10 @@ _CALLS: dict[str, tuple[int, int, int, int, tuple[int, ...]]] = {
 
 
 def leave_network() -> bool:
-    """Move to a network without any interface, where the kernel allows it. Call this first: a
-    process with threads cannot."""
+    """Move to a network without interfaces, if the kernel allows it; return whether it did.
+
+    Call this first: a process with threads cannot.
+    """
     kinds = _CLONE_NEWNET | _CLONE_NEWIPC
     if os.geteuid() != 0:
         kinds |= _CLONE_NEWUSER
@@ -86,17 +88,17 @@ def leave_network() -> bool:
 
 
 def confine() -> list[str]:
-    """Give up everything but the open descriptors 0 to 2; return the layers that hold, out of
-    `user`, `no_new_privs`, `landlock`, `limits` and `seccomp`.
+    """Give up everything but the open descriptors 0 to 2; return the layers that hold.
 
-    Whatever the process needs to load has to be loaded before.
+    These are `user`, `no_new_privs`, `landlock`, `limits` and `seccomp`. Load everything the
+    process needs before calling this.
     """
     layers = {
         "user": _become_nobody,
         "no_new_privs": _renounce_privileges,
         "landlock": _restrict_by_landlock,
         "limits": _forbid_new_resources,
-        # Last: it refuses the calls that the others are made of.
+        # Last, because it blocks the calls that the others use.
         "seccomp": _filter_system_calls,
     }
     return [name for name, apply in layers.items() if apply()]
@@ -112,13 +114,13 @@ def _succeeds(call: Callable[[ctypes.CDLL], int]) -> bool:
 
 
 def _system_call(libc: ctypes.CDLL, *arguments: int | bytes | None) -> int:
-    # What is given as a Python int would be passed as 32 bits, and the kernel reads 64.
+    # A Python int would be passed as 32 bits, and the kernel reads 64.
     wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
     return int(libc.syscall(*wide))
 
 
 def _become_nobody() -> bool:
-    """Root becomes a user who owns nothing; others stay who they are."""
+    """Switch from root to a user who owns nothing; other users stay as they are."""
     if os.geteuid() != 0:
         return False
     try:
@@ -131,8 +133,7 @@ def _become_nobody() -> bool:
 
 
 def _renounce_privileges() -> bool:
-    """No capabilities, none by running another program, no look into this process by others; and
-    the process ends with the one that started it."""
+    """Drop capabilities and privilege gains, forbid tracing, and end with the parent process."""
     if platform.machine() in _CALLS:
         header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
         capset = _CALLS[platform.machine()][2]
@@ -144,7 +145,7 @@ def _renounce_privileges() -> bool:
 
 
 def _restrict_by_landlock() -> bool:
-    """No file, directory, port, abstract socket or signal beyond this process."""
+    """Deny access to files, directories, ports, abstract sockets and other processes' signals."""
 
     def restrict(libc: ctypes.CDLL) -> int:
         abi = _system_call(libc, _LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
@@ -168,11 +169,11 @@ def _restrict_by_landlock() -> bool:
 
 
 def _forbid_new_resources() -> bool:
-    """No descriptor beyond those that are open, no process or thread, no byte in a file."""
+    """Forbid new descriptors, processes and threads, and writing to files."""
     try:
         import resource
 
-        os.closerange(3, 4_096)  # What was opened while loading.
+        os.closerange(3, 4_096)  # Descriptors opened while loading.
         for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
             resource.setrlimit(kind, (0, 0))
     except (ImportError, OSError, ValueError):
@@ -187,7 +188,7 @@ def _filter_system_calls() -> bool:
     architecture, seccomp, _, clone, allowed = _CALLS[platform.machine()]
     program = _filter(architecture, clone, allowed)
     code = ctypes.create_string_buffer(program, len(program))
-    # struct sock_fprog: how many instructions, and where.
+    # struct sock_fprog: the number of instructions, and their address.
     fprog = struct.pack("=HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
     return _succeeds(
         lambda libc: _system_call(
@@ -212,7 +213,7 @@ def _filter(architecture: int, clone: int, allowed: tuple[int, ...]) -> bytes:
             instruction(_IF_EQUAL, number, yes=count - index + 5)
             for index, number in enumerate(allowed)
         ),
-        # glibc asks clone3 first, whose flags no filter can read, and falls back to clone.
+        # glibc tries clone3 first, whose flags a filter cannot read, and falls back to clone.
         instruction(_IF_EQUAL, _CLONE3, yes=3),
         instruction(_IF_EQUAL, clone, yes=0, no=3),
         instruction(_LOAD, _CALL_FIRST_ARGUMENT),

@@ -1,12 +1,11 @@
-"""Reads one Word document (DOCX) and yields it as a simple web page.
+"""Reader of a Word document (DOCX) that yields a simple web page.
 
     {"html": "…", "has_formulas": false, "has_headers": true}
 
-`has_headers` tells of words in headers and footers, which mammoth leaves out, that the text lacks.
+`has_headers` is true if headers or footers, which mammoth drops, have words that the text lacks.
 
-mammoth does that by the meaning of styles. What it is given is checked first: a part that
-unpacks without end or declares entities is how such files attack. It opens nothing outside of
-the file, and pictures are left closed.
+mammoth converts by the meaning of styles. The archive is checked first, for parts that unpack
+without end or declare entities. mammoth opens nothing outside of the file, and no pictures.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import mammoth
 
 from portal.ingest.readers import archives
 
-_NO_TEXT_KEPT = "oMath"  # Formulas, as mammoth names what it leaves out.
+_NO_TEXT_KEPT = "oMath"  # Formulas, by mammoth's name for what it leaves out.
 _HEADER_PART = re.compile(r"word/(?:header|footer)\d*\.xml")
 _MAX_HEADER_BYTES = 1 << 20
 _PARAGRAPH_END = re.compile(r"</w:p>")
@@ -43,8 +42,10 @@ _STYLES = "\n".join(
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """The one record, or an error: broken, memory (it unpacks to too much), too_many,
-    characters."""
+    """Yield the one record, or an error: broken, memory, too_many, characters.
+
+    `memory` means that the archive unpacks to too much.
+    """
     try:
         problem = archives.find_problem(file)
         if problem is not None:
@@ -53,7 +54,7 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
         result = mammoth.convert_to_html(
             file,
             style_map=_STYLES,
-            include_embedded_style_map=False,  # The file's own could hide what it says.
+            include_embedded_style_map=False,  # A style map in the file could hide its text.
             convert_image=mammoth.images.img_element(lambda image: {"alt": image.alt_text}),
         )
     except MemoryError:
@@ -61,7 +62,7 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
     except Exception:  # noqa: BLE001 - whatever a hostile file makes a parser raise, it is broken
         yield {"error": "broken"}
         return
-    if len(result.value) > 4 * characters:  # Tags are most of it at the worst.
+    if len(result.value) > 4 * characters:  # Most of it is tags in the worst case.
         yield {"error": "characters"}
         return
     yield {
@@ -72,7 +73,7 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
 
 
 def _has_headers(source: BinaryIO, html: str) -> bool:
-    """Whether a header or a footer says more than which page it is, and more than the text."""
+    """Tell whether a header or footer holds more than a page number and text of the document."""
     with zipfile.ZipFile(source) as archive:
         for part in archive.infolist():
             if not _HEADER_PART.fullmatch(part.filename):

@@ -1,10 +1,10 @@
-"""Reads one book (EPUB) and yields its chapters, in the order in which they are read, as web pages.
+"""Reader of a book (EPUB) that yields its chapters as web pages, in reading order.
 
     {"title": "…"}
     {"html": "…"}
 
-The package says which parts are chapters; all else stays closed. What an archive may be:
-`archives`. Standard formats of ZIP and XML only, so no library is needed.
+The package lists the chapters; no other part is opened. `archives` checks the archive first. Only
+ZIP and XML are involved, so no library is needed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ _ENCRYPTION = "META-INF/encryption.xml"
 _TYPES = frozenset({"application/xhtml+xml", "text/html"})
 _LIMITS = archives.Limits(has_doctypes=True)
 _MAX_HTML_MB = 100
-# Of the chapters only their size is checked: they are read as browsers read them, not as XML.
+# Chapters are only checked for size: they are read as browsers read them, not as XML.
 _CHECKED = (".opf", "container.xml")
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """The records, or an error: broken, encrypted, memory (it unpacks to too much), too_many,
-    characters."""
+    """Yield the records, or an error: broken, encrypted, memory, too_many, characters.
+
+    `memory` means that the archive unpacks to too much.
+    """
     try:
         problem = archives.find_problem(file, _LIMITS, suffixes=_CHECKED)
         if problem is not None:
@@ -62,7 +64,7 @@ def _chapters(archive: zipfile.ZipFile, characters: int) -> Iterator[dict[str, A
         return
     for part in parts:
         html = archive.read(part).decode("utf-8", "replace")
-        characters -= len(html) // 4  # Tags are most of it at the worst.
+        characters -= len(html) // 4  # Most of it is tags in the worst case.
         if characters < 0:
             yield {"error": "characters"}
             return

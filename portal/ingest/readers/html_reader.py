@@ -1,4 +1,4 @@
-"""Reads one HTML file, in UTF-8, as a browser would, and tells what of it a person sees.
+"""Reader of an HTML file, in UTF-8, that yields its visible text as a browser parses it.
 
 Records are lists of events, each `[kind, value]`, in reading order; the first says the title:
 
@@ -10,9 +10,9 @@ that it spans, whether it is a header), `table`, `caption`, `code` and `link` (i
 end with a slash; `text`, `block` (a paragraph begins or ends), `break` and `item` (whether it is a
 footnote) stand alone. `section` has an end too.
 
-The rules of HTML for an element look at all that are open around it: what is nested without end
-costs the square of its depth. As browsers do, `flattened` therefore takes what is nested deeper
-than any page needs without its tags, before anything is parsed; `is_flattened` says so.
+HTML's rules for an element look at all open elements around it, so deep nesting costs the square
+of its depth. Like browsers, `flattened` therefore drops the tags of content that is nested deeper
+than any page needs, before anything is parsed; `is_flattened` records this.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _BLOCKS = frozenset({
     "summary",
 })  # fmt: skip
 _DEEPEST = 500  # Browsers stop at 512.
-# A tag to its ">": quotation marks count behind "=" alone. Possessive, so that it never goes back.
-# What begins like a tag and has no end comes last.
+# A tag up to its ">"; quotation marks count only after "=". Possessive, to rule out backtracking.
+# The last alternative is an unterminated tag.
 _MARKUP = re.compile(
     r"""<(?:(?P<comment>!--)|(?P<close>/?)(?P<name>[a-zA-Z][^\s/>]*+)
     (?P<rest>[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+)*+)>|[!?][^>]*+>|(?P<endless>/?[a-zA-Z]))""",
@@ -55,7 +55,7 @@ _VOID = frozenset({
 _RAW_TEXT = frozenset({
     "iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp",
 })  # fmt: skip
-# Elements that end where one of their kind begins, if nobody ended them before.
+# Elements that end where one of their kind begins, if they are still open.
 _KIND = {
     **dict.fromkeys(("td", "th"), "cell"),
     **dict.fromkeys(("thead", "tbody", "tfoot"), "rows"),
@@ -63,16 +63,16 @@ _KIND = {
     **dict.fromkeys(("rt", "rp"), "ruby"),
     **{name: name for name in ("li", "p", "tr", "option", "optgroup")},
 }
-_LOOKED_AT = 30  # Open elements in which one of a kind is looked for.
-# Elements whose end leaves open what began inside of them.
+_LOOKED_AT = 30  # Open elements searched for one of a kind.
+# Elements whose end leaves open what began inside them.
 _LEAVES_OPEN = frozenset({
     "a", "b", "big", "code", "em", "font", "i", "nobr", "p", "s", "small", "strike", "strong", "tt",
     "u",
 })  # fmt: skip
 _IN_CELL = frozenset({"table", "td", "th", "caption"})
 _IN_LIST = frozenset({"ul", "ol", "dl"}) | _IN_CELL
-# What such an element is looked for in: its beginning ends another no further out than that, and
-# its own end finds it no further out.
+# The scope in which such an element is searched for: neither its start nor its end tag reaches
+# beyond it.
 _BEGINS_WITHIN = {
     **dict.fromkeys(("li", "term"), _IN_LIST | _BLOCKS - {"address", "dd", "div", "dt", "p"}),
     **dict.fromkeys(("cell", "rows", "tr"), frozenset({"table"})),
@@ -87,17 +87,18 @@ _WITH_END = {
     "td": "cell",
     "th": "cell",
     "caption": "caption",
-    "portal-section": "section",  # A slide; nothing else writes it.
+    "portal-section": "section",  # A slide; no other source produces it.
 }
-_MAX_SPAN = 100  # Wider and higher cells are a way to write a million of them.
+_MAX_SPAN = 100  # Larger spans are a way to write a million cells.
 _NOTE = re.compile(r"(?:foot|end)note-|fn[-:]?\d")
 _CODE = frozenset({"pre", "listing", "xmp", "plaintext"})
 
 
 def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, Any]]:
-    """The records; ends with an error when there are more than so many `characters` of text, or
-    more than so many `events`, of which tags without any text make as many, or more attributes in
-    one tag than any page has."""
+    """Yield the records; end with an error above `characters`, `events` or attributes of a tag.
+
+    Events have a limit because tags without any text make as many.
+    """
     html = file.read().decode()
     if has_crowded_tag(html):
         yield {"error": "too_many", "what": "attributes", "limit": _MAX_ATTRIBUTES}
@@ -106,7 +107,7 @@ def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, 
     try:
         tree = LexborHTMLParser(html)
     except SelectolaxError:
-        # Whatever stands in it is a page: only memory can be wanting.
+        # Any content is a valid page, so only memory can be the cause.
         yield {"error": "memory"}
         return
     title = tree.css_first("title")
@@ -129,7 +130,7 @@ def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, 
 
 
 def has_crowded_tag(html: str) -> bool:
-    """Whether some tag has more than `_MAX_ATTRIBUTES`.
+    """Tell whether some tag has more than `_MAX_ATTRIBUTES`.
 
     The parser compares each attribute of a tag with all before it: a million take it an hour.
     """
@@ -144,9 +145,9 @@ def has_crowded_tag(html: str) -> bool:
 
 
 def flattened(html: str) -> tuple[str, bool]:
-    """The page with a space for each tag that is nested too deep, and whether there was any.
+    """Replace tags that are nested too deep with a space; return the page and whether any were.
 
-    Linear in its length, and near enough: what is open is followed without all of HTML's rules.
+    Linear in the length and approximate: open elements are tracked without all of HTML's rules.
     """
     if html.count("<") <= _DEEPEST:
         return html, False
@@ -166,14 +167,16 @@ def flattened(html: str) -> tuple[str, bool]:
 
 
 def _tags(html: str) -> Iterator[re.Match[str]]:
-    """The tags of a page, without those that only stand in comments, scripts and the like; at the
-    end perhaps one, `endless`, that is cut off."""
+    """Yield the tags of a page, except those inside comments, scripts and the like.
+
+    The last may be `endless`, cut off by the end of the page.
+    """
     place = html.find("<")
     while place >= 0:
         match = _MARKUP.match(html, place)
         if match is None:
             place = html.find("<", place + 1)
-        elif match["endless"]:  # What follows belongs to it.
+        elif match["endless"]:  # The rest of the page belongs to it.
             yield match
             return
         elif match["comment"]:
@@ -192,14 +195,14 @@ def _end_of_raw_text(html: str, tag: re.Match[str]) -> int:
 
 
 class _OpenElements:
-    """What is open at a place of a page, and whether its tags are kept."""
+    """The open elements at a place of a page, and whether their tags are kept."""
 
     def __init__(self) -> None:
         self._open: list[tuple[str, bool]] = []
         self._count: defaultdict[str, int] = defaultdict(int)
 
     def begin(self, name: str, *, is_closed: bool) -> bool:
-        """An element begins; whether its tag is kept."""
+        """Open an element; return whether its tag is kept."""
         if kind := _KIND.get(name):
             self._end_one_of(kind)
         is_kept = len(self._open) < _DEEPEST
@@ -214,14 +217,14 @@ class _OpenElements:
         for place in range(len(self._open) - 1, max(-1, len(self._open) - _LOOKED_AT), -1):
             name = self._open[place][0]
             if _KIND.get(name) == kind:
-                # What began in a paragraph has ended it, or goes on behind it.
+                # Elements opened in a paragraph either ended it or continue after it.
                 self._forget(place, place + 1 if kind == "p" else len(self._open))
                 return
             if name in bounds:
                 return
 
     def end(self, name: str) -> bool:
-        """An element ends, if there is one; whether its tag is kept."""
+        """Close an element if it is open; return whether its tag is kept."""
         if not self._count[name]:
             return True
         bounds = _ENDS_WITHIN.get(_KIND.get(name, ""), frozenset())
@@ -242,7 +245,7 @@ class _OpenElements:
 
 
 def _events(root: LexborNode | None) -> Iterator[Event]:
-    """Without recursion: a file may be nested deeper than Python's stack is."""
+    """Yield events without recursion: a file may be nested deeper than Python's stack."""
     waiting: list[tuple[LexborNode, Event | None]] = [(root, None)] if root is not None else []
     while waiting:
         node, end = waiting.pop()

@@ -1,12 +1,11 @@
-"""Runs one reader, confined and within limits, and prints what it yields as JSON lines.
+"""Entry point of reader processes: runs one reader, confined, and prints JSON lines.
 
     python -P limited.py READER MEMORY_MB CPU_SECONDS OPTIONS < FILE
 
 The first line says which layers of confinement hold: `{"confined_by": ["user", …]}`.
 
-A script: of the portal it imports other modules of this folder only. Parsers are fed with files
-that anyone may have made, many are written in C, and none may take the portal down or see what it
-knows.
+A script that imports only modules of this folder. Parsers read untrusted files, many are written
+in C, and none may crash the portal or see its data.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ import sys
 import types
 from typing import Any
 
-# Python loads them when they are first used, which is too late.
+# Python loads codecs on first use, which would be too late.
 _CODECS = ("ascii", "latin-1", "cp437", "cp1252", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be")
 
 
 def limit_process(memory_mb: int, cpu_seconds: int) -> None:
-    """Make the system end this process rather than let it take the machine down."""
+    """Set resource limits, so that the system ends this process before it exhausts the machine."""
     try:
         import resource
-    except ImportError:  # Windows; the wall time limit of the parent still holds.
+    except ImportError:  # Windows; the wall time limit of the parent still applies.
         return
     memory = memory_mb << 20
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
@@ -36,7 +35,7 @@ def limit_process(memory_mb: int, cpu_seconds: int) -> None:
 
 
 def _name_packages() -> None:
-    """Let readers import modules of this folder without all that their packages import."""
+    """Let readers import modules of this folder without the imports of their packages."""
     folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as below
     for name in ("portal.ingest.readers", "portal.ingest", "portal"):
         sys.modules[name] = package = types.ModuleType(name)
@@ -45,7 +44,7 @@ def _name_packages() -> None:
 
 
 def main(reader: str, memory_mb: str, cpu_seconds: str, options: str) -> None:
-    """Print the records, each as soon as it is there."""
+    """Print the records as JSON lines, each as soon as it is ready."""
     limit_process(int(memory_mb), int(cpu_seconds))
     try:
         confinement = runpy.run_path(os.path.join(os.path.dirname(__file__), "confinement.py"))  # noqa: PTH118, PTH120 - pathlib is slow to import

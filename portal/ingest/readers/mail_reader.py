@@ -1,9 +1,9 @@
-"""Reads one e-mail (EML) and yields who wrote it, and what.
+"""Reader of an e-mail (EML) that yields its headers and text.
 
     {"headers": [["Subject", "…"], ["From", "…"], …], "text": "…", "html": "…",
      "attachments": ["report.pdf"]}
 
-Attachments are named and stay closed. `text` is empty where the message has a web page.
+Attachments are named but not opened. `text` is empty if the message has an HTML part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_DEPTH = 50
 
 
 def load() -> None:
-    """Import what the package imports when it first needs it."""
+    """Import the modules that the package otherwise imports on first use."""
     message = email.message_from_bytes(
         b"Subject: =?utf-8?q?a?=\nFrom: a <a@b.c>\nDate: Mon, 1 Jan 2024 00:00:00 +0000\n"
         b"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\nYQ==\n",
@@ -33,7 +33,7 @@ def load() -> None:
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """The one record, or an error: broken, too_many, characters."""
+    """Yield the one record, or an error: broken, too_many, characters."""
     data = file.read()
     try:
         message = email.message_from_bytes(data, policy=email.policy.default)
@@ -57,7 +57,10 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
 
 
 def _parts(message: EmailMessage) -> list[EmailMessage]:
-    """Return what is no container, in order. Without recursion: messages may be nested deeply."""
+    """Return the parts that are no containers, in order.
+
+    Avoids recursion: messages may be nested deeply.
+    """
     found: list[EmailMessage] = []
     waiting: list[tuple[Any, int]] = [(message, 0)]
     while waiting and len(found) <= _MAX_PARTS:

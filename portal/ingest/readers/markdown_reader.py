@@ -1,4 +1,4 @@
-"""Reads one Markdown text, in UTF-8, and tells what a person sees of the rendered page.
+"""Reader of a Markdown text, in UTF-8, that yields the visible text of the rendered page.
 
 Records are lists of events, each `[kind, value]`, in reading order:
 
@@ -9,8 +9,8 @@ in a cell too, `list` has its first number (null for bullets), `row` whether it 
 is as written, `block` what is left of HTML. `list`, `table` and `row` have an end with a slash;
 `item` stands alone.
 
-Blocks that are nested deeper than the parser goes would be lost: one record, `{"is_nested": true}`,
-then says that the text is best taken as it stands.
+Blocks nested deeper than the parser goes would be lost: a single record, `{"is_nested": true}`,
+then tells the caller to use the text unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_INLINE_LENGTH = (
 _EVENTS_A_RECORD = 2_000
 _CHARACTERS_A_RECORD = 1_000_000
 _TAGS = re.compile(r"<!--|-->|<(/?[a-zA-Z][a-zA-Z0-9-]*)[^<>]*>")
-# Whatever else stands in angle brackets is no tag to its writer: "vector<int>", "<name>".
+# Other names in angle brackets are not tags but text: "vector<int>", "<name>".
 _ELEMENTS = frozenset(
     re.findall(
         r"\w+",
@@ -61,7 +61,7 @@ _KINDS = {
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """The records; ends with an error when there are more than so many `characters` of text."""
+    """Yield the records; end with an error above `characters` of text."""
     for record in records(file.read().decode()):
         characters -= sum(_length(event) for event in record.get("events", ()))
         if characters < 0:
@@ -71,8 +71,8 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
 
 
 def records(source: str) -> Iterator[dict[str, Any]]:
-    """The same of a text, whatever its length: a parsed one takes up to a kilobyte a character."""
-    # One parser a call: it is cheap to make and keeps state while it works.
+    """Yield the records of a text of any length; parsing takes up to a kilobyte a character."""
+    # One parser a call: it is cheap to create and keeps state while it works.
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
     environment: dict[str, object] = {}
@@ -92,7 +92,7 @@ def records(source: str) -> Iterator[dict[str, Any]]:
 
 
 def _length(event: Event) -> int:
-    """Of the text in it."""
+    """Return the length of the event's text."""
     kind, value = event
     if kind in {"heading", "paragraph"}:
         parts = value[1] if kind == "heading" else value
@@ -122,7 +122,7 @@ def _events(
 
 
 def _inline(content: str, parser: MarkdownIt, environment: dict[str, object]) -> list[Event]:
-    """The parts of a paragraph; a monstrous one stays as it is written."""
+    """Return the parts of a paragraph; a very long one is kept as it is written."""
     if len(content) > _MAX_INLINE_LENGTH:
         return [("text", content)]
     children: list[Token] = []
@@ -151,13 +151,13 @@ def _parts(children: Sequence[Token]) -> list[Event]:
 
 
 def _is_element(tag: str) -> bool:
-    """Whether that is the name of an element, a browser's own or, with a hyphen, anybody's."""
+    """Tell whether this is an HTML element's name, standard or, with a hyphen, custom."""
     name = tag.removeprefix("/")
     return name in _ELEMENTS or "-" in name
 
 
 def _without_tags(html: str) -> str:
-    """The text between tags, without comments, scripts and styles. Linear in len(html)."""
+    """Return the text between tags, without comments, scripts and styles. Linear in len(html)."""
     parts = []
     done = 0
     hidden_until: str | None = None

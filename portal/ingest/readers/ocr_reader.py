@@ -1,4 +1,4 @@
-"""Recognises the text of pages that are pictures, with the models that rapidocr brings along.
+"""Reader of scanned pages that recognises their text with the models of rapidocr.
 
     {"pages": 12}
     {"page": 3, "lines": [[text, left, right, baseline, size], …]}
@@ -21,14 +21,14 @@ _engines: list[Any] = []
 
 
 def load() -> None:
-    """Read the models, each of which loads when it is first used."""
+    """Load the models, which are otherwise loaded on first use."""
     import numpy as np
     from rapidocr import RapidOCR
 
     engine = RapidOCR(
         params={
             "Global.log_level": "critical",
-            # One thread each: the time that it may take counts those of all.
+            # One thread each: the time limit counts the time of all threads.
             "EngineConfig.onnxruntime.intra_op_num_threads": 1,
             "EngineConfig.onnxruntime.inter_op_num_threads": 1,
         }
@@ -40,7 +40,7 @@ def load() -> None:
 
 
 def read(file: BinaryIO, *, pages: list[int]) -> Iterator[dict[str, Any]]:
-    """How many pages there are to read, and one record for each, which count from 1."""
+    """Yield the number of pages to read, then one record for each; pages count from 1."""
     yield {"pages": len(pages)}
     (recognise,) = _engines
     document = pypdfium2.PdfDocument(file)

@@ -1,10 +1,10 @@
-"""Reads one PDF: the count of its pages, then what stands on each, then the document.
+"""Reader of a PDF that yields its page count, then each page, then the document.
 
     {"pages": 12}
     {"label": "iv", "lines": [[text, left, right, baseline, size], …], "tables": [[3, rows], …]}
     {"title": …, "outline": [[level, title, page index], …]}
 
-`tables` are those with rules: before which line each stands, and the texts of its cells; their
+`tables` are ruled tables: the index of the line that follows, and the texts of the cells; their
 lines are left out of `lines`.
 
 PDFium is C++ and not thread-safe, one more reason not to share a process with the portal.
@@ -24,14 +24,17 @@ from portal.ingest.readers import pdf_tables
 
 MAX_OUTLINE_ITEMS = 5_000
 _MAX_TITLE_LENGTH = 500
-# PDFium's sign for a hyphen at which it joined two lines ends a line too.
+# PDFium's character for a hyphen where it joined two lines ends a line too.
 _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
 
 
 def read(file: BinaryIO, *, pages: int, characters: int, lines: int) -> Iterator[dict[str, Any]]:
-    """The records; ends with an error where a limit of `pages`, `characters` or `lines` is passed:
-    of lines that are short, whoever collects them needs a hundred times what their text takes."""
+    """Yield the records; end with an error past a limit of `pages`, `characters` or `lines`.
+
+    Lines have a limit of their own because short ones take the caller a hundred times the memory of
+    their text.
+    """
     try:
         document = pypdfium2.PdfDocument(file)
         page_count = len(document)
@@ -39,7 +42,7 @@ def read(file: BinaryIO, *, pages: int, characters: int, lines: int) -> Iterator
         if error.err_code in {pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY}:
             yield {"error": "encrypted"}
         else:
-            # A file that is whole but has no pages is refused by PDFium without an error.
+            # PDFium refuses a valid file without pages, but reports no error.
             is_whole = error.err_code == pdfium.FPDF_ERR_SUCCESS
             yield {"error": "no_pages" if is_whole else "broken"}
         return
@@ -84,7 +87,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
 def _without_tables(
     lines: list[list[Any]], tables: list[pdf_tables.Table]
 ) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Return the lines that stand in no table, and before which of them each table stands."""
+    """Return the lines outside tables, and the line before which each table is."""
     kept: list[list[Any]] = []
     placed: dict[int, list[Any]] = {}
     for line in lines:
@@ -99,11 +102,11 @@ def _without_tables(
 
 
 def _lines(text_page: Any) -> list[re.Match[str]]:
-    """Lines of one page in reading order, each with the numbers of its characters as its place."""
-    # One call a character is most of what a page costs: nothing else is done in between.
+    """Return the lines of one page in reading order, as matches at their character numbers."""
+    # One call per character is most of the cost of a page, so nothing else is done in the loop.
     unicode, count = pdfium.FPDFText_GetUnicode, pdfium.FPDFText_CountChars(text_page)
     text = "".join([chr(unicode(text_page, index)) for index in range(count)])
-    # NUL is what stands for no character.
+    # NUL marks a glyph without a character.
     return [line for line in _LINE.finditer(text) if line.group().strip("\0")]
 
 
@@ -140,4 +143,4 @@ def _outline(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, str, int]]:
             if index is not None:
                 yield item.level + 1, item.get_title()[:_MAX_TITLE_LENGTH], index
     except pypdfium2.PdfiumError:
-        return  # A broken outline takes nothing from the text.
+        return  # A broken outline does not affect the text.

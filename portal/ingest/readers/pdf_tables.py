@@ -1,8 +1,8 @@
-"""Finds the tables of a PDF page that are drawn with rules, and the text of their cells.
+"""Detection of ruled tables on a PDF page, with the text of their cells.
 
-A table is a group of horizontal and vertical rules that touch, with two rows and two columns at
-least. Where a rule between two cells is missing they are one: it stands once in a row, and in each
-row that it spans.
+A table is a group of horizontal and vertical rules that touch, with at least two rows and two
+columns. Where a rule between two cells is missing they are one cell: its text appears once in a
+row, and in each row that it spans.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
 
-# Drawings have more; to look at each would cost more than the text of the page.
+# Drawings have more; examining each would cost more than the text of the page.
 _MAX_OBJECTS = 5_000
 _MAX_RULES = 2_000
 _MAX_CELLS = 3_000
@@ -27,7 +27,7 @@ _MIN_LINES = 3  # Around two rows, or two columns.
 
 
 class _Rule(NamedTuple):
-    """From `start` to `end` at `at`: x of a vertical rule, y of a horizontal one."""
+    """A line from `start` to `end` at `at`: x of a vertical rule, y of a horizontal one."""
 
     at: float
     start: float
@@ -37,7 +37,7 @@ class _Rule(NamedTuple):
 
 @dataclass(slots=True)
 class Table:
-    """Where a table stands on the page, in points with y upwards, and the text of its cells."""
+    """The position of a table on the page, in points with y upwards, and the text of its cells."""
 
     left: float
     bottom: float
@@ -79,7 +79,7 @@ def _rules(page: Any) -> Iterator[_Rule]:
 
 
 def _edges(drawn: Any) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the straight lines of a path; of a thin rectangle its middle."""
+    """Yield the straight lines of a path; for a thin rectangle, its centre line."""
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
     if not pdfium.FPDFPageObj_GetBounds(drawn, left, bottom, right, top):
         return
@@ -108,7 +108,7 @@ def _edges(drawn: Any) -> Iterator[tuple[float, float, float, float]]:
 
 
 def _groups(rules: Sequence[_Rule]) -> list[list[_Rule]]:
-    """Return the rules that touch, directly or by others."""
+    """Return groups of rules that touch, directly or through others."""
     parents = list(range(len(rules)))
 
     def root(place: int) -> int:
@@ -141,7 +141,7 @@ def _table(rules: Sequence[_Rule], text_page: Any) -> Table | None:
     if min(len(xs), len(ys)) < _MIN_LINES or len(xs) * len(ys) > _MAX_CELLS:
         return None
     table = Table(xs[0], ys[-1], xs[-1], ys[0])
-    begins = [0] * (len(xs) - 1)  # In which row the open cell of each column begins.
+    begins = [0] * (len(xs) - 1)  # The row in which the open cell of each column begins.
     for number, (top, bottom) in enumerate(pairwise(ys)):
         middle = (top + bottom) / 2
         table.rows.append([""] * (len(xs) - 1))
@@ -182,7 +182,7 @@ def _is_ruled(rules: Sequence[_Rule], at: float, across: float, *, is_vertical: 
 
 
 def _text(text_page: Any, left: float, top: float, right: float, bottom: float) -> str:
-    # What only reaches into a cell, such as the tail of a letter above, is not of it.
+    # Text that only reaches into a cell, such as the tail of a letter above, is not part of it.
     inset = min(_TOLERANCE, (top - bottom) / 5)
     top, bottom, left, right = top - inset, bottom + inset, left + 1, right - 1
     length = pdfium.FPDFText_GetBoundedText(text_page, left, top, right, bottom, None, 0)

@@ -1,4 +1,4 @@
-"""Reads one presentation (PPTX) and yields it slide by slide, as simple web pages.
+"""Reader of a presentation (PPTX) that yields each slide as a simple web page.
 
     {"slide": 3, "title": "Results", "html": "<p>…</p><table>…</table>", "notes": "…"}
     {"title": "…", "has_hidden": false}
@@ -29,7 +29,10 @@ _NO_CONTENT = {
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """The records, or an error: broken, memory (it unpacks to too much), too_many, characters."""
+    """Yield the records, or an error: broken, memory, too_many, characters.
+
+    `memory` means that the archive unpacks to too much.
+    """
     try:
         problem = archives.find_problem(file)
         if problem is not None:
@@ -82,7 +85,7 @@ def _place(shape: Any) -> tuple[int, int]:
 
 
 def _paragraphs(paragraphs: Iterable[Any], *, is_body: bool) -> str:
-    """Return the lines of a shape; of a placeholder with several they are items."""
+    """Return the lines of a shape; several lines of a placeholder become items."""
     lines = [(paragraph.level, _text(paragraph)) for paragraph in paragraphs]
     lines = [(level, text) for level, text in lines if text.strip()]
     if not is_body or len(lines) < 2:  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""Reads nothing: it is started to see which layers of confinement hold on this machine."""
+"""A reader that reads nothing, to test which layers of confinement hold on this machine."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any, BinaryIO
 
 
 def read(_file: BinaryIO) -> Iterator[dict[str, Any]]:
-    """Yield one record, which says that it came this far."""
+    """Yield one record, which shows that the reader could run."""
     yield {"is_alive": True}

@@ -1,11 +1,11 @@
-"""Reads one Excel workbook (XLSX) and yields what its visible sheets show, row by row.
+"""Reader of an Excel workbook (XLSX) that yields the visible sheets row by row.
 
     {"sheet": "Prices"}
     {"rows": [["Part", "Price"], ["Fan", "12.50"], …]}
     {"title": "…", "has_hidden": false}
 
-openpyxl reads a sheet as a stream. Formulas are not computed: what the program that saved the file
-stored as their result is read. Macros, external links and pictures stay closed.
+openpyxl reads a sheet as a stream. Formulas are not computed: their results are read as
+the saving program stored them. Macros, external links and pictures are not opened.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from portal.ingest.readers import archives
 
 MAX_CELLS = 2_000_000  # A million rows of two; read in 20 s.
 _MAX_MERGED = 20_000
-_MAX_REPEATED = 100  # Characters of a cell that each of the rows that it spans repeats.
+_MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in each row.
 _ROWS_A_RECORD = 500
-# Three elements a cell, and what else there is.
+# Three elements per cell, plus some for the rest.
 _LIMITS = archives.Limits(xml_mb=400, elements=8_000_000)
 _DECIMALS = re.compile(r"0\.(0+)")
 _CURRENCY = re.compile(r"[¥￥$€£₩₹]")
@@ -33,7 +33,10 @@ _QUOTED = re.compile(r'"([^"]*)"|\[\$([^\]-]*)[^\]]*\]')
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """The records, or an error: broken, memory (it unpacks to too much), too_many, characters."""
+    """Yield the records, or an error: broken, memory, too_many, characters.
+
+    `memory` means that the archive unpacks to too much.
+    """
     merged: defaultdict[str, list[str]] = defaultdict(list)
 
     def note(part: str, name: str, attributes: dict[str, str]) -> None:
@@ -62,7 +65,7 @@ def _sheets(
             continue
         yield {"sheet": sheet.title}
         rows: list[list[str]] = []
-        sheet.reset_dimensions()  # What a sheet says of its size need not be so.
+        sheet.reset_dimensions()  # The dimensions that a sheet declares may be wrong.
         for row in _rows(sheet, merged[sheet._worksheet_path.lstrip("/")]):  # noqa: SLF001
             cells -= max(len(row), 1)
             characters -= sum(map(len, row))
@@ -84,7 +87,7 @@ def _sheets(
 
 
 def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:
-    """Yield rows; a cell that spans several rows stands in each of them."""
+    """Yield rows; a cell that spans several rows is repeated in each of them."""
     spans = {}
     for reference in merged:
         left, top, _, bottom = range_boundaries(reference)
@@ -126,7 +129,7 @@ def _shown(cell: Any) -> str:  # noqa: PLR0911 - a table of cases
 
 
 def _number(value: float, number_format: str) -> str:
-    """Return a number with the decimals, the sign of percent and the currency of its format."""
+    """Format a number with the decimals, percent sign and currency of its format."""
     positive = number_format.split(";", maxsplit=1)[0]
     decimals = _DECIMALS.search(positive)
     places = len(decimals.group(1)) if decimals else None

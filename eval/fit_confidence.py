@@ -1,4 +1,4 @@
-"""Fitting of the confidence constants, with a report of how well they generalise.
+"""Fits the constants of confidence, and shows how well they hold where they were not fitted.
 
     python -m eval.fit_confidence [--data DIR] [--one-set] [--write]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from portal.answering import outlines, wording
 from portal.answering.choosing import Quotation, choose
 from portal.answering.questions import standalone_parts
-from portal.answering.relevance import MIN_CHANCE, MIN_ON_TOPIC, judge
+from portal.answering.relevance import MIN_CHANCE, MIN_ON_TOPIC, Judged, judge
 from portal.answering.rendering import as_markdown, render
 from portal.domain.answering import (
     Abstained,
@@ -31,6 +31,11 @@ _MIN_FURTHER_CHANCE = 0.5
 _MAX_SOURCES = 2
 _MAX_ABOUT = 3
 _MIN_ACROSS = 0.3
+# Across languages meaning alone finds likeness in foreign subjects: a source that search doubts is
+# quoted only when it answers this surely. On the public sets of docs/answers.md this declines 94 to
+# 98 % of foreign questions in the place of 70 to 97 %, for two points of right answers at most.
+_MIN_CONFIDENCE_ACROSS = 0.3
+_SURE_ACROSS = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,11 @@ class ExtractiveChatModel:
         near = max((one.on_topic for one in judged if one.same_language), default=0.0)
         near = max(near, _MIN_ACROSS)
         usable = [
-            one for one in judged if one.same_language or not one.is_compared or one.on_topic > near
+            one
+            for one in judged
+            if one.same_language
+            or not one.is_compared
+            or (one.on_topic > near and _is_trusted_across(one))
         ]
         ranked = sorted(usable, key=lambda one: (one.chance, one.same_language), reverse=True)
         best = ranked[0].chance if ranked else 0.0
@@ -101,6 +110,10 @@ class ExtractiveChatModel:
         return _Part(
             asked, Outcome.ON_TOPIC if about else Outcome.NOTHING, about=about[:_MAX_ABOUT]
         )
+
+
+def _is_trusted_across(judged: Judged) -> bool:
+    return judged.source.confidence >= _MIN_CONFIDENCE_ACROSS or judged.chance >= _SURE_ACROSS
 
 
 class _Numbers:

@@ -96,6 +96,7 @@ _ASKED = (
         _any(
             r"多久|多长时间|几天|几个?(?:小时|周|星期|月|年|工作日|分钟)|多长$|期(?:限)?(?:是|有|为)?多长",
             r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)",
+            r"\b(?:within|in|after) (?:what|which|how much) time\b|how (?:soon|quickly|fast) (?!is|are)",
             rf"how many {_TIME_UNIT}|how much (?:time|notice|leave|holiday|vacation)",
             r"how long (?!(?:must|should|can|may|does|do) (?:a |an |the |my )?"
             r"(?:password|passphrase|text|message|file|name|cable|title|code))",

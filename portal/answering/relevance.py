@@ -39,8 +39,8 @@ _MAX_COMPARED, _MAX_COMPARED_ACROSS = 10, 18
 _HAN_TOKENS, _OTHER_TOKENS = 0.7, 0.27
 # The chance from which a statement is quoted, and the share of the question's words in a source on
 # its subject.
-MIN_CHANCE = 0.6
-MIN_ON_TOPIC = 0.25
+MIN_CHANCE = 0.55
+MIN_ON_TOPIC = 0.28
 _MAX_CONFIDENCE = 0.999  # Beyond it log odds reflect rounding more than the source.
 # A year or a code in the question has to match: another year's figure is not an answer.
 _MUST_MATCH = re.compile(

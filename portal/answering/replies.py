@@ -63,26 +63,26 @@ _PLEASE_EN = r"(?:please |can you |could you |would you |will you )*(?:please )?
 _SAID = (
     (
         Task.GREETING,
-        r"[你您]们?好[呀啊吗]?|大家好|嗨|哈[喽罗]|早上好|早安|早|上午好|中午好|下午好|晚上好|在吗|在不在",
+        r"[你您]们?好[呀啊吗]?|大家好|嗨|哈[喽罗]|(?:早上|上午|中午|下午|晚上)好[呀啊]?|早安|早[呀啊]?|在吗|在不在",
         r"hi|hello|hey|hiya|(?:hi|hello|hey) (?:there|everyone|all)|good (?:morning|afternoon|evening|day)"
         r"|how are you(?: doing)?(?: today)?",
     ),
     (
         Task.THANKS,
-        r"(?:好的?[，,]?)?(?:非常|十分|太)?感谢(?:您|你)?|(?:好的?[，,]?)?谢谢[你您了啦]?|多谢|辛苦了|再见|拜拜|好的|明白了",
-        r"(?:ok(?:ay)?,? |great,? )?(?:many )?thanks?(?: you)?(?: (?:very|so) much| a lot| for .{0,30})?|thx|cheers"
+        r"(?:好的?[，,]?)?(?:非常|十分|太)?感谢(?:您|你)?|(?:好的?[，,]?)?(?:谢谢|多谢)[你您]?(?:[了啦呀啊]|的?(?:帮助|帮忙|解答|回答))?(?:[，,。！! ]{0,2}(?:帮(?:了我?)?(?:个|了)?(?:大|很大的?)忙(?:了)?|太?有(?:用|帮助)了?|辛苦了))?|辛苦了|再见|拜拜|好的|明白了",
+        r"(?:ok(?:ay)?,? |great,? )?(?:many )?thanks?(?: you)?(?: (?:very|so) much| a lot| for [^,?]{0,30})?(?:[,.!]? ?(?:that|this|it)(?: was| is|'s)? (?:really |very |so )?(?:help(?:ed|s|ful)?|great|perfect|useful)(?: a lot| me)?)?|thx|cheers"
         r"|(?:good)?bye|ok(?:ay)?|great|got it",
     ),
     (
         Task.ABOUT,
-        r"[你您]是谁|你叫什么(?:名字)?|你是(?:什么|机器人|人工智能|ai|真人)吗?|(?:请)?(?:自我介绍|介绍一?下?你自己)(?:一下)?",
+        r"[你您]是谁[呀啊]?|你叫什么(?:名字)?|你是(?:什么|机器人|人工智能|ai|真人)吗?|(?:请)?(?:自我介绍|介绍一?下?你自己)(?:一下)?",
         r"[你您]都?(?:能|会|可以)(?:帮我)?[做干]些?什么|你有(?:什么|哪些)功能|怎么(?:使?用)(?:你|这个)?|如何使用",
         r"who are you|what are you|are you (?:a |an )?(?:bot|robot|human|ai|chatgpt)|what is your name",
         r"what can (?:you|i) (?:do|ask)(?: (?:for me|here|you))?|help|how does this work|introduce yourself",
     ),
     (
         Task.LIST_DOCUMENTS,
-        r"(?:这里|系统里|库里|你|现在|目前|我们?)?(?:都|一共|总共)?(?:有|包含|收录了?|能看到|可以看)(?:哪些|什么|多少|几[个份])(?:文档|文件|资料)",
+        r"(?:这里(?:面|边|头)?|里面|系统里|(?:知识)?库里(?:面)?|门户里|你|现在|目前|我们?)?(?:都|一共|总共)?(?:有|包含|收录了?|能看到|可以看)(?:哪些|什么|多少|几[个份])(?:文档|文件|资料)",
         r"(?:请)?(?:列出|显示|看看)(?:所有|全部)?的?(?:文档|文件|资料)(?:列表|清单)?|(?:文档|文件)(?:列表|清单)|有(?:文档|文件)吗",
         r"(?:what|which|how many) (?:documents|files|docs|sources)(?: (?:are there|are available|do you (?:have|know|use)"
         r"|do we have|do i have|have you got|can you (?:see|read|search)|are (?:in use|uploaded|here|loaded)))?",

@@ -110,7 +110,8 @@ def test_short_line_of_its_own_reads_as_a_heading_where_none_is_known() -> None:
 @pytest.mark.parametrize(
     "message",
     ["你好", "您好！", "Hello!", "谢谢", "thank you very much", "你是谁？", "What can you do?",
-     "总结一下员工手册", "Translate the guide into French"],
+     "早上好呀", "谢谢，帮大忙了", "Thanks a lot, that helped", "你是谁呀？",
+     "这里面都有哪些文档？", "总结一下员工手册", "Translate the guide into French"],
 )  # fmt: skip
 def test_message_that_asks_nothing_of_the_documents_gets_a_reply(message: str) -> None:
     assert understand(message) is not None
@@ -118,7 +119,21 @@ def test_message_that_asks_nothing_of_the_documents_gets_a_reply(message: str) -
 
 @pytest.mark.parametrize(
     "question",
-    ["你好电子公司在哪里？", "年假如何总结？", "What does help desk mean?", "Hello World 是什么？"],
-)
+    ["你好电子公司在哪里？", "年假如何总结？", "What does help desk mean?", "Hello World 是什么？",
+     "Thanks for the policy, what does it cost?", "早班几点开始？"],
+)  # fmt: skip
 def test_question_is_not_taken_for_small_talk(question: str) -> None:
     assert understand(question) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("Within what time must a lost laptop be reported?", "Report it within one hour."),
+        ("How soon do I get the money back?", "Refunds are paid after five days."),
+    ],
+)
+def test_question_for_a_span_is_answered_by_a_duration(question: str, statement: str) -> None:
+    assert find_wanted(question) is Wanted.DURATION
+    assert can_hold(Wanted.DURATION, statement, question)
+    assert not can_hold(Wanted.DURATION, "Report it to the desk.", question)

@@ -62,12 +62,11 @@ PROVIDERS: dict[str, Callable[[EmbeddingSettings], Embedder]] = {
 
 
 def create_embedder(settings: EmbeddingSettings, cache: SharedCache | None = None) -> Embedder:
-    """The model that the settings name, with a memory for questions, which processes that are
-    given the same `cache` have in common.
+    """Return the model for these settings, with a cache of query vectors.
 
-    Nothing is loaded or requested yet, so a model that cannot be used stops no process
-    from starting: embedding raises EmbedderUnavailable then, with the remedy. Only a bundled
-    model that does not exist is refused here.
+    Processes that are given the same `cache` share vectors. Nothing is loaded or requested yet, so
+    an unusable model does not keep a process from starting: embedding then raises
+    EmbedderUnavailable, with the remedy. Only a bundled model that does not exist is rejected here.
     """
     model = MeasuredEmbedder(PROVIDERS[settings.provider](settings), settings.provider)
     shared = SharedVectors(cache, settings, model.name) if cache is not None else None

@@ -1,9 +1,9 @@
-"""Texts about nothing in particular, and how a model places them.
+"""General texts, and how a model places them.
 
-A cosine alone means little: multilingual-e5 gives unrelated texts .7 to .85, more in Chinese
-than in English, and most between texts of one language. So every question is measured against
-64 passages and 32 questions a language, written for this purpose, which stand for "anything at
-all". Passages are paired by line across languages, so that subjects cancel out of differences.
+A cosine alone means little: multilingual-e5 gives unrelated texts .7 to .85, more in Chinese than
+in English, and most between texts of one language. So every question is measured against 64 chunks
+and 32 questions a language, written for this purpose, which stand for "anything at all". Chunks are
+paired by line across languages, so that subjects cancel out of differences.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _computing = threading.Lock()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Background:
-    """Unit vectors a language: `chunks` (64, dim), `questions` (32, dim)."""
+    """Unit vectors of one language: `chunks` (64, dim), `questions` (32, dim)."""
 
     chunks: dict[str, Vector]
     questions: dict[str, Vector]
 
 
 def texts(language: str, kind: str) -> list[str]:
-    """The lines of a background file; `kind` is ``passages`` or ``questions``."""
+    """Return the lines of a background file; `kind` is ``passages`` or ``questions``."""
     lines = (_TEXTS / f"{language}.{kind}.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line.strip()]
 
 
 def load(embedder: Embedder, cache_dir: Path | None = None) -> Background:
-    """The background in the model's eyes: shipped, from the cache, or embedded now and cached.
+    """Return the background by a model: shipped, from the cache, or embedded now and cached.
 
     Raises EmbedderUnavailable when it must be embedded and the model does not answer.
     """
@@ -73,7 +73,7 @@ def embed(embedder: Embedder) -> Background:
 
 
 def file_name(embedder: Embedder) -> str:
-    """Names the model, its dimensions and the texts: when one of them changes, so does the file."""
+    """Return a file name that depends on the model, its dimensions and the texts."""
     digest = hashlib.sha256()
     for language in LANGUAGES:
         for kind in ("passages", "questions"):
@@ -84,7 +84,7 @@ def file_name(embedder: Embedder) -> str:
 
 
 def save(background: Background, path: Path) -> None:
-    """Write whole or not at all: another process may be reading."""
+    """Write the file atomically: another process may be reading."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {
         f"{language}_{kind}": vectors[language].astype(np.float16)
@@ -106,6 +106,6 @@ def _read(path: Path, dimensions: int) -> Background | None:
             questions={language: arrays[f"{language}_questions"] for language in LANGUAGES},
         )
     except (OSError, KeyError, ValueError, BadZipFile):
-        return None  # Absent or damaged: it is embedded again.
+        return None  # Missing or damaged: it is embedded again.
     whole = all(array.ndim == 2 and array.shape[1] == dimensions for array in arrays.values())  # noqa: PLR2004
     return background if whole else None

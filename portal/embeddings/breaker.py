@@ -1,4 +1,4 @@
-"""A circuit breaker: an endpoint that keeps failing is left alone for a while."""
+"""A circuit breaker: an endpoint that keeps failing is not called for a while."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 class CircuitBreaker:
     """Open after `failures` failures in a row, for `pause_s`; then one attempt may probe.
 
-    Safe for threads. `clock` is monotonic seconds.
+    Thread-safe. `clock` is monotonic seconds.
     """
 
     def __init__(
@@ -28,14 +28,14 @@ class CircuitBreaker:
         self._lock = threading.Lock()
 
     def remaining_s(self) -> float:
-        """Seconds until an attempt is allowed; 0 takes the attempt and holds back the others."""
+        """Return the seconds until an attempt is allowed; 0 claims it and blocks the others."""
         with self._lock:
             if self._failures < self._max_failures:
                 return 0.0
             remaining = self._opens_again_at - self._clock()
             if remaining > 0:
                 return remaining
-            # Whoever asks first is the probe; the rest go on being refused until it is back.
+            # The first caller is the probe; the others are refused until it is back.
             self._opens_again_at = self._clock() + self._pause_s
             return 0.0
 

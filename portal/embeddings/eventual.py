@@ -1,4 +1,4 @@
-"""The calibration of a model that may not answer yet: no process waits for it to start."""
+"""Calibration of a model that may not answer yet, without delaying the start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.embeddings.calibration import Calibration, QueryStatistics
 from portal.embeddings.confidence import load_weighings
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 
-# Long enough for a model on this machine, so that the first search has it already.
+# Long enough for a local model, so that the first search has its calibration.
 PATIENCE_S = 10.0
 AGAIN_AFTER_S = 5.0
 
@@ -23,10 +23,10 @@ log = structlog.get_logger(__name__)
 
 
 class EventualCalibration(Calibration):
-    """Neutral at first, and the model's own as soon as the model has embedded its background.
+    """A calibration that is neutral until the model has embedded its background.
 
-    That is tried in a thread, when it is made and then as questions come, at most once in
-    `again_after_s`. Safe for threads. `clock` is monotonic seconds.
+    A thread tries this at creation and then as questions arrive, no more often than every
+    `again_after_s`. Thread-safe. `clock` is monotonic seconds.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class EventualCalibration(Calibration):
         again_after_s: float = AGAIN_AFTER_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Waits `patience_s` seconds at most for the first attempt."""
+        """Wait up to `patience_s` seconds for the first attempt."""
         super().__init__(background=None, weighings=load_weighings(embedder.name))
         self._embedder = embedder
         self._cache_dir = cache_dir
@@ -50,13 +50,13 @@ class EventualCalibration(Calibration):
         self.wait(patience_s)
 
     def wait(self, patience_s: float) -> None:
-        """Wait for the first attempt, this many seconds at most."""
+        """Wait up to `patience_s` seconds for the first attempt."""
         if self._attempt is not None:
             self._attempt.join(patience_s)
 
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
-        # The model has just embedded the question: if it was away, it is back. If its background
-        # has another length, that was made before it was known which one is right.
+        # The model has just embedded the question, so it is available again. A background of
+        # another length was embedded before the right length was known.
         if self.ready and not self._knows_length(len(query_vector)):
             self._background = None
         self._try()
@@ -73,10 +73,10 @@ class EventualCalibration(Calibration):
     def _calibrate(self) -> None:
         try:
             if not self._is_kept():
-                # One question goes first: chunks are asked for with patience and many retries.
+                # Probe with one question first: chunks are requested with many retries.
                 self._embedder.embed_query("?")
             made = Calibration.for_model(self._embedder, self._cache_dir)
-            # One step, so that a search meanwhile has either all of it or nothing.
+            # A single assignment, so that a concurrent search sees all of it or nothing.
             self.__dict__ = self.__dict__ | made.__dict__
         except (EmbedderUnavailable, InvalidEmbedding, OSError) as error:
             log.warning("model_not_calibrated", model=self._embedder.name, reason=str(error))
@@ -84,7 +84,7 @@ class EventualCalibration(Calibration):
             self._trying.release()
 
     def _is_kept(self) -> bool:
-        """Whether the background need not be embedded, nor a model be loaded for it."""
+        """Tell whether the background is available without loading the model."""
         name = backgrounds.file_name(self._embedder)
         folders = [backgrounds.SHIPPED, *([self._cache_dir] if self._cache_dir else [])]
         return any((folder / name).is_file() for folder in folders)

@@ -1,8 +1,8 @@
-"""A deterministic stand-in for a model: texts are near when they share terms.
+"""A deterministic substitute for a model: texts are near when they share terms.
 
 Each analysed term is hashed to two places of the vector with a sign each (feature hashing,
-Weinberger et al., ICML 2009), so that the dot product estimates the overlap of terms. It knows
-nothing of meaning, needs no model, and gives the same vector in every process.
+Weinberger et al., ICML 2009), so that the dot product estimates the overlap of terms. It has no
+notion of meaning, needs no model, and gives the same vector in every process.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Models beside the configured one, loaded when they are asked for: while the portal goes from one
-model to another, a process embeds with both."""
+"""Models beside the configured one, loaded on demand.
+
+During a switch from one model to another, a process embeds with both.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from portal.embeddings.calibration import Calibration
 from portal.embeddings.eventual import PATIENCE_S, EventualCalibration
 from portal.settings import EmbeddingSettings
 
-# One serves, one is built, one is kept to go back to.
+# One is active, one is being built, one is kept to switch back to.
 MAX_MODELS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """An embedding model that is ready to use, and what its cosines mean."""
+    """An embedding model that is ready to use, with its calibration."""
 
     embedder: Embedder
     calibration: Calibration
@@ -30,16 +32,18 @@ class LoadedModel:
 
 @dataclass(slots=True)
 class _Slot:
-    """A model's place, held while the model is made: those who want the same wait for it, and
-    nobody else does."""
+    """A slot for one model, locked while the model is created: only callers of that model wait."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     model: LoadedModel | None = None
 
 
 class LoadedModels:
-    """A bounded memory of models, safe for threads. A model that does not load stays in it: its
-    provider retries after a while, and says why until then."""
+    """A bounded cache of models, thread-safe.
+
+    A model that fails to load stays cached: its provider retries after a while, and reports the
+    reason until then.
+    """
 
     def __init__(self, *, max_models: int = MAX_MODELS) -> None:
         self._slots: LRUCache[str, _Slot] = LRUCache(maxsize=max_models)
@@ -53,9 +57,11 @@ class LoadedModels:
         *,
         patience_s: float = PATIENCE_S,
     ) -> LoadedModel:
-        """The model that the settings name, whose questions go to `cache`. The first time waits
-        `patience_s` seconds at most for its calibration, which comes later. Raises
-        EmbedderUnavailable when there is none."""
+        """Return the model for these settings; its queries share `cache`.
+
+        The first call waits up to `patience_s` seconds for the calibration, which otherwise follows
+        later. Raises EmbedderUnavailable when there is no such model.
+        """
         slot = self._slot(_key(settings, cache_dir))
         with slot.lock:
             if slot.model is None:
@@ -63,13 +69,13 @@ class LoadedModels:
                 calibration = EventualCalibration(embedder, cache_dir, patience_s=0)
                 slot.model = LoadedModel(embedder, calibration)
             model = slot.model
-        # Outside the lock: a caller that cannot wait must not wait for one that can.
+        # Outside the lock, so that a caller that cannot wait is not held up by one that can.
         if isinstance(model.calibration, EventualCalibration):
             model.calibration.wait(patience_s)
         return model
 
     def peek(self, settings: EmbeddingSettings, cache_dir: Path) -> LoadedModel | None:
-        """What `get` would give at once; None where it would have to be made."""
+        """Return the model that `get` would return at once; None if it is not cached."""
         with self._lock:
             slot = self._slots.get(_key(settings, cache_dir))
         return slot.model if slot is not None else None
@@ -83,5 +89,5 @@ class LoadedModels:
 
 
 def _key(settings: EmbeddingSettings, cache_dir: Path) -> str:
-    # The text of the settings shows no secret, and tells apart all that changes vectors.
+    # The text of the settings shows no secrets, and differs for everything that changes vectors.
     return f"{settings!r} {cache_dir}"

@@ -1,4 +1,4 @@
-"""A model that is loaded in the background, and waited for only as long as the caller wants."""
+"""Loading of a model in the background, with a wait as long as the caller chooses."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ T = TypeVar("T")
 # Set in processes that serve users: see `begin_to_serve`.
 _serves = threading.Event()
 
-# Looking for a model in vain takes a minute where the hub is out of reach.
+# Looking for a model in vain takes a minute if the hub is unreachable.
 AGAIN_AFTER_S = 60.0
 
 
 def begin_to_serve() -> None:
-    """From now on somebody waits for what this process embeds: words answer a question whose
-    model is not there in time. A command line or a worker would rather wait."""
+    """Mark this process as one whose users wait for embeddings.
+
+    Keyword search answers a question whose model is not loaded in time. A command line or a worker
+    would rather wait.
+    """
     _serves.set()
 
 
 def question_patience_s(timeout_s: float) -> float | None:
-    """How long a question waits for a model of this machine; None: to the end of its load."""
+    """Return how long a question waits for a local model; None: until it is loaded."""
     return timeout_s if _serves.is_set() else None
 
 
 class _Attempt(threading.Thread, Generic[T]):
-    """One load. A daemon, so that a download that hangs does not keep the process alive."""
+    """One load, in a daemon thread, so that a hanging download does not keep the process alive."""
 
     def __init__(self, load: Callable[[], T], clock: Callable[[], float]) -> None:
         super().__init__(name="model-load", daemon=True)
@@ -57,8 +60,9 @@ class _Attempt(threading.Thread, Generic[T]):
 
 
 class BackgroundLoad(Generic[T]):
-    """Loads at first use, and after a failure again, but not for `again_after_s`: until then the
-    answer comes at once. Safe for threads, and for forks. `clock` is monotonic seconds.
+    """A value loaded on first use, and after a failure again, but not for `again_after_s`.
+
+    Until then calls fail at once. Thread-safe, and fork-safe. `clock` is monotonic seconds.
     """
 
     def __init__(
@@ -76,12 +80,15 @@ class BackgroundLoad(Generic[T]):
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything has been loaded, or is being so."""
+        """Tell whether anything is loaded or being loaded."""
         return self._attempt is not None
 
     def get(self, *, wait_s: float | None = None) -> T:
-        """What was loaded. Waits `wait_s` seconds at most for a load that is under way, without
-        a number to its end. Raises EmbedderUnavailable."""
+        """Return the loaded value.
+
+        Waits up to `wait_s` seconds for a load in progress, by default until it ends. Raises
+        EmbedderUnavailable.
+        """
         attempt = self._current()
         if not attempt.finished.wait(wait_s):
             raise EmbedderUnavailable(reason=N_("it is still being loaded"))

@@ -1,4 +1,4 @@
-"""Tells how long an embedding model takes, and whether it answers."""
+"""Metrics of an embedding model: durations and whether it answers."""
 
 from __future__ import annotations
 

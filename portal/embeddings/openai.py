@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's embeddings protocol."""
+"""Embedding models on any server with OpenAI's embeddings protocol."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ _MAX_LOOKED_AT = 4 * _MAX_SAID_LENGTH
 
 
 class OpenAIEmbedder:
-    """Vectors over HTTP. A question gets one attempt within `timeout_s` in all, and an answer at
-    once while the endpoint is known to be down; chunks are retried with growing pauses.
+    """Vectors over HTTP.
+
+    A question gets one attempt within `timeout_s` in total, and fails at once while the endpoint is
+    known to be down; chunks are retried with growing delays.
     """
 
     def __init__(
@@ -80,15 +82,17 @@ class OpenAIEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Known from the settings or the model; else the endpoint is asked, as with a question.
+        """Return the dimensions, known or asked from the endpoint as with a question.
 
         Raises EmbedderUnavailable, InvalidEmbedding.
         """
         return self._dimensions or len(self.embed_query("dimensions"))
 
     def hold_to(self, dimensions: int) -> None:
-        """Expect this length, instead of the length of earlier answers. It is not asked for: many
-        endpoints refuse to be asked."""
+        """Require this length instead of that of earlier answers.
+
+        It is not sent in requests: many endpoints reject the parameter.
+        """
         self._dimensions = dimensions
 
     def embed_query(self, text: str) -> Vector:
@@ -106,7 +110,7 @@ class OpenAIEmbedder:
             vectors = self._request([_capped(self._question, text)], self._timeout_s)
             vector: Vector = self._checked(vectors, 1)[0]
         except (EmbedderUnavailable, InvalidEmbedding) as error:
-            # Whoever comes while it is left alone is told why.
+            # Callers during the pause are told this reason.
             self._failure = error.params["reason"]
             self._breaker.failed()
             raise
@@ -123,7 +127,7 @@ class OpenAIEmbedder:
         return self._checked(vectors, len(texts))
 
     def close(self) -> None:
-        """End the connections to the endpoint."""
+        """Close the connections to the endpoint."""
         self._endpoint.close()
 
     def _checked(self, vectors: list[Any], count: int) -> Vector:
@@ -131,7 +135,7 @@ class OpenAIEmbedder:
         try:
             checked = validated(vectors, dimensions=dimensions, count=count)
         except InvalidEmbedding as error:
-            # A wrong length is a wrong setting: say of which model.
+            # A wrong length means a wrong setting, so the message names the model.
             reason = N_("“%(name)s”: %(reason)s", name=self._model, reason=error.params["reason"])
             raise InvalidEmbedding(reason=reason) from error
         self._dimensions = dimensions
@@ -220,7 +224,7 @@ class OpenAIEmbedder:
 
 
 class _WorthRetrying(EmbedderUnavailable):
-    """A failure that may be over in a moment."""
+    """A failure that may be temporary."""
 
     def __init__(self, reason: Message, *, pause_s: float = 0.0) -> None:
         super().__init__(reason=reason)
@@ -228,17 +232,17 @@ class _WorthRetrying(EmbedderUnavailable):
 
 
 def _headers(key: str) -> dict[str, str]:
-    # A key with other characters is none, and the client would quote it when it complains.
+    # Other characters cannot be in a key, and the client would quote the key in its error.
     return {"Authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
 
 
 def _capped(prefix: str, text: str) -> str:
-    # The protocol refuses empty input.
+    # The protocol rejects empty input.
     return prefix + clean(text[:_MAX_CHARACTERS])[:_MAX_CHARACTERS] or " "
 
 
 def _seconds(retry_after: str) -> float:
-    """Seconds to wait by a Retry-After header, which holds seconds or a date; 0 for neither."""
+    """Return the seconds to wait by a Retry-After header (seconds or a date); 0 for neither."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:
@@ -256,7 +260,7 @@ def _length(vector: Any) -> int:
 
 
 def _vectors(answer: Answer, count: int) -> list[Any]:
-    """The vectors in the order of the input, which `index` tells."""
+    """Return the vectors in the order of the input, by their `index`."""
     try:
         rows = json.loads(answer.content)["data"]
         indexes = [row.get("index", place) for place, row in enumerate(rows)]

@@ -1,9 +1,9 @@
-"""What a model was trained to see before a question and before a chunk."""
+"""Prefixes that models were trained to see before a question and before a chunk."""
 
 from __future__ import annotations
 
-# The first family whose name occurs in the model's name counts. Other models bring their prompts
-# with them or need none.
+# The first family whose name is part of the model's name counts. Other models include their prompts
+# or need none.
 FAMILIES: tuple[tuple[str, str, str], ...] = (
     ("bge-m3", "", ""),
     ("-zh", "为这个句子生成表示以用于检索相关文章：", ""),
@@ -13,8 +13,10 @@ FAMILIES: tuple[tuple[str, str, str], ...] = (
 
 
 def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
-    """Prefix of questions and prefix of chunks for a model, by its name. `question` takes the
-    place of the first when it is given, were it empty."""
+    """Return the prefixes of questions and of chunks for a model, by its name.
+
+    `question` replaces the first one when given, even if it is empty.
+    """
     known = _known(model)
     return (known[0] if question is None else question), known[1]
 

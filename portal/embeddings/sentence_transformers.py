@@ -20,16 +20,16 @@ DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
 _BATCH = 32
 # Models read 512 tokens at most; the rest would only keep the tokenizer busy.
 _MAX_CHARACTERS = 6000
-# A start waits this long for a model; one that is being downloaded may come later.
+# Max wait for a model at start; one that is being downloaded may come later.
 _START_PATIENCE_S = 30.0
 
 
 class SentenceTransformersEmbedder:
-    """A local model, loaded in the background at first use. Safe for threads, which take turns.
+    """A local model, loaded in the background on first use. Thread-safe; threads take turns.
 
-    A question waits `timeout_s` seconds at most until the model is there. One that does not load
-    is looked for again after a minute, so that a model that is put into place is found without a
-    restart. `clock` is monotonic seconds.
+    A question waits up to `timeout_s` seconds for the model to load. A model that fails to load is
+    retried after a minute, so that one installed later is found without a restart. `clock` is
+    monotonic seconds.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class SentenceTransformersEmbedder:
 
     @property
     def name(self) -> str:
-        # A model taken from a directory is the same model wherever the directory is.
+        # A model taken from a directory is the same model in any directory.
         is_path = _is_path(self._model_name)
         return Path(self._model_name).expanduser().name if is_path else self._model_name
 
     @property
     def dimensions(self) -> int:
-        """As the model says, which is loaded for it. Raises EmbedderUnavailable."""
+        """Return the model's dimensions; loads it. Raises EmbedderUnavailable."""
         return _dimensions(self._loading.get(wait_s=_START_PATIENCE_S))
 
     def embed_query(self, text: str) -> Vector:
@@ -91,7 +91,7 @@ class SentenceTransformersEmbedder:
 
 
 def load_model(model: str) -> Any:
-    """The library's own object. Raises EmbedderUnavailable, with the remedy."""
+    """Return the library's own object. Raises EmbedderUnavailable, with the remedy."""
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
@@ -106,7 +106,7 @@ def load_model(model: str) -> Any:
             return SentenceTransformer(
                 str(Path(model).expanduser()), device="cpu", local_files_only=True
             )
-        # The cache first: a machine without a network would otherwise wait for the hub to time
+        # Try the cache first: a machine without a network would otherwise wait for the hub to time
         # out. The library raises many kinds of errors for "not in the cache".
         with contextlib.suppress(Exception):
             return SentenceTransformer(model, device="cpu", local_files_only=True)
@@ -141,7 +141,7 @@ def _reason(model: str, error: Exception) -> Message:
 
 
 def _is_path(model: str) -> bool:
-    """Whether a directory is meant, there or not: names on the hub are ``owner/model``."""
+    """Tell whether a name is a directory, existing or not: names on the hub are ``owner/model``."""
     path = Path(model).expanduser()
     return path.is_dir() or path.is_absolute() or model.startswith(".")
 

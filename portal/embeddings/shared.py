@@ -1,4 +1,4 @@
-"""Vectors of questions that another process has embedded already."""
+"""Query vectors shared between processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.domain.embedding import Vector
 from portal.settings import EmbeddingSettings
 
 _LIFE_S = 24 * 3600
-# What changes how long a vector takes, not what it is.
+# Settings that change how long a vector takes, not its value.
 _IRRELEVANT = {"api_key", "timeout_s", "threads", "batch_size"}
 _MAX_ERROR = 1e-3
 
@@ -19,8 +19,8 @@ _MAX_ERROR = 1e-3
 class SharedVectors:
     """Vectors of one model's questions in a shared cache, as float32.
 
-    Whatever else the settings say of a model is part of the key, so that two models, or one with
-    two prefixes or lengths, never meet. The texts themselves are not in the cache.
+    All other settings of the model are part of the key, so that two models, prefixes or lengths
+    never mix. The texts themselves are not in the cache.
     """
 
     def __init__(self, cache: SharedCache, settings: EmbeddingSettings, name: str) -> None:
@@ -29,7 +29,7 @@ class SharedVectors:
         self._model = hashlib.sha256(model.encode()).hexdigest()
 
     def get(self, text: str) -> Vector | None:
-        """A question's vector (dimensions,), None when it is not known or not whole."""
+        """Return a question's vector (dimensions,), None when it is missing or incomplete."""
         kept = self._cache.get(self._key(text))
         if not kept or len(kept) % np.dtype(np.float32).itemsize:
             return None

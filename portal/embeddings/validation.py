@@ -1,4 +1,4 @@
-"""What a vector must be before anything is built on it."""
+"""Validation of vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MIN_NORM = 1e-6
 
 
 def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
-    """The vectors as (count, dimensions) float32 of unit length.
+    """Return the vectors as (count, dimensions) float32 of unit length.
 
     Raises InvalidEmbedding when the shape differs, a number is not finite, or a length is zero.
     """
@@ -39,7 +39,7 @@ def validated(vectors: npt.ArrayLike, *, dimensions: int, count: int) -> Vector:
 
 
 def require_shape(shape: tuple[int, ...], *, dimensions: int, count: int, of: str = "") -> None:
-    """Raises InvalidEmbedding when vectors are not (count, dimensions); `of` names their model."""
+    """Raise InvalidEmbedding when vectors are not (count, dimensions); `of` names their model."""
     if shape != (count, dimensions):
         reason = N_(
             "expected %(count)s × %(dimensions)s numbers, got %(got)s",

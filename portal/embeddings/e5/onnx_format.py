@@ -1,4 +1,4 @@
-"""Write networks in ONNX's format, a protobuf.
+"""A writer of ONNX networks, a protobuf format.
 
 The package `onnx` takes 31 MB; a network of nodes and constants needs these few messages of
 onnx.proto3. Numbers of fields and types are those of https://github.com/onnx/onnx (IR version 10).
@@ -50,8 +50,11 @@ def model(
     outputs: Mapping[str, Sequence[int | str]],
     opsets: Mapping[str, int],
 ) -> bytes:
-    """Return a ModelProto. `inputs` and `outputs` are shapes of float32 by name, in which a name
-    stands for a size that is not fixed; `opsets` are versions of operators by domain."""
+    """Return a ModelProto.
+
+    `inputs` and `outputs` are shapes of float32 by name, in which a name stands for a variable
+    size; `opsets` are versions of operators by domain.
+    """
     graph = [_bytes(1, one) for one in nodes]
     graph.append(_bytes(2, name))
     graph += [_bytes(5, one) for one in constants]

@@ -1,6 +1,6 @@
-"""Text to the numbers of its pieces, as SentencePiece does for XLM-R: a unigram model.
+"""A tokenizer like SentencePiece for XLM-R: a unigram model.
 
-Kudo, Subword Regularization, 2018: of all ways to cut a text into known pieces the most probable,
+Kudo, Subword Regularization, 2018: of all ways to split a text into known pieces the most probable,
 found with Viterbi's algorithm.
 """
 
@@ -12,20 +12,20 @@ from functools import lru_cache
 
 from portal.embeddings.e5.weights import Vocabulary
 
-# What stands before each word in the vocabulary, in place of the space.
+# Precedes each word in the vocabulary, in place of the space.
 _WORD_START = "\u2581"
 _SPACES = re.compile("  +")
 _WORD = re.compile(f"{_WORD_START}[^{_WORD_START}]*")
-# Words of texts come again and again; a run of Chinese does not.
+# Words recur often; runs of Chinese do not.
 _MAX_REMEMBERED_LENGTH = 24
 _REMEMBERED = 20_000
-# What a character that is in no piece costs beside the least probable piece.
+# The cost of an unknown character relative to the least probable piece.
 _UNKNOWN_PENALTY = 10.0
 _IMPOSSIBLE = float("-inf")
 
 
 class Tokenizer:
-    """Cuts texts into the pieces of a vocabulary. Safe for threads."""
+    """Splits texts into the pieces of a vocabulary. Thread-safe."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         scores = vocabulary.scores.tolist()
@@ -40,26 +40,28 @@ class Tokenizer:
         }
         if any(_WORD_START in piece[1:] for piece in self._pieces):
             raise ValueError("a piece goes over the beginning of a word")
-        # How long a piece that begins with a character can be: most are looked up in vain else.
+        # The max length of a piece by first character, which saves most lookups.
         self._longest: dict[str, int] = {}
         for piece in self._pieces:
             self._longest[piece[0]] = max(self._longest.get(piece[0], 1), len(piece))
         self._remembered = lru_cache(maxsize=_REMEMBERED)(self._cut)
 
     def encode(self, text: str) -> list[int]:
-        """Numbers of the text's pieces, without those for its beginning and end."""
+        """Return the numbers of the text's pieces, without those for its beginning and end."""
         text = _SPACES.sub(" ", text.translate(self._replacements))
         text = text if text.startswith(" ") else f" {text}"
         numbers: list[int] = []
-        # No piece goes over the beginning of a word, so words can be cut one by one.
+        # No piece crosses the beginning of a word, so words can be split one by one.
         for word in _WORD.findall(text.replace(" ", _WORD_START)):
             cut = self._remembered if len(word) <= _MAX_REMEMBERED_LENGTH else self._cut
             numbers += cut(word)
         return numbers
 
     def spans(self, text: str, numbers: Sequence[int]) -> list[tuple[int, int]]:
-        """Return where in `text` each of its pieces stands; a piece that is only the space before
-        a word has no characters."""
+        """Return the range of each piece in `text`.
+
+        The range of a piece that is only the space before a word is empty.
+        """
         places: list[int] = []
         written: list[str] = []
         for place, sign in enumerate(text):
@@ -81,7 +83,7 @@ class Tokenizer:
     def _cut(self, word: str) -> tuple[int, ...]:
         length = len(word)
         best = [0.0] + [_IMPOSSIBLE] * length
-        piece_to = [(0, self._unknown)] * (length + 1)  # Where it begins, and its number.
+        piece_to = [(0, self._unknown)] * (length + 1)  # Where the piece begins, and its number.
         for start in range(length):
             before = best[start]
             longest = self._longest.get(word[start], 1)

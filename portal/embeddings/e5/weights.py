@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 _MAGIC = b"E5S1"
 _BLOCK = 32
 _BLOCK_TYPE = np.dtype([("scale", "<f2"), ("numbers", "u1", _BLOCK // 2)])
-_ZERO = 8  # What four bits hold for nothing.
+_ZERO = 8  # The four-bit value of zero.
 
 Matrix = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The size of the network; `positions` is the most tokens that it reads at once."""
+    """The size of the network; `positions` is the max number of tokens that it reads at once."""
 
     width: int
     layers: int
@@ -37,8 +37,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Pieces of text by their number, with their log probabilities. `replacements` are what
-    characters become before they are looked up."""
+    """Pieces of text by their number, with their log probabilities.
+
+    `replacements` are applied to characters before the lookup.
+    """
 
     pieces: list[str]
     scores: NDArray[np.float32]
@@ -49,7 +51,7 @@ class Vocabulary:
 
 
 class _Reader:
-    """Reads on from a place in a file that lies in memory."""
+    """A cursor over a file in memory."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -79,12 +81,12 @@ class Weights:
     """The file's tensors by name. The file is mapped, so processes share its pages."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ValueError for a file of another format, OSError for one that cannot be read."""
+        """Map the file. Raises ValueError for another format, OSError if it cannot be read."""
         self._data = np.memmap(path, np.uint8, "r")
         reader = _Reader(self._data.data)
         if reader.bytes(len(_MAGIC)) != _MAGIC:
             raise ValueError("not a file of the format E5S1")
-        reader.number("I")  # The version, which nothing depends on yet.
+        reader.number("I")  # The version, which is not used yet.
         width, layers, heads, inner, _words, positions, _types = reader.numbers("7i")
         epsilon, block = reader.real(), reader.number("i")
         if block != _BLOCK:
@@ -94,27 +96,30 @@ class Weights:
         self._places = dict(_read_entry(reader) for _ in range(reader.number("i")))
 
     def vector(self, name: str) -> Matrix:
-        """A tensor that is not in blocks, flat. Raises KeyError."""
+        """Return a tensor that is not in blocks, flat. Raises KeyError."""
         found: Matrix = self._bytes(name).view("<f4")
         return found
 
     def rows(self, name: str, width: int, places: NDArray[np.int64] | slice) -> Matrix:
-        """Rows of a matrix in blocks, as (rows, width) of floats. Raises KeyError."""
+        """Return rows of a matrix in blocks, as (rows, width) of floats. Raises KeyError."""
         chosen = self._blocks(name, width)[places]
         numbers = _unpacked(chosen).astype(np.float32) - _ZERO
         scaled: Matrix = numbers * chosen["scale"].astype(np.float32)[..., None]
         return scaled.reshape(len(chosen), width)
 
     def packed(self, name: str, width: int) -> tuple[NDArray[np.uint8], Matrix]:
-        """A matrix still in four bits, two neighbours a byte, (rows, blocks, 16), and the scales of
-        its blocks, flat: as onnxruntime's MatMulNBits takes it. Raises KeyError."""
+        """Return a matrix still in four bits, and the scales of its blocks.
+
+        The matrix is (rows, blocks, 16), two neighbours a byte, the scales are flat: as
+        onnxruntime's MatMulNBits takes them. Raises KeyError.
+        """
         blocks = self._blocks(name, width)
         numbers = _unpacked(blocks)
         pairs: NDArray[np.uint8] = numbers[..., 0::2] | (numbers[..., 1::2] << np.uint8(4))
         return pairs, blocks["scale"].astype(np.float32).reshape(-1)
 
     def _blocks(self, name: str, width: int) -> NDArray[np.void]:
-        """A matrix as (rows, blocks) of `_BLOCK_TYPE`."""
+        """Return a matrix as (rows, blocks) of `_BLOCK_TYPE`."""
         return self._bytes(name).view(_BLOCK_TYPE).reshape(-1, width // _BLOCK)
 
     def _bytes(self, name: str) -> NDArray[np.uint8]:
@@ -123,8 +128,10 @@ class Weights:
 
 
 def _unpacked(blocks: NDArray[np.void]) -> NDArray[np.uint8]:
-    """The four-bit numbers of blocks, (…, 32): a byte holds one of a block's first half and one of
-    its second."""
+    """Return the four-bit numbers of blocks, (…, 32).
+
+    A byte holds one of a block's first half and one of its second.
+    """
     numbers: NDArray[np.uint8] = np.concatenate(
         [blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=-1
     )

@@ -82,7 +82,7 @@ def spellings(character: str) -> str:
     """Return every character that may stand for this one, sorted, itself included.
 
     Covers both Chinese scripts, case, width and accents. Unlike `fold` it looks at single
-    characters: 干 stands for 乾 and 乾 for 干, whatever the word.
+    characters: 干 stands for 乾 and 乾 for 干, in any word.
     """
     return _spellings().get(_key(character), character)
 

@@ -59,7 +59,7 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
         )
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - whatever a hostile file makes a parser raise, it is broken
+    except Exception:  # noqa: BLE001 - any error that a hostile file causes means it is broken
         yield {"error": "broken"}
         return
     if len(result.value) > 4 * characters:  # Most of it is tags in the worst case.

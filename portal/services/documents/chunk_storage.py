@@ -51,6 +51,7 @@ def store(
     finish: Finish | None = None,
 ) -> list[UUID]:
     """Store chunks of these texts with their vectors by every registered model; return their ids.
+
     All are stored in one transaction or none.
 
     `prepare` is called in that transaction, maybe more than once: it takes the locks, raises if
@@ -73,7 +74,7 @@ def store(
 
 
 def _is_embedded(model: RegisteredModel, vectors: Mapping[int, Vector | None]) -> bool:
-    """Only the active model must have vectors; the others may lag behind."""
+    """Tell whether a model has been asked for vectors; the active one must have given them."""
     if model.status == "active":
         return vectors.get(model.id) is not None
     return model.id in vectors

@@ -99,7 +99,7 @@ def delete_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -
 
 
 def delete_chunks(services: Services, user: User, job_id: UUID, *, only_added: bool = False) -> int:
-    """Permanently delete all chunks of a job, or only those added through the API.
+    """Delete all chunks of a job permanently, or only those added through the API.
 
     Return their number. The document's text and file stay. Raises as `delete_chunk` does.
     """

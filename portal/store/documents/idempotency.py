@@ -25,7 +25,7 @@ def find(session: Session, *, user_id: UUID, key: str, life: timedelta) -> Idemp
 
 
 def claim(session: Session, *, user_id: UUID, key: str, body_sha256: str) -> None:
-    """Claim a key that is unanswered.
+    """Claim an unanswered key.
 
     Replaces an expired key, and one whose process died before it answered.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, nextafter
 from typing import NamedTuple
 
-from portal.domain.search import Fusion, Normalisation, Parts, Weights
+from portal.domain.search import NO_PARTS, Fusion, Normalisation, Parts, Weights
 
 RRF_K = 60  # Cormack, Clarke and Büttcher, SIGIR 2009.
 
@@ -92,7 +92,7 @@ def relative_bm25(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[floa
 def calibrated_likeness(offers: Sequence[Offer], scale: Scale) -> list[float]:
     """Return likeness in units of what unrelated text reaches for this query."""
     low, width = scale.low, scale.width
-    return [min(1.0, max(0.0, ((one.likeness or 0.0) - low) / width)) for one in offers]
+    return [min(1.0, ((one.likeness or 0.0) - low) / width) for one in offers]
 
 
 def faded_bm25(offers: Sequence[Offer], scale: Scale) -> list[float]:
@@ -104,7 +104,7 @@ def faded_bm25(offers: Sequence[Offer], scale: Scale) -> list[float]:
 
 
 def _likeness(offers: Sequence[Offer], _scale: Scale) -> list[float]:
-    return [min(1.0, max(0.0, one.likeness or 0.0)) for one in offers]
+    return [one.likeness or 0.0 for one in offers]
 
 
 def _bm25(offers: Sequence[Offer], _scale: Scale) -> list[float]:
@@ -162,15 +162,13 @@ def fuse(offers: Sequence[Offer], ranking: Ranking, scale: Scale = Scale()) -> l
     if not offers:
         return []
     if ranking.as_shown and ranking.fusion is Fusion.WEIGHTED:
-        return _in_order(offers, _AS_SHOWN(offers, ranking, scale))
+        return _in_order(offers, _AS_SHOWN(offers, ranking, scale), is_floored=False)
     return _in_order(offers, FUSIONS[ranking.fusion, ranking.normalisation](offers, ranking, scale))
 
 
 def order_by_vector(offers: Sequence[Offer], scale: Scale, *, is_corrected: bool) -> list[Ranked]:
     """Order by meaning alone: by cosine, or by likeness where the query was corrected."""
     values = calibrated_likeness(offers, scale) if is_corrected else cosines(offers)
-    if not is_corrected:
-        values = [min(1.0, max(0.0, value)) for value in values]
     return _in_order(offers, [Parts(vector=value) for value in values])
 
 
@@ -179,13 +177,20 @@ def order_by_words(offers: Sequence[Offer]) -> list[Ranked]:
     return _in_order(offers, [Parts(text=value) for value in relative_bm25(offers)])
 
 
-def _in_order(offers: Sequence[Offer], parts: Sequence[Parts]) -> list[Ranked]:
+def _in_order(
+    offers: Sequence[Offer], parts: Sequence[Parts], *, is_floored: bool = True
+) -> list[Ranked]:
+    """Sort by score. What is less like a query than unrelated text takes from a score; one that is
+    `is_floored` never falls below 0, where nothing is left to add up."""
     # By plain tuples: each search sorts some hundred offers.
     keys = [
         (-sum(its), 2.0 if one.cosine is None else -one.cosine, one.id, place)
         for place, (one, its) in enumerate(zip(offers, parts, strict=True))
     ]
-    return [Ranked(offers[key[-1]], parts[key[-1]]) for key in sorted(keys)]
+    return [
+        Ranked(offers[place], NO_PARTS if is_floored and lost > 0 else parts[place])
+        for lost, _cosine, _id, place in sorted(keys)
+    ]
 
 
 # --- the domain that a user prefers ---------------------------------------------------------------

@@ -236,6 +236,11 @@ _NAMING_TAGS = {
     Wanted.PERSON: ("nr", "nt", "nz"),
     Wanted.PLACE: ("ns", "nt", "s"),
 }
+# Who did such a thing is answered where it is said to be done, not where anyone is named.
+_DEED = re.compile(
+    r"\b(?:wrote|written|authors?|authored|drafted|invented|founded|won|discovered|designed|painted)\b"
+    r"|[编撰]写|写[了的]|作者|发明|创[办立建]|获得|赢得|起草|设计|发现"
+)
 # Not folded, because a capital letter inside a sentence marks a name.
 _NAME = re.compile(r"(?<=[\w,;:|] )[A-Z][a-zà-ÿ’'-]+|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+")
 
@@ -253,17 +258,14 @@ def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     folded = fold(statement).text
     if wanted is Wanted.COUNT:
         return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None
+    if wanted not in (Wanted.PERSON, Wanted.PLACE):
+        return _HELD[wanted].search(folded) is not None
     asked = fold(question).text
-    if wanted in (Wanted.PERSON, Wanted.PLACE):
-        if any(
-            match.group().strip(" ,.，。") not in asked for match in _HELD[wanted].finditer(folded)
-        ):
-            return True
-    elif _HELD[wanted].search(folded):
-        return True
-    if wanted in (Wanted.PERSON, Wanted.PLACE) and any(
-        name.lower() not in asked for name in _NAME.findall(statement)
-    ):
+    if wanted is Wanted.PERSON and _DEED.search(asked) and not _DEED.search(folded):
+        return False
+    held = [match.group().strip(" ,.，。") for match in _HELD[wanted].finditer(folded)]
+    held += [name.lower() for name in _NAME.findall(statement)]
+    if any(one not in asked for one in held):
         return True
     tags = _NAMING_TAGS.get(wanted)
     return tags is not None and any(

@@ -197,6 +197,8 @@ _HELD = {
         r"(?:周|星期|礼拜)[一二三四五六日天末]|[年月季周][初末底]|每[天日周月年季]|当[天日]|次日",
         r"(?:之|以)[前后]|[期时](?:间|候)|(?:后|前)(?:[，,。；]|\Z)|上午|下午|早上|晚上|季度",
         r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d(?:th|st|rd|nd)\b",
+        r"\b(?:january|february|march|april|june|july|august|september|october|november|december)\b",
+        r"\b(?:in|by|until|since|from|every|each|during|early|late|mid)[ -]may\b",
         r"\b(?:morning|afternoon|evening|tonight|dai?ly|weekly|monthly|annually|quarter|spring|summer"
         r"|autumn|winter|before|after|until|within|by the end|every|once|always|never|immediately)\b",
     ),

@@ -28,7 +28,7 @@ from portal.text.language import detect_language
 
 # A statement's context is its headings, the title and the statement before it: matches there count
 # as well, but less.
-_IN_STATEMENT, _IN_CONTEXT, _IN_TITLE, _IN_STATEMENT_BEFORE = 1.0, 0.9, 0.75, 0.7
+_IN_STATEMENT, _IN_CONTEXT, _IN_TITLE, _IN_STATEMENT_BEFORE = 1.0, 0.9, 0.75, 0.5
 # The cosine above which another word begins to match, and the further increase at which it matches
 # as well as it can. Across languages tokens are less similar.
 _LIKE_SAME, _LIKE_ACROSS = (0.3, 0.5), (0.1, 0.45)

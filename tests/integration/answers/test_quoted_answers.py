@@ -118,3 +118,10 @@ def test_documents_are_listed_and_outlined(handbook: Portal) -> None:
 
 def test_portal_without_documents_says_so(portal: Portal) -> None:
     assert "还没有文档" in answer_to(portal, "年假有几天？").content
+
+
+def test_month_answers_when_and_the_sentence_beside_it_does_not(portal: Portal) -> None:
+    portal.add("The quince trees are pruned in March. Roses wait until April.", name="garden.md")
+    assert excerpts(answer_to(portal, "When are the quince trees pruned?")) == [
+        "The quince trees are pruned in March."
+    ]

@@ -71,7 +71,7 @@ def search(
                 services, user, request, parsed, context=context, corpus=corpus, trace=trace
             )
             try:
-                plan, found = find(services, plan.until(deadline), trace)
+                plan, found = find(services, plan, trace, deadline)
             except ModelGone:
                 # An administrator dropped the model just now; the next one is active.
                 return search(services, user, request, deadline=deadline)

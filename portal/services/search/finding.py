@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from portal.domain.deadlines import Deadline
 from portal.domain.fusion import Offer, Ranked, merits, prefer
 from portal.domain.search import NEAREST_COMPARED, SearchMode, Unit
 from portal.errors import Unavailable
@@ -88,11 +89,16 @@ class Found:
         return len([None for offer, _ in self.offers if offer.text_rank is not None])
 
 
-def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan, Found]:
+def find(
+    services: Services, plan: SearchPlan, trace: Trace, deadline: Deadline | None = None
+) -> tuple[SearchPlan, Found]:
     """Return the hits of both legs, or of one where the other fails or is late, and the plan that
-    found them. Raises Unavailable when both fail, ModelGone, DatabaseUnavailable."""
+    found them; all of it within the timeout of a search, or until an earlier deadline. Raises
+    Unavailable when both fail, ModelGone, DatabaseUnavailable."""
     failure: StatementFailed | None = None
-    attempts, deadline = plan.attempts(), plan.legs.deadline
+    own = Deadline.within(plan.legs.settings.statement_timeout_s)
+    deadline = min(own, deadline or own)
+    attempts = plan.attempts()
     if not attempts:
         return plan, Found()
     for planned in attempts:
@@ -102,7 +108,7 @@ def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan
         # another attempt with half of the time cannot succeed.
         is_whole = planned is attempts[-1] or plan.legs.scope.narrowing.chunks
         ends = deadline if is_whole else deadline.sooner(_SHARE_OF_TIME)
-        attempt = replace(planned, legs=replace(planned.legs, deadline=ends))
+        attempt = plan.attempt(planned, ends)
         try:
             while True:
                 with services.database.driver() as reader:
@@ -111,7 +117,7 @@ def find(services: Services, plan: SearchPlan, trace: Trace) -> tuple[SearchPlan
                     # Duplicates fill the results: the same text may be in any number of chunks.
                     attempt = attempt.with_spare(attempt.spare * _MORE)
                 elif found.candidates or not attempt.parsed.phrases:
-                    return attempt if found.candidates else planned, found
+                    return attempt if found.candidates else plan.attempt(planned, ends), found
                 else:
                     attempt = attempt.without_phrases()
         except StatementFailed as error:

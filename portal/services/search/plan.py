@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -60,6 +60,14 @@ MODEL_NOT_INDEXED = "model_not_indexed"
 KEYWORD_UNAVAILABLE = "keyword_unavailable"
 VECTOR_UNAVAILABLE = "vector_unavailable"
 PHRASE_NOT_FOUND = "phrase_not_found"
+
+
+class Attempt(NamedTuple):
+    """Legs to ask, and what the search does without if it asks just these."""
+
+    vector: VectorQuery | None
+    keywords: KeywordQuery | None
+    degraded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +132,10 @@ class SearchPlan:
         legs = replace(self.legs, leg_limit=leg_limit)
         return replace(self, legs=legs, spare=spare)
 
-    def until(self, deadline: Deadline | None) -> SearchPlan:
-        """Return the plan with a full timeout from now on, or until an earlier deadline."""
-        own = Deadline.within(self.legs.settings.statement_timeout_s)
-        return replace(self, legs=replace(self.legs, deadline=min(own, deadline or own)))
-
     @property
     def is_far(self) -> bool:
-        """Tell whether to stop asking for more: one document may have any number of matching
-        chunks, but duplicates of one chunk are few."""
+        """Whether to look no further: one document may fill any number of chunks, copies of one
+        chunk are few."""
         return self.spare > _MAX_SPARE and not self.legs.by_document
 
     def without_phrases(self) -> SearchPlan:
@@ -142,21 +145,27 @@ class SearchPlan:
         degraded = (*self.degraded, PHRASE_NOT_FOUND)
         return replace(self, parsed=parsed, legs=legs, degraded=degraded)
 
-    def attempts(self) -> list[SearchPlan]:
-        """Return the plan itself if it has both legs, then one for each leg alone, so that one
-        broken index does not stop a search."""
-        legs = self.legs
-        by_words = [replace(legs, vector=None, keywords=one) for one in self.words_alone]
-        if legs.vector is None:
-            return [replace(self, legs=one) for one in by_words]
-        both = [self] if legs.keywords else []
-        is_missed = legs.keywords is not None or self.lacks_words
-        degraded = (*self.degraded, KEYWORD_UNAVAILABLE) if is_missed else self.degraded
-        attempts = [*both, replace(self, legs=replace(legs, keywords=None), degraded=degraded)]
-        if self.request.mode is SearchMode.HYBRID:
-            without = (*self.degraded, VECTOR_UNAVAILABLE)
-            attempts += [replace(self, legs=one, degraded=without) for one in by_words[:1]]
-        return attempts
+    def attempts(self) -> list[Attempt]:
+        """Return both legs if there are two, then each leg alone, so that one broken index does not
+        stop a search."""
+        vector, keywords, degraded = self.legs.vector, self.legs.keywords, self.degraded
+        if vector is None:
+            return [Attempt(None, one, degraded) for one in self.words_alone]
+        both = [Attempt(vector, keywords, degraded)] if keywords else []
+        without = (KEYWORD_UNAVAILABLE,) if keywords or self.lacks_words else ()
+        alone = [
+            Attempt(None, one, (*degraded, VECTOR_UNAVAILABLE))
+            for one in self.words_alone[:1]
+            if self.request.mode is SearchMode.HYBRID
+        ]
+        return [*both, Attempt(vector, None, (*degraded, *without)), *alone]
+
+    def attempt(self, attempt: Attempt, deadline: Deadline) -> SearchPlan:
+        """Return the plan with just these legs, until a deadline."""
+        legs = replace(
+            self.legs, vector=attempt.vector, keywords=attempt.keywords, deadline=deadline
+        )
+        return replace(self, legs=legs, degraded=attempt.degraded)
 
     def rank(self, offers: list[Offer]) -> list[Ranked]:
         """Fuse the offers into one order, best first."""
@@ -222,8 +231,7 @@ def make_plan(
             corpus_version=context.corpus_version,
             total_chunks=context.keywords.chunk_count,
             leg_limit=_CANDIDATES,
-            # Replaced once the query is embedded (`until`), because embedding has a timeout of its
-            # own.
+            # Replaced by each attempt: embedding the query has a timeout of its own.
             deadline=Deadline.within(settings.statement_timeout_s),
             settings=settings,
             by_document=request.one_hit_per is Unit.DOCUMENT,

@@ -25,17 +25,17 @@ def suggest(
     is_for_program = request.as_shown and request.mode is SearchMode.HYBRID
     if request.fuzzy or request.mode is SearchMode.VECTOR or is_for_program:
         return outcome.correction
-    if _holds_all(plan, found):
-        return None
+    has_titles = bool(outcome.hits or not parsed.titles)
+    is_long = found.text_count > 0 and len(plan.terms) > _SHORT
+    if has_titles and (is_long or _holds_all(plan, found)):
+        return outcome.correction
     seen = Seen(
         words=[word for hit in outcome.hits for word in (*hit.matched_words, hit.title)],
         texts=[one.chunk.content for one in found.candidates],
     )
     # One word missing from the hits is probably a slip; several are probably another subject.
-    has_titles = bool(outcome.hits or not parsed.titles)
     doubtful = 0 if parsed.is_of_titles else spelling.count_doubtful(parsed.text, seen)
-    is_long = doubtful > _MAX_SLIPS or len(plan.terms) > _SHORT
-    if has_titles and (not doubtful or (found.text_count and is_long)):
+    if has_titles and (not doubtful or (found.text_count and doubtful > _MAX_SLIPS)):
         return outcome.correction
     with services.database.read() as session:
         threshold = services.settings.search.text.fuzzy_threshold

@@ -155,7 +155,7 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
             best = _best_of_each_document(ranked, offered.documents) if by_document else ranked
             best = best[:wanted]
             ids = [one.offer.id for one in best]
-            chunks, version = load_chunks(reader, legs.scope, legs.versions.collection_id, ids)
+            chunks, version = load_chunks(reader, legs, ids)
         found = _found(plan, ranked, [one for one in best if one.offer.id in chunks], chunks)
         is_complete = len(best) < wanted
         if by_document:

@@ -21,10 +21,10 @@ from portal.store.documents.selection import (
     selection_binds,
     selection_sql,
 )
-from portal.store.search.enabled_sets import Scope
+from portal.store.search.legs import Legs
 from portal.store.search.query_filters import CONTENT_TYPE
 from portal.store.search.statement import VERSION
-from portal.store.search.tuning import Reader, fetch
+from portal.store.search.tuning import Reader, under
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,24 @@ def _chunks(*, in_conversation: bool) -> TextClause:
 
 
 def load_chunks(
-    reader: Reader, scope: Scope, collection_id: UUID, chunk_ids: Sequence[str]
+    reader: Reader, legs: Legs, chunk_ids: Sequence[str]
 ) -> tuple[dict[str, StoredChunk], int]:
-    """Return those of these chunks that count for a user, by id, and the documents' version."""
-    binds = selection_binds(scope.user, scope.conversation_id)
-    binds |= {"chunk_ids": list(chunk_ids), "collection_id": collection_id}
-    clause = _chunks(in_conversation=scope.conversation_id is not None)
-    found = fetch(reader, clause, binds, class_row(StoredChunk)) if chunk_ids else []
-    if found:
-        return {str(chunk.chunk_id): chunk for chunk in found}, found[0].documents_version
-    return {}, fetch(reader, _VERSION, binds, scalar_row)[0]
+    """Return those of these chunks that count for a user, by id, and the documents' version.
+
+    The server cancels the statement at the deadline of the search.
+    """
+    binds = selection_binds(legs.scope.user, legs.scope.conversation_id)
+    binds |= {"chunk_ids": list(chunk_ids), "collection_id": legs.versions.collection_id}
+    clause = _chunks(in_conversation=legs.scope.conversation_id is not None)
+    with under(reader, {"statement_timeout": legs.deadline.milliseconds}) as statements:
+        found = (
+            statements.fetch(clause, binds, class_row(StoredChunk), keeps_plan=True)
+            if chunk_ids
+            else []
+        )
+        if found:
+            return {str(chunk.chunk_id): chunk for chunk in found}, found[0].documents_version
+        return {}, statements.fetch(_VERSION, binds, scalar_row, keeps_plan=True)[0]
 
 
 @dataclass(frozen=True, slots=True)

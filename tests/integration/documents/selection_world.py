@@ -531,7 +531,7 @@ class World:
         mode: SearchMode,
     ) -> list[UUID]:
         """By the store alone, in half the time."""
-        candidates, _ = chunk_search.find(
+        candidates, _ = chunk_search.find_chunks(
             services,
             user,
             question.text,
@@ -543,7 +543,7 @@ class World:
             domain=question.domain,
             conversation_id=conversation,
         )
-        return [candidate.chunk_id for candidate in candidates]
+        return [candidate.chunk.chunk_id for candidate in candidates]
 
     def _model(self) -> RegisteredModel:
         if self._registered is None:

@@ -64,7 +64,7 @@ def test_the_order_is_that_of_the_cosine_whatever_is_asked(portal: Portal) -> No
         )
         products = [
             session.scalar(
-                text(query), {"passage": str(each.tolist()), "question": str(question.tolist())}
+                text(query), {"chunk": str(each.tolist()), "question": str(question.tolist())}
             )
             for each in chunks
         ]

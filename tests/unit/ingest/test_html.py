@@ -173,7 +173,7 @@ def test_page_that_needs_more_memory_than_there_is_is_not_called_damaged(tmp_pat
 def test_large_table_is_written_at_once() -> None:
     events: list[tuple[str, object]] = [("table", None)]
     for number in range(20_000):
-        events += [("row", None), ("cell", None), ("text", str(number)), ("/cell", None)]
+        events += [("row", None), ("cell", [1, 1, False]), ("text", str(number)), ("/cell", None)]
         events += [("cell", [1, 1, False]), ("text", "x"), ("/cell", None), ("/row", None)]
     writer = HtmlText()
     writer.add_events([*events, ("/table", None)])

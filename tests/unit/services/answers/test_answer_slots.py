@@ -1,4 +1,4 @@
-"""Places of answers: so many for all, fewer for one person, and none is lost."""
+"""Limit how many answers run at once, for all users and for one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.services.answers.slots import AnswerSlots
 from portal.settings import ChatSettings
 
 
-def test_one_person_never_holds_all_places() -> None:
+def test_one_user_never_holds_all_slots() -> None:
     slots, settings, (ada, eve) = (
         AnswerSlots(),
         ChatSettings(concurrent_answers=5),
@@ -20,7 +20,7 @@ def test_one_person_never_holds_all_places() -> None:
     held = [slots.take(ada, settings) for _ in range(2)]
     with pytest.raises(TooManyOwnAnswers) as refused:
         slots.take(ada, settings)
-    assert refused.value.params == {"most": 2}
+    assert refused.value.params == {"max": 2}
     held += [slots.take(eve, settings) for _ in range(2)]
     held += [slots.take(uuid4(), settings)]
     with pytest.raises(TooManyAnswers):
@@ -29,17 +29,18 @@ def test_one_person_never_holds_all_places() -> None:
     held[0].release()
     held[0].release()
     assert slots.taken == 4
-    slots.take(ada, settings)  # Forgotten at once, and so given back.
+    slots.take(ada, settings)  # Dropped at once, which releases it.
     assert slots.taken == 4
     held.clear()
     assert slots.taken == 0
 
 
 @pytest.mark.parametrize(
-    ("places", "each", "most"), [(1, None, 1), (2, None, 1), (3, None, 2), (10, None, 5), (4, 4, 4)]
+    ("slots", "each", "expected"),
+    [(1, None, 1), (2, None, 1), (3, None, 2), (10, None, 5), (4, 4, 4)],
 )
-def test_half_of_the_places_are_for_one_unless_it_is_set(
-    places: int, each: int | None, most: int
+def test_one_user_gets_half_of_the_slots_by_default(
+    slots: int, each: int | None, expected: int
 ) -> None:
-    settings = ChatSettings(concurrent_answers=places, concurrent_answers_each=each)
-    assert settings.answers_per_user == most
+    settings = ChatSettings(concurrent_answers=slots, concurrent_answers_each=each)
+    assert settings.answers_per_user == expected

@@ -11,7 +11,9 @@ import errno
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
+
+Existing = TypeVar("Existing")
 
 # A message on its class's line keeps this list short.
 # fmt: off
@@ -251,6 +253,13 @@ class CsrfFailed(Forbidden):
 class NotFound(PortalError):
     status = 404
     message = N_("Not found. It may have been deleted, or you don't have access to it.")
+
+
+def existing(value: Existing | None) -> Existing:
+    """Return a value that was looked up; raise NotFound for None."""
+    if value is None:
+        raise NotFound
+    return value
 
 
 class NoSuchAccount(NotFound):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from portal.domain.conversations import Citation, QuotedText, SourceState, Verification
 from portal.domain.people import User
-from portal.errors import NotFound
+from portal.errors import NotFound, existing
 from portal.services import Services
 from portal.store.answers import citations as citation_store
 from portal.store.session import Session
@@ -59,7 +59,4 @@ def quoted_text(
 
 
 def _own(session: Session, user: User, citation_id: UUID) -> Citation:
-    citation = citation_store.find_citation(session, user, citation_id)
-    if citation is None:
-        raise NotFound
-    return citation
+    return existing(citation_store.find_citation(session, user, citation_id))

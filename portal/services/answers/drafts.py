@@ -12,7 +12,7 @@ from portal.domain.answering import Abstained, MarkedText, Outcome, Quoted, Sour
 from portal.domain.conversations import Message, MessageStatus, Replay
 from portal.domain.documents import Failure
 from portal.domain.people import User
-from portal.errors import NotFound, PortalError
+from portal.errors import PortalError, existing
 from portal.services import Services
 from portal.services.answers.quoting import quoted_range
 from portal.services.documents.erasing import without_quotations
@@ -141,9 +141,7 @@ class AnswerDraft:
         checked = support.check(content, texts) if is_answer and not self._quoted else ()
         with self._services.database.begin() as session:
             alive = citation_store.hold_documents(session, cited)
-            row = message_store.lock_message(session, self.message_id)
-            if row is None:
-                raise NotFound
+            row = existing(message_store.lock_message(session, self.message_id))
             citation_store.replace_citations(session, self.message_id, cited, alive)
             # The answer keeps no sentence of documents purged while it was written either.
             erased = [one.source.text for one in cited if not alive.get(one.source.document_id)]

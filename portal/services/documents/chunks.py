@@ -23,7 +23,7 @@ from portal.domain.chunks import (
 from portal.domain.documents import Chunk
 from portal.domain.json_values import check_json
 from portal.domain.people import User
-from portal.errors import N_, ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound
+from portal.errors import N_, ChunkIndexTaken, Conflict, Forbidden, InvalidInput, NotFound, existing
 from portal.services import Services
 from portal.services.documents import chunk_storage
 from portal.services.documents.chunk_storage import ChunkToStore, Place
@@ -111,17 +111,11 @@ def delete_chunks(services: Services, user: User, job_id: UUID, *, only_added: b
 
 
 def _seen(session: Session, user: User, job_id: UUID) -> UUID:
-    document_id = job_chunks.find_document_of(session, user, job_id)
-    if document_id is None:
-        raise NotFound
-    return document_id
+    return existing(job_chunks.find_document_of(session, user, job_id))
 
 
 def _found(session: Session, job_id: UUID, chunk_id: UUID) -> JobChunk:
-    chunk = job_chunks.find_chunk(session, job_id, chunk_id)
-    if chunk is None:
-        raise NotFound
-    return chunk
+    return existing(job_chunks.find_chunk(session, job_id, chunk_id))
 
 
 def _editable(session: Session, user: User, job_id: UUID) -> DocumentRow:

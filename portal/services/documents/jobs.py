@@ -14,7 +14,7 @@ from portal.domain.jobs import (
     QueueState,
 )
 from portal.domain.people import User
-from portal.errors import N_, Conflict, JobCancelled, NotFound
+from portal.errors import N_, Conflict, JobCancelled, NotFound, existing
 from portal.services import Services
 from portal.services.documents import attempts
 from portal.services.documents.library import editable, refuse_elsewhere
@@ -44,10 +44,7 @@ def list_jobs(
 def get_job(services: Services, user: User, job_id: UUID) -> ListedJob:
     """Return a job. Raises NotFound, also for one the user may not see."""
     with services.database.begin() as session:
-        found = job_lists.find_job(session, user, job_id)
-    if found is None:
-        raise NotFound
-    return found
+        return existing(job_lists.find_job(session, user, job_id))
 
 
 def newest_jobs(services: Services, job_ids: list[UUID]) -> dict[UUID, Job]:

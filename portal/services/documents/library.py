@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import TypeVar
 from uuid import UUID
 
 from portal.domain.documents import (
@@ -18,7 +17,7 @@ from portal.domain.documents import (
     Visibility,
 )
 from portal.domain.people import User
-from portal.errors import AlreadyElsewhere, Forbidden, NotFound, UploadedAgain
+from portal.errors import AlreadyElsewhere, Forbidden, UploadedAgain, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents.erasing import erase_from_answers
@@ -31,8 +30,6 @@ from portal.store.documents.files import Original
 from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.titles import check_domain, check_title
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +107,14 @@ def list_summaries(
 def get_document(services: Services, user: User, document_id: UUID) -> DocumentDetail:
     """Return a document. Raises NotFound, also if the user may not see it."""
     with services.database.begin() as session:
-        return _there(document_store.find_detail(session, user, document_id))
+        return existing(document_store.find_detail(session, user, document_id))
 
 
 def seen(
     session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary:
     """Return a document's summary. Raises NotFound, also if the user may not see it."""
-    return _there(document_store.find_summary(session, user, document_id, deleted=deleted))
-
-
-def _there(found: Found | None) -> Found:
-    if found is None:
-        raise NotFound
-    return found
+    return existing(document_store.find_summary(session, user, document_id, deleted=deleted))
 
 
 def list_chunks(
@@ -139,7 +130,7 @@ def find_chunk(services: Services, user: User, document_id: UUID, chunk_id: UUID
     """Return one chunk of a document. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
-        return _there(chunk_store.find_chunk(session, document_id, chunk_id))
+        return existing(chunk_store.find_chunk(session, document_id, chunk_id))
 
 
 def count_chunks_before(
@@ -155,7 +146,7 @@ def find_chunk_at(services: Services, user: User, document_id: UUID, position: i
     """Return the chunk at a character position of the text. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
-        return _there(chunk_store.find_chunk_at(session, document_id, position))
+        return existing(chunk_store.find_chunk_at(session, document_id, position))
 
 
 def read_text(
@@ -167,14 +158,14 @@ def read_text(
     """
     with services.database.begin() as session:
         seen(session, user, document_id)
-        return _there(chunk_store.read_text(session, document_id, start=start, end=end))
+        return existing(chunk_store.read_text(session, document_id, start=start, end=end))
 
 
 def open_file(services: Services, user: User, document_id: UUID) -> StoredFile:
     """Open the original of the searchable text, else the last uploaded file. Raises NotFound."""
     with services.database.begin() as session:
         seen(session, user, document_id)
-        original = _there(file_store.find_original(session, document_id))
+        original = existing(file_store.find_original(session, document_id))
     return as_file(services, original)
 
 
@@ -202,12 +193,9 @@ def _parts(services: Services, file_id: UUID) -> Iterator[bytes]:
 def editable(session: Session, user: User, document_id: UUID, *, deleted: bool) -> DocumentRow:
     """Return the locked row if the user may change it. Raises NotFound, Forbidden."""
     row = document_store.lock_document(session, document_id)
-    summary = seen(session, user, document_id, deleted=deleted)
-    if not summary.can_edit:
+    if not seen(session, user, document_id, deleted=deleted).can_edit:
         raise Forbidden
-    if row is None:
-        raise NotFound
-    return row
+    return existing(row)
 
 
 def change_document(

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from portal.domain.notifications import Notification, NotificationPage, NotificationState
 from portal.domain.people import User
-from portal.errors import NotFound
+from portal.errors import existing
 from portal.services import Services
 from portal.store.documents import notifications as notification_store
 
@@ -49,9 +49,7 @@ def take(services: Services, user: User) -> tuple[Notification, ...]:
 def open_notification(services: Services, user: User, notification_id: UUID) -> Notification:
     """Mark a notification read and return it. Raises NotFound, also for another user's."""
     with services.database.begin() as session:
-        found = notification_store.find(session, user, notification_id)
-        if found is None:
-            raise NotFound
+        found = existing(notification_store.find(session, user, notification_id))
         notification_store.mark_read(session, user, [notification_id])
         return found
 

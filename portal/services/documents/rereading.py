@@ -11,7 +11,7 @@ import structlog
 
 from portal.domain.documents import DocumentStatus
 from portal.domain.people import User
-from portal.errors import N_, Conflict, InvalidInput, NotFound, UndecodableAs
+from portal.errors import N_, Conflict, InvalidInput, NotFound, UndecodableAs, existing
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
 from portal.ingest.formats import READER_VERSIONS
 from portal.services import Services
@@ -83,9 +83,7 @@ def _checked(services: Services, user: User, document_id: UUID, encoding: str) -
         raise InvalidInput(reason=N_("unknown encoding; see the documentation for the list"))
     with services.database.begin() as session:
         seen(session, user, document_id)
-        original = file_store.find_newest_original(session, document_id)
-    if original is None:
-        raise NotFound
+        original = existing(file_store.find_newest_original(session, document_id))
     file = as_file(services, original)
     if not file.media_type.has_encoding:
         raise InvalidInput(reason=N_("only text files and web pages have an encoding to choose"))

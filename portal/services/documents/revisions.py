@@ -14,7 +14,7 @@ from portal.domain.documents import DocumentStatus, Failure
 from portal.domain.jobs import ENDED_WITHOUT_TEXT
 from portal.domain.people import User
 from portal.domain.revisions import Revision, RevisionPage, UnreadVersion
-from portal.errors import N_, Conflict, NotFound, Superseded
+from portal.errors import N_, Conflict, Superseded, existing
 from portal.services import Services
 from portal.services.documents import attempts, disk_space, library, quotas, uploads
 from portal.services.documents.adopting import adopt
@@ -174,9 +174,7 @@ def open_file(services: Services, user: User, document_id: UUID, number: int) ->
     """Open the file that a revision was read from. Raises NotFound."""
     with services.database.begin() as session:
         revision = _revision(session, user, document_id, number)
-        original = revision_store.find_original(session, document_id, revision.id)
-    if original is None:
-        raise NotFound
+        original = existing(revision_store.find_original(session, document_id, revision.id))
     return library.as_file(services, original)
 
 
@@ -199,9 +197,7 @@ def compare(
     with services.database.begin() as session:
         new = _revision(session, user, document_id, number)
         if against is None:
-            against = new.previous
-        if against is None:
-            raise NotFound
+            against = existing(new.previous)
         old = _revision(session, user, document_id, against)
     expect_short(old.character_count + new.character_count)
     # Outside of the transaction, since it may take seconds.
@@ -216,15 +212,9 @@ def _texts(services: Services, old: Revision, new: Revision) -> tuple[str, str]:
 
 def _body(session: Session, revision: Revision, *, start: int = 0, end: int | None = None) -> str:
     """Return the text of a revision. Raises NotFound where it was purged meanwhile."""
-    body = revision_store.read_body(session, revision.id, start=start, end=end)
-    if body is None:
-        raise NotFound
-    return body
+    return existing(revision_store.read_body(session, revision.id, start=start, end=end))
 
 
 def _revision(session: Session, user: User, document_id: UUID, number: int) -> Revision:
     library.seen(session, user, document_id)
-    found = revision_store.find_revision(session, document_id, number)
-    if found is None:
-        raise NotFound
-    return found
+    return existing(revision_store.find_revision(session, document_id, number))

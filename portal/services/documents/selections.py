@@ -7,7 +7,7 @@ from uuid import UUID
 
 from portal.domain.people import User
 from portal.domain.selection import DocumentSwitch, SelectionPage
-from portal.errors import NotFound
+from portal.errors import existing
 from portal.services import Services
 from portal.store.answers import conversations as conversation_store
 from portal.store.documents import selections as selection_store
@@ -99,7 +99,4 @@ def count(services: Services, user: User, conversation_id: UUID | None) -> tuple
 def _seen(
     session: Session, user: User, conversation_id: UUID | None, document_id: UUID
 ) -> DocumentSwitch:
-    switch = selection_store.find_switch(session, user, conversation_id, document_id)
-    if switch is None:
-        raise NotFound
-    return switch
+    return existing(selection_store.find_switch(session, user, conversation_id, document_id))

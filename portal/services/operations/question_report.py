@@ -17,7 +17,7 @@ from typing import IO
 from uuid import UUID
 
 from portal.domain.people import User, require_admin
-from portal.errors import NotFound
+from portal.errors import NotFound, existing
 from portal.services import Services
 from portal.services.documents import library
 from portal.store.operations import questions as question_store
@@ -75,9 +75,7 @@ def keep(services: Services, user: User, message_id: UUID, gold: str) -> None:
     """
     require_admin(user)
     with services.database.begin() as session:
-        found = question_store.find_question(session, message_id, days=max(PERIODS))
-        if found is None:
-            raise NotFound
+        found = existing(question_store.find_question(session, message_id, days=max(PERIODS)))
         question_store.keep_question(session, message_id, found.question, _words(gold))
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Select, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.conversations import ConversationPage, ConversationSummary
-from portal.errors import NotFound
+from portal.errors import NotFound, existing
 from portal.store.cursors import latest_first
 from portal.store.models import ConversationRow, MessageRow
 
@@ -35,14 +35,13 @@ def require_own(session: Session, conversation_id: UUID, user_id: UUID) -> None:
 def lock_own(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationRow:
     """Lock the row until the transaction ends, so that questions of one conversation are
     serialised. Raises NotFound."""
-    row = session.scalar(
-        select(ConversationRow)
-        .where(ConversationRow.id == conversation_id, ConversationRow.user_id == user_id)
-        .with_for_update(key_share=True)
+    return existing(
+        session.scalar(
+            select(ConversationRow)
+            .where(ConversationRow.id == conversation_id, ConversationRow.user_id == user_id)
+            .with_for_update(key_share=True)
+        )
     )
-    if row is None:
-        raise NotFound
-    return row
 
 
 _MESSAGE_COUNT = (
@@ -78,11 +77,11 @@ def add_conversation(session: Session, user_id: UUID, title: str) -> UUID:
 
 def get_summary(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationSummary:
     """Return the summary of a conversation. Raises NotFound."""
-    row = session.execute(
-        _summaries(user_id).where(ConversationRow.id == conversation_id)
-    ).one_or_none()
-    if row is None:
-        raise NotFound
+    row = existing(
+        session.execute(
+            _summaries(user_id).where(ConversationRow.id == conversation_id)
+        ).one_or_none()
+    )
     return _to_summary(row)
 
 

@@ -21,7 +21,7 @@ from portal.domain.conversations import (
     Role,
 )
 from portal.domain.people import User
-from portal.errors import NotFound
+from portal.errors import NotFound, existing
 from portal.store.answers import citations
 from portal.store.answers.sentence_support import from_support, to_support
 from portal.store.models import ConversationRow, MessageRow
@@ -93,34 +93,32 @@ def _to_replay(stored: dict[str, Any]) -> Replay | None:
 
 def find_shown(session: Session, conversation_id: UUID, message_id: UUID) -> MessageRow:
     """Return a message that is shown in a conversation. Raises NotFound."""
-    row = session.scalar(
-        select(MessageRow).where(
-            MessageRow.id == message_id,
-            MessageRow.conversation_id == conversation_id,
-            MessageRow.superseded_at.is_(None),
+    return existing(
+        session.scalar(
+            select(MessageRow).where(
+                MessageRow.id == message_id,
+                MessageRow.conversation_id == conversation_id,
+                MessageRow.superseded_at.is_(None),
+            )
         )
     )
-    if row is None:
-        raise NotFound
-    return row
 
 
 def question_of(session: Session, answer: MessageRow) -> MessageRow:
     """Return the question that an answer belongs to. Raises NotFound."""
-    row = session.scalar(
-        select(MessageRow)
-        .where(
-            MessageRow.conversation_id == answer.conversation_id,
-            MessageRow.superseded_at.is_(None),
-            MessageRow.role == Role.USER.value,
-            MessageRow.position < answer.position,
+    return existing(
+        session.scalar(
+            select(MessageRow)
+            .where(
+                MessageRow.conversation_id == answer.conversation_id,
+                MessageRow.superseded_at.is_(None),
+                MessageRow.role == Role.USER.value,
+                MessageRow.position < answer.position,
+            )
+            .order_by(MessageRow.position.desc())
+            .limit(1)
         )
-        .order_by(MessageRow.position.desc())
-        .limit(1)
     )
-    if row is None:
-        raise NotFound
-    return row
 
 
 def give_way(session: Session, conversation_id: UUID, *, since: int | None) -> None:

@@ -117,14 +117,12 @@ class Library:
         conversation: UUID | None,
         question: Question,
         mode: str,
-        *,
-        again_without_phrase: bool,
     ) -> set[UUID]:
-        """The chunks that a search without a limit finds; where a phrase stands nowhere, it may
-        be looked for again as mere words."""
+        """Return the chunks that a search without a limit finds; a phrase that occurs nowhere is
+        searched for again as words."""
         allowed = list(self.allowed(asker, conversation))
         found = set(_found(allowed, question, mode))
-        if again_without_phrase and not found and question.phrase:
+        if not found and question.phrase:
             words = question.words + question.phrase
             found = set(_found(allowed, replace(question, words=words, phrase=()), mode))
         return found

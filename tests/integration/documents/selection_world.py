@@ -499,7 +499,6 @@ class World:
             conversation,
             question,
             step.mode.value,
-            again_without_phrase=is_whole,
         )
         assert set(found) == expected, (user.name, conversation, question)
         assert len(found) == len(expected), "a passage stands twice"

@@ -67,7 +67,14 @@ def find_chunks(
     )
     plan = SearchPlan(
         user=user,
-        request=SearchRequest(query, top_n=limit, mode=mode, one_hit_per=Unit.PASSAGE),
+        request=SearchRequest(
+            query,
+            top_n=limit,
+            mode=mode,
+            domain=domain,
+            conversation_id=conversation_id,
+            one_hit_per=Unit.PASSAGE,
+        ),
         parsed=parsed,
         terms=terms,
         config=DynamicConfig(domain_boost=0),

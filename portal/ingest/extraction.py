@@ -6,8 +6,8 @@ from pathlib import Path
 
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import N_, ExtractionTooLarge
-from portal.ingest.formats import EXTRACTORS
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.formats import FORMATS
+from portal.ingest.limits import ExtractionLimits, FileToRead
 
 __all__ = ["ExtractionLimits", "extract"]
 
@@ -27,7 +27,7 @@ def extract(
     ExtractionTimedOut and ExtractionTooLarge.
     """
     limits = limits or ExtractionLimits()
-    extracted = EXTRACTORS[media_type](path, file_name=file_name, limits=limits, encoding=encoding)
+    extracted = FORMATS[media_type].extract(FileToRead(path, file_name, limits, encoding))
     if len(extracted.text) > limits.max_characters:
         raise ExtractionTooLarge(name=file_name, what=N_("characters"), limit=limits.max_characters)
     return extracted

@@ -1,8 +1,9 @@
-"""Limits on reading one file."""
+"""A file to read, and the limits on reading it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +20,16 @@ class ExtractionLimits:
     memory_mb: int = 768
     ocr_timeout_s: float = 1_800
     ocr_memory_mb: int = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class FileToRead:
+    """A file, its name for users, and for text files the encoding that a user chose.
+
+    Readers may write temporary files to the folder of `path`.
+    """
+
+    path: Path
+    name: str
+    limits: ExtractionLimits = ExtractionLimits()
+    encoding: str | None = None

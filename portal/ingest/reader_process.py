@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +29,7 @@ from portal.errors import (
     UnpacksToTooMuch,
 )
 from portal.ingest import page_progress
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import ExtractionLimits, FileToRead
 
 ERRORS = ("encrypted", "no_pages", "pages", "characters", "memory", "too_many", "broken")
 """Errors that a reader reports: `{"error": …}`, for `too_many` with `what` and `limit`, for
@@ -55,18 +56,16 @@ _SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _MAX_RECORD_LENGTH = 64 << 20  # bytes, and a few more for each character that is allowed
 _LOOK_EVERY_S = 0.5
 _PROBE_LIMITS = ExtractionLimits(timeout_s=10)
-# A process killed with this share of its memory in use is taken to have run out of memory.
+# A process that fails with this share of its memory in use is taken to have run out of memory.
 _FULL_SHARE = 0.5
 
 
 def read_records(
     reader: str,
-    path: Path,
+    file: FileToRead,
     *,
-    file_name: str,
-    limits: ExtractionLimits,
-    options: Mapping[str, Any] | None = None,
     broken: type[PortalError] = BrokenFile,
+    **options: Any,
 ) -> Generator[dict[str, Any], None, None]:
     """Yield the records of `readers/{reader}.py` for a file as they arrive.
 
@@ -75,11 +74,11 @@ def read_records(
     UnpacksToTooMuch, TooMuchInOne, EncryptedPdf, EmptyPdf, what the progress callbacks raise, and
     `broken` where the reader dies, is silent or reports "broken".
     """
-    is_empty = True
+    limits, is_empty = file.limits, True
     pages_read = page_count = 0
     with (
-        path.open("rb") as file,
-        _started(reader, file, limits, options or {}) as process,
+        file.path.open("rb") as opened,
+        _started(reader, opened, limits, options) as process,
         _watched(process, limits.timeout_s) as watch,
     ):
         for line in _lines(process.stdout, _MAX_RECORD_LENGTH + 4 * limits.max_characters):
@@ -87,7 +86,7 @@ def read_records(
             if "confined_by" in record:
                 continue
             if "error" in record:
-                raise _as_portal_error(record, file_name, limits, broken)
+                raise _as_portal_error(record, file.name, limits, broken)
             is_empty = False
             page_count = record.get("pages", page_count)
             if "lines" in record:
@@ -100,31 +99,21 @@ def read_records(
     if watch.reason is not None:
         raise watch.reason
     if watch.timed_out or status == -getattr(signal, "SIGXCPU", signal.SIGTERM):
-        raise ExtractionTimedOut(name=file_name, seconds=_shown(limits.timeout_s))
-    if status < 0 and peak_kb > _FULL_SHARE * (limits.memory_mb << 10):
-        raise UnpacksToTooMuch(name=file_name, limit_mb=limits.memory_mb)
+        raise ExtractionTimedOut(name=file.name, seconds=_shown(limits.timeout_s))
+    if status != 0 and peak_kb > _FULL_SHARE * (limits.memory_mb << 10):
+        raise UnpacksToTooMuch(name=file.name, limit_mb=limits.memory_mb)
     if status != 0 or is_empty:
-        raise broken(name=file_name)
+        raise broken(name=file.name)
 
 
 def read_text_records(
-    reader: str,
-    text: str,
-    *,
-    folder: Path,
-    file_name: str,
-    limits: ExtractionLimits,
-    options: Mapping[str, Any],
+    reader: str, text: str, file: FileToRead, **options: Any
 ) -> Generator[dict[str, Any], None, None]:
-    """Yield a reader's records for a text, which is written to a temporary file in `folder`.
-
-    Raises as `read_records` does.
-    """
-    with tempfile.TemporaryDirectory(prefix="portal-", dir=folder) as directory:
+    """Yield a reader's records for a text that was found in a file. Raises as `read_records`."""
+    with tempfile.TemporaryDirectory(prefix="portal-", dir=file.path.parent) as directory:
         path = Path(directory) / "text"
         path.write_text(text, encoding="utf-8", newline="\n")
-        records = read_records(reader, path, file_name=file_name, limits=limits, options=options)
-        with closing(records):
+        with closing(read_records(reader, replace(file, path=path), **options)) as records:
             yield from records
 
 

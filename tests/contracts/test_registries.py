@@ -12,13 +12,13 @@ from portal.domain.fusion import FUSIONS
 from portal.domain.search import Fusion, Normalisation
 from portal.embeddings import create_embedder
 from portal.errors import MESSAGES, PortalError, tree
-from portal.ingest.formats import EXTRACTORS
+from portal.ingest.formats import FORMATS
 from portal.settings import EmbeddingSettings
 from portal.web import translations
 
 
 def test_every_media_type_has_an_extractor() -> None:
-    assert set(EXTRACTORS) == set(MediaType)
+    assert set(FORMATS) == set(MediaType)
 
 
 def test_every_fusion_has_its_sql() -> None:

@@ -1,64 +1,48 @@
-"""Extractors, one a file; a new format is a new file and a line in EXTRACTORS."""
+"""Extractors, one a file; a new format is a new file and a line in FORMATS."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple
 
 from portal.domain.documents import ExtractedText, MediaType
-from portal.ingest.formats.csv_table import extract as extract_csv
-from portal.ingest.formats.docx import extract as extract_docx
-from portal.ingest.formats.epub import extract as extract_epub
-from portal.ingest.formats.html import extract as extract_html
-from portal.ingest.formats.mail import extract as extract_mail
-from portal.ingest.formats.markdown import extract as extract_markdown
-from portal.ingest.formats.pdf import extract as extract_pdf
-from portal.ingest.formats.plain_text import extract as extract_plain_text
-from portal.ingest.formats.pptx import extract as extract_pptx
-from portal.ingest.formats.xlsx import extract as extract_xlsx
-from portal.ingest.limits import ExtractionLimits
-
-
-class Extractor(Protocol):
-    def __call__(
-        self,
-        path: Path,
-        *,
-        file_name: str,
-        limits: ExtractionLimits,
-        encoding: str | None = None,
-    ) -> ExtractedText: ...
-
-
-READER_VERSIONS: Mapping[MediaType, int] = MappingProxyType(
-    {
-        MediaType.PDF: 1,
-        MediaType.TEXT: 0,
-        MediaType.MARKDOWN: 1,
-        MediaType.HTML: 1,
-        MediaType.DOCX: 1,
-        MediaType.XLSX: 1,
-        MediaType.CSV: 1,
-        MediaType.PPTX: 1,
-        MediaType.EPUB: 1,
-        MediaType.EML: 1,
-    }
+from portal.ingest.formats import (
+    csv_table,
+    docx,
+    epub,
+    html,
+    mail,
+    markdown,
+    pdf,
+    plain_text,
+    pptx,
+    xlsx,
 )
-"""Raise a version when its format is read better: files read before are read again."""
+from portal.ingest.limits import FileToRead
 
-EXTRACTORS: Mapping[MediaType, Extractor] = MappingProxyType(
+
+class Format(NamedTuple):
+    """How files of a type are read.
+
+    Raise `reader_version` when a format is read better: files read before are read again.
+    """
+
+    extract: Callable[[FileToRead], ExtractedText]
+    reader_version: int
+
+
+FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
-        MediaType.PDF: extract_pdf,
-        MediaType.TEXT: extract_plain_text,
-        MediaType.MARKDOWN: extract_markdown,
-        MediaType.HTML: extract_html,
-        MediaType.DOCX: extract_docx,
-        MediaType.XLSX: extract_xlsx,
-        MediaType.CSV: extract_csv,
-        MediaType.PPTX: extract_pptx,
-        MediaType.EPUB: extract_epub,
-        MediaType.EML: extract_mail,
+        MediaType.PDF: Format(pdf.extract, reader_version=1),
+        MediaType.TEXT: Format(plain_text.extract, reader_version=0),
+        MediaType.MARKDOWN: Format(markdown.extract, reader_version=1),
+        MediaType.HTML: Format(html.extract, reader_version=1),
+        MediaType.DOCX: Format(docx.extract, reader_version=1),
+        MediaType.XLSX: Format(xlsx.extract, reader_version=1),
+        MediaType.CSV: Format(csv_table.extract, reader_version=1),
+        MediaType.PPTX: Format(pptx.extract, reader_version=1),
+        MediaType.EPUB: Format(epub.extract, reader_version=1),
+        MediaType.EML: Format(mail.extract, reader_version=1),
     }
 )

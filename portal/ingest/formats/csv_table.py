@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from pathlib import Path
 
 from portal.domain.documents import ExtractedText
 from portal.errors import EmptyFile, ExtractionTooLarge, TooMuchInOne
 from portal.ingest.formats.plain_text import read_text
 from portal.ingest.formats.sheet_text import SheetText
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import COUNTED
 
 EXTRACTOR = "csv"
@@ -21,31 +20,25 @@ _LINES_COMPARED = 20
 _MAX_FIELD_CHARACTERS = 1_000_000
 
 
-def extract(
-    path: Path,
-    *,
-    file_name: str,
-    limits: ExtractionLimits,
-    encoding: str | None = None,
-) -> ExtractedText:
+def extract(file: FileToRead) -> ExtractedText:
     """Return one record per line; the first is the header if it reads like one.
 
     Raises EmptyFile, UndecodableText, TooMuchInOne and ExtractionTooLarge.
     """
-    read = read_text(path, file_name=file_name, encoding=encoding)
+    read, max_characters = read_text(file), file.limits.max_characters
     writer, cell_count, character_count = SheetText(), 0, 0
-    for record in _records(read.text, file_name):
+    for record in _records(read.text, file.name):
         cell_count += len(record)
         character_count += sum(map(len, record))
         if cell_count > MAX_CELLS:
-            raise TooMuchInOne(name=file_name, what=COUNTED["cells"], limit=MAX_CELLS)
-        if character_count > limits.max_characters:
-            raise ExtractionTooLarge(name=file_name, what="characters", limit=limits.max_characters)
+            raise TooMuchInOne(name=file.name, what=COUNTED["cells"], limit=MAX_CELLS)
+        if character_count > max_characters:
+            raise ExtractionTooLarge(name=file.name, what="characters", limit=max_characters)
         writer.add_row(record)
     writer.close_table()
     text = writer.readable.text()
     if not text.strip():
-        raise EmptyFile(name=file_name)
+        raise EmptyFile(name=file.name)
     return ExtractedText(
         text=text,
         extractor=EXTRACTOR,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from dataclasses import replace
 
 from portal.domain.documents import ExtractedText
 from portal.ingest.formats.html import read_html
 from portal.ingest.formats.readable_text import one_line
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "epub"
@@ -20,36 +20,15 @@ _AROUND_BODY = re.compile(
 )
 
 
-def extract(
-    path: Path,
-    *,
-    file_name: str,
-    limits: ExtractionLimits,
-    encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
-) -> ExtractedText:
+def extract(file: FileToRead) -> ExtractedText:
     """Return headings, lists, tables and notes of each chapter.
 
     Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
     """
     title, chapters = "", []
-    for record in read_records(
-        "epub_reader",
-        path,
-        file_name=file_name,
-        limits=limits,
-        options={"characters": limits.max_characters},
-    ):
+    for record in read_records("epub_reader", file, characters=file.limits.max_characters):
         title = record.get("title", title)
         if "html" in record:
             chapters.append(f"<div>{_AROUND_BODY.sub('', record['html'])}</div>")
-    read = read_html(
-        "<html><body>" + "".join(chapters), folder=path.parent, file_name=file_name, limits=limits
-    )
-    return ExtractedText(
-        text=read.text,
-        extractor=EXTRACTOR,
-        headings=read.headings,
-        blocks=read.blocks,
-        title=one_line(title) or read.title,
-        warnings=read.warnings,
-    )
+    read = read_html("<html><body>" + "".join(chapters), file)
+    return replace(read, extractor=EXTRACTOR, title=one_line(title) or read.title)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from portal.domain.documents import ExtractedText
@@ -15,7 +14,7 @@ from portal.ingest.decoding import DecodedText, decode, known_encoding, strictly
 from portal.ingest.formats.html_text import HtmlText
 from portal.ingest.formats.plain_text import with_line_feeds
 from portal.ingest.formats.readable_text import one_line
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_text_records
 
 EXTRACTOR = "selectolax"
@@ -42,47 +41,28 @@ class PageText(ExtractedText):
     sections: tuple[tuple[int, int], ...] = ()
 
 
-def extract(
-    path: Path,
-    *,
-    file_name: str,
-    limits: ExtractionLimits,
-    encoding: str | None = None,
-) -> ExtractedText:
+def extract(file: FileToRead) -> ExtractedText:
     """Return the visible text of the page: headings, lists, tables by line, code as written.
 
     Scripts, styles and hidden parts are left out. The encoding is that of a byte order mark or a
     declaration if the whole file is valid in it, else the detected one. Raises EmptyFile,
     UndecodableText, BrokenFile, ExtractionTimedOut and ExtractionTooLarge.
     """
-    data = path.read_bytes()
-    decoded = _decoded(data, file_name, encoding)
-    read = read_html(decoded.text, folder=path.parent, file_name=file_name, limits=limits)
-    return ExtractedText(
-        text=read.text,
-        extractor=EXTRACTOR,
-        headings=read.headings,
-        blocks=read.blocks,
-        encoding=decoded.encoding,
-        title=read.title,
-        warnings=(*decoded.warnings, *read.warnings),
-    )
+    decoded = _decoded(file.path.read_bytes(), file.name, file.encoding)
+    read = read_html(decoded.text, file)
+    return replace(read, encoding=decoded.encoding, warnings=(*decoded.warnings, *read.warnings))
 
 
-def read_html(html: str, *, folder: Path, file_name: str, limits: ExtractionLimits) -> PageText:
-    """Return the text of a decoded page, which is written to `folder` while it is read.
-
-    Raises as `extract` does.
-    """
+def read_html(html: str, file: FileToRead) -> PageText:
+    """Return the text of a decoded page that was found in a file. Raises as `extract` does."""
     page_title, is_flattened = "", False
     events: list[tuple[str, Any]] = []
     for record in read_text_records(
         "html_reader",
         with_line_feeds(html),
-        folder=folder,
-        file_name=file_name,
-        limits=limits,
-        options={"characters": limits.max_characters, "events": _MAX_EVENTS},
+        file,
+        characters=file.limits.max_characters,
+        events=_MAX_EVENTS,
     ):
         page_title = record.get("title", page_title)
         is_flattened = record.get("is_flattened", is_flattened)
@@ -92,7 +72,7 @@ def read_html(html: str, *, folder: Path, file_name: str, limits: ExtractionLimi
     writer.add_events(events)
     text = writer.readable.text()
     if not text.strip():
-        raise EmptyFile(name=file_name)
+        raise EmptyFile(name=file.name)
     headings = tuple(writer.readable.headings)
     title = one_line(page_title) or (headings[0].title if headings else "")
     return PageText(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from portal.domain.documents import ExtractedText
 from portal.ingest.formats.markdown_text import write_events
 from portal.ingest.formats.plain_text import read_text
 from portal.ingest.formats.readable_text import ReadableText
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_text_records
 from portal.ingest.readers import markdown_reader
 
@@ -25,25 +24,19 @@ _FRONT_END = re.compile(r"^(?:---|\.\.\.)(?P<rest>.*)(?:\n|\Z)", re.MULTILINE)
 _FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*$", re.MULTILINE)
 
 
-def extract(
-    path: Path,
-    *,
-    file_name: str,
-    limits: ExtractionLimits,
-    encoding: str | None = None,
-) -> ExtractedText:
+def extract(file: FileToRead) -> ExtractedText:
     """Return readable text: tables and lists by line, links with their address.
 
     Front matter and code are kept as written. The title is the first heading, else the front
     matter's. Raises EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge.
     """
-    read = read_text(path, file_name=file_name, encoding=encoding)
+    read = read_text(file)
     source = read.text
     front_matter, body = _parted(source)
     readable = ReadableText()
     if front_matter:
         readable.add_block(front_matter)
-    for record in _records(body, folder=path.parent, file_name=file_name, limits=limits):
+    for record in _records(body, file):
         if "is_nested" in record:
             readable.add_block(body.strip("\n"))
         else:
@@ -63,20 +56,11 @@ def extract(
     )
 
 
-def _records(
-    source: str, *, folder: Path, file_name: str, limits: ExtractionLimits
-) -> Iterator[dict[str, Any]]:
+def _records(source: str, file: FileToRead) -> Iterator[dict[str, Any]]:
     """Yield the records of `readers.markdown_reader`; short notes do not get a process each."""
     if len(source) <= _SHORT:
         return markdown_reader.records(source)
-    return read_text_records(
-        "markdown_reader",
-        source,
-        folder=folder,
-        file_name=file_name,
-        limits=limits,
-        options={"characters": limits.max_characters},
-    )
+    return read_text_records("markdown_reader", source, file, characters=file.limits.max_characters)
 
 
 def _parted(source: str) -> tuple[str, str]:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from portal.errors import N_, ExtractionTimedOut, InvalidInput, Message
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_records
 
 _MAX_RANGES_NAMED = 10
@@ -40,24 +39,20 @@ def is_installed() -> bool:
     return find_spec("rapidocr") is not None and find_spec("onnxruntime") is not None
 
 
-def read_pages(path: Path, numbers: Sequence[int], *, limits: ExtractionLimits) -> Recognition:
+def read_pages(file: FileToRead, numbers: Sequence[int]) -> Recognition:
     """Return the text recognised on these pages.
 
-    Pages not read within `limits.ocr_timeout_s`, or on which OCR fails, stay without text: the rest
+    Pages not read within `ocr_timeout_s`, or on which OCR fails, stay without text: the rest
     of the document is still useful. Exceptions of the progress callbacks pass through.
     """
     if not numbers or not is_installed():
         return Recognition()
+    limits = file.limits
+    own = replace(limits, timeout_s=limits.ocr_timeout_s, memory_mb=limits.ocr_memory_mb)
     found = {}
     left, reason = set(numbers), None
     try:
-        for record in read_records(
-            "ocr_reader",
-            path,
-            file_name=path.name,
-            limits=replace(limits, timeout_s=limits.ocr_timeout_s, memory_mb=limits.ocr_memory_mb),
-            options={"pages": list(numbers)},
-        ):
+        for record in read_records("ocr_reader", replace(file, limits=own), pages=list(numbers)):
             left.discard(record.get("page", 0))
             if record.get("lines"):
                 found[record["page"]] = record["lines"]

@@ -23,7 +23,7 @@ from portal.ingest.formats.page_layout import (
     without_running_lines,
 )
 from portal.ingest.formats.readable_text import ReadableText, is_caption, one_line
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "pypdfium2"
@@ -45,13 +45,7 @@ _NO_TITLE = re.compile(
 _SPACES = re.compile(r"[^\S\n]+")
 
 
-def extract(
-    path: Path,
-    *,
-    file_name: str,
-    limits: ExtractionLimits,
-    encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; a PDF knows its own
-) -> ExtractedText:
+def extract(file: FileToRead) -> ExtractedText:
     """Return text by paragraphs, with pages, their labels, and headings by outline or size.
 
     Pages without text are recognised if the extra `ocr` is installed; else a warning names them.
@@ -62,22 +56,18 @@ def extract(
     document: dict[str, Any] = {}
     for record in read_records(
         "pdf_reader",
-        path,
-        file_name=file_name,
-        limits=limits,
-        options={
-            "pages": limits.max_pages,
-            "characters": limits.max_characters,
-            "lines": _MAX_LINES,
-        },
+        file,
         broken=BrokenPdf,
+        pages=file.limits.max_pages,
+        characters=file.limits.max_characters,
+        lines=_MAX_LINES,
     ):
         if "lines" in record:
             lines.append(_page_lines(record["lines"], record.get("tables", ())))
             written_labels.append(record["label"])
         elif "outline" in record:
             document = record
-    recognised = page_recognition.read_pages(path, _without_text(lines), limits=limits)
+    recognised = page_recognition.read_pages(file, _without_text(lines))
     for number, recognised_lines in recognised.lines.items():
         lines[number - 1] = _page_lines(recognised_lines)
     pages = without_running_lines(lines)
@@ -88,7 +78,7 @@ def extract(
     empty = _without_text(pages)
     if not any(paragraphs_by_page):
         raise NoTextInPdf(
-            name=file_name,
+            name=file.name,
             where=page_recognition.in_words(empty),
             advice=page_recognition.advice(recognised),
         )
@@ -115,13 +105,11 @@ def is_encrypted_pdf(path: Path) -> bool:
 
     Files with an empty user password, which anyone can open, do not count.
     """
-    with path.open("rb") as file:
-        if not mentions_encryption(iter(lambda: file.read(1 << 20), b"")):
+    with path.open("rb") as opened:
+        if not mentions_encryption(iter(lambda: opened.read(1 << 20), b"")):
             return False
-    options = {"pages": sys.maxsize, "characters": 0, "lines": 0}
-    records = read_records(
-        "pdf_reader", path, file_name=path.name, limits=_OPEN_LIMITS, options=options
-    )
+    file = FileToRead(path, path.name, _OPEN_LIMITS)
+    records = read_records("pdf_reader", file, pages=sys.maxsize, characters=0, lines=0)
     with closing(records):
         try:
             next(records)

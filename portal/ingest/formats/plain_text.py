@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 from portal.domain.documents import ExtractedText
 from portal.errors import EmptyFile
 from portal.ingest.decoding import DecodedText, decode
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import FileToRead
 
 EXTRACTOR = "text"
 
 _LINE_ENDS = re.compile(r"\r\n?|[\u2028\u2029\u0085]")
 
 
-def extract(
-    path: Path,
-    *,
-    file_name: str,
-    limits: ExtractionLimits,  # noqa: ARG001 - every extractor takes it
-    encoding: str | None = None,
-) -> ExtractedText:
-    """Return the text with line feeds as line ends; `encoding` overrides the detection.
+def extract(file: FileToRead) -> ExtractedText:
+    """Return the text with line feeds as line ends; a chosen encoding overrides the detection.
 
     Raises EmptyFile and UndecodableText.
     """
-    read = read_text(path, file_name=file_name, encoding=encoding)
+    read = read_text(file)
     return ExtractedText(
         text=read.text, extractor=EXTRACTOR, encoding=read.encoding, warnings=read.warnings
     )
 
 
-def read_text(path: Path, *, file_name: str, encoding: str | None) -> DecodedText:
+def read_text(file: FileToRead) -> DecodedText:
     """Return the text with line feeds as line ends. Raises EmptyFile and UndecodableText."""
-    decoded = decode(path.read_bytes(), file_name=file_name, encoding=encoding)
+    decoded = decode(file.path.read_bytes(), file_name=file.name, encoding=file.encoding)
     text = with_line_feeds(decoded.text)
     if not text.strip():
-        raise EmptyFile(name=file_name)
+        raise EmptyFile(name=file.name)
     return replace(decoded, text=text)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from portal.domain.documents import ExtractedText
 from portal.errors import N_, EmptyFile
 from portal.ingest.formats.readable_text import one_line
 from portal.ingest.formats.sheet_text import SheetText
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "openpyxl"
@@ -19,25 +18,13 @@ HIDDEN_LEFT_OUT = N_("hidden sheets were skipped")
 _NO_NAME = re.compile(r"(?:sheet|工作表|工作表單|表)\s*\d*", re.IGNORECASE)
 
 
-def extract(
-    path: Path,
-    *,
-    file_name: str,
-    limits: ExtractionLimits,
-    encoding: str | None = None,  # noqa: ARG001 - every extractor takes it; this one knows its own
-) -> ExtractedText:
+def extract(file: FileToRead) -> ExtractedText:
     """Return cells as displayed, row by row: results of formulas, dates and percentages.
 
     Raises EmptyFile, BrokenFile, TooMuchInOne, ExtractionTimedOut and ExtractionTooLarge.
     """
     writer, title, has_hidden = SheetText(), "", False
-    for record in read_records(
-        "xlsx_reader",
-        path,
-        file_name=file_name,
-        limits=limits,
-        options={"characters": limits.max_characters},
-    ):
+    for record in read_records("xlsx_reader", file, characters=file.limits.max_characters):
         if "sheet" in record:
             name = one_line(record["sheet"])
             writer.open_sheet(name, is_heading=bool(name) and not _NO_NAME.fullmatch(name))
@@ -49,7 +36,7 @@ def extract(
     writer.close_table()
     text = writer.readable.text()
     if not text.strip() or not writer.readable.has_words:
-        raise EmptyFile(name=file_name)
+        raise EmptyFile(name=file.name)
     return ExtractedText(
         text=text,
         extractor=EXTRACTOR,

@@ -26,7 +26,7 @@ from portal.domain.documents import DocumentStatus, Failure, MediaType
 from portal.domain.jobs import UNFINISHED, JobStage, JobStatus
 from portal.domain.notifications import NotificationKind
 from portal.errors import KilledWorker, PortalError, StorageFull, Unavailable
-from portal.ingest.formats import READER_VERSIONS
+from portal.ingest.formats import FORMATS
 from portal.services import Services
 from portal.services.documents.adopting import title_with
 from portal.store.documents import files as file_store
@@ -247,7 +247,7 @@ def _forget_upgrade(session: Session, document: DocumentRow) -> None:
     """Restore a document to its state before its file was read again, and do not retry."""
     current = revisions.find_current(session, document.id)
     if current is not None:
-        version = READER_VERSIONS[MediaType(document.media_type)]
+        version = FORMATS[MediaType(document.media_type)].reader_version
         outdated_texts.set_version(session, current, version)
     session.flush()
     revisions.delete_unread(session, document)

@@ -37,7 +37,7 @@ from portal.errors import (
 )
 from portal.ingest.chunking import split
 from portal.ingest.extraction import ExtractionLimits, extract
-from portal.ingest.formats import READER_VERSIONS
+from portal.ingest.formats import FORMATS
 from portal.ingest.page_progress import followed_by
 from portal.observability import metrics
 from portal.services import Services
@@ -190,7 +190,7 @@ def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> Extra
 def _revision(session: Session, attempt: Attempt, extracted: ExtractedText) -> UUID:
     """Return a new revision, or the current one if a newer reader read the same text."""
     digest = hashlib.sha256(extracted.text.encode()).hexdigest()
-    version = READER_VERSIONS[attempt.media_type]
+    version = FORMATS[attempt.media_type].reader_version
     if attempt.is_upgrade:
         current = revisions.find_current(session, attempt.document_id)
         row = chunk_store.get_revision(session, current) if current else None

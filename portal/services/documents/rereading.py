@@ -13,7 +13,7 @@ from portal.domain.documents import DocumentStatus
 from portal.domain.people import User
 from portal.errors import N_, Conflict, InvalidInput, NotFound, UndecodableAs, existing
 from portal.ingest.decoding import ENCODINGS, full_of_nul, known_encoding
-from portal.ingest.formats import READER_VERSIONS
+from portal.ingest.formats import FORMATS
 from portal.services import Services
 from portal.services.documents.library import as_file, editable, refuse_elsewhere, seen
 from portal.store.documents import files as file_store
@@ -65,7 +65,8 @@ def reread_outdated(services: Services) -> int:
     with services.database.begin() as session:
         if not outdated_texts.is_idle(session) or not queue.hold_lost_jobs(session):
             return 0
-        rows = outdated_texts.lock_outdated(session, READER_VERSIONS, limit=_OUTDATED_AT_ONCE)
+        versions = {media_type: each.reader_version for media_type, each in FORMATS.items()}
+        rows = outdated_texts.lock_outdated(session, versions, limit=_OUTDATED_AT_ONCE)
         for row in rows:
             config = {"is_upgrade": True} | ({"encoding": row.encoding} if row.encoding else {})
             job_store.add_job(

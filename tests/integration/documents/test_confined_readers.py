@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from portal.ingest import reader_process
-from portal.ingest.limits import ExtractionLimits
+from portal.ingest.limits import FileToRead
 from portal.ingest.readers import confinement
 
 pytestmark = pytest.mark.skipif(
@@ -143,9 +143,7 @@ def upload(tmp_path: Path) -> Path:
 def test_reader_that_a_file_has_taken_over_gets_nothing(
     tmp_path: Path, readers: Path, world: dict[str, object]
 ) -> None:
-    (record,) = reader_process.read_records(
-        "hostile", upload(tmp_path), file_name="a", limits=ExtractionLimits(), options=world
-    )
+    (record,) = reader_process.read_records("hostile", FileToRead(upload(tmp_path), "a"), **world)
     assert record["read"] == "words"
     assert set(record["attempted"]) == set(ATTEMPTS)
     assert record["done"] == []
@@ -244,10 +242,10 @@ def test_reader_ends_with_whoever_started_it(tmp_path: Path, readers: Path) -> N
     starter = (
         "import os, sys\nfrom pathlib import Path\n"
         "from portal.ingest import reader_process as r\n"
-        "from portal.ingest.limits import ExtractionLimits\n"
+        "from portal.ingest.limits import FileToRead\n"
         f"r._READERS = Path({str(readers)!r})\n"
-        f"for one in r.read_records('idle', Path({str(upload(tmp_path))!r}), file_name='a', "
-        "limits=ExtractionLimits()):\n"
+        f"file = FileToRead(Path({str(upload(tmp_path))!r}), 'a')\n"
+        "for one in r.read_records('idle', file):\n"
         "    print(open(f'/proc/self/task/{os.getpid()}/children').read(), flush=True)\n"
     )
     with subprocess.Popen([sys.executable, "-c", starter], stdout=subprocess.PIPE) as process:

@@ -8,7 +8,6 @@ import pytest
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import EmptyFile, ExtractionTimedOut, ExtractionTooLarge, UndecodableText
 from portal.ingest.extraction import ExtractionLimits, extract
-from portal.ingest.formats import EXTRACTORS, READER_VERSIONS
 from portal.ingest.formats import markdown as markdown_format
 from tests.factories import files
 
@@ -25,10 +24,6 @@ def read_markdown(tmp_path: Path, source: str, **limits: float) -> ExtractedText
         media_type=MediaType.MARKDOWN,
         limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
     )
-
-
-def test_every_media_type_has_an_extractor() -> None:
-    assert set(EXTRACTORS) == set(READER_VERSIONS) == set(MediaType)
 
 
 @pytest.mark.parametrize(

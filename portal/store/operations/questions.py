@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 from portal.store.models import EvaluationQuestionRow
 
 # An answer counts as stale when a document that it cites has another text now, or none. Replies to
-# greetings searched for nothing: no model embedded them, and nothing was found.
+# greetings and to requests for a summary are no answers: nothing was searched, so that no model
+# embedded the question, and no passage stands beside them uncited.
 _ANSWERS = """
     WITH answers AS (
         SELECT a.*, cited.is_low, COALESCE(cited.is_stale, false) AS is_stale, cited.titles,
@@ -45,7 +46,7 @@ _ANSWERS = """
         WHERE a.role = 'assistant' AND a.status <> 'streaming'
           AND (a.superseded_at IS NULL OR a.feedback IS NOT NULL)
           AND a.created_at > now() - make_interval(days => :days)
-          AND (a.status = 'done' OR cited.found > 0
+          AND (a.status = 'done' OR cited.found > 0 AND cited.titles IS NULL
                OR a.retrieval ->> 'embedding_model' IS NOT NULL)
     ), flagged AS (
         SELECT *, status IN ('abstained', 'unavailable') AS unanswered,

@@ -106,9 +106,10 @@ def test_changed_sources_are_reported(portal: Portal, document) -> None:
     assert [one.id for one in report(portal, Problem.STALE).questions] == [message.id]
 
 
-def test_greetings_are_no_questions(portal: Portal, document) -> None:
+@pytest.mark.parametrize("said", ["Hello", "Summarize leave"])
+def test_requests_that_search_nothing_are_not_reported(portal: Portal, document, said: str) -> None:
     conversation = conversations.create(portal.services, portal.admin)
-    assert ask(portal.services, portal.admin, conversation.id, "Hello").status == "abstained"
+    assert ask(portal.services, portal.admin, conversation.id, said).status == "abstained"
     assert report(portal).questions == []
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import PurePath
 from typing import IO
 
@@ -19,9 +21,20 @@ _MAX_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; documents have smaller ones.
 
 _EPUB_WITHIN = 100  # Its type is the first part of the archive, uncompressed.
 _PDF_HEADER_WITHIN = 1024  # Readers accept a header this far in; some tools put rubbish before it.
-MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
-HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
-CSV_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
+# Browsers offer files with these for upload, and imports of folders take them.
+SUFFIXES: Mapping[MediaType, tuple[str, ...]] = {
+    MediaType.PDF: (".pdf",),
+    MediaType.DOCX: (".docx", ".docm"),
+    MediaType.XLSX: (".xlsx", ".xlsm"),
+    MediaType.PPTX: (".pptx", ".pptm"),
+    MediaType.EPUB: (".epub",),
+    MediaType.EML: (".eml",),
+    MediaType.TEXT: (".txt", ".text"),
+    MediaType.MARKDOWN: (".md", ".markdown", ".mdown", ".mkd"),
+    MediaType.HTML: (".html", ".htm", ".xhtml"),
+    MediaType.CSV: (".csv", ".tsv", ".tab"),
+}
+KNOWN_SUFFIXES = tuple(chain.from_iterable(SUFFIXES.values()))
 _MAX_CONTROL_SHARE = 0.02
 _MAX_NUL_SHARE_ONE_SIDE = 0.05
 
@@ -173,14 +186,13 @@ def _archive_type(head: bytes, names: bytes, file_name: str) -> MediaType:
 
 def _text_type(head: bytes, suffix: str) -> MediaType:
     plain = _plain(head)
-    if suffix in HTML_SUFFIXES or _HTML.match(plain):
+    if suffix in SUFFIXES[MediaType.HTML] or _HTML.match(plain):
         return MediaType.HTML
     fields = _MAIL_FIELDS.match(plain)
     if fields and _MAIL_FIELD.search(fields[0]) and _MAIL_CODED.search(fields[0]):
         return MediaType.EML
-    if suffix in CSV_SUFFIXES:
-        return MediaType.CSV
-    return MediaType.MARKDOWN if suffix in MARKDOWN_SUFFIXES else MediaType.TEXT
+    known = (kind for kind in (MediaType.CSV, MediaType.MARKDOWN) if suffix in SUFFIXES[kind])
+    return next(known, MediaType.TEXT)
 
 
 def _zip_names(stream: IO[bytes]) -> bytes:

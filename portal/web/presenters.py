@@ -19,7 +19,7 @@ from portal.domain.search import Span
 from portal.errors import N_
 from portal.http import messages
 from portal.http.messages import failure_message
-from portal.services.documents.finding_files import KNOWN_SUFFIXES
+from portal.ingest.media_types import KNOWN_SUFFIXES
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 
 HIGH_CONFIDENCE = 0.75

@@ -13,12 +13,13 @@ from portal.domain.search import Fusion, Normalisation
 from portal.embeddings import create_embedder
 from portal.errors import MESSAGES, PortalError, tree
 from portal.ingest.formats import FORMATS
+from portal.ingest.media_types import SUFFIXES
 from portal.settings import EmbeddingSettings
 from portal.web import translations
 
 
-def test_every_media_type_has_an_extractor() -> None:
-    assert set(FORMATS) == set(MediaType)
+def test_every_media_type_has_an_extractor_and_suffixes() -> None:
+    assert set(FORMATS) == set(SUFFIXES) == set(MediaType)
 
 
 def test_every_fusion_has_its_sql() -> None:

@@ -7,7 +7,7 @@ Every part is streamed once, and none of it is kept.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, BinaryIO
 from xml.parsers import expat
@@ -64,6 +64,27 @@ def find_problem(
         except _Refused as refused:
             return refused.record
     return None
+
+
+def read_checked(
+    source: BinaryIO,
+    read: Callable[[], Iterable[dict[str, Any]]],
+    limits: Limits = Limits(),
+    *,
+    suffixes: tuple[str, ...] = XML_SUFFIXES,
+    on_element: OnElement | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Check an archive, then yield what `read` finds in it, or an error: broken, memory, too_many.
+
+    `memory` means that the archive unpacks to too much.
+    """
+    try:
+        problem = find_problem(source, limits, suffixes=suffixes, on_element=on_element)
+        yield from read() if problem is None else [problem]
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
+        yield {"error": "broken"}
 
 
 def too_many(what: str, limit: int) -> dict[str, Any]:

@@ -42,26 +42,17 @@ _STYLES = "\n".join(
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """Yield the one record, or an error: broken, memory, too_many, characters.
+    """Yield the one record, or an error: characters, or one of `archives.read_checked`."""
+    return archives.read_checked(file, lambda: _page(file, characters))
 
-    `memory` means that the archive unpacks to too much.
-    """
-    try:
-        problem = archives.find_problem(file)
-        if problem is not None:
-            yield problem
-            return
-        result = mammoth.convert_to_html(
-            file,
-            style_map=_STYLES,
-            include_embedded_style_map=False,  # A style map in the file could hide its text.
-            convert_image=mammoth.images.img_element(lambda image: {"alt": image.alt_text}),
-        )
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - any error that a hostile file causes means it is broken
-        yield {"error": "broken"}
-        return
+
+def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
+    result = mammoth.convert_to_html(
+        file,
+        style_map=_STYLES,
+        include_embedded_style_map=False,  # A style map in the file could hide its text.
+        convert_image=mammoth.images.img_element(lambda image: {"alt": image.alt_text}),
+    )
     if len(result.value) > 4 * characters:  # Most of it is tags in the worst case.
         yield {"error": "characters"}
         return

@@ -19,7 +19,6 @@ from xml.etree import ElementTree as ET
 from portal.ingest.readers import archives
 
 _CONTAINER = "META-INF/container.xml"
-_ENCRYPTION = "META-INF/encryption.xml"
 _TYPES = frozenset({"application/xhtml+xml", "text/html"})
 _LIMITS = archives.Limits(has_doctypes=True)
 _MAX_HTML_MB = 100
@@ -28,21 +27,10 @@ _CHECKED = (".opf", "container.xml")
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """Yield the records, or an error: broken, encrypted, memory, too_many, characters.
-
-    `memory` means that the archive unpacks to too much.
-    """
-    try:
-        problem = archives.find_problem(file, _LIMITS, suffixes=_CHECKED)
-        if problem is not None:
-            yield problem
-            return
-        with zipfile.ZipFile(file) as archive:
-            yield from _chapters(archive, characters)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
-        yield {"error": "broken"}
+    """Yield the records, or an error: characters, or one of `archives.read_checked`."""
+    return archives.read_checked(
+        file, lambda: _chapters(zipfile.ZipFile(file), characters), _LIMITS, suffixes=_CHECKED
+    )
 
 
 def _chapters(archive: zipfile.ZipFile, characters: int) -> Iterator[dict[str, Any]]:

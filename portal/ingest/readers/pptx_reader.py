@@ -29,21 +29,8 @@ _NO_CONTENT = {
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """Yield the records, or an error: broken, memory, too_many, characters.
-
-    `memory` means that the archive unpacks to too much.
-    """
-    try:
-        problem = archives.find_problem(file)
-        if problem is not None:
-            yield problem
-            return
-        presentation = pptx.Presentation(file)
-        yield from _slides(presentation, characters)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
-        yield {"error": "broken"}
+    """Yield the records, or an error: characters, or one of `archives.read_checked`."""
+    return archives.read_checked(file, lambda: _slides(pptx.Presentation(file), characters))
 
 
 def _slides(presentation: Any, characters: int) -> Iterator[dict[str, Any]]:

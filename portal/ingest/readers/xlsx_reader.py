@@ -33,32 +33,22 @@ _QUOTED = re.compile(r'"([^"]*)"|\[\$([^\]-]*)[^\]]*\]')
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """Yield the records, or an error: broken, memory, too_many, characters.
-
-    `memory` means that the archive unpacks to too much.
-    """
+    """Yield the records, or an error: characters, or one of `archives.read_checked`."""
     merged: defaultdict[str, list[str]] = defaultdict(list)
 
     def note(part: str, name: str, attributes: dict[str, str]) -> None:
         if name.endswith("mergeCell") and len(merged[part]) < _MAX_MERGED:
             merged[part].append(attributes.get("ref", ""))
 
-    try:
-        problem = archives.find_problem(file, _LIMITS, on_element=note)
-        if problem is not None:
-            yield problem
-            return
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        yield from _sheets(book, merged, characters)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
-        yield {"error": "broken"}
+    return archives.read_checked(
+        file, lambda: _sheets(file, merged, characters), _LIMITS, on_element=note
+    )
 
 
 def _sheets(
-    book: Any, merged: Mapping[str, list[str]], characters: int
+    file: BinaryIO, merged: Mapping[str, list[str]], characters: int
 ) -> Iterator[dict[str, Any]]:
+    book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
     cells = MAX_CELLS
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":

@@ -6,28 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from portal.ingest.media_types import CSV_SUFFIXES, HTML_SUFFIXES, MARKDOWN_SUFFIXES
-
-# In folders, only these types are imported, and browsers offer them for upload. A file that is
-# named explicitly is always tried.
-KNOWN_SUFFIXES = (
-    *(
-        ".pdf",
-        ".docx",
-        ".docm",
-        ".xlsx",
-        ".xlsm",
-        ".pptx",
-        ".pptm",
-        ".epub",
-        ".eml",
-        ".txt",
-        ".text",
-    ),
-    *sorted(MARKDOWN_SUFFIXES),
-    *sorted(HTML_SUFFIXES),
-    *sorted(CSV_SUFFIXES),
-)
+from portal.ingest.media_types import KNOWN_SUFFIXES
 
 
 def _leave_out(_path: Path, _error: OSError) -> None:
@@ -39,8 +18,8 @@ def find_files(
 ) -> Iterator[Path]:
     """Yield files to import in a stable order.
 
-    Skips hidden files and folders, and symbolic links inside folders, which may lead anywhere.
-    Links that are named explicitly are followed.
+    In folders, skips files of other types, hidden files and folders, and symbolic links, which may
+    lead anywhere. What is named explicitly is always tried, and such links are followed.
 
     Holds only the entries of one folder and its parents in memory. Folders that cannot be read, or
     have disappeared, are passed to `cannot_read` with the error.

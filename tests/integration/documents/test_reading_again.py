@@ -14,8 +14,8 @@ from sqlalchemy import text
 from portal import create_app
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.ingest.formats import page_recognition
+from portal.ingest.media_types import KNOWN_SUFFIXES
 from portal.services.documents import indexing, library, rereading
-from portal.services.documents.finding_files import KNOWN_SUFFIXES
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 from tests.conftest import Portal
 from tests.factories import files

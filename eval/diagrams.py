@@ -22,7 +22,7 @@ def reliability_diagram(pairs: Sequence[tuple[float, bool]], *, title: str) -> s
     stated = np.array([chance for chance, _ in pairs])
     right = np.array([outcome for _, outcome in pairs], float)
     places = np.minimum((stated * BINS).astype(int), BINS - 1)
-    most = max(1, int(np.bincount(places, minlength=BINS).max()))
+    max_count = max(1, int(np.bincount(places, minlength=BINS).max()))
     side = SIZE - 2 * MARGIN
     shapes = []
     for place in range(BINS):
@@ -30,7 +30,7 @@ def reliability_diagram(pairs: Sequence[tuple[float, bool]], *, title: str) -> s
         if not chosen.any():
             continue
         x, width = MARGIN + side * place / BINS, side / BINS
-        height = side * chosen.sum() / most
+        height = side * chosen.sum() / max_count
         shapes.append(
             f'<rect class="bar" x="{x + 1:.1f}" y="{SIZE - MARGIN - height:.1f}" '
             f'width="{width - 2:.1f}" height="{height:.1f}"/>'

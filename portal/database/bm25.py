@@ -92,9 +92,9 @@ class Probe:
         if self.counted is None or self.all_rows == 0:
             return True
         # Too few: lost in a restart. Too many: deleted or rolled back rows, which it never forgets.
-        least = self.row_count * (1 - _COUNT_TOLERANCE) - self.slack
-        most = self.all_rows * (1 + _COUNT_TOLERANCE) + self.slack
-        return least <= self.counted <= most
+        min_count = self.row_count * (1 - _COUNT_TOLERANCE) - self.slack
+        max_count = self.all_rows * (1 + _COUNT_TOLERANCE) + self.slack
+        return min_count <= self.counted <= max_count
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def heal(engine: Engine, parameters: Parameters = DEFAULTS) -> Bm25State:
 def _heal(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25State:
     with engine.connect() as connection:
         state = _read_state(connection, index)
-        if state.state != "absent" and _is_well(connection, index, state):
+        if state.state != "absent" and _is_healthy(connection, index, state):
             return state
         if state.state == "absent" and not _is_available(connection):
             return state
@@ -180,7 +180,7 @@ def _heal(engine: Engine, index: Bm25Index, parameters: Parameters) -> Bm25State
             _create(connection, index, parameters, concurrently=True)
             return _read_state(connection, index)
         state = _read_state(connection, index)
-        if _is_well(connection, index, state):
+        if _is_healthy(connection, index, state):
             return state
         _remember(connection, index, "stale")
         log.warning("keyword index does not answer as it should; rebuilding it", index=index.name)
@@ -243,7 +243,7 @@ def _read_state(connection: Connection, index: Bm25Index) -> Bm25State:
     return Bm25State(state, spelled, row.rebuilt_at, row.row_count, needs_guard=True)
 
 
-def _is_well(connection: Connection, index: Bm25Index, state: Bm25State) -> bool:
+def _is_healthy(connection: Connection, index: Bm25Index, state: Bm25State) -> bool:
     started = not state.needs_guard or _is_rebuilt_since_start(connection, index)
     try:
         with _savepoint(connection):

@@ -229,8 +229,8 @@ class EmbeddedPostgres:
 
     def _socket_dir(self, user: pwd.struct_passwd) -> Path:
         """Return the socket's directory: the cluster's, or one in /run or /tmp if that is unfit."""
-        longest = os.fsencode(self.cluster / f".s.PGSQL.{files.PORT}.lock")
-        if len(longest) <= _SOCKET_PATH_MAX_BYTES and _PLAIN_PATH.fullmatch(str(self.cluster)):
+        longest_path = os.fsencode(self.cluster / f".s.PGSQL.{files.PORT}.lock")
+        if len(longest_path) <= _SOCKET_PATH_MAX_BYTES and _PLAIN_PATH.fullmatch(str(self.cluster)):
             return self.cluster
         base = Path("/run") if os.geteuid() == 0 and Path("/run").is_dir() else Path("/tmp")  # noqa: S108
         # The same name at every start, so that processes with the URL find the server again.

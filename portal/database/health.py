@@ -118,7 +118,7 @@ def _lacks_of_extensions(extensions: dict[str, Extension]) -> list[Lack]:
         have = f"pgvector {vector.installed}" if vector.installed else "no pgvector"
         lacks.append(
             Lack(
-                what=f"{have}, where {wanted} is the least",
+                what=f"{have}, where {wanted} is the minimum",
                 cost="the portal does not start",
                 remedy=f"install pgvector {wanted} or newer on the server, then run "
                 "CREATE EXTENSION vector (or ALTER EXTENSION vector UPDATE)",
@@ -179,13 +179,13 @@ def _lacks_of_settings(connection: Connection) -> list[Lack]:
         what = f"random_page_cost is {settings['random_page_cost'][0]}"
         cost = "the planner avoids indexes that are fast on solid-state disks"
         lacks.append(Lack(what=what, cost=cost, remedy="set random_page_cost = 1.1"))
-    for name, least, cost in (
+    for name, min_bytes, cost in (
         ("shared_buffers", _MIN_BUFFERS_BYTES, "vector searches read from disk"),
         ("maintenance_work_mem", _MIN_MAINTENANCE_BYTES, "vector indexes are built slowly"),
     ):
         size = int(settings[name][0]) * (8192 if settings[name][1] == "8kB" else 1024)
-        if size < least:
+        if size < min_bytes:
             what = f"{name} is {size // _MIB} MB"
-            remedy = f"set {name} to {least // _MIB} MB or more"
+            remedy = f"set {name} to {min_bytes // _MIB} MB or more"
             lacks.append(Lack(what=what, cost=cost, remedy=remedy))
     return lacks

@@ -112,7 +112,7 @@ def _bm25(offers: Sequence[Offer], _scale: Scale) -> list[float]:
 
 
 def _minmax(measure: Measure) -> Measure:
-    """Between the least and the greatest of the offers; 0 where all are the same."""
+    """Scale a measure to its range among the offers; 0 where all are the same."""
 
     def spread(offers: Sequence[Offer], scale: Scale) -> list[float]:
         values = measure(offers, scale)
@@ -231,10 +231,10 @@ def prefer(
     return order
 
 
-def _raised(one: Ranked, least: float) -> Ranked:
-    """Add what is missing to a score of `least`."""
-    missing = least - one.score
-    while one.score < least:
+def _raised(one: Ranked, min_score: float) -> Ranked:
+    """Add what is missing to reach `min_score`."""
+    missing = min_score - one.score
+    while one.score < min_score:
         one = one._replace(parts=one.parts._replace(domain=missing))
         missing = nextafter(missing, inf)  # A sum may fall short by its last digit.
     return one

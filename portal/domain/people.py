@@ -34,8 +34,8 @@ SCOPES = tuple(Scope)
 
 def with_lesser(scopes: Iterable[Scope]) -> frozenset[Scope]:
     """Return these scopes with the lesser ones: write includes read, admin includes both."""
-    most = max(map(SCOPES.index, scopes), default=-1)
-    return frozenset(SCOPES[: most + 1])
+    highest = max(map(SCOPES.index, scopes), default=-1)
+    return frozenset(SCOPES[: highest + 1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from cachetools import LRUCache
 
 from portal.domain.embedding import Embedder, HeldToLength, TokenEmbedder, TokenVectors, Vector
-from portal.domain.sightings import Seen
+from portal.domain.health import HealthSample
 from portal.embeddings.shared import SharedVectors
 from portal.embeddings.validation import require_shape
 from portal.errors import N_, EmbedderUnavailable, InvalidEmbedding
@@ -41,18 +41,18 @@ class CachedQueries:
             MAX_TOKENS, getsizeof=lambda one: len(one.spans)
         )
         self._lock = threading.Lock()
-        self._seen: Seen | None = None
+        self._health: HealthSample | None = None
         self._length: int | None = None
 
     @property
-    def seen(self) -> Seen | None:
+    def health(self) -> HealthSample | None:
         """Return whether the model gave usable vectors at the last call, and when.
 
         None if it was not called yet. Cache hits do not count.
         """
-        return self._seen
+        return self._health
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Probe the model itself, bypassing the cache.
 
         Raises EmbedderUnavailable, InvalidEmbedding.
@@ -142,9 +142,9 @@ class CachedQueries:
         try:
             yield
         except (EmbedderUnavailable, InvalidEmbedding):
-            self._seen = Seen(is_well=False)
+            self._health = HealthSample(ok=False)
             raise
-        self._seen = Seen(is_well=True)
+        self._health = HealthSample(ok=True)
 
 
 def hold_to(embedder: Embedder, dimensions: int) -> None:

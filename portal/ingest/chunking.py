@@ -301,8 +301,8 @@ def _filled(units: Sequence[_Unit], target: int) -> list[list[_Unit]]:
     for piece in _pieces(units, target):
         piece_weight = _weight(piece)
         # For example, the title of a table stays with it.
-        most = HARD_CAP if len(piece) > 1 and weight < _SMALL_REST * target else 1.0
-        full = weight + piece_weight > most * target
+        max_share = HARD_CAP if len(piece) > 1 and weight < _SMALL_REST * target else 1.0
+        full = weight + piece_weight > max_share * target
         good_end = piece[0].begins_paragraph and weight >= _FULL_ENOUGH * target
         if not chunks or full or good_end:
             chunks.append([])

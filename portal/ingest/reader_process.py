@@ -54,7 +54,7 @@ _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "SYSTEM
 # A single thread each: some layers of confinement do not cover other threads.
 _SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _MAX_RECORD_LENGTH = 64 << 20  # bytes, and a few more for each character that is allowed
-_LOOK_EVERY_S = 0.5
+_CHECK_INTERVAL_S = 0.5
 _PROBE_LIMITS = ExtractionLimits(timeout_s=10)
 # A process that fails with this share of its memory in use is taken to have run out of memory.
 _FULL_SHARE = 0.5
@@ -178,7 +178,7 @@ class _Watch:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._over.wait(min(_LOOK_EVERY_S, max(0, self._ends_at - time.monotonic()))):
+        while not self._over.wait(min(_CHECK_INTERVAL_S, max(0, self._ends_at - time.monotonic()))):
             try:
                 self._check()
             except Exception as reason:  # noqa: BLE001 - raised where the records are read
@@ -223,9 +223,9 @@ def _take_status(process: subprocess.Popen[bytes]) -> tuple[int, int]:
     return process.returncode, min(usage.ru_maxrss, touched_kb)
 
 
-def _lines(output: IO[bytes] | None, longest: int) -> Iterator[bytes]:
+def _lines(output: IO[bytes] | None, max_bytes: int) -> Iterator[bytes]:
     """Yield whole lines only: the incomplete output of a killed reader is dropped."""
-    while output and (line := output.readline(longest)).endswith(b"\n"):
+    while output and (line := output.readline(max_bytes)).endswith(b"\n"):
         yield line
 
 

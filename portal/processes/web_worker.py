@@ -223,8 +223,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
 
     def _admit(self, conn: Connection) -> None:
         of_network = self.by_network[conn.network]
-        most = self.connections_per_address
-        is_full = bool(most and conn.network) and len(of_network) >= most
+        max_connections = self.connections_per_address
+        is_full = bool(max_connections and conn.network) and len(of_network) >= max_connections
         # One below the bound of gunicorn's own loop, which would stop accepting there.
         if (is_full and not self._make_way(conn.network)) or (
             self.nr_conns >= self.worker_connections - 1 and not self._make_way(None)
@@ -442,9 +442,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
                 conn.deadline = min(conn.deadline, deadline)
 
 
-def _is_request_line_too_long(conn: Connection, most: int) -> bool:
+def _is_request_line_too_long(conn: Connection, max_bytes: int) -> bool:
     # The parser refuses it with 414 without reading on.
-    return conn.received.find(b"\r\n", 0, most + 2) < 0 and len(conn.received) > most + 2
+    return conn.received.find(b"\r\n", 0, max_bytes + 2) < 0 and len(conn.received) > max_bytes + 2
 
 
 def _buffered_body_bytes(head: bytes) -> int:

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from portal.domain.health import HealthSample
 from portal.domain.reranking import Reranker
-from portal.domain.sightings import Seen
 from portal.errors import N_, RerankerUnavailable
 
 # A model that is late for every question would add its whole timeout to every search.
@@ -51,14 +51,14 @@ class TimeBoxed:
         self._running: _Call | None = None
         self._failures = 0
         self._rests_until = 0.0
-        self._seen: Seen | None = None
+        self._health: HealthSample | None = None
 
     @property
-    def seen(self) -> Seen | None:
+    def health(self) -> HealthSample | None:
         """Return whether the last call gave scores in time."""
-        return self._seen
+        return self._health
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Ask the model about one short passage, however long it takes to load. Raises
         RerankerUnavailable."""
         self._reranker.load()
@@ -75,9 +75,9 @@ class TimeBoxed:
         try:
             found = self._scores(query, chunks, deadline_s)
         except RerankerUnavailable:
-            self._seen = Seen(is_well=False)
+            self._health = HealthSample(ok=False)
             raise
-        self._seen = Seen(is_well=True)
+        self._health = HealthSample(ok=True)
         return found
 
     def _scores(self, query: str, chunks: Sequence[str], deadline_s: float) -> list[float]:

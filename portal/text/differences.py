@@ -23,8 +23,8 @@ from portal.text.sentences import each_sentence
 _LONG_LINE = 200
 # Above this many characters, old and new together, changes are not refined to words.
 _MAX_FINE_CHARACTERS = 6_000
-# Units looked at, plus pairs of units that difflib may compare: a second or two.
-_MAX_RETRIES = 8_000_000
+# Units read, plus pairs of units that difflib may compare: a second or two.
+_MAX_UNITS = 8_000_000
 _MAX_PAIRS = 4_000_000
 _MAX_PAIRS_AT_ONCE = 40_000
 # With less in common, a change reads better as a whole than word by word.
@@ -58,7 +58,7 @@ Run = tuple[int, int, int]
 class _Budget:
     """The remaining budget for expensive comparisons."""
 
-    looks: int = _MAX_RETRIES
+    units: int = _MAX_UNITS
     pairs: int = _MAX_PAIRS
 
 
@@ -172,8 +172,8 @@ def _runs(old: Sequence[str], new: Sequence[str], budget: _Budget) -> list[Run]:
     waiting = [(0, len(old), 0, len(new))]
     while waiting:
         first, last, new_first, new_last = waiting.pop()
-        budget.looks -= last - first + new_last - new_first
-        if budget.looks < 0:
+        budget.units -= last - first + new_last - new_first
+        if budget.units < 0:
             break
         while first < last and new_first < new_last and old[first] == new[new_first]:
             found.append((first, new_first, 1))

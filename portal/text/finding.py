@@ -94,7 +94,7 @@ def _others(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
     for match in sought.beginnings.finditer(text):
         if match.start() < done:
             continue
-        start, done = _run(text, match.start(), least=done)
+        start, done = _run(text, match.start(), min_start=done)
         run = text[start:done]
         for term, first, last in _terms_of(run):
             if term in sought.plain:
@@ -106,10 +106,10 @@ def _terms_of(run: str) -> tuple[tuple[str, int, int], ...]:
     return tuple(folded_terms(run))
 
 
-def _run(text: str, place: int, *, least: int) -> tuple[int, int]:
+def _run(text: str, place: int, *, min_start: int) -> tuple[int, int]:
     """Return the run of characters around a position that may be one word or code."""
     start = place
-    while start > max(least, place - _MAX_RUN_LENGTH) and not _RUN_END.match(text[start - 1]):
+    while start > max(min_start, place - _MAX_RUN_LENGTH) and not _RUN_END.match(text[start - 1]):
         start -= 1
     end = _RUN_END.search(text, place)
     return start, min(end.start() if end else len(text), place + _MAX_RUN_LENGTH)

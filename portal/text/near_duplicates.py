@@ -28,7 +28,7 @@ MIN_CONTAINED_CHARACTERS = 60
 
 _SAMPLE_SHARE = 1 / 16  # The share of shingles that is compared to find candidate pairs,
 _MAX_SAMPLES = 20_000  # fewer for very many texts: each is compared with all others.
-_WORTH_A_LOOK = 0.6  # Far below the similarity of copies, so that sampling error loses none.
+_MIN_SAMPLED_SHARE = 0.6  # Far below the similarity of copies, so that sampling error loses none.
 _MIXER = np.uint32(0x9E3779B1)  # 2^32 over the golden ratio, prime (Knuth, TAOCP 6.4).
 
 _NUMBER = re.compile(r"[\d零〇一二三四五六七八九十百千万萬亿億两兩]+(?:[.,]\d+)*")
@@ -60,7 +60,7 @@ def group_near_duplicates(texts: Sequence[str]) -> list[int]:
         first = first_of.setdefault(whole, index)
         if first != index and whole and compared.have_same_numbers(first, index):
             groups[index] = first
-    for earlier, later in _pairs_worth_a_look(hashes, bounds):
+    for earlier, later in _candidate_pairs(hashes, bounds):
         is_open = groups[later] == later and groups[earlier] == earlier
         if is_open and compared.are_near_identical(earlier, later):
             groups[later] = earlier
@@ -104,7 +104,7 @@ def _shingles(units: _Units) -> _Hashes:
     return hashes
 
 
-def _pairs_worth_a_look(hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> Iterator[tuple[int, int]]:
+def _candidate_pairs(hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> Iterator[tuple[int, int]]:
     """Yield pairs (earlier, later) most of whose sampled shingles agree, in order."""
     share = min(_SAMPLE_SHARE, _MAX_SAMPLES / max(1, len(hashes)))
     places = np.flatnonzero(hashes < int(share * 2**32))
@@ -121,7 +121,7 @@ def _pairs_worth_a_look(hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> Iterat
     sizes = present.sum(axis=1) + alone
     common = present @ present.T
     smaller = np.minimum(sizes[:, None], sizes[None, :])
-    likely = np.triu((common > 0) & (common >= _WORTH_A_LOOK * smaller), k=1)
+    likely = np.triu((common > 0) & (common >= _MIN_SAMPLED_SHARE * smaller), k=1)
     # Ordered by the later text, and for each by rank.
     laters, earliers = np.nonzero(likely.T)
     yield from zip(earliers.tolist(), laters.tolist(), strict=True)

@@ -219,14 +219,14 @@ def max_edits(word: str) -> int:
     return 2 if len(word) >= _LONG_WORD else 1
 
 
-def edits(one: str, other: str, most: int) -> int:
-    """Return the edit distance of two words, or `most` + 1 if it is greater.
+def edits(one: str, other: str, max_distance: int) -> int:
+    """Return the edit distance of two words, or `max_distance` + 1 if it is greater.
 
     Counts insertions, deletions, substitutions and transpositions of neighbours (optimal string
     alignment).
     """
-    if abs(len(one) - len(other)) > most:
-        return most + 1
+    if abs(len(one) - len(other)) > max_distance:
+        return max_distance + 1
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one, start=1):
@@ -236,15 +236,15 @@ def edits(one: str, other: str, most: int) -> int:
             if i > 1 and j > 1 and a == other[j - 2] and b == one[i - 2]:
                 cost = min(cost, last[j - 2] + 1)
             row.append(cost)
-        if min(row) > most:
-            return most + 1
-    return min(row[-1], most + 1)
+        if min(row) > max_distance:
+            return max_distance + 1
+    return min(row[-1], max_distance + 1)
 
 
 def likeness(one: str, other: str) -> float:
     """Return the share of letters that agree: 1 for the same word, 0 for nothing in common."""
-    longest = max(len(one), len(other), 1)
-    return 1 - edits(one, other, longest) / longest
+    max_distance = max(len(one), len(other), 1)
+    return 1 - edits(one, other, max_distance) / max_distance
 
 
 def in_the_manner_of(typed: str, surface: str) -> str:

@@ -63,7 +63,7 @@ _KIND = {
     **dict.fromkeys(("rt", "rp"), "ruby"),
     **{name: name for name in ("li", "p", "tr", "option", "optgroup")},
 }
-_LOOKED_AT = 30  # Open elements searched for one of a kind.
+_MAX_SEARCHED = 30  # Open elements searched for one of a kind.
 # Elements whose end leaves open what began inside them.
 _LEAVES_OPEN = frozenset({
     "a", "b", "big", "code", "em", "font", "i", "nobr", "p", "s", "small", "strike", "strong", "tt",
@@ -214,7 +214,7 @@ class _OpenElements:
 
     def _end_one_of(self, kind: str) -> None:
         bounds = _BEGINS_WITHIN[kind]
-        for place in range(len(self._open) - 1, max(-1, len(self._open) - _LOOKED_AT), -1):
+        for place in range(len(self._open) - 1, max(-1, len(self._open) - _MAX_SEARCHED), -1):
             name = self._open[place][0]
             if _KIND.get(name) == kind:
                 # Elements opened in a paragraph either ended it or continue after it.
@@ -234,7 +234,7 @@ class _OpenElements:
                 return True
             place -= 1
         is_kept = self._open[place][1]
-        leaves_open = name in _LEAVES_OPEN and len(self._open) - place < _LOOKED_AT
+        leaves_open = name in _LEAVES_OPEN and len(self._open) - place < _MAX_SEARCHED
         self._forget(place, place + 1 if leaves_open else len(self._open))
         return is_kept
 

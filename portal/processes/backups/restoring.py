@@ -32,7 +32,7 @@ Note = Callable[[int], None]
 # Tables with data that a user would miss. The first administrator alone is created by every start.
 _PRECIOUS = ("documents", "document_chunks", "conversations", "invitations")
 # Created by the server that restores, where it can: pg_textsearch and pg_trgm may be missing.
-_MADE_ANEW = (*(index.name for index in bm25.INDEXES), vocabulary.TRIGRAM_INDEX)
+_CREATED_BY_SERVER = (*(index.name for index in bm25.INDEXES), vocabulary.TRIGRAM_INDEX)
 
 
 def restore(
@@ -112,7 +112,7 @@ def _refill(
         _refuse_target(connection, schema, manifest, replace=replace)
         tell("restoring the database")
         with backup.open(DATABASE) as dump:
-            contents = client_programs.contents_of(program, dump, left_out=_MADE_ANEW)
+            contents = client_programs.contents_of(program, dump, left_out=_CREATED_BY_SERVER)
         try:
             refilling.begin(connection, schema)
             refilling.drop_portal(

@@ -71,7 +71,7 @@ def _conclude(services: Services, display: Display, tally: Tally, stop: Stop) ->
     if stop.is_set():
         display.say("Stopped. The same command once more goes on from here.")
     elif tally.waiting and not has_live_workers(services):
-        display.say("Nobody reads them yet: start the portal, or repeat this with --wait.")
+        display.say("No worker is running: start the portal, or repeat this with --wait.")
 
 
 class _Import:

@@ -35,14 +35,14 @@ def create(services: Services, user: User, title: str = "") -> ConversationSumma
     InvalidInput."""
     with services.database.begin() as session:
         conversation_id = conversation_store.add_conversation(
-            session, user.id, _check_title(title, least=0)
+            session, user.id, _check_title(title, min_length=0)
         )
         return conversation_store.get_summary(session, conversation_id, user.id)
 
 
-def _check_title(title: str, *, least: int) -> str:
+def _check_title(title: str, *, min_length: int) -> str:
     title = " ".join(without_invisible(title).split())
-    if not least <= len(title) <= MAX_TITLE_CHARACTERS:
+    if not min_length <= len(title) <= MAX_TITLE_CHARACTERS:
         raise InvalidInput(
             reason=N_("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
         )
@@ -71,7 +71,7 @@ def rename(
     services: Services, user: User, conversation_id: UUID, title: str
 ) -> ConversationSummary:
     """Rename a conversation. Raises NotFound, InvalidInput."""
-    title = _check_title(title, least=1)
+    title = _check_title(title, min_length=1)
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
         conversation_store.set_title(session, conversation_id, title)

@@ -31,7 +31,9 @@ def quoted_range(chunk: str, content: str, marker: int) -> tuple[int, int]:
         return 0, len(chunk)
     spans = sentence_spans(chunk)
     sentences = [frozenset(query_terms(chunk[start:end])) for start, end in spans]
-    chosen = {place for terms, least in claims for place in _places(terms, least, sentences)}
+    chosen = {
+        place for terms, min_count in claims for place in _places(terms, min_count, sentences)
+    }
     if not chosen:
         return 0, len(chunk)
     return spans[min(chosen)][0], spans[max(chosen)][1]
@@ -64,10 +66,10 @@ def _sentences(content: str) -> list[tuple[int, int]]:
     return list(pairwise([*starts, len(content)]))
 
 
-def _places(claim: Terms, least: int, sentences: Sequence[Terms]) -> list[int]:
+def _places(claim: Terms, min_count: int, sentences: Sequence[Terms]) -> list[int]:
     """Return the sentences of a chunk that have the largest overlap with the claims."""
     shared = [len(claim & terms) for terms in sentences]
     best = max(shared, default=0)
-    if not claim or best < least:
+    if not claim or best < min_count:
         return []
     return [place for place, count in enumerate(shared) if count >= _MIN_SHARE * best]

@@ -31,7 +31,7 @@ from portal.store.documents.selections import Snapshot
 from portal.store.embedding_models import registry
 from portal.text.language import detect_language
 
-_Looked = TypeVar("_Looked")
+_Result = TypeVar("_Result")
 
 # More than fits into the token budget of any conversation.
 _PAST_MESSAGES = 40
@@ -103,11 +103,11 @@ def retrieve(services: Services, asked: Asked) -> Retrieved:
                 session, asked.user, asked.conversation_id, asked.question, asked.language
             )
         if reply is not None:
-            retrieved, _ = _look(services, asked, (), outlined=reply.outlined)
+            retrieved, _ = _search_and_read(services, asked, (), outlined=reply.outlined)
             return replace(retrieved, reply=reply.text, is_outline=reply.text is None)
     query = _standalone(services, asked)
     queries = _queries(services.chat, asked, query)
-    return settled(lambda: _look(services, asked, queries))
+    return retry_until_complete(lambda: _search_and_read(services, asked, queries))
 
 
 def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
@@ -119,17 +119,17 @@ def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((query, asked.question, *(searched for _, searched in parts))))
 
 
-def settled(look: Callable[[], tuple[_Looked, bool]]) -> _Looked:
+def retry_until_complete(read: Callable[[], tuple[_Result, bool]]) -> _Result:
     """Retry until everything that was found could be read, up to a limit; return the last
     result."""
     for _ in range(_MAX_RETRIES):
-        looked, has_all = look()
-        if has_all:
+        result, is_complete = read()
+        if is_complete:
             break
-    return looked
+    return result
 
 
-def _look(
+def _search_and_read(
     services: Services, asked: Asked, queries: Sequence[str], *, outlined: Sequence[UUID] = ()
 ) -> tuple[Retrieved, bool]:
     """Return what is found for the queries, or to outline, and whether all of it still existed."""
@@ -174,7 +174,7 @@ def search_further(
     ones, which keep their numbers."""
     numbers = {source.chunk_id: source for source in known}
 
-    def look() -> tuple[tuple[Source, ...], bool]:
+    def search_and_read() -> tuple[tuple[Source, ...], bool]:
         outcome = _search(services, asked, query[:MAX_QUERY_CHARACTERS])
         hits = [hit for hit in outcome.hits if hit.chunk_id not in numbers]
         with services.database.begin() as session:
@@ -185,7 +185,7 @@ def search_further(
         sources = (numbers.get(hit.chunk_id) or new.get(hit.chunk_id) for hit in outcome.hits)
         return tuple(filter(None, sources)), len(stored) == len(hits)
 
-    return settled(look)
+    return retry_until_complete(search_and_read)
 
 
 def _standalone(services: Services, asked: Asked) -> str:

@@ -20,7 +20,7 @@ from portal.domain.search import Weights
 from portal.errors import N_, ChatUnavailable
 from portal.services import Services
 from portal.services.answers import writers
-from portal.services.answers.retrieving import settled, sources_of
+from portal.services.answers.retrieving import retry_until_complete, sources_of
 from portal.services.answers.streaming import chat_events
 from portal.services.search import document_search, dynamic_config
 from portal.services.search.document_search import DocumentHit, DocumentsFound
@@ -71,13 +71,13 @@ def answer(
     """
     slot = services.answer_slots.take(user.id, services.settings.chat)
 
-    def look() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
+    def search_and_read() -> tuple[tuple[DocumentsFound, ChatRequest, Prompt], bool]:
         found = document_search.search(services, user, query, limit=k, weights=weights)
         request, built, has_all = _request(services, user, found, language)
         return (found, request, built), has_all
 
     try:
-        return _answered(writers.with_current(services), *settled(look))
+        return _answered(writers.with_current(services), *retry_until_complete(search_and_read))
     finally:
         slot.release()
 

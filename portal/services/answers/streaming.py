@@ -143,19 +143,19 @@ class AnswerStream(Iterator[AnswerEvent]):
         request = self._first_request()
         searches = 0
         while True:
-            ended = yield from self._listen(request)
+            ended = yield from self._call_model(request)
             if not isinstance(ended, SearchCall):
                 return ended
             searches += 1
             request = self._search_again(request, ended, may_again=searches < MAX_SEARCHES)
             yield SearchedAgain(ended.query, len(request.sources))
 
-    def _listen(
+    def _call_model(
         self, request: ChatRequest
     ) -> Generator[AnswerEvent, None, MessageStatus | SearchCall]:
         """Run one call of the model, until it ends, searches or is stopped."""
         try:
-            ended = yield from self._hear(request)
+            ended = yield from self._read_events(request)
         except ChatUnavailable as error:
             log.warning("answer_unavailable", code=error.code)
             self._draft.failed(error)
@@ -167,7 +167,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             return MessageStatus.UNAVAILABLE
         return ended
 
-    def _hear(
+    def _read_events(
         self, request: ChatRequest
     ) -> Generator[AnswerEvent, None, MessageStatus | SearchCall]:
         with closing(chat_events(self._services, request)) as events:

@@ -81,7 +81,7 @@ def add_chunks(
     added: list[JobChunk] = []
 
     def finish(session: Session, place: Place, chunk_ids: Sequence[UUID]) -> None:
-        job_chunks.count_anew(session, place.document_id)
+        job_chunks.update_count(session, place.document_id)
         added.extend(_found(session, job_id, chunk_id) for chunk_id in chunk_ids)
 
     texts = [one.content for one in new]
@@ -95,7 +95,7 @@ def delete_chunk(services: Services, user: User, job_id: UUID, chunk_id: UUID) -
         document = _editable(session, user, job_id)
         if not job_chunks.delete_chunks(session, job_id, chunk_id=chunk_id):
             raise NotFound
-        job_chunks.count_anew(session, document.id)
+        job_chunks.update_count(session, document.id)
 
 
 def delete_chunks(services: Services, user: User, job_id: UUID, *, only_added: bool = False) -> int:
@@ -106,7 +106,7 @@ def delete_chunks(services: Services, user: User, job_id: UUID, *, only_added: b
     with services.database.begin() as session:
         document = _editable(session, user, job_id)
         deleted = job_chunks.delete_chunks(session, job_id, only_added=only_added)
-        job_chunks.count_anew(session, document.id)
+        job_chunks.update_count(session, document.id)
         return deleted
 
 

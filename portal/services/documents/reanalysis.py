@@ -47,9 +47,9 @@ def reanalyse_for(services: Services, *, seconds: float, batch_size: int = 100) 
     until = time.monotonic() + seconds
     for progress in reanalyse(services, batch_size=batch_size):
         if not progress.left:
-            log.info("all passages have the terms of this analyser", version=analyser_version())
+            log.info("all chunks have the terms of this analyser", version=analyser_version())
         if time.monotonic() >= until:
-            log.info("passages analysed anew", done=progress.done, left=progress.left)
+            log.info("chunks analysed again", done=progress.done, left=progress.left)
             return
 
 

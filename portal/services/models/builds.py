@@ -136,7 +136,7 @@ def requeue_lost(services: Services) -> None:
         if build_store.has_failed_lately(session, serving, within_s=FAILED_AGAIN_AFTER_S):
             return
         if services.vector_rounds.find_missing(session, serving):
-            log.warning("passages have no vectors; making them", model=serving.name)
+            log.warning("chunks have no vectors; embedding them", model=serving.name)
             build_store.enqueue_build(session, serving)
             return
         index = build_store.index_state(session, serving, services.settings.search)

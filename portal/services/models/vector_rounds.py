@@ -26,8 +26,6 @@ class VectorRounds:
         """Tell whether some of the next chunks have no vector by this model. After the last chunk
         the next call starts over."""
         with self._lock:
-            found = build_store.look_for_missing(
-                session, model, after=self._after, limit=self._chunks
-            )
+            found = build_store.check_missing(session, model, after=self._after, limit=self._chunks)
             self._after = found.last
             return found.is_some

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from portal.database import bm25
+from portal.domain.health import HealthSample, Monitored
 from portal.domain.search import KeywordBackend
-from portal.domain.sightings import Seen, Watched
 from portal.errors import DatabaseUnavailable
 from portal.services import Services
 from portal.services.models import catalog
@@ -177,9 +177,9 @@ def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bo
     name = serving.name if serving is not None else services.embedder.name
     provider = serving.provider if serving is not None else services.settings.embedding.provider
     known = catalog.peek(services, serving) if serving is not None else services.embedder
-    return services.embedder_watch.is_well(
+    return services.embedder_watch.is_healthy(
         name,
-        _seen(known),
+        _last_health(known),
         lambda: _ask_embedder(services, serving),
         at_first=provider == "openai",
     )
@@ -199,8 +199,8 @@ def _reranking(services: Services) -> str | None:
         return None
     if _is_path(reranker.name) and not Path(reranker.name).expanduser().is_dir():
         return "unavailable"
-    answers = services.reranker_watch.is_well(
-        reranker.name, _seen(reranker), lambda: _probe(reranker)
+    answers = services.reranker_watch.is_healthy(
+        reranker.name, _last_health(reranker), lambda: _probe(reranker)
     )
     return "ok" if answers else "unavailable"
 
@@ -215,10 +215,10 @@ def _is_path(model: str) -> bool:
     return model.startswith((".", "~", "/")) or Path(model).is_dir()
 
 
-def _seen(thing: object) -> Seen | None:
-    return thing.seen if isinstance(thing, Watched) else None
+def _last_health(thing: object) -> HealthSample | None:
+    return thing.health if isinstance(thing, Monitored) else None
 
 
 def _probe(thing: object) -> None:
-    if isinstance(thing, Watched):
-        thing.look()
+    if isinstance(thing, Monitored):
+        thing.probe()

@@ -12,7 +12,7 @@ from threading import Lock, Thread
 
 import structlog
 
-from portal.domain.sightings import Seen
+from portal.domain.health import HealthSample
 from portal.errors import PortalError
 
 log = structlog.get_logger(__name__)
@@ -31,42 +31,47 @@ class Watch:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._own: dict[str, Seen] = {}
+        self._probed: dict[str, HealthSample] = {}
         self._probe: Thread | None = None
 
-    def is_well(
-        self, name: str, seen: Seen | None, probe: Callable[[], None], *, at_first: bool = False
+    def is_healthy(
+        self,
+        name: str,
+        used: HealthSample | None,
+        probe: Callable[[], None],
+        *,
+        at_first: bool = False,
     ) -> bool:
-        """Return the last known health of `name`, by `seen` or by a probe; healthy if unknown.
+        """Return the last known health of `name`, by use (`used`) or a probe; healthy if unknown.
 
         Starts `probe` when that state is stale, for the next caller. An unknown state is probed
         only with `at_first`, since loading a model keeps the process busy.
         """
         with self._lock:
-            both = [one for one in (seen, self._own.get(name)) if one is not None]
+            both = [one for one in (used, self._probed.get(name)) if one is not None]
             newest = max(both, key=lambda one: one.at, default=None)
-            is_due = at_first if newest is None else self._is_old(newest)
+            is_due = at_first if newest is None else self._is_stale(newest)
             if is_due and not (self._probe is not None and self._probe.is_alive()):
                 # A daemon, so that a probe that hangs does not keep the process alive.
                 self._probe = Thread(
                     target=self._run, args=(name, probe), name="model-probe", daemon=True
                 )
                 self._probe.start()
-        return newest is None or newest.is_well
+        return newest is None or newest.ok
 
-    def _is_old(self, seen: Seen) -> bool:
-        return self._clock() - seen.at >= (HEALTHY_TTL_S if seen.is_well else FAILED_TTL_S)
+    def _is_stale(self, sample: HealthSample) -> bool:
+        return self._clock() - sample.at >= (HEALTHY_TTL_S if sample.ok else FAILED_TTL_S)
 
     def _run(self, name: str, probe: Callable[[], None]) -> None:
-        is_well = False
+        ok = False
         try:
             probe()
-            is_well = True
+            ok = True
         except PortalError as error:
             log.info("model_probe_failed", model=name, code=error.code)
         except Exception as error:  # noqa: BLE001 - any failure makes the model unusable
             log.warning("model_probe_failed", model=name, error_type=type(error).__name__)
         with self._lock:
-            if len(self._own) >= _MAX_NAMES:
-                self._own.clear()
-            self._own[name] = Seen(is_well, self._clock())
+            if len(self._probed) >= _MAX_NAMES:
+                self._probed.clear()
+            self._probed[name] = HealthSample(ok, self._clock())

@@ -190,7 +190,7 @@ def delete_chunks(
     return len(terms)
 
 
-def count_anew(session: Session, document_id: UUID) -> None:
+def update_count(session: Session, document_id: UUID) -> None:
     """Update a document's chunk count. This invalidates cached selections in every process."""
     session.execute(
         update(DocumentRow)

@@ -55,7 +55,7 @@ from portal.store.models import (
 )
 
 # Users take turns, so any user with queued jobs has one among the next of all (store.queue).
-_JOBS_LOOKED_AT = 500
+_MAX_JOBS_CHECKED = 500
 _COLUMNS = (
     *(NotificationRow.id, NotificationRow.kind, NotificationRow.document_id),
     NotificationRow.job_id,
@@ -135,7 +135,7 @@ def state(session: Session, user: User) -> NotificationState:
             DocumentRow.deleted_at.is_(None),
         )
         .order_by(JobRow.turn)
-        .limit(_JOBS_LOOKED_AT)
+        .limit(_MAX_JOBS_CHECKED)
         .subquery()
     )
     in_work = select(literal(1)).select_from(nearest).where(nearest.c.owner_id == user.id)
@@ -152,8 +152,8 @@ def state(session: Session, user: User) -> NotificationState:
     )
 
 
-def _count(statement: Select[Any], most: int) -> Any:
-    return select(func.count()).select_from(statement.limit(most).subquery()).scalar_subquery()
+def _count(statement: Select[Any], max_count: int) -> Any:
+    return select(func.count()).select_from(statement.limit(max_count).subquery()).scalar_subquery()
 
 
 def list_notifications(

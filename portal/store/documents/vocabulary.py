@@ -136,7 +136,7 @@ def _prepare_trigrams(session: Session) -> bool:
     """Set the similarity threshold for this transaction; return False where there is no index."""
     query = """
         SELECT to_regclass(:name) IS NOT NULL,
-               set_config('pg_trgm.similarity_threshold', :least, true)
+               set_config('pg_trgm.similarity_threshold', :min_similarity, true)
     """
-    binds = {"name": TRIGRAM_INDEX, "least": str(_MIN_SIMILARITY)}
+    binds = {"name": TRIGRAM_INDEX, "min_similarity": str(_MIN_SIMILARITY)}
     return bool(session.execute(text(query), binds).one()[0])

@@ -222,7 +222,7 @@ def _estimate_rows(session: Session, model: RegisteredModel) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class MissingLook:
+class MissingCheck:
     """Whether some of the chunks that were checked have no vector; `last` is the last one's id,
     None when there are none after it."""
 
@@ -230,14 +230,14 @@ class MissingLook:
     last: UUID | None
 
 
-def look_for_missing(
+def check_missing(
     session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
-) -> MissingLook:
+) -> MissingCheck:
     """Check whether the next `limit` chunks, by id, all have a vector by a model."""
     row = session.execute(
         text(
             f"""
-            SELECT count(*) AS looked_at, (array_agg(c.id ORDER BY c.id DESC))[1] AS last,
+            SELECT count(*) AS checked, (array_agg(c.id ORDER BY c.id DESC))[1] AS last,
                    COALESCE(bool_or(e.chunk_id IS NULL), FALSE) AS is_some
             FROM (SELECT c.id FROM {PORTAL_CHUNKS} WHERE c.id > :after ORDER BY c.id LIMIT :limit) c
             LEFT JOIN {model.partition} e ON e.chunk_id = c.id
@@ -245,7 +245,7 @@ def look_for_missing(
         ),
         {"collection": PORTAL_COLLECTION, "after": after or _NIL, "limit": limit},
     ).one()
-    return MissingLook(row.is_some, row.last if row.looked_at == limit else None)
+    return MissingCheck(row.is_some, row.last if row.checked == limit else None)
 
 
 def has_failed_lately(session: Session, model: RegisteredModel, *, within_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""What operators look at: versions, counts, the state of indexes."""
+"""Versions, counts and the state of the queue, for health checks and metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.store.embedding_models.registry import COLLECTION_PROVIDER
 
 
 def read_revision(session: Session) -> str | None:
-    """The schema's revision, None before the first migration."""
+    """Return the schema's revision, None before the first migration."""
     if session.scalar(text("SELECT to_regclass('alembic_version')")) is None:
         return None
     revision = session.scalar(text("SELECT version_num FROM alembic_version"))
@@ -20,7 +20,7 @@ def read_revision(session: Session) -> str | None:
 
 
 def read_extensions(session: Session) -> dict[str, str]:
-    """Installed extensions with their versions, and PostgreSQL's own."""
+    """Return the installed extensions with their versions, and PostgreSQL's own."""
     rows = session.execute(
         text(
             """
@@ -87,7 +87,7 @@ def read_models(session: Session) -> list[dict[str, Any]]:
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """`jobs` by queue and status, `documents` by status, and how long the oldest upload that
-    nobody has begun to read waits, in seconds."""
+    no worker has begun to read waits, in seconds."""
 
     jobs: dict[tuple[str, str], int]
     documents: dict[str, int]
@@ -96,7 +96,7 @@ class QueueState:
 
 
 def read_queue(session: Session, *, silent_after_s: float) -> QueueState:
-    """How much is to do, in one statement."""
+    """Return the state of the queue, in one statement."""
     rows = session.execute(
         text(
             """

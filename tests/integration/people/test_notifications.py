@@ -264,7 +264,7 @@ def test_list_is_paged_filtered_and_read(
     # Queued they lie in the trash, before whatever comes later.
     for name in ("thrown away", "this one too"):
         library.delete_document(portal.services, portal.admin, store(portal, name).id)
-    monkeypatch.setattr(notification_store, "_JOBS_LOOKED_AT", 1)
+    monkeypatch.setattr(notification_store, "_MAX_JOBS_CHECKED", 1)
     for number in range(3):
         document = store(portal, f"note {number}", ada, "\n" if number == 1 else None)
         change(portal, "UPDATE jobs SET turn = 7 WHERE id = :id", id=document.job_id)

@@ -32,7 +32,7 @@ def test_memory_is_bounded():
     assert model.asked == 4
 
 
-def test_nobody_can_change_what_others_get():
+def test_cached_vectors_are_read_only():
     cached = CachedQueries(HashingEmbedder())
     with pytest.raises(ValueError, match="read-only"):
         cached.embed_query("a")[0] = 1
@@ -47,7 +47,7 @@ def test_many_threads_get_right_vectors():
     assert all((v == plain.embed_query(t)).all() for v, t in zip(found, texts, strict=True))
 
 
-def test_it_is_known_whether_the_model_answered_when_last_asked():
+def test_health_is_that_of_the_last_call_of_the_model():
     class Moody(HashingEmbedder):
         error = None
 
@@ -58,23 +58,23 @@ def test_it_is_known_whether_the_model_answered_when_last_asked():
 
     model = Moody()
     cached = CachedQueries(model)
-    assert cached.seen is None
+    assert cached.health is None
     cached.embed_query("a")
-    assert cached.seen.is_well
+    assert cached.health.ok
     model.error = EmbedderUnavailable(reason="down")
     with pytest.raises(EmbedderUnavailable):
         cached.embed_query("b")
-    assert not cached.seen.is_well
+    assert not cached.health.ok
     cached.embed_query("a")
-    assert not cached.seen.is_well, "a remembered vector says nothing of the model"
+    assert not cached.health.ok, "a remembered vector says nothing of the model"
     model.error = None
     cached.embed_query("b")
-    assert cached.seen.is_well
+    assert cached.health.ok
 
 
-def test_a_look_asks_the_model_past_what_is_remembered():
+def test_probe_bypasses_the_cache():
     model = Counting()
     cached = CachedQueries(model)
-    cached.look()
-    cached.look()
+    cached.probe()
+    cached.probe()
     assert model.asked == 2

@@ -52,7 +52,7 @@ def test_scores_come_back_in_input_order(model):
     assert TimeBoxed(model).scores("q", ["aa", "a", "aaa"], deadline_s=5) == [2, 1, 3]
 
 
-def test_late_model_is_left_after_its_time(model):
+def test_late_model_is_abandoned_at_its_deadline(model):
     model.gate.clear()
     started = time.monotonic()
     with pytest.raises(RerankerUnavailable, match=r"more than 0\.2 seconds"):
@@ -87,7 +87,7 @@ def test_calls_at_the_same_time_take_turns(model):
     assert found == [[float(n), 1.0] for n in range(1, 30)]
 
 
-def test_who_has_less_time_than_the_call_before_it_does_not_wait_longer(model):
+def test_caller_with_less_time_than_the_running_call_does_not_wait_longer(model):
     boxed = TimeBoxed(model)
     model.gate.clear()
     with ThreadPoolExecutor(1) as threads:
@@ -115,16 +115,16 @@ def test_model_that_fails_again_and_again_rests_and_then_gets_another_chance(mod
     assert boxed.scores("q", ["a"], deadline_s=5) == [1]
 
 
-def test_it_is_known_whether_the_model_gave_scores_when_last_asked(model):
+def test_health_is_that_of_the_last_call_of_the_model(model):
     boxed = TimeBoxed(model)
-    assert boxed.seen is None
+    assert boxed.health is None
     model.error = RerankerUnavailable(reason="there is none")
     with pytest.raises(RerankerUnavailable):
         boxed.scores("q", ["a"], deadline_s=5)
-    assert not boxed.seen.is_well
+    assert not boxed.health.ok
     model.error = None
-    boxed.look()
-    assert boxed.seen.is_well
+    boxed.probe()
+    assert boxed.health.ok
 
 
 def test_re_ranking_is_off_unless_it_is_asked_for():

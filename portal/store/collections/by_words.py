@@ -16,9 +16,14 @@ from portal.settings import SearchSettings
 from portal.store.collections.reads import LIVE, condition_of
 from portal.store.collections.rows import VectorCollection
 from portal.store.search.enabled_sets import EnabledSet
-from portal.store.search.keyword_candidates import Scored, best_of_index, best_of_selection
+from portal.store.search.keyword_candidates import (
+    CachedPostings,
+    Scored,
+    best_of_index,
+    best_of_selection,
+)
 from portal.store.search.keyword_index import COVER_DENSITY
-from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.term_postings import Bm25Shape, KeptPostings
 from portal.text.analyser import tsquery_or
 
 # How many times what is wanted is read from the index first.
@@ -57,6 +62,8 @@ def best_by_words(
             limit=limit,
             enough=enough,
             settings=_PLANNER,
+            # A collection has no version to cache words by.
+            kept=CachedPostings(KeptPostings(), None),
         )
     binds: dict[str, Any] = {"collection": collection.id}
     is_meant = f"""

@@ -3,8 +3,9 @@
 The index of pg_textsearch can only be read from its best row down, and scoring a row without it
 costs a third of a millisecond. Neither suits the few chunks of a narrow selection, so:
 
-- up to some hundred chunks are fetched once and scored here (`term_postings`), with the weights
-  that the extension itself gives the words (`bm25_weights`): the scores are those of the index;
+- up to some hundred chunks are fetched, document by document, and scored here (`term_postings`),
+  with the weights that the extension itself gives the words (`bm25_weights`): the scores are those
+  of the index;
 - for more chunks the best rows of the index are read, enough that a sufficient number of them is in
   the selection, and more when there were too few.
 
@@ -15,8 +16,11 @@ A user's own private chunks are in no index that the user is searched with: they
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -27,7 +31,7 @@ from sqlalchemy import TextClause, text
 from portal.store.search.bm25_weights import weigh
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.keyword_index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
-from portal.store.search.term_postings import Bm25Shape, TermPostings, WordWeights
+from portal.store.search.term_postings import Bm25Shape, KeptPostings, TermPostings, WordWeights
 from portal.store.search.tuning import Planner, Reader, fetch, fetch_under
 from portal.store.search.visible_corpus import VisibleCorpus
 from portal.text.analyser import tsquery_or
@@ -50,14 +54,6 @@ class Scored(NamedTuple):
 # The binds that pass the result to the search statement, in the order of `Scored`.
 KEYWORD_ARRAYS = ("keyword_chunks", "keyword_documents", "keyword_scores")
 
-# Returns cached postings, or calls the function to compute them.
-Remember = Callable[[Callable[[], TermPostings]], TermPostings]
-
-
-def _anew(compute: Callable[[], TermPostings]) -> TermPostings:
-    """Compute without a cache."""
-    return compute()
-
 
 def best_of_selection(
     reader: Reader,
@@ -69,7 +65,7 @@ def best_of_selection(
     limit: int,
     enough: int,
     settings: Planner,
-    remember: Remember = _anew,
+    kept: CachedPostings,
     corpus: VisibleCorpus | None = None,
     private: Callable[[], Sequence[Scored]] = tuple,
     weighed: WordWeights | None = None,
@@ -92,7 +88,7 @@ def best_of_selection(
             enabled,
             shape,
             limit,
-            remember=remember,
+            kept=kept,
             corpus=corpus,
             weighed=weighed,
         )
@@ -130,12 +126,34 @@ def _rows_to_read(enabled: EnabledSet, total_chunks: int, limit: int) -> int:
 _TERMS = {
     key: text(
         f"""
-        SELECT c.id, c.document_id, c.terms FROM document_chunks c
+        SELECT CAST(c.{key} AS text), c.id, c.document_id, c.terms FROM document_chunks c
         WHERE c.{key} = ANY(CAST(:ids AS uuid[]))
+        ORDER BY 1
         """
     )
     for key in ("id", "job_id")
 }
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPostings:
+    """The process's cache of postings, and the version of the chunks that they must be of."""
+
+    cache: KeptPostings
+    version: Hashable
+
+    def of(self, reader: Reader, enabled: EnabledSet) -> TermPostings:
+        """Return the postings of a small enabled set."""
+
+        def load(names: list[str]) -> dict[str, TermPostings]:
+            rows = fetch(reader, _TERMS[_key(enabled)], {"ids": names}, tuple_row)
+            return {
+                name: TermPostings.of([row[1:] for row in of_name])
+                for name, of_name in groupby(rows, key=itemgetter(0))
+            }
+
+        names = (enabled.ids or "").strip("{}").split(",")
+        return self.cache.get(self.version, names, load)
 
 
 def _score_all(
@@ -145,20 +163,14 @@ def _score_all(
     shape: Bm25Shape,
     limit: int,
     *,
-    remember: Remember,
+    kept: CachedPostings,
     corpus: VisibleCorpus | None = None,
     weighed: WordWeights | None = None,
 ) -> list[Scored]:
     weights, mean_length = weigh(reader, words, shape, corpus, weighed)
     if not weights:
         return []
-
-    def count_terms() -> TermPostings:
-        return TermPostings.of(
-            fetch(reader, _TERMS[_key(enabled)], {"ids": enabled.ids}, tuple_row)
-        )
-
-    return _best_of_postings(remember(count_terms), weights, mean_length, shape, limit)
+    return _best_of_postings(kept.of(reader, enabled), weights, mean_length, shape, limit)
 
 
 def _best_of_postings(
@@ -207,7 +219,7 @@ def best_of_private(
     shape: Bm25Shape,
     corpus: VisibleCorpus,
     limit: int,
-    remember: Remember = _anew,
+    kept: CachedPostings,
     weighed: WordWeights | None = None,
 ) -> list[Scored]:
     """Return the best of a user's own private chunks by BM25, with the weights of `corpus`."""
@@ -220,7 +232,7 @@ def best_of_private(
             enabled,
             shape,
             limit,
-            remember=remember,
+            kept=kept,
             corpus=corpus,
             weighed=weighed,
         )

@@ -3,15 +3,15 @@ chunks, which are not in the index of shared chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from portal.store.search import keyword_candidates
-from portal.store.search.enabled_sets import EnabledSet, EnabledSets, Scope
-from portal.store.search.keyword_candidates import KEYWORD_ARRAYS, Scored
-from portal.store.search.term_postings import Bm25Shape, TermPostings, WordWeights
+from portal.store.search.enabled_sets import EnabledSet, EnabledSets
+from portal.store.search.keyword_candidates import KEYWORD_ARRAYS, CachedPostings, Scored
+from portal.store.search.term_postings import Bm25Shape, WordWeights
 from portal.store.search.tuning import Planner, Reader
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class OwnWords:
         self._legs = legs
         self._enabled_sets = enabled_sets
         self._shape = Bm25Shape(legs.settings.bm25_k1, legs.settings.bm25_b)
+        self._kept = CachedPostings(enabled_sets.postings, legs.corpus_version)
 
     def best_of_selection(self, enabled: EnabledSet, settings: Planner) -> dict[str, Any]:
         """Return the best chunks of a narrow selection, as binds for the search statement."""
@@ -45,7 +46,7 @@ class OwnWords:
             # it.
             enough=legs.leg_limit // 2,
             settings=settings,
-            remember=self._remember(legs.scope),
+            kept=self._kept,
             corpus=legs.corpus,
             private=self.best_of_private,
             weighed=self._weighed(),
@@ -77,25 +78,14 @@ class OwnWords:
             shape=self._shape,
             corpus=legs.corpus,
             limit=legs.leg_limit,
-            remember=self._remember(own),
+            kept=self._kept,
             weighed=self._weighed(),
         )
-
-    def _remember(self, scope: Scope) -> keyword_candidates.Remember:
-        legs = self._legs
-
-        def remember(compute: Callable[[], TermPostings]) -> TermPostings:
-            if legs.corpus_version is None or scope.narrowing.chunks:
-                return compute()  # Queries with a phrase are rarely repeated.
-            key = scope.key(), legs.versions, legs.corpus_version
-            return self._enabled_sets.postings.get(key, compute)
-
-        return remember
 
     def _weighed(self) -> WordWeights | None:
         """Return the weights cached for the current state of the index of shared chunks."""
         legs = self._legs
-        if legs.corpus is None or legs.corpus_version is None:
+        if legs.corpus is None:
             return None
         version = legs.versions.collection_id, legs.versions.documents, legs.corpus_version
         return self._enabled_sets.shared_weights.get(version)

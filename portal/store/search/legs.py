@@ -65,15 +65,14 @@ class Legs:
     """What to ask the database: at least one of `vector` and `keywords`, each for `leg_limit`
     chunks among those in `scope`; with `by_document` also for the documents of chunks.
     `total_chunks` are those of the vector index, `corpus` what the user may see, None for
-    administrators, who see all. Without `corpus_version` no words are cached. Statements end at
-    `deadline`."""
+    administrators, who see all. Statements end at `deadline`."""
 
     scope: Scope
     vector: VectorQuery | None
     keywords: KeywordQuery | None
     versions: Versions
     corpus: VisibleCorpus | None
-    corpus_version: int | None
+    corpus_version: int
     total_chunks: int
     leg_limit: int
     deadline: Deadline

@@ -1,7 +1,7 @@
-"""An in-memory inverted index of a small set of chunks: which have which terms, and how often.
+"""The terms of a small set of chunks in memory.
 
 A user who has few documents switched on searches the same chunks again and again. Their terms are
-fetched and counted once; after that the BM25 scores of a query are a few additions.
+fetched once; after that the BM25 scores of a query are a few comparisons of arrays.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 _CACHE_BYTES = 32 * 1024 * 1024
-_BYTES_A_TERM = 120  # The term's text, and its slot in the dictionary.
-_BYTES_A_CHUNK = 200
+_BYTES_A_CHUNK = 250
 _MAX_WORDS = 20_000
 
 _EXACT_LENGTHS = 24
@@ -32,99 +31,75 @@ class Bm25Shape:
     k1: float
     b: float
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Postings:
-    """Term counts of texts. `lengths` (texts,) are in terms, as the index counts them. The texts
-    that have the term number n are `texts[starts[n]:starts[n + 1]]`, with the frequencies at the
-    same places of `counts`."""
-
-    lengths: NDArray[np.float64]
-    terms: Mapping[str, int]
-    starts: NDArray[np.int64]
-    texts: NDArray[np.int32]
-    counts: NDArray[np.float32]
-
-    @classmethod
-    def count(cls, texts: Sequence[str]) -> Postings:
-        """Count the terms of texts, each given as its terms separated by white space."""
-        # All texts in one pass: a search after a change of the selection waits for this.
-        split = [text.split() for text in texts]
-        held_terms = list(chain.from_iterable(split))
-        terms = {term: number for number, term in enumerate(dict.fromkeys(held_terms))}
-        numbers = np.fromiter(map(terms.__getitem__, held_terms), np.int64, len(held_terms))
-        lengths = np.array(list(map(len, split)), np.int64)
-        holders = np.repeat(np.arange(len(texts)), lengths)
-        # Sorted by term, then by text; repeats within a text are adjacent and counted.
-        keys, counts = np.unique(numbers * max(1, len(texts)) + holders, return_counts=True)
-        held, places = np.divmod(keys, max(1, len(texts)))
-        return cls(
-            lengths=np.array([indexed_length(int(length)) for length in lengths], np.float64),
-            terms=terms,
-            starts=np.searchsorted(held, np.arange(len(terms) + 1)),
-            texts=places.astype(np.int32),
-            counts=counts.astype(np.float32),
-        )
-
-    def holders(self, term: str) -> NDArray[np.int32]:
-        """Return the indexes of the texts that have a term."""
-        number = self.terms.get(term)
-        return self.texts[:0] if number is None else self.texts[self._held(number)]
-
-    def bm25(
-        self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
-    ) -> NDArray[np.float64]:
-        """Return scores (texts,) for words of given weights: Robertson and Zaragoza, The
-        Probabilistic Relevance Framework, 2009, equation 3.15."""
-        norms = shape.k1 * (1 - shape.b + shape.b * self.lengths / mean_length)
-        scores = np.zeros(len(self.lengths))
-        for word, weight in weights.items():
-            if (number := self.terms.get(word)) is None:
-                continue
-            held = self._held(number)
-            texts, counts = self.texts[held], self.counts[held].astype(np.float64)
-            scores[texts] += weight * counts * (shape.k1 + 1) / (counts + norms[texts])
-        return scores
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the approximate memory use, with the ids of each text."""
-        arrays = self.starts.nbytes + self.texts.nbytes + self.counts.nbytes
-        return arrays + _BYTES_A_TERM * len(self.terms) + _BYTES_A_CHUNK * (1 + len(self.lengths))
-
-    def _held(self, number: int) -> slice:
-        return slice(self.starts[number], self.starts[number + 1])
+    def norms(self, lengths: NDArray[np.float64], mean_length: float) -> NDArray[np.float64]:
+        """Return what the count of a term is weighed against in texts of these lengths."""
+        return self.k1 * (1 - self.b + self.b * lengths / mean_length)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermPostings:
-    """Term counts of chunks, with the ids of the chunks and their documents."""
+    """The terms of chunks, one chunk after another: `hashes` (terms,) with repeats, `places`
+    (terms,) the chunk that has each, `lengths` (chunks,) in terms, as the index counts them."""
 
+    # Hashes of 64 bits, because making and comparing numbers is many times faster than text.
+    # Python's `hash` differs between processes, and these arrays never leave theirs.
     chunk_ids: Sequence[UUID]
     document_ids: Sequence[UUID]
-    postings: Postings
+    lengths: NDArray[np.float64]
+    hashes: NDArray[np.int64]
+    places: NDArray[np.int32]
 
     @classmethod
     def of(cls, rows: Sequence[tuple[UUID, UUID, str]]) -> TermPostings:
-        """Build from chunks with their documents and their terms separated by single spaces."""
-        counted = Postings.count([terms for _, _, terms in rows])
-        return cls([row[0] for row in rows], [row[1] for row in rows], counted)
+        """Build from chunks with their documents and their terms separated by white space."""
+        split = [terms.split() for _, _, terms in rows]
+        counts = list(map(len, split))
+        return cls(
+            chunk_ids=[row[0] for row in rows],
+            document_ids=[row[1] for row in rows],
+            lengths=np.array(list(map(indexed_length, counts)), np.float64),
+            hashes=np.fromiter(map(hash, chain.from_iterable(split)), np.int64, sum(counts)),
+            places=np.repeat(np.arange(len(rows), dtype=np.int32), counts),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[TermPostings]) -> TermPostings:
+        """Return several postings as one."""
+        if not parts:
+            return cls.of(())
+        firsts = np.cumsum([0, *(len(part.lengths) for part in parts[:-1])])
+        terms = [len(part.hashes) for part in parts]
+        return cls(
+            chunk_ids=list(chain.from_iterable(part.chunk_ids for part in parts)),
+            document_ids=list(chain.from_iterable(part.document_ids for part in parts)),
+            lengths=np.concatenate([part.lengths for part in parts]),
+            hashes=np.concatenate([part.hashes for part in parts]),
+            places=np.concatenate([part.places for part in parts])
+            + np.repeat(firsts.astype(np.int32), terms),
+        )
 
     def bm25(
         self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
     ) -> NDArray[np.float64]:
-        """Return scores (chunks,), as `Postings.bm25`."""
-        return self.postings.bm25(weights, mean_length, shape)
+        """Return scores (chunks,) for words of given weights: Robertson and Zaragoza, The
+        Probabilistic Relevance Framework, 2009, equation 3.15."""
+        norms = shape.norms(self.lengths, mean_length)
+        scores = np.zeros(len(self.lengths))
+        for word, weight in weights.items():
+            holders = self.places[self.hashes == hash(word)]
+            counts = np.bincount(holders, minlength=len(scores))
+            scores += weight * counts * (shape.k1 + 1) / (counts + norms)
+        return scores
 
     @property
     def mean_length(self) -> float:
         """Return the mean length in terms; 1 without a chunk."""
-        lengths = self.postings.lengths
-        return max(1.0, float(lengths.mean())) if len(lengths) else 1.0
+        return max(1.0, float(self.lengths.mean())) if len(self.lengths) else 1.0
 
     @property
     def size_bytes(self) -> int:
-        return self.postings.size_bytes
+        """Return the approximate memory use."""
+        return _BYTES_A_CHUNK * (1 + len(self.lengths)) + self.hashes.nbytes + self.places.nbytes
 
 
 def indexed_length(count: int) -> int:
@@ -164,7 +139,8 @@ class KeptWeights:
 
 
 class KeptPostings:
-    """A process's LRU cache of postings. Thread-safe."""
+    """A process's LRU cache of postings, kept by document: after a switch only the words of
+    documents that were not on before are fetched. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -172,16 +148,26 @@ class KeptPostings:
             _CACHE_BYTES, getsizeof=lambda postings: postings.size_bytes
         )
 
-    def get(self, key: Hashable, compute: Callable[[], TermPostings]) -> TermPostings:
-        """Return the postings under a key that names their dependencies, from the cache or
-        computed."""
+    def get(
+        self,
+        version: Hashable,
+        names: Sequence[str],
+        load: Callable[[list[str]], Mapping[str, TermPostings]],
+    ) -> TermPostings:
+        """Return the postings of these names as one. `load` returns those that are not cached under
+        this version, without names that have none."""
         with self._lock:
-            kept = self._kept.get(key)
-        if kept is not None:
-            return kept
-        found = compute()
-        with self._lock:
-            # Postings that alone exceed the cache are not stored.
-            if found.size_bytes <= _CACHE_BYTES:
-                self._kept[key] = found
-        return found
+            kept = {name: self._kept.get((version, name)) for name in names}
+        missing = [name for name, postings in kept.items() if postings is None]
+        if missing:
+            loaded = {**dict.fromkeys(missing, _NO_POSTINGS), **load(missing)}
+            kept.update(loaded)
+            with self._lock:
+                for name, postings in loaded.items():
+                    # Postings that alone exceed the cache are not stored.
+                    if postings.size_bytes <= _CACHE_BYTES:
+                        self._kept[version, name] = postings
+        return TermPostings.joined([postings for postings in kept.values() if postings])
+
+
+_NO_POSTINGS = TermPostings.of(())

@@ -24,7 +24,7 @@ from portal.store.search import keyword_candidates
 from portal.store.search.enabled_sets import EnabledSet
 from portal.store.search.legs import Trace
 from portal.store.search.statement import KeywordPlan, VectorPlan
-from portal.store.search.term_postings import Bm25Shape
+from portal.store.search.term_postings import Bm25Shape, KeptPostings
 from portal.store.search.tuning import fetch_under
 from portal.text.analyser import index_terms, query_terms
 from tests.conftest import _execute, _with_name, make_settings
@@ -300,7 +300,7 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
         expected = bm25_by_extension(corpus, words)
         with corpus.services.database.read() as session:
             scored = keyword_candidates._score_all(
-                session, words, few, shape, 100, remember=keyword_candidates._anew
+                session, words, few, shape, 100, kept=not_cached()
             )
             filtered = keyword_candidates.best_of_index(
                 session,
@@ -327,6 +327,10 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
         for one in plain:
             assert one.offer.bm25 == pytest.approx(expected[one.chunk.chunk_id], abs=1e-4)
         assert_best([one.offer.bm25 for one in plain], expected.values())
+
+
+def not_cached() -> keyword_candidates.CachedPostings:
+    return keyword_candidates.CachedPostings(KeptPostings(), None)
 
 
 def assert_best(scores: list[float], of: Any) -> None:
@@ -357,6 +361,7 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
                 limit=100,
                 enough=20,
                 settings={},
+                kept=not_cached(),
             )
         assert len(found) >= min(20, len(matching))
         assert {one.chunk_id for one in found} <= matching.keys()

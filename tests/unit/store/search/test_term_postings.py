@@ -35,16 +35,27 @@ def test_scores_are_those_of_the_formula(texts, weights):
         assert score == pytest.approx(wanted, rel=1e-12)
 
 
-def test_what_is_kept_is_computed_once_for_a_key():
-    kept, computed = KeptPostings(), []
+@given(TEXTS, TEXTS)
+def test_joined_postings_score_as_one(some, others):
+    weights = {"云": 2.0, "cloud": 0.5}
+    joined = TermPostings.joined([postings_of(some), postings_of(others)])
+    whole = postings_of([*some, *others])
+    assert joined.bm25(weights, 20.0, SHAPE).tolist() == whole.bm25(weights, 20.0, SHAPE).tolist()
 
-    def compute() -> TermPostings:
-        computed.append(1)
-        return postings_of(["云 服务"])
 
-    assert kept.get("one version", compute) is kept.get("one version", compute)
-    kept.get("another", compute)
-    assert len(computed) == 2
+def test_only_documents_not_cached_are_loaded():
+    kept, asked = KeptPostings(), []
+
+    def load(names: list[str]) -> dict[str, TermPostings]:
+        asked.append(names)
+        return {name: postings_of([f"云 {name}"]) for name in names if name != "empty"}
+
+    assert len(kept.get(1, ["a", "b", "empty"], load).chunk_ids) == 2
+    after_a_switch = kept.get(1, ["b", "c", "empty"], load)
+    assert asked == [["a", "b", "empty"], ["c"]]
+    assert (after_a_switch.bm25({"b": 1.0}, 2.0, SHAPE) > 0).tolist() == [True, False]
+    kept.get(2, ["b"], load)
+    assert asked[2:] == [["b"]], "another version of the chunks"
 
 
 def test_lengths_are_those_of_the_index():

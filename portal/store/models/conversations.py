@@ -12,6 +12,7 @@ from sqlalchemy import (
     ForeignKey,
     Identity,
     Index,
+    PrimaryKeyConstraint,
     Text,
     UniqueConstraint,
     text,
@@ -26,6 +27,10 @@ class UserDocumentDefaultRow(Base):
     """A person's own switch for a document; without a row the system's default, on, holds."""
 
     __tablename__ = "user_document_defaults"
+    __table_args__ = (
+        # Searches read the switch from the index, without a visit to the table.
+        PrimaryKeyConstraint("user_id", "document_id", postgresql_include=["enabled"]),
+    )
 
     user_id: Mapped[UUID] = mapped_column(
         ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
@@ -55,6 +60,10 @@ class ConversationDocumentOverrideRow(Base):
     """A switch that holds in one conversation, above the person's own."""
 
     __tablename__ = "conversation_document_overrides"
+    __table_args__ = (
+        # Searches read the switch from the index, without a visit to the table.
+        PrimaryKeyConstraint("conversation_id", "document_id", postgresql_include=["enabled"]),
+    )
 
     conversation_id: Mapped[UUID] = mapped_column(
         ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True

@@ -151,6 +151,11 @@ def user() -> User:
     raise error or NotSignedIn()
 
 
+def caller() -> tuple[Services, User]:
+    """Return what use cases take first: the services and the signed-in user. Raises as `user`."""
+    return services(), user()
+
+
 def administrator() -> User:
     """Return the signed-in administrator. Raises NotSignedIn, InsufficientScope, Forbidden."""
     _require_scope(Scope.ADMIN)

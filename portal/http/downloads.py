@@ -13,9 +13,7 @@ from portal.services.answers import exporting
 
 def conversation_file(conversation_id: UUID) -> Response:
     """Return a conversation as Markdown, in the reader's language. Raises NotFound."""
-    file = exporting.export_markdown(
-        context.services(), context.user(), conversation_id, context.language()
-    )
+    file = exporting.export_markdown(*context.caller(), conversation_id, context.language())
     response = Response(file.text, mimetype="text/markdown")
     name = quote(file.name, safe="")
     response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"

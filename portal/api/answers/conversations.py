@@ -73,11 +73,7 @@ _EVENTS: Any = {
 @blueprint.doc(summary="List one's conversations")
 def list_conversations(query_data: ConversationQuery) -> ConversationListResponse:
     page = conversations.list_conversations(
-        context.services(),
-        context.user(),
-        contains=query_data.q,
-        cursor=query_data.cursor,
-        limit=query_data.limit,
+        *context.caller(), contains=query_data.q, cursor=query_data.cursor, limit=query_data.limit
     )
     return ConversationListResponse(
         conversations=[ConversationModel(**bodies.summary_fields(one)) for one in page.items],
@@ -91,7 +87,7 @@ def list_conversations(query_data: ConversationQuery) -> ConversationListRespons
 @blueprint.output(ConversationModel, status_code=201)
 @blueprint.doc(summary="Begin a conversation")
 def create_conversation(json_data: ConversationBody) -> ConversationModel:
-    made = conversations.create(context.services(), context.user(), json_data.title)
+    made = conversations.create(*context.caller(), json_data.title)
     return ConversationModel(**bodies.summary_fields(made))
 
 
@@ -101,7 +97,7 @@ def create_conversation(json_data: ConversationBody) -> ConversationModel:
     summary="One conversation with its messages",
 )
 def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     summary = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
     return ConversationDetailModel(
@@ -114,9 +110,7 @@ def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
 @blueprint.output(ConversationModel)
 @blueprint.doc(summary="Rename")
 def rename_conversation(conversation_id: UUID, json_data: RenameBody) -> ConversationModel:
-    renamed = conversations.rename(
-        context.services(), context.user(), conversation_id, json_data.title
-    )
+    renamed = conversations.rename(*context.caller(), conversation_id, json_data.title)
     return ConversationModel(**bodies.summary_fields(renamed))
 
 
@@ -124,7 +118,7 @@ def rename_conversation(conversation_id: UUID, json_data: RenameBody) -> Convers
 @blueprint.output({}, status_code=204)
 @blueprint.doc(summary="Delete for good")
 def delete_conversation(conversation_id: UUID) -> str:
-    conversations.delete(context.services(), context.user(), conversation_id)
+    conversations.delete(*context.caller(), conversation_id)
     return ""
 
 
@@ -147,11 +141,7 @@ def export_conversation(conversation_id: UUID) -> Response:
 @blueprint.output(MessageModel)
 def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Response:
     stream = answering.ask(
-        context.services(),
-        context.user(),
-        conversation_id,
-        json_data.content,
-        replace_from=json_data.replace_from,
+        *context.caller(), conversation_id, json_data.content, replace_from=json_data.replace_from
     )
     return _answer(stream, as_events=json_data.stream)
 
@@ -166,7 +156,7 @@ def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Respons
 )
 @blueprint.output(MessageModel)
 def retry(message_id: UUID, json_data: RetryBody) -> MessageModel | Response:
-    stream = answering.retry(context.services(), context.user(), message_id)
+    stream = answering.retry(*context.caller(), message_id)
     return _answer(stream, as_events=json_data.stream)
 
 
@@ -182,7 +172,7 @@ def _answer(stream: AnswerStream, *, as_events: bool) -> MessageModel | Response
     summary="Stop an answer that is being written",
 )
 def stop(message_id: UUID) -> MessageModel:
-    return bodies.message(answering.stop(context.services(), context.user(), message_id))
+    return bodies.message(answering.stop(*context.caller(), message_id))
 
 
 @blueprint.get("/messages/<uuid:message_id>")
@@ -191,7 +181,7 @@ def stop(message_id: UUID) -> MessageModel:
     summary="One message, and what it was made from",
 )
 def get_message(message_id: UUID) -> MessageModel:
-    return bodies.message(conversations.get_message(context.services(), context.user(), message_id))
+    return bodies.message(conversations.get_message(*context.caller(), message_id))
 
 
 @blueprint.put("/messages/<uuid:message_id>/feedback")
@@ -203,11 +193,7 @@ def get_message(message_id: UUID) -> MessageModel:
 def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
     return bodies.message(
         conversations.set_feedback(
-            context.services(),
-            context.user(),
-            message_id,
-            json_data.feedback,
-            json_data.reason,
+            *context.caller(), message_id, json_data.feedback, json_data.reason
         )
     )
 
@@ -216,7 +202,7 @@ def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
 @blueprint.output(CitationModel)
 @blueprint.doc(summary="One citation")
 def get_citation(citation_id: UUID) -> CitationModel:
-    return bodies.citation(citing.get_citation(context.services(), context.user(), citation_id))
+    return bodies.citation(citing.get_citation(*context.caller(), citation_id))
 
 
 @blueprint.get("/citations/<uuid:citation_id>/verify")
@@ -225,6 +211,4 @@ def get_citation(citation_id: UUID) -> CitationModel:
     summary="Whether the quoted words still stand in the stored revision",
 )
 def verify(citation_id: UUID) -> VerificationModel:
-    return VerificationModel.model_validate(
-        citing.verify(context.services(), context.user(), citation_id)
-    )
+    return VerificationModel.model_validate(citing.verify(*context.caller(), citation_id))

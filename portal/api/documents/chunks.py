@@ -44,8 +44,7 @@ blueprint = APIBlueprint(
 def list_chunks(job_id: UUID, query_data: ChunkQuery) -> ChunkListResponse:
     limit, offset = query_data.limit, query_data.offset
     page = chunks.list_chunks(
-        context.services(),
-        context.user(),
+        *context.caller(),
         job_id,
         limit=limit,
         offset=offset,
@@ -76,7 +75,7 @@ def list_chunks(job_id: UUID, query_data: ChunkQuery) -> ChunkListResponse:
 @accepts(max_kb=32 * 1024, max_values=50_000)
 def add_chunks(job_id: UUID, json_data: AddChunksBody) -> AddedChunksResponse:
     new = [NewChunk(one.content, one.chunk_index, one.metadata) for one in json_data.chunks]
-    added = chunks.add_chunks(context.services(), context.user(), job_id, new)
+    added = chunks.add_chunks(*context.caller(), job_id, new)
     items = [ChunkModel.of(chunk) for chunk in added]
     return AddedChunksResponse(data=AddedChunksModel(chunks=items, total=len(items)))
 
@@ -91,9 +90,7 @@ def add_chunks(job_id: UUID, json_data: AddChunksBody) -> AddedChunksResponse:
     responses=error_responses(409),
 )
 def delete_chunks(job_id: UUID, query_data: DeleteChunksQuery) -> DeletedResponse:
-    deleted = chunks.delete_chunks(
-        context.services(), context.user(), job_id, only_added=query_data.only_added
-    )
+    deleted = chunks.delete_chunks(*context.caller(), job_id, only_added=query_data.only_added)
     return DeletedResponse(data=DeletedModel(deleted=deleted))
 
 
@@ -102,7 +99,7 @@ def delete_chunks(job_id: UUID, query_data: DeleteChunksQuery) -> DeletedRespons
 @blueprint.doc(summary="One passage")
 @limited("get_chunk")
 def get_chunk(job_id: UUID, chunk_id: UUID) -> ChunkResponse:
-    chunk = chunks.get_chunk(context.services(), context.user(), job_id, chunk_id)
+    chunk = chunks.get_chunk(*context.caller(), job_id, chunk_id)
     return ChunkResponse(data=ChunkModel.of(chunk))
 
 
@@ -110,5 +107,5 @@ def get_chunk(job_id: UUID, chunk_id: UUID) -> ChunkResponse:
 @blueprint.output(DeletedResponse)
 @blueprint.doc(summary="Delete a passage", responses=error_responses(409))
 def delete_chunk(job_id: UUID, chunk_id: UUID) -> DeletedResponse:
-    chunks.delete_chunk(context.services(), context.user(), job_id, chunk_id)
+    chunks.delete_chunk(*context.caller(), job_id, chunk_id)
     return DeletedResponse(data=DeletedModel(deleted=1))

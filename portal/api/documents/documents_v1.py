@@ -56,8 +56,7 @@ ANSWER_UNAVAILABLE = "answer unavailable"
 )
 def list_documents(query_data: DocumentPageQuery) -> DocumentPageResponse:
     page = library.list_documents(
-        context.services(),
-        context.user(),
+        *context.caller(),
         filters=DocumentFilter(has_text=True),
         cursor=query_data.cursor,
         limit=query_data.limit,
@@ -77,7 +76,7 @@ def list_documents(query_data: DocumentPageQuery) -> DocumentPageResponse:
     "not be, has no text yet and is not found.",
 )
 def get_document(document_id: UUID) -> StoredDocumentModel:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     summary = library.get_summary(services, user, document_id)
     _, body = library.read_text(services, user, document_id)
     return StoredDocumentModel(
@@ -108,9 +107,7 @@ def search(json_data: DocumentSearchBody) -> DocumentSearchResponse:
 
 def _search(query: str, limit: int, asked: HybridWeightsModel | None) -> DocumentSearchResponse:
     weights = _weights(asked)
-    found = document_search.search(
-        context.services(), context.user(), query, limit=limit, weights=weights
-    )
+    found = document_search.search(*context.caller(), query, limit=limit, weights=weights)
     return DocumentSearchResponse(
         query=found.query,
         hits=_hits(found.hits, found.query),
@@ -167,8 +164,7 @@ def _hit(hit: DocumentHit, query: str) -> DocumentHitModel:
 )
 def answer(json_data: AnswerBody) -> AnswerResponse:
     given = single_answer.answer(
-        context.services(),
-        context.user(),
+        *context.caller(),
         json_data.query,
         k=json_data.k,
         weights=_weights(json_data.weights),
@@ -197,7 +193,5 @@ def answer(json_data: AnswerBody) -> AnswerResponse:
     responses=error_responses(409),
 )
 def embed(json_data: EmbedBody) -> EmbedResponse:
-    done = backfilling.embed_batch(
-        context.services(), context.user(), batch_size=json_data.batch_size
-    )
+    done = backfilling.embed_batch(*context.caller(), batch_size=json_data.batch_size)
     return EmbedResponse(model=done.model, embedded=done.embedded, remaining=done.remaining)

@@ -31,7 +31,7 @@ blueprint = APIBlueprint("jobs", __name__, url_prefix="/api/knowledge", tag=TAG)
     description="Each is one ingestion of a document that one may see, newest first.",
 )
 def list_jobs(query_data: JobQuery) -> JobListResponse:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     page = jobs.list_jobs(
         services,
         user,
@@ -50,7 +50,7 @@ def list_jobs(query_data: JobQuery) -> JobListResponse:
 @blueprint.output(ListedJobModel)
 @blueprint.doc(summary="One job")
 def get_job(job_id: UUID) -> ListedJobModel:
-    return listed_model(jobs.get_job(context.services(), context.user(), job_id))
+    return listed_model(jobs.get_job(*context.caller(), job_id))
 
 
 @blueprint.post("/documents/<uuid:document_id>/cancel")
@@ -61,7 +61,7 @@ def get_job(job_id: UUID) -> ListedJobModel:
     responses=error_responses(409),
 )
 def cancel(document_id: UUID) -> DocumentModel:
-    jobs.cancel(context.services(), context.user(), document_id)
+    jobs.cancel(*context.caller(), document_id)
     return _document(document_id)
 
 
@@ -73,7 +73,7 @@ def cancel(document_id: UUID) -> DocumentModel:
     responses=error_responses(409),
 )
 def retry(document_id: UUID) -> DocumentModel:
-    jobs.retry(context.services(), context.user(), document_id)
+    jobs.retry(*context.caller(), document_id)
     return _document(document_id)
 
 
@@ -86,8 +86,8 @@ def retry(document_id: UUID) -> DocumentModel:
     "by now stay as they are.",
 )
 def retry_failed() -> RetriedResponse:
-    return RetriedResponse(count=jobs.retry_failed(context.services(), context.user()))
+    return RetriedResponse(count=jobs.retry_failed(*context.caller()))
 
 
 def _document(document_id: UUID) -> DocumentModel:
-    return document_model(library.get_summary(context.services(), context.user(), document_id))
+    return document_model(library.get_summary(*context.caller(), document_id))

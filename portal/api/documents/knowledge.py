@@ -81,8 +81,7 @@ def search(json_data: SearchBody) -> SearchResponse:
     if weights is not None and weights.vector + weights.text <= 0:
         raise InvalidInput(reason=N_("weights are both 0; at least one must be greater than 0"))
     outcome = engine.search(
-        context.services(),
-        context.user(),
+        *context.caller(),
         SearchRequest(
             query=json_data.query,
             top_n=json_data.top_n,
@@ -152,9 +151,7 @@ def why_not(query_data: WhyQuery) -> WhyResponse:
     if not query_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     wishes = query_data.model_dump(exclude={"document_id"})
-    answer = explaining.why_not(
-        context.services(), context.user(), SearchRequest(**wishes), query_data.document_id
-    )
+    answer = explaining.why_not(*context.caller(), SearchRequest(**wishes), query_data.document_id)
     values = {name: getattr(answer, name) for name in WhyResponse.model_fields if name != "message"}
     return WhyResponse.model_validate(values | {"message": absence_message(answer)})
 
@@ -200,8 +197,7 @@ def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
 @blueprint.doc(summary="List documents")
 def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
     page = library.list_documents(
-        context.services(),
-        context.user(),
+        *context.caller(),
         filters=DocumentFilter(
             status=query_data.status,
             media_type=_TYPES[query_data.type.upper()] if query_data.type else None,
@@ -252,8 +248,7 @@ def upload_documents() -> UploadResponse:
 
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(
-            context.services(),
-            context.user(),
+            *context.caller(),
             [uploads.Upload(file.stream, file.filename or "unnamed") for file in files],
             title=title,
             domain=request.form.get("domain"),
@@ -263,8 +258,7 @@ def upload_documents() -> UploadResponse:
         return response.model_dump(mode="json")
 
     answer = idempotency.once(
-        context.services(),
-        context.user(),
+        *context.caller(),
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
             [file.stream for file in files],
@@ -289,7 +283,7 @@ def uploaded_model(receipt: UploadReceipt) -> UploadedModel:
 @blueprint.output(DocumentDetailModel)
 @blueprint.doc(summary="One document")
 def get_document(document_id: UUID) -> DocumentDetailModel:
-    detail: DocumentDetail = library.get_document(context.services(), context.user(), document_id)
+    detail: DocumentDetail = library.get_document(*context.caller(), document_id)
     return DocumentDetailModel(
         **document_model(detail.summary).model_dump(),
         sha256=detail.sha256,
@@ -307,7 +301,7 @@ def get_document(document_id: UUID) -> DocumentDetailModel:
 @blueprint.doc(summary="Delete a document")
 def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
     remove = library.purge_document if query_data.purge else library.delete_document
-    remove(context.services(), context.user(), document_id)
+    remove(*context.caller(), document_id)
     return ""
 
 
@@ -315,8 +309,8 @@ def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
 @blueprint.output(DocumentModel)
 @blueprint.doc(summary="Take out of the trash", responses=error_responses(409))
 def restore_document(document_id: UUID) -> DocumentModel:
-    library.restore_document(context.services(), context.user(), document_id)
-    return document_model(library.get_summary(context.services(), context.user(), document_id))
+    library.restore_document(*context.caller(), document_id)
+    return document_model(library.get_summary(*context.caller(), document_id))
 
 
 @blueprint.post("/documents/<uuid:document_id>/reindex")
@@ -331,8 +325,8 @@ def restore_document(document_id: UUID) -> DocumentModel:
     responses=error_responses(404, 409),
 )
 def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentModel:
-    rereading.reread(context.services(), context.user(), document_id, encoding=json_data.encoding)
-    summary = library.get_summary(context.services(), context.user(), document_id)
+    rereading.reread(*context.caller(), document_id, encoding=json_data.encoding)
+    summary = library.get_summary(*context.caller(), document_id)
     return document_model(summary)
 
 
@@ -340,7 +334,7 @@ def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentMo
 @blueprint.output(ContentResponse)
 @blueprint.doc(summary="The text as indexed")
 def get_content(document_id: UUID) -> ContentResponse:
-    revision_id, text = library.read_text(context.services(), context.user(), document_id)
+    revision_id, text = library.read_text(*context.caller(), document_id)
     return ContentResponse(id=document_id, revision_id=revision_id, text=text)
 
 
@@ -350,7 +344,7 @@ def get_content(document_id: UUID) -> ContentResponse:
     responses=file_response_doc("the file as it was uploaded", *MediaType),
 )
 def get_file(document_id: UUID) -> Response:
-    file = library.open_file(context.services(), context.user(), document_id)
+    file = library.open_file(*context.caller(), document_id)
     return file_response(file)
 
 

@@ -86,7 +86,7 @@ class ReadResponse(ResponseModel):
     "Asking changes nothing: pages still show what they have not shown.",
 )
 def list_notifications(query_data: NotificationQuery) -> NotificationListResponse:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     page = notifications.list_notifications(
         services,
         user,
@@ -109,7 +109,7 @@ def list_notifications(query_data: NotificationQuery) -> NotificationListRespons
     description="Those with these ids, or all. Ids that are not one's own change nothing.",
 )
 def mark_read(json_data: ReadBody) -> ReadResponse:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     notifications.mark_read(services, user, None if json_data.all else json_data.ids)
     return ReadResponse(unread_count=notifications.state(services, user).unread)
 

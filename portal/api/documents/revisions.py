@@ -59,12 +59,11 @@ def add_revision(document_id: UUID) -> UploadedModel:
     upload = uploads.Upload(files[0].stream, files[0].filename or "unnamed")
 
     def store() -> dict[str, Any]:
-        receipt = revisions.add_version(context.services(), context.user(), document_id, upload)
+        receipt = revisions.add_version(*context.caller(), document_id, upload)
         return uploaded_model(receipt).model_dump(mode="json")
 
     answer = idempotency.once(
-        context.services(),
-        context.user(),
+        *context.caller(),
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
             [upload.stream], ["revision", str(document_id), upload.file_name]
@@ -84,11 +83,7 @@ def add_revision(document_id: UUID) -> UploadedModel:
 )
 def list_revisions(document_id: UUID, query_data: RevisionQuery) -> RevisionListResponse:
     page = revisions.list_revisions(
-        context.services(),
-        context.user(),
-        document_id,
-        cursor=query_data.cursor,
-        limit=query_data.limit,
+        *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
     )
     return RevisionListResponse(
         revisions=[
@@ -109,7 +104,7 @@ def list_revisions(document_id: UUID, query_data: RevisionQuery) -> RevisionList
     responses=error_responses(404, 409),
 )
 def discard_unread(document_id: UUID) -> str:
-    revisions.discard_unread(context.services(), context.user(), document_id)
+    revisions.discard_unread(*context.caller(), document_id)
     return ""
 
 
@@ -117,7 +112,7 @@ def discard_unread(document_id: UUID) -> str:
 @blueprint.output(RevisionContentResponse)
 @blueprint.doc(summary="The text of a revision", responses=error_responses(404))
 def get_revision_content(document_id: UUID, number: int) -> RevisionContentResponse:
-    revision, text = revisions.read_text(context.services(), context.user(), document_id, number)
+    revision, text = revisions.read_text(*context.caller(), document_id, number)
     return RevisionContentResponse(
         id=document_id, revision_id=revision.id, number=revision.number, text=text
     )
@@ -129,9 +124,7 @@ def get_revision_content(document_id: UUID, number: int) -> RevisionContentRespo
     responses=file_response_doc("the file as it was uploaded", *MediaType) | error_responses(404),
 )
 def get_revision_file(document_id: UUID, number: int) -> Response:
-    return file_response(
-        revisions.open_file(context.services(), context.user(), document_id, number)
-    )
+    return file_response(revisions.open_file(*context.caller(), document_id, number))
 
 
 @blueprint.get(f"{_PATH}/<int:number>/differences")
@@ -147,9 +140,7 @@ def get_revision_file(document_id: UUID, number: int) -> Response:
 def get_differences(
     document_id: UUID, number: int, query_data: DifferencesQuery
 ) -> DifferencesResponse:
-    compared = revisions.compare(
-        context.services(), context.user(), document_id, number, against=query_data.against
-    )
+    compared = revisions.compare(*context.caller(), document_id, number, against=query_data.against)
     added, removed = characters_changed(compared.pieces)
     part = part_of(compared.pieces, query_data.part)
     return DifferencesResponse(

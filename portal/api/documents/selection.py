@@ -76,8 +76,7 @@ class AllBody(RequestModel):
 )
 def list_defaults(query_data: SwitchQuery) -> DefaultList:
     page = selections.list_defaults(
-        context.services(),
-        context.user(),
+        *context.caller(),
         contains=query_data.q.strip(),
         cursor=query_data.cursor,
         limit=query_data.limit,
@@ -92,9 +91,7 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
     summary="Switch a document in all conversations",
 )
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
-    return _default(
-        selections.set_default(context.services(), context.user(), document_id, json_data.enabled)
-    )
+    return _default(selections.set_default(*context.caller(), document_id, json_data.enabled))
 
 
 @blueprint.delete("/user/document-defaults/<uuid:document_id>")
@@ -103,7 +100,7 @@ def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
     summary="Inherit the system's default again",
 )
 def forget_default(document_id: UUID) -> str:
-    selections.set_default(context.services(), context.user(), document_id, None)
+    selections.set_default(*context.caller(), document_id, None)
     return ""
 
 
@@ -115,8 +112,7 @@ def forget_default(document_id: UUID) -> str:
 )
 def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideList:
     page = selections.list_switches(
-        context.services(),
-        context.user(),
+        *context.caller(),
         conversation_id,
         contains=query_data.q.strip(),
         cursor=query_data.cursor,
@@ -132,9 +128,7 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
     summary="Switch all documents in a conversation",
 )
 def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
-    selections.set_all_overrides(
-        context.services(), context.user(), conversation_id, json_data.enabled
-    )
+    selections.set_all_overrides(*context.caller(), conversation_id, json_data.enabled)
     return ""
 
 
@@ -146,9 +140,7 @@ def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> str:
 )
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
     return _override(
-        selections.set_override(
-            context.services(), context.user(), conversation_id, document_id, json_data.enabled
-        )
+        selections.set_override(*context.caller(), conversation_id, document_id, json_data.enabled)
     )
 
 
@@ -158,7 +150,7 @@ def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody
     summary="Inherit one's own default again",
 )
 def forget_override(conversation_id: UUID, document_id: UUID) -> str:
-    selections.set_override(context.services(), context.user(), conversation_id, document_id, None)
+    selections.set_override(*context.caller(), conversation_id, document_id, None)
     return ""
 
 

@@ -92,11 +92,7 @@ def list_audit_log(query_data: AuditQuery) -> AuditListResponse:
         query_data.event, query_data.user or None, query_data.since, query_data.until
     )
     page = audit_log.list_entries(
-        context.services(),
-        context.user(),
-        chosen,
-        cursor=query_data.cursor,
-        limit=query_data.limit,
+        *context.caller(), chosen, cursor=query_data.cursor, limit=query_data.limit
     )
     return AuditListResponse(
         entries=[_model(entry) for entry in page.entries], next_cursor=page.next_cursor

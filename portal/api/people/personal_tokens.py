@@ -62,7 +62,7 @@ def _model(token: PersonalToken) -> PersonalTokenModel:
 @blueprint.output(PersonalTokenList)
 @blueprint.doc(summary="List one's personal access tokens")
 def list_tokens() -> PersonalTokenList:
-    listed = sessions.list_personal_tokens(context.services(), context.user())
+    listed = sessions.list_personal_tokens(*context.caller())
     return PersonalTokenList(tokens=[_model(token) for token in listed])
 
 

@@ -69,7 +69,7 @@ class RecoveryCodesModel(ResponseModel):
 @blueprint.doc(summary="Show two-step verification")
 @context.while_enrolling
 def show() -> SecondFactorsModel:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     found = second_factors.load(services, user.id)
     return SecondFactorsModel(
         required=second_factors.is_required(services.settings, is_admin=user.is_admin),

@@ -79,7 +79,7 @@ def _model(account: AccountSummary) -> UserModel:
 @blueprint.doc(summary="List accounts", responses=error_responses(403))
 @context.for_administrators
 def list_users() -> UserList:
-    listed = accounts.list_accounts(context.services(), context.user())
+    listed = accounts.list_accounts(*context.caller())
     return UserList(users=[_model(account) for account in listed])
 
 
@@ -94,7 +94,7 @@ def list_users() -> UserList:
 @context.for_administrators
 @require_recent_sign_in
 def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     administration.change_account(
         services, user, user_id, is_admin=json_data.is_admin, disabled=json_data.disabled
     )
@@ -112,7 +112,7 @@ def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
 @context.for_administrators
 @require_recent_sign_in
 def reset_password(user_id: UUID) -> PasswordResetModel:
-    reset = administration.begin_password_reset(context.services(), context.user(), user_id)
+    reset = administration.begin_password_reset(*context.caller(), user_id)
     url = external_url(url_for("sign_in.show_password_reset", token=reset.secret))
     return PasswordResetModel(url=url, expires_at=reset.expires_at)
 
@@ -127,7 +127,7 @@ def reset_password(user_id: UUID) -> PasswordResetModel:
 @context.for_administrators
 @require_recent_sign_in
 def end_sessions(user_id: UUID) -> str:
-    sessions.end_sessions_of(context.services(), context.user(), user_id)
+    sessions.end_sessions_of(*context.caller(), user_id)
     return ""
 
 
@@ -145,8 +145,7 @@ def end_sessions(user_id: UUID) -> str:
 @require_recent_sign_in
 def delete_user(user_id: UUID, query_data: UserDeletion) -> str:
     account_deletion.delete_account(
-        context.services(),
-        context.user(),
+        *context.caller(),
         user_id,
         documents=DocumentFate(query_data.documents),
         heir_name=query_data.to or "",

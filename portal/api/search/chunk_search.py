@@ -76,7 +76,7 @@ _FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 @accepts(max_kb=512, max_values=20_000)
 def search_semantic(json_data: SemanticBody) -> SemanticResponse:
     query = _semantic_query(json_data)
-    found = chunk_search.by_meaning(context.services(), context.user(), query)
+    found = chunk_search.by_meaning(*context.caller(), query)
     return SemanticResponse(data=_nearest_of(found))
 
 
@@ -95,7 +95,7 @@ def search_semantic(json_data: SemanticBody) -> SemanticResponse:
 @accepts(max_kb=8 * 1024, max_values=350_000)
 def search_batch(json_data: BatchBody) -> BatchResponse:
     queries = [_semantic_query(body) for body in json_data.queries]
-    found = chunk_search.each_by_meaning(context.services(), context.user(), queries)
+    found = chunk_search.each_by_meaning(*context.caller(), queries)
     results = [_nearest_of(one or _NOT_SEARCHED) for one in found]
     late = [place for place, one in enumerate(results) if BatchTimedOut.code in one.degraded]
     message = error_message(BatchTimedOut())
@@ -120,8 +120,7 @@ def search_text(json_data: TextBody) -> TextResponse:
             reason=N_("a fuzzy query has %(min)s letters or more", min=_MIN_FUZZY_LENGTH)
         )
     found = chunk_search.by_words(
-        context.services(),
-        context.user(),
+        *context.caller(),
         query,
         top_k=_top_k(json_data.top_k),
         fuzzy=json_data.fuzzy,
@@ -167,7 +166,7 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
         threshold=_threshold(json_data.similarity_threshold),
         within=_within(json_data),
     )
-    found = chunk_search.by_both(context.services(), context.user(), query)
+    found = chunk_search.by_both(*context.caller(), query)
     results = [
         HybridModel(
             **_chunk(one),
@@ -202,8 +201,7 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
 @limited("search_similar")
 def search_similar(chunk_id: UUID, query_data: SimilarQuery) -> SimilarResponse:
     found = chunk_search.similar(
-        context.services(),
-        context.user(),
+        *context.caller(),
         chunk_id,
         top_k=_top_k(query_data.top_k),
         exclude_same_job=query_data.exclude_same_job,

@@ -49,10 +49,8 @@ def search_by_address(query_data: SemanticSearchBody) -> SemanticSearchResponse:
 
 
 def _search(asked: SemanticSearchBody) -> SemanticSearchResponse:
-    services, user = context.services(), context.user()
     outcome = portal_semantic.semantic_search(
-        services,
-        user,
+        *context.caller(),
         asked.query,
         limit=asked.limit,
         threshold=asked.threshold,

@@ -44,7 +44,7 @@ def index() -> Answer:
 def create() -> Answer:
     """Create a conversation, with a question also its first answer. Scripts create an empty one
     and ask in it, to show the answer while it is written."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     question = request.form.get("content", "").strip()
     conversation = conversations.create(services, user)
     address = url_for("chat.show", conversation_id=conversation.id)
@@ -75,10 +75,9 @@ def show_rename(conversation_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:conversation_id>/rename")
 def rename(conversation_id: UUID) -> Answer:
-    services, user = context.services(), context.user()
     title = request.form.get("title", "")
     try:
-        conversations.rename(services, user, conversation_id, title)
+        conversations.rename(*context.caller(), conversation_id, title)
     except InvalidInput as error:
         values = {"error": error_message(error), "title": title}
         return _dialog("rename", conversation_id, **values), error.status
@@ -94,7 +93,7 @@ def confirm_delete(conversation_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:conversation_id>/delete")
 def delete(conversation_id: UUID) -> Answer:
-    conversations.delete(context.services(), context.user(), conversation_id)
+    conversations.delete(*context.caller(), conversation_id)
     remember(gettext("Conversation deleted."), kind="success")
     return redirect(url_for("chat.index"), code=303)
 
@@ -116,7 +115,7 @@ def run(stream: AnswerStream) -> UUID | None:
 
 def page_values(conversation_id: UUID) -> dict[str, Any]:
     """Return what the page of a conversation needs."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     conversation = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
     enabled_count, total_count = selections.count(services, user, conversation_id)
@@ -136,7 +135,7 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
 
 
 def _list_values() -> dict[str, Any]:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     text = request.args.get("q", "").strip()
     page = conversations.list_conversations(
         services,
@@ -157,8 +156,7 @@ def _list_values() -> dict[str, Any]:
 
 def _dialog(kind: str, conversation_id: UUID, **more: Any) -> str:
     """Render a confirmation, in the dialog or as a page."""
-    services, user = context.services(), context.user()
-    conversation = conversations.get(services, user, conversation_id)
+    conversation = conversations.get(*context.caller(), conversation_id)
     values = {
         "conversation": conversation,
         "title": conversation.title,

@@ -23,7 +23,7 @@ Answer = Response | str
 @blueprint.get("/citations/<uuid:citation_id>/card")
 def card(citation_id: UUID) -> Answer:
     """Show the card of a marker, on hover or focus."""
-    citation = citing.get_citation(context.services(), context.user(), citation_id)
+    citation = citing.get_citation(*context.caller(), citation_id)
     if wants_fragment():
         return render_template("fragments/citations/_card.html", citation=citation)
     return show(citation_id)
@@ -32,7 +32,7 @@ def card(citation_id: UUID) -> Answer:
 @blueprint.get("/citations/<uuid:citation_id>")
 def show(citation_id: UUID) -> Answer:
     """Show the quote in the text that it was taken from, and whether it still matches."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     citation = citing.get_citation(services, user, citation_id)
     quoted: QuotedText | None = None
     if citation.state is not SourceState.GONE:
@@ -49,8 +49,7 @@ def show(citation_id: UUID) -> Answer:
 @blueprint.get("/chat/<uuid:conversation_id>/messages/<uuid:message_id>/sources")
 def panel(conversation_id: UUID, message_id: UUID) -> Answer:
     """Show all sources of an answer, cited ones first; `at` is the followed marker."""
-    services, user = context.services(), context.user()
-    message = conversations.get_message(services, user, message_id)
+    message = conversations.get_message(*context.caller(), message_id)
     if message.conversation_id != conversation_id:
         raise NotFound
     at = request.args.get("at", "")

@@ -29,11 +29,10 @@ Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 @blueprint.post("")
 def ask(conversation_id: UUID) -> Answer:
     """Ask; with `replace_from` instead of an earlier question and all after it."""
-    services, user = context.services(), context.user()
     question = request.form.get("content", "")
     replaced = _replaced()
     try:
-        stream = answering.ask(services, user, conversation_id, question, replace_from=replaced)
+        stream = answering.ask(*context.caller(), conversation_id, question, replace_from=replaced)
     except (NotSignedIn, NotFound):
         raise
     except PortalError as error:
@@ -49,14 +48,14 @@ def ask(conversation_id: UUID) -> Answer:
 @blueprint.post("/<uuid:message_id>/retry")
 def retry(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
-    stream = answering.retry(context.services(), context.user(), message.id)
+    stream = answering.retry(*context.caller(), message.id)
     return _answered(conversation_id, stream)
 
 
 @blueprint.post("/<uuid:message_id>/stop")
 def stop(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
-    stopped = answering.stop(context.services(), context.user(), message.id)
+    stopped = answering.stop(*context.caller(), message.id)
     return _shown(conversation_id, stopped)
 
 
@@ -85,8 +84,7 @@ def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
     if name not in set(Feedback):
         raise MalformedRequest(reason=verbatim("feedback"))
     wanted = None if message.feedback == name and not has_reason else Feedback(name)
-    services, user = context.services(), context.user()
-    changed = conversations.set_feedback(services, user, message.id, wanted, _reason(message))
+    changed = conversations.set_feedback(*context.caller(), message.id, wanted, _reason(message))
     if wants_fragment():
         return render_template("fragments/chat/_feedback.html", message=changed)
     return _to_message(conversation_id, message_id)
@@ -98,7 +96,7 @@ def replay(conversation_id: UUID, message_id: UUID) -> Answer:
     message = _message(conversation_id, message_id)
     if message.replay is None:
         raise NotFound
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     values: dict[str, Any] = {
         "conversation": conversations.get(services, user, conversation_id),
         "message": message,
@@ -120,7 +118,7 @@ def _reason(message: Message) -> FeedbackReason | None:
 
 def _verified(citation_id: UUID) -> Verification | None:
     try:
-        return citing.verify(context.services(), context.user(), citation_id)
+        return citing.verify(*context.caller(), citation_id)
     except NotFound:
         return None
 
@@ -135,14 +133,14 @@ def _answered(conversation_id: UUID, stream: AnswerStream) -> Answer:
 def _shown(conversation_id: UUID, message: Message) -> Answer:
     if not wants_fragment():
         return _to_message(conversation_id, message.id)
-    question = conversations.question_of(context.services(), context.user(), message)
+    question = conversations.question_of(*context.caller(), message)
     values = {"message": message, "question_text": question, "is_fragment": True}
     return render_template("fragments/chat/_message.html", **values)
 
 
 def _message(conversation_id: UUID, message_id: UUID) -> Message:
     """Return a message of this conversation. Raises NotFound."""
-    message = conversations.get_message(context.services(), context.user(), message_id)
+    message = conversations.get_message(*context.caller(), message_id)
     if message.conversation_id != conversation_id:
         raise NotFound
     return message

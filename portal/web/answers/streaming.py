@@ -98,8 +98,7 @@ class _Writer:
 
 def _title(message: Message) -> str:
     """Return the conversation's title, which its first question sets."""
-    services, user = context.services(), context.user()
-    return conversations.get(services, user, message.conversation_id).title
+    return conversations.get(*context.caller(), message.conversation_id).title
 
 
 def _pending_marker(number: int) -> Markup:

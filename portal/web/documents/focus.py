@@ -62,8 +62,7 @@ def find_focus(detail: DocumentDetail) -> Focus:
     if chunk_id is None:
         return Focus(query=query)
     try:
-        services, user = context.services(), context.user()
-        chunk = library.find_chunk(services, user, detail.summary.id, chunk_id)
+        chunk = library.find_chunk(*context.caller(), detail.summary.id, chunk_id)
     except NotFound:
         # The text was indexed again since that link was made; show the document all the same.
         return Focus(query=query, is_gone=True)
@@ -76,7 +75,7 @@ def came_from() -> UUID | None:
 
 
 def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     try:
         citation = citing.get_citation(services, user, citation_id)
         if citation.document_id != detail.summary.id:
@@ -102,7 +101,7 @@ def _cited(detail: DocumentDetail, citation_id: UUID) -> Focus:
 
 def _chunk_of(document_id: UUID, citation: Citation) -> StoredChunk:
     """Return the chunk that a citation of the present text begins in. Raises NotFound."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     if citation.revision_id is None and citation.chunk_id is not None:
         return library.find_chunk(services, user, document_id, citation.chunk_id)
     return library.find_chunk_at(services, user, document_id, citation.char_start)

@@ -23,13 +23,13 @@ Answer = Response | str
 
 @blueprint.post("/<uuid:document_id>/retry")
 def retry(document_id: UUID) -> Answer:
-    jobs.retry(context.services(), context.user(), document_id)
+    jobs.retry(*context.caller(), document_id)
     return _changed(document_id)
 
 
 @blueprint.post("/<uuid:document_id>/cancel")
 def cancel(document_id: UUID) -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     try:
         jobs.cancel(services, user, document_id)
     except Conflict:
@@ -40,7 +40,7 @@ def cancel(document_id: UUID) -> Answer:
 
 @blueprint.post("/retry-failed")
 def retry_failed() -> Answer:
-    count = jobs.retry_failed(context.services(), context.user())
+    count = jobs.retry_failed(*context.caller())
     words = ngettext(
         "%(num)s document is queued again.", "%(num)s documents are queued again.", count
     )
@@ -51,7 +51,7 @@ def retry_failed() -> Answer:
 
 def _changed(document_id: UUID) -> Answer:
     if wants_fragment():
-        document = library.get_summary(context.services(), context.user(), document_id)
+        document = library.get_summary(*context.caller(), document_id)
         return fragments(row(document), progress_line(), retry_failed_button())
     after = local_path(request.form.get("next")) or url_for("documents.index")
     return redirect(after, code=303)

@@ -82,8 +82,7 @@ def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
     """Return the values for the list's templates; without a query, those of the request."""
     query = query or list_query()
     page: DocumentPage = library.list_documents(
-        context.services(),
-        context.user(),
+        *context.caller(),
         filters=query.filters,
         cursor=request.args.get("cursor") or None,
         limit=PAGE_SIZE,
@@ -92,7 +91,7 @@ def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
         "page": page,
         "switches": rows_switches([item.id for item in page.items]),
         "jobs": _jobs_of(page.items),
-        "failed_count": jobs.count_failed(context.services(), context.user()),
+        "failed_count": jobs.count_failed(*context.caller()),
         "query": query,
         "types": TYPES,
         "statuses": tuple(DocumentStatus),
@@ -135,7 +134,7 @@ def index() -> Answer:
 def progress() -> Answer:
     """Show changed rows, progress, and the bell when a job ended; tell whether to poll again."""
     watched = dict(_watched())
-    found = library.list_summaries(context.services(), context.user(), list(watched))
+    found = library.list_summaries(*context.caller(), list(watched))
     documents = {document.id: document for document in found}
     moved = [one for one in found if one.status != watched[one.id]]
     active = [one for one in found if one.status in ACTIVE]
@@ -156,7 +155,7 @@ def _stages(active: list[DocumentSummary]) -> Iterator[tuple[str, dict[str, Any]
 
 @blueprint.get("/documents/<uuid:document_id>/delete")
 def confirm_delete(document_id: UUID) -> Answer:
-    document = library.get_summary(context.services(), context.user(), document_id)
+    document = library.get_summary(*context.caller(), document_id)
     if not document.can_edit:
         raise Forbidden
     values = {"document": document, "in_list": wants_fragment() and "in_list" in request.args}
@@ -167,7 +166,7 @@ def confirm_delete(document_id: UUID) -> Answer:
 
 @blueprint.post("/documents/<uuid:document_id>/delete")
 def delete(document_id: UUID) -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     document = library.get_summary(services, user, document_id)
     library.delete_document(services, user, document_id)
     message = gettext("“%(title)s” is in the trash.", title=document.title)
@@ -207,7 +206,7 @@ def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:
 
 def total() -> tuple[str, dict[str, Any]]:
     """Return the count above the list, for responses that change it."""
-    page = library.list_documents(context.services(), context.user(), limit=1)
+    page = library.list_documents(*context.caller(), limit=1)
     values = {"total_count": page.total_count, "is_filtered": False, "out_of_band": True}
     return "fragments/documents/_count.html", values
 
@@ -218,7 +217,7 @@ def progress_line() -> tuple[str, dict[str, Any]]:
 
 def retry_failed_button() -> tuple[str, dict[str, Any]]:
     """Return the retry button, for responses that change how many documents have failed."""
-    failed_count = jobs.count_failed(context.services(), context.user())
+    failed_count = jobs.count_failed(*context.caller())
     values = {"failed_count": failed_count, "out_of_band": True}
     return "fragments/documents/_retry_failed.html", values
 

@@ -39,8 +39,7 @@ Answer = Response | str | tuple[str, int]
 
 @blueprint.get("/<uuid:document_id>")
 def show(document_id: UUID) -> Answer:
-    services, user = context.services(), context.user()
-    detail = library.get_document(services, user, document_id)
+    detail = library.get_document(*context.caller(), document_id)
     if wants_fragment("document-state"):
         state = _state(detail)
         ending = [] if state["is_active"] else new_bell()
@@ -51,7 +50,7 @@ def show(document_id: UUID) -> Answer:
 @blueprint.get("/<uuid:document_id>/file")
 def original_file(document_id: UUID) -> Answer:
     """Send the original file; browsers show it inline where that is safe."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     detail = library.get_document(services, user, document_id)
     stored = library.open_file(services, user, document_id)
     return file_answer(stored, encoding=detail.encoding)
@@ -74,7 +73,7 @@ def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
 
 @blueprint.post("/<uuid:document_id>/edit")
 def edit(document_id: UUID) -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     visibility = request.form.get("visibility", "")
     try:
         title = request.form.get("title", "").strip()
@@ -99,7 +98,7 @@ def edit(document_id: UUID) -> Answer:
 @blueprint.post("/<uuid:document_id>/reindex")
 def reindex(document_id: UUID) -> Answer:
     """Read the file again, in the chosen encoding."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     encoding = request.form.get("encoding", "") or None
     try:
         rereading.reread(services, user, document_id, encoding=encoding)
@@ -121,14 +120,14 @@ def _state(detail: DocumentDetail) -> dict[str, Any]:
         "detail": detail,
         "document": document,
         "job": job,
-        "unread": revisions.find_unread(context.services(), context.user(), document.id),
+        "unread": revisions.find_unread(*context.caller(), document.id),
         "has_ended": wants_fragment(),
         "is_active": document.status in ACTIVE or is_read_again,
     }
 
 
 def page_values(detail: DocumentDetail) -> dict[str, Any]:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     document_id = detail.summary.id
     focus, part = find_focus(detail), positive(request.args.get("part"))
     if focus.chunk is not None:

@@ -42,7 +42,7 @@ Answer = Response | str | tuple[str, int]
 
 @blueprint.get("")
 def show_all(document_id: UUID) -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     document = library.get_summary(services, user, document_id)
     page = revisions.list_revisions(
         services, user, document_id, cursor=request.args.get("cursor") or None, limit=_LISTED
@@ -53,7 +53,7 @@ def show_all(document_id: UUID) -> Answer:
 @blueprint.post("")
 @accepts_files
 def upload(document_id: UUID) -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     library.get_summary(services, user, document_id)
     file = request.files.get("file")
     try:
@@ -74,7 +74,7 @@ def upload(document_id: UUID) -> Answer:
 @blueprint.post("/discard")
 def discard(document_id: UUID) -> Answer:
     """Discard a version that failed or was cancelled."""
-    revisions.discard_unread(context.services(), context.user(), document_id)
+    revisions.discard_unread(*context.caller(), document_id)
     remember(gettext("The pending version was discarded."), kind="success")
     return redirect(url_for("reading.show", document_id=document_id), code=303)
 
@@ -89,14 +89,14 @@ def show(document_id: UUID, number: int) -> Answer:
 @blueprint.get("/<int:number>/file")
 def original_file(document_id: UUID, number: int) -> Answer:
     """Send the file that a version was read from; browsers show it inline where that is safe."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     revision = revisions.get_revision(services, user, document_id, number)
     stored = revisions.open_file(services, user, document_id, number)
     return file_answer(stored, encoding=revision.encoding)
 
 
 def _text(document_id: UUID, number: int) -> str:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     revision = revisions.get_revision(services, user, document_id, number)
     part_count = max(1, ceil(revision.character_count / PART_CHARACTERS))
     part = min(positive(request.args.get("part")), part_count)
@@ -113,7 +113,7 @@ def _text(document_id: UUID, number: int) -> str:
 
 
 def _differences(document_id: UUID, number: int, against: int) -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     try:
         compared = revisions.compare(services, user, document_id, number, against=against)
     except TextsTooLong as error:
@@ -136,7 +136,7 @@ def _differences(document_id: UUID, number: int, against: int) -> Answer:
 
 def _head(document_id: UUID) -> dict[str, Any]:
     """Return the document, and its versions to choose from."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     return {
         "document": library.get_summary(services, user, document_id),
         "choices": revisions.list_revisions(services, user, document_id, limit=_LISTED).items,

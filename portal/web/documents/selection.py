@@ -50,8 +50,7 @@ def state_name(override: bool | None) -> str:
 @blueprint.post("/documents/<uuid:document_id>/selection")
 def set_default(document_id: UUID) -> Answer:
     """Enable or disable a document for the user, in conversations without an override."""
-    services, user = context.services(), context.user()
-    switch = selections.set_default(services, user, document_id, _wanted_state())
+    switch = selections.set_default(*context.caller(), document_id, _wanted_state())
     if wants_fragment():
         return render_template("fragments/selection/_toggle.html", switch=switch)
     return _back(url_for("documents.index", _anchor=f"document-{document_id}"))
@@ -72,8 +71,7 @@ def show(conversation_id: UUID) -> Answer:
 @blueprint.post("/chat/<uuid:conversation_id>/documents")
 def set_all(conversation_id: UUID) -> Answer:
     """Enable or disable all documents in a conversation, or restore the defaults."""
-    services, user = context.services(), context.user()
-    selections.set_all_overrides(services, user, conversation_id, _wanted_state())
+    selections.set_all_overrides(*context.caller(), conversation_id, _wanted_state())
     if wants_fragment():
         values = _values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
@@ -83,7 +81,7 @@ def set_all(conversation_id: UUID) -> Answer:
 @blueprint.post("/chat/<uuid:conversation_id>/documents/<uuid:document_id>")
 def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
     """Set the switch of one document in a conversation."""
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     switch = selections.set_override(services, user, conversation_id, document_id, _wanted_state())
     if not wants_fragment():
         address = url_for("selection.show", conversation_id=conversation_id)
@@ -100,7 +98,7 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
 
 def rows_switches(document_ids: Sequence[UUID]) -> dict[UUID, DocumentSwitch]:
     """Return the user's own switches of the documents in a list."""
-    return selections.switches(context.services(), context.user(), document_ids)
+    return selections.switches(*context.caller(), document_ids)
 
 
 def init_app(app: Flask) -> None:
@@ -110,7 +108,7 @@ def init_app(app: Flask) -> None:
 
 
 def _values(conversation_id: UUID) -> dict[str, Any]:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     text = request.values.get("q", "").strip()
     page = selections.list_switches(
         services,

@@ -43,7 +43,7 @@ def show() -> Answer:
 
 @blueprint.post("/<uuid:document_id>/restore")
 def restore(document_id: UUID) -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     library.restore_document(services, user, document_id)
     title = library.get_summary(services, user, document_id).title
     message = gettext("“%(title)s” was restored.", title=title)
@@ -65,7 +65,7 @@ def restore(document_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:document_id>/purge")
 def confirm_purge(document_id: UUID) -> Answer:
-    document = library.get_trashed(context.services(), context.user(), document_id)
+    document = library.get_trashed(*context.caller(), document_id)
     if wants_fragment():
         return render_template("fragments/trash/_confirm_purge.html", document=document)
     return render_template("pages/confirm_purge.html", document=document)
@@ -73,8 +73,8 @@ def confirm_purge(document_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:document_id>/purge")
 def purge(document_id: UUID) -> Answer:
-    document = library.get_trashed(context.services(), context.user(), document_id)
-    library.purge_document(context.services(), context.user(), document_id)
+    document = library.get_trashed(*context.caller(), document_id)
+    library.purge_document(*context.caller(), document_id)
     message = gettext("“%(title)s” was permanently deleted.", title=document.title)
     if wants_fragment():
         return fragments(gone(f"trash-{document_id}"), toast(message, kind="success"))

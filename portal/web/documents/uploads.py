@@ -98,7 +98,7 @@ def _page(**values: Any) -> str:
 def states() -> Answer:
     """Show the progress of documents that were uploaded on this page, each as `_state.html`."""
     asked = dict.fromkeys(_identifiers())
-    found = library.list_summaries(context.services(), context.user(), list(asked))
+    found = library.list_summaries(*context.caller(), list(asked))
     newest = jobs.newest_jobs(context.services(), [one.job_id for one in found if one.job_id])
     parts = [_state(one, job=newest.get(one.id)) for one in found]
     gone = [_gone(document_id) for document_id in asked.keys() - {one.id for one in found}]
@@ -138,8 +138,7 @@ def _rows(files: list[FileStorage]) -> str:
         }
 
     answer = idempotency.once(
-        context.services(),
-        context.user(),
+        *context.caller(),
         key=request.headers.get("Idempotency-Key"),
         body_sha256=lambda: uploads.digest_of(
             [file.stream for file in files],
@@ -155,7 +154,7 @@ def _stored(stored: dict[str, Any], wished: Visibility) -> list[Fragment]:
     """Return the fragments for one document of `_rows`; it may be gone on a repeated request."""
     document_id, is_known = UUID(stored["id"]), bool(stored["is_duplicate"])
     try:
-        document = library.get_summary(context.services(), context.user(), document_id)
+        document = library.get_summary(*context.caller(), document_id)
     except NotFound:
         return [_gone(document_id)]
     listed = [] if is_known else [row(document), progress_line()]
@@ -186,8 +185,7 @@ def _outcome(
 ) -> Outcome:
     try:
         receipt = uploads.store_upload(
-            context.services(),
-            context.user(),
+            *context.caller(),
             stream=file.stream,
             file_name=file_name,
             domain=domain,

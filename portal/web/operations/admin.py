@@ -32,7 +32,7 @@ def show() -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def invite() -> Answer:
-    invitation = invitations.invite(context.services(), context.user())
+    invitation = invitations.invite(*context.caller())
     # The link is shown only in this response, so this does not redirect.
     link = hosts.external_url(url_for("sign_in.show_invitation", token=invitation.secret))
     return _page(invitation=invitation, invitation_link=link)
@@ -43,7 +43,7 @@ def invite() -> Answer:
 @require_recent_sign_in
 def set_disabled(user_id: UUID) -> Answer:
     disabled = request.form.get("disabled") == "true"
-    accounts.set_disabled(context.services(), context.user(), user_id, disabled=disabled)
+    accounts.set_disabled(*context.caller(), user_id, disabled=disabled)
     words = gettext("Account disabled.") if disabled else gettext("Account enabled.")
     remember(words, kind="success")
     return redirect(url_for("admin.show"), code=303)

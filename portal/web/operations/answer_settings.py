@@ -37,7 +37,7 @@ def connect() -> Answer:
     """Store the endpoint, even if its models cannot be listed."""
     address, key = request.form.get("api_base", ""), request.form.get("api_key", "")
     try:
-        endpoint = writers.connect(context.services(), context.user(), address, key)
+        endpoint = writers.connect(*context.caller(), address, key)
     except ChatUnavailable as error:
         remember(error_message(error), kind="error")
     except PortalError as error:
@@ -52,7 +52,7 @@ def connect() -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def disconnect() -> Answer:
-    writers.disconnect(context.services(), context.user())
+    writers.disconnect(*context.caller())
     return _done(gettext("Endpoint and key removed."))
 
 
@@ -60,7 +60,7 @@ def disconnect() -> Answer:
 @context.for_administrators
 def load_models() -> Answer:
     try:
-        endpoint = writers.load_models(context.services(), context.user())
+        endpoint = writers.load_models(*context.caller())
     except PortalError as error:
         remember(error_message(error), kind="error")
         return redirect(url_for("admin_answers.show"), code=303)
@@ -72,7 +72,7 @@ def load_models() -> Answer:
 def try_out() -> Answer:
     model = request.form.get("model", "")
     try:
-        trial = writers.try_out(context.services(), context.user(), model, context.language())
+        trial = writers.try_out(*context.caller(), model, context.language())
     except PortalError as error:
         return _page(model=model, error=error_message(error)), error.status
     return _page(model=model, trial=trial)
@@ -82,7 +82,7 @@ def try_out() -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def choose() -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     try:
         match request.form.get("writer"):
             case "quotations":
@@ -102,7 +102,7 @@ def _done(message: str) -> Answer:
 
 
 def _page(**given: Any) -> str:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     overview = writers.show(services, user)
     uses, failures = writers.list_uses(services, user)
     preset = request.args.get("server", "")

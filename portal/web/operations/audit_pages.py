@@ -81,11 +81,7 @@ blueprint = APIBlueprint("admin_audit", __name__, enable_openapi=False, url_pref
 @context.for_administrators
 def show() -> str:
     page = audit_log.list_entries(
-        context.services(),
-        context.user(),
-        _filter(),
-        cursor=request.args.get("cursor") or None,
-        limit=PAGE_SIZE,
+        *context.caller(), _filter(), cursor=request.args.get("cursor") or None, limit=PAGE_SIZE
     )
     retention_days = context.services().settings.audit.retention_days
     return render_template(
@@ -103,7 +99,7 @@ def show() -> str:
 @blueprint.get("/export.csv")
 @context.for_administrators
 def export() -> Response:
-    lines = audit_log.export_csv(context.services(), context.user(), _filter())
+    lines = audit_log.export_csv(*context.caller(), _filter())
     response = Response(
         stream_with_context(chain([_BYTE_ORDER_MARK], lines)),
         content_type="text/csv; charset=utf-8",

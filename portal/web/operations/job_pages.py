@@ -26,7 +26,7 @@ Answer = Response | str
 @blueprint.get("")
 @context.for_administrators
 def show() -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     status, cursor = _status(), request.args.get("cursor") or None
     state = jobs.queue_state(services, user)
     values = {
@@ -46,7 +46,7 @@ def show() -> Answer:
 @context.for_administrators
 def cancel(document_id: UUID) -> Answer:
     try:
-        jobs.cancel(context.services(), context.user(), document_id)
+        jobs.cancel(*context.caller(), document_id)
     except PortalError as error:
         return _done(error_message(error), kind="error")
     return _done(gettext("Job cancelled."))
@@ -56,7 +56,7 @@ def cancel(document_id: UUID) -> Answer:
 @context.for_administrators
 def retry(document_id: UUID) -> Answer:
     try:
-        jobs.retry(context.services(), context.user(), document_id)
+        jobs.retry(*context.caller(), document_id)
     except PortalError as error:
         return _done(error_message(error), kind="error")
     return _done(gettext("Job queued again."))
@@ -65,7 +65,7 @@ def retry(document_id: UUID) -> Answer:
 @blueprint.post("/retry-failed")
 @context.for_administrators
 def retry_failed() -> Answer:
-    count = jobs.retry_failed(context.services(), context.user())
+    count = jobs.retry_failed(*context.caller())
     words = ngettext(
         "%(num)s document is queued again.", "%(num)s documents are queued again.", count
     )

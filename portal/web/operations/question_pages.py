@@ -35,7 +35,7 @@ def show() -> str:
     days, problem = _period(), _problem()
     return render_template(
         "pages/admin_questions.html",
-        report=question_report.show(context.services(), context.user(), days=days, problem=problem),
+        report=question_report.show(*context.caller(), days=days, problem=problem),
         periods=PERIODS,
         problem=problem,
         problem_words=PROBLEM_WORDS,
@@ -48,21 +48,21 @@ def show() -> str:
 @context.for_administrators
 def keep(message_id: UUID) -> Response:
     gold = request.form.get("gold", "")
-    question_report.keep(context.services(), context.user(), message_id, gold)
+    question_report.keep(*context.caller(), message_id, gold)
     return _done(gettext("Added to the evaluation set."))
 
 
 @blueprint.post("/<uuid:message_id>/remove")
 @context.for_administrators
 def remove(message_id: UUID) -> Response:
-    question_report.remove(context.services(), context.user(), message_id)
+    question_report.remove(*context.caller(), message_id)
     return _done(gettext("Removed from the evaluation set."))
 
 
 @blueprint.get("/evaluation-set.zip")
 @context.for_administrators
 def export() -> Response:
-    file = question_report.export(context.services(), context.user())
+    file = question_report.export(*context.caller())
     return send_file(
         file, "application/zip", as_attachment=True, download_name="evaluation-set.zip"
     )

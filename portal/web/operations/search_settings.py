@@ -107,14 +107,14 @@ class FormField:
 @blueprint.get("")
 @context.for_administrators
 def show() -> Answer:
-    config = dynamic_config.show(context.services(), context.user())
+    config = dynamic_config.show(*context.caller())
     return _page({name: _plain(getattr(config, name)) for name in DynamicConfig.model_fields})
 
 
 @blueprint.post("")
 @context.for_administrators
 def save() -> Answer:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     current = dynamic_config.show(services, user)
     if request.form.get("action") == "defaults":
         dynamic_config.change(services, user, _defaults().model_dump(mode="json"))

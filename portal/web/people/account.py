@@ -87,7 +87,7 @@ def change_password() -> Answer:
 def set_preferred_domain() -> Answer:
     domain = request.form.get("domain", "")
     try:
-        accounts.set_preferred_domain(context.services(), context.user(), domain)
+        accounts.set_preferred_domain(*context.caller(), domain)
     except InvalidInput as error:
         return _page(domain_error=error_message(error), domain=domain), error.status
     remember(gettext("Preferred domain saved."), kind="success")
@@ -149,7 +149,7 @@ def delete() -> Answer:
 
 
 def _deletion_page(*, error: str | None = None) -> str:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     return render_template(
         "pages/delete_account.html",
         account=accounts.get_summary(services, user, user.id),
@@ -167,7 +167,7 @@ def _deletion_page(*, error: str | None = None) -> str:
 
 
 def _page(**more: Any) -> str:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     values = {
         "identities": oidc_accounts.list_identities(services, user),
         "issuer": services.settings.oidc.issuer,

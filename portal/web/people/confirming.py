@@ -108,7 +108,7 @@ def _page(
         path=path,
         fields=fields,
         error=translated(_WRONG_PASSWORD) if is_wrong else None,
-        has_password=accounts.has_password(context.services(), context.user()),
+        has_password=accounts.has_password(*context.caller()),
         methods=[method for offer in methods if (method := offer()) is not None],
         back=referring_path() or url_for("account.show"),
     )

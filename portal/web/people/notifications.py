@@ -65,8 +65,7 @@ class Bell:
 def index() -> Answer:
     in_menu = wants_fragment("notification-menu")
     page = notifications.list_notifications(
-        context.services(),
-        context.user(),
+        *context.caller(),
         cursor=request.args.get("cursor") or None,
         limit=_IN_MENU if in_menu else PAGE_SIZE,
     )
@@ -91,7 +90,7 @@ def tell() -> Answer:
     """Return notes that were not shown yet; another page that asks gets none of them."""
     if not wants_fragment():
         return redirect(url_for("notifications.index"), code=303)
-    taken = notifications.take(context.services(), context.user())
+    taken = notifications.take(*context.caller())
     notes = [note for kind in NotificationKind for note in _notes(kind, taken)]
     return fragments(*notes) if notes else Response(status=204)
 
@@ -99,7 +98,7 @@ def tell() -> Answer:
 @blueprint.post("/<uuid:notification_id>/open")
 def open_one(notification_id: UUID) -> Answer:
     """Go to the document or the list of sessions, and mark the notification as read."""
-    found = notifications.open_notification(context.services(), context.user(), notification_id)
+    found = notifications.open_notification(*context.caller(), notification_id)
     if found.kind is NotificationKind.NEW_DEVICE:
         return redirect(url_for("sessions.show"), code=303)
     if found.kind is NotificationKind.RECOVERY_CODE:
@@ -109,7 +108,7 @@ def open_one(notification_id: UUID) -> Answer:
 
 @blueprint.post("/read")
 def mark_read() -> Answer:
-    notifications.mark_read(context.services(), context.user(), until=_until())
+    notifications.mark_read(*context.caller(), until=_until())
     remember(gettext("All notifications marked as read."), kind="success")
     return redirect(url_for("notifications.index"), code=303)
 
@@ -129,7 +128,7 @@ def new_bell() -> list[tuple[str, dict[str, Any]]]:
 
 
 def _bell() -> Bell:
-    return Bell.of(notifications.state(context.services(), context.user()))
+    return Bell.of(notifications.state(*context.caller()))
 
 
 def _notes(

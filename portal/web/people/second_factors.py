@@ -153,7 +153,7 @@ def _totp_page(*, error: str | None = None) -> str:
 
 
 def _page(**more: Any) -> str:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     site, why_no_passkeys = passkey_forms.find_site()
     signed_in = context.signed_in()
     values = {

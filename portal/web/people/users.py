@@ -47,7 +47,7 @@ def show(user_id: UUID) -> Answer:
 def set_role(user_id: UUID) -> Answer:
     is_admin = request.form.get("role") == "admin"
     try:
-        administration.set_role(context.services(), context.user(), user_id, is_admin=is_admin)
+        administration.set_role(*context.caller(), user_id, is_admin=is_admin)
     except Conflict as error:
         return _page(user_id, error=error_message(error)), error.status
     remember(gettext("The role is changed."), kind="success")
@@ -61,7 +61,7 @@ def set_role(user_id: UUID) -> Answer:
 @require_recent_sign_in
 def reset_password(user_id: UUID) -> Answer:
     try:
-        reset = administration.begin_password_reset(context.services(), context.user(), user_id)
+        reset = administration.begin_password_reset(*context.caller(), user_id)
     except Conflict as error:
         return _page(user_id, error=error_message(error)), error.status
     # The link is shown in this one response and never again, hence no redirect.
@@ -73,7 +73,7 @@ def reset_password(user_id: UUID) -> Answer:
 @context.for_administrators
 @require_recent_sign_in
 def end_sessions(user_id: UUID) -> Answer:
-    ended = sessions.end_sessions_of(context.services(), context.user(), user_id)
+    ended = sessions.end_sessions_of(*context.caller(), user_id)
     words = ngettext("%(num)s session ended.", "%(num)s sessions ended.", ended)
     remember(words, kind="success")
     return _back(user_id)
@@ -115,7 +115,7 @@ def _back(user_id: UUID) -> Response:
 
 
 def _page(user_id: UUID, **more: Any) -> str:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     values = {
         "account": accounts.get_summary(services, user, user_id),
         "user": user,
@@ -129,7 +129,7 @@ def _page(user_id: UUID, **more: Any) -> str:
 
 
 def _deletion_page(user_id: UUID, *, error: str | None = None, heir: str = "") -> str:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     listed = accounts.list_accounts(services, user)
     return render_template(
         "pages/delete_account.html",

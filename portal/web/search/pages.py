@@ -63,7 +63,7 @@ def show() -> Answer:
     error: str | None = None
     if question.text:
         try:
-            outcome = engine.search_or_words(context.services(), context.user(), question.request())
+            outcome = engine.search_or_words(*context.caller(), question.request())
         except NotSignedIn:
             raise
         except PortalError as problem:
@@ -93,7 +93,7 @@ def show_why_not() -> Answer:
 
 
 def _values(question: Question) -> dict[str, Any]:
-    services, user = context.services(), context.user()
+    services, user = context.caller()
     return {
         "question": question,
         "domains": library.list_domains(services, user),
@@ -123,8 +123,7 @@ def _absentee(question: Question) -> Absentee:
     if chosen is None or not question.text:
         return Absentee(title, matches)
     try:
-        services, user = context.services(), context.user()
-        why = explaining.why_not(services, user, question.request(), chosen)
+        why = explaining.why_not(*context.caller(), question.request(), chosen)
     except NotSignedIn:
         raise
     except PortalError as problem:
@@ -137,12 +136,11 @@ def _titled(title: str) -> tuple[DocumentSummary, ...]:
 
     Includes documents in the trash that the user may restore.
     """
-    services, user = context.services(), context.user()
     filters, wanted = DocumentFilter(title_contains=title), title.casefold()
     found = tuple(
         document
         for listed in (library.list_documents, library.list_trash)
-        for document in listed(services, user, filters=filters, limit=MAX_TITLES).items
+        for document in listed(*context.caller(), filters=filters, limit=MAX_TITLES).items
     )
     exact = tuple(document for document in found if document.title.casefold() == wanted)
     return exact if len(exact) == 1 else found[:MAX_TITLES]

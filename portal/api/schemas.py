@@ -66,6 +66,13 @@ def _whole(value: Any) -> Any:
 class ResponseModel(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
+    @classmethod
+    def of(cls, record: object, **others: Any) -> Self:
+        """Return the model of a record: its fields of the same names, and `others`."""
+        names = cls.model_fields.keys() - others.keys()
+        same = {name: getattr(record, name) for name in names if hasattr(record, name)}
+        return cls.model_validate(same | others)
+
 
 def _storable(value: Any) -> Any:
     """Return text without what PostgreSQL cannot store: NUL and lone surrogates."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from flask import Response
 
+from portal.api.answers.conversation_schemas import message_model
 from portal.domain.answering import MarkedText
 from portal.domain.conversations import (
     AnswerEvent,
@@ -22,8 +23,6 @@ from portal.http.event_streams import NOTHING_NEW, encode, respond
 from portal.http.messages import error_message
 from portal.services.answers.streaming import AnswerStream
 
-ToBody = Callable[[Message], dict[str, Any]]
-
 
 def last_message(stream: AnswerStream) -> Message:
     """Return the complete answer."""
@@ -33,16 +32,16 @@ def last_message(stream: AnswerStream) -> Message:
     raise PortalError
 
 
-def event_stream(stream: AnswerStream, to_body: ToBody) -> Response:
+def event_stream(stream: AnswerStream) -> Response:
     """Yield the answer as it is written; a client that disconnects stops it."""
-    return respond(stream, write=lambda event: _lines(event, to_body), fail=_failure)
+    return respond(stream, write=_lines, fail=_failure)
 
 
 def _failure(error: PortalError) -> str:
     return encode("error", {"code": error.code, "message": error_message(error)})
 
 
-def _lines(event: AnswerEvent, to_body: ToBody) -> Iterator[str]:
+def _lines(event: AnswerEvent) -> Iterator[str]:
     if isinstance(event, Began):
         yield encode(
             "start",
@@ -59,7 +58,7 @@ def _lines(event: AnswerEvent, to_body: ToBody) -> Iterator[str]:
         for piece in event.pieces:
             yield encode("delta", _delta(piece))
     elif isinstance(event, Finished):
-        yield from _end(to_body(event.answer), event.answer.status)
+        yield from _end(event.answer)
     else:
         yield NOTHING_NEW
 
@@ -68,10 +67,11 @@ def _delta(piece: MarkedText) -> dict[str, Any]:
     return {"text": piece.text} | ({"marker": piece.marker} if piece.marker is not None else {})
 
 
-def _end(body: dict[str, Any], status: MessageStatus) -> Iterator[str]:
+def _end(answer: Message) -> Iterator[str]:
     """Yield the citations, then `done` or `error` as the last event."""
+    body = message_model(answer).model_dump(mode="json")
     yield encode("citations", {name: body[name] for name in ("citations", "consulted")})
-    if status is MessageStatus.UNAVAILABLE:
+    if answer.status is MessageStatus.UNAVAILABLE:
         yield encode("error", (body["error"] or {}) | {"answer": body})
     else:
         yield encode("done", body)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
+from portal.api.documents.job_schemas import FailureModel, failure_model
 from portal.api.schemas import TIME_CURSOR, CleanText, PageLabel, RequestModel, ResponseModel
 from portal.domain.conversations import (
     MAX_MESSAGE_CHARACTERS,
     MAX_TITLE_CHARACTERS,
+    Citation,
+    ConversationSummary,
     Feedback,
     FeedbackReason,
+    Message,
     MessageStatus,
     Role,
     SourceState,
 )
+from portal.domain.documents import Failure
 from portal.domain.search import SearchMode
 
 
@@ -129,7 +133,7 @@ class MessageModel(ResponseModel):
     support: list[SupportModel] = Field(description="each sentence against what it cites")
     feedback: Feedback | None = Field(examples=[None])
     feedback_reason: FeedbackReason | None = Field(examples=[None])
-    error: dict[str, Any] | None = Field(
+    error: FailureModel | None = Field(
         None, description="why there is no answer, or no more", examples=[None]
     )
     replay: ReplayModel | None = Field(None, description="what the answer was made from")
@@ -160,3 +164,22 @@ class VerificationModel(ResponseModel):
     )
     quote_sha256: str
     found_sha256: str | None = Field(description="of what stands in the stored revision")
+
+
+def conversation_model(summary: ConversationSummary) -> ConversationModel:
+    return ConversationModel.of(summary, url=f"/chat/{summary.id}")
+
+
+def message_model(message: Message) -> MessageModel:
+    failure = Failure.stored(message.replay.extra.get("failure")) if message.replay else None
+    return MessageModel.of(
+        message,
+        citations=[citation_model(one) for one in message.citations if one.was_cited],
+        consulted=[citation_model(one) for one in message.citations if not one.was_cited],
+        error=failure_model(failure),
+    )
+
+
+def citation_model(citation: Citation) -> CitationModel:
+    url = f"/documents/{citation.document_id}?citation={citation.id}"
+    return CitationModel.of(citation, url=url if citation.can_open else None)

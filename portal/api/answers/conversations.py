@@ -9,7 +9,6 @@ from apiflask import APIBlueprint
 from flask import Response
 
 from portal.api.answers import answer_events
-from portal.api.answers import conversation_bodies as bodies
 from portal.api.answers.conversation_schemas import (
     CitationModel,
     ConversationBody,
@@ -23,6 +22,9 @@ from portal.api.answers.conversation_schemas import (
     RenameBody,
     RetryBody,
     VerificationModel,
+    citation_model,
+    conversation_model,
+    message_model,
 )
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import file_response_doc
@@ -76,7 +78,7 @@ def list_conversations(query_data: ConversationQuery) -> ConversationListRespons
         *context.caller(), contains=query_data.q, cursor=query_data.cursor, limit=query_data.limit
     )
     return ConversationListResponse(
-        conversations=[ConversationModel(**bodies.summary_fields(one)) for one in page.items],
+        conversations=[conversation_model(one) for one in page.items],
         next_cursor=page.next_cursor,
     )
 
@@ -88,7 +90,7 @@ def list_conversations(query_data: ConversationQuery) -> ConversationListRespons
 @blueprint.doc(summary="Begin a conversation")
 def create_conversation(json_data: ConversationBody) -> ConversationModel:
     made = conversations.create(*context.caller(), json_data.title)
-    return ConversationModel(**bodies.summary_fields(made))
+    return conversation_model(made)
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>")
@@ -100,9 +102,8 @@ def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
     services, user = context.caller()
     summary = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
-    return ConversationDetailModel(
-        **bodies.summary_fields(summary), messages=[bodies.message(message) for message in messages]
-    )
+    shown = [message_model(message) for message in messages]
+    return ConversationDetailModel.of(conversation_model(summary), messages=shown)
 
 
 @blueprint.patch("/conversations/<uuid:conversation_id>")
@@ -111,7 +112,7 @@ def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
 @blueprint.doc(summary="Rename")
 def rename_conversation(conversation_id: UUID, json_data: RenameBody) -> ConversationModel:
     renamed = conversations.rename(*context.caller(), conversation_id, json_data.title)
-    return ConversationModel(**bodies.summary_fields(renamed))
+    return conversation_model(renamed)
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>")
@@ -162,8 +163,8 @@ def retry(message_id: UUID, json_data: RetryBody) -> MessageModel | Response:
 
 def _answer(stream: AnswerStream, *, as_events: bool) -> MessageModel | Response:
     if as_events:
-        return answer_events.event_stream(stream, bodies.message_json)
-    return bodies.message(answer_events.last_message(stream))
+        return answer_events.event_stream(stream)
+    return message_model(answer_events.last_message(stream))
 
 
 @blueprint.post("/messages/<uuid:message_id>/stop")
@@ -172,7 +173,7 @@ def _answer(stream: AnswerStream, *, as_events: bool) -> MessageModel | Response
     summary="Stop an answer that is being written",
 )
 def stop(message_id: UUID) -> MessageModel:
-    return bodies.message(answering.stop(*context.caller(), message_id))
+    return message_model(answering.stop(*context.caller(), message_id))
 
 
 @blueprint.get("/messages/<uuid:message_id>")
@@ -181,7 +182,7 @@ def stop(message_id: UUID) -> MessageModel:
     summary="One message, and what it was made from",
 )
 def get_message(message_id: UUID) -> MessageModel:
-    return bodies.message(conversations.get_message(*context.caller(), message_id))
+    return message_model(conversations.get_message(*context.caller(), message_id))
 
 
 @blueprint.put("/messages/<uuid:message_id>/feedback")
@@ -191,7 +192,7 @@ def get_message(message_id: UUID) -> MessageModel:
     summary="Say whether an answer was useful",
 )
 def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
-    return bodies.message(
+    return message_model(
         conversations.set_feedback(
             *context.caller(), message_id, json_data.feedback, json_data.reason
         )
@@ -202,7 +203,7 @@ def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
 @blueprint.output(CitationModel)
 @blueprint.doc(summary="One citation")
 def get_citation(citation_id: UUID) -> CitationModel:
-    return bodies.citation(citing.get_citation(*context.caller(), citation_id))
+    return citation_model(citing.get_citation(*context.caller(), citation_id))
 
 
 @blueprint.get("/citations/<uuid:citation_id>/verify")
@@ -211,4 +212,4 @@ def get_citation(citation_id: UUID) -> CitationModel:
     summary="Whether the quoted words still stand in the stored revision",
 )
 def verify(citation_id: UUID) -> VerificationModel:
-    return VerificationModel.model_validate(citing.verify(*context.caller(), citation_id))
+    return VerificationModel.of(citing.verify(*context.caller(), citation_id))

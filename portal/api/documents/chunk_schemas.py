@@ -14,7 +14,6 @@ from portal.domain.chunks import (
     MAX_CHUNKS_ADDED,
     MAX_CONTENT_CHARACTERS,
     ChunkOrder,
-    JobChunk,
 )
 
 _METADATA = {"source_file": "leave.pdf", "page_number": 3}
@@ -44,10 +43,6 @@ class ChunkModel(ResponseModel):
     has_embedding: bool = Field(
         description="whether the model that serves has a vector of it", examples=[True]
     )
-
-    @classmethod
-    def of(cls, chunk: JobChunk) -> ChunkModel:
-        return cls.model_validate(chunk)
 
 
 class ChunkQuery(RequestModel):

@@ -62,7 +62,7 @@ def list_documents(query_data: DocumentPageQuery) -> DocumentPageResponse:
         limit=query_data.limit,
     )
     return DocumentPageResponse(
-        documents=[DocumentHeadModel.model_validate(item) for item in page.items],
+        documents=[DocumentHeadModel.of(item) for item in page.items],
         total_count=page.total_count,
         next_cursor=page.next_cursor,
     )
@@ -79,9 +79,7 @@ def get_document(document_id: UUID) -> StoredDocumentModel:
     services, user = context.caller()
     summary = library.get_summary(services, user, document_id)
     _, body = library.read_text(services, user, document_id)
-    return StoredDocumentModel(
-        id=summary.id, title=summary.title, body=body, created_at=summary.created_at
-    )
+    return StoredDocumentModel.of(summary, body=body)
 
 
 @blueprint.get("/search")
@@ -111,7 +109,7 @@ def _search(query: str, limit: int, asked: HybridWeightsModel | None) -> Documen
     return DocumentSearchResponse(
         query=found.query,
         hits=_hits(found.hits, found.query),
-        weights=UsedWeightsModel(text=weights.text, vector=weights.vector),
+        weights=UsedWeightsModel.of(weights),
         degraded=bool(found.degraded),
         reasons=list(found.degraded),
     )
@@ -133,22 +131,13 @@ def _hits(hits: Sequence[DocumentHit], query: str) -> list[DocumentHitModel]:
 
 def _hit(hit: DocumentHit, query: str) -> DocumentHitModel:
     chunk = hit.chunk
-    return DocumentHitModel(
+    return DocumentHitModel.of(
+        chunk,
         id=chunk.document_id,
-        document_id=chunk.document_id,
-        title=chunk.title,
         text_score=hit.text_score,
         vec_score=hit.vec_score,
         final_score=hit.final_score,
-        chunk_id=chunk.chunk_id,
-        excerpt=chunk.excerpt,
         highlights=[[span.start, span.end] for span in chunk.highlights],
-        page=chunk.page,
-        page_label=chunk.page_label,
-        heading=chunk.heading,
-        confidence=chunk.confidence,
-        low_confidence=chunk.low_confidence,
-        source=chunk.source,
         url=chunk_url(chunk.document_id, chunk.chunk_id, query),
     )
 
@@ -194,4 +183,4 @@ def answer(json_data: AnswerBody) -> AnswerResponse:
 )
 def embed(json_data: EmbedBody) -> EmbedResponse:
     done = backfilling.embed_batch(*context.caller(), batch_size=json_data.batch_size)
-    return EmbedResponse(model=done.model, embedded=done.embedded, remaining=done.remaining)
+    return EmbedResponse.of(done)

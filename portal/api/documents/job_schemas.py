@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
@@ -17,10 +17,10 @@ class FailureModel(ResponseModel):
     code: str
     message: str
 
-    @classmethod
-    def of(cls, failure: Failure | None) -> Self | None:
-        """Return the failure in the reader's language."""
-        return cls(code=failure.code, message=failure_message(failure)) if failure else None
+
+def failure_model(failure: Failure | None) -> FailureModel | None:
+    """Return a failure in the reader's language."""
+    return FailureModel.of(failure, message=failure_message(failure)) if failure else None
 
 
 class JobModel(ResponseModel):
@@ -45,8 +45,8 @@ class JobModel(ResponseModel):
     )
 
     @classmethod
-    def of(cls, job: Job) -> Self:
-        return cls.model_validate(fields(job))
+    def of_job(cls, job: Job, **others: Any) -> Self:
+        return cls.of(job, error=failure_model(job.failure), **others)
 
 
 class ListedJobModel(JobModel):
@@ -54,15 +54,8 @@ class ListedJobModel(JobModel):
     owner: str
 
 
-def fields(job: Job) -> dict[str, object]:
-    same = {name: getattr(job, name) for name in JobModel.model_fields if name != "error"}
-    return same | {"error": FailureModel.of(job.failure)}
-
-
 def listed_model(listed: ListedJob) -> ListedJobModel:
-    return ListedJobModel.model_validate(
-        fields(listed.job) | {"title": listed.title, "owner": listed.owner_name}
-    )
+    return ListedJobModel.of_job(listed.job, title=listed.title, owner=listed.owner_name)
 
 
 class QueueModel(ResponseModel):

@@ -41,7 +41,7 @@ def list_jobs(query_data: JobQuery) -> JobListResponse:
     )
     return JobListResponse(
         jobs=[listed_model(item) for item in page.items],
-        queue=QueueModel.model_validate(jobs.queue_state(services, user)),
+        queue=QueueModel.of(jobs.queue_state(services, user)),
         next_cursor=page.next_cursor,
     )
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from flask import Response, request, stream_with_context
 
-from portal.api.documents.job_schemas import FailureModel, JobModel
+from portal.api.documents.job_schemas import JobModel, failure_model
 from portal.api.documents.knowledge_schemas import (
     IDEMPOTENCY_HEADER,
     UPLOAD_BODY,
@@ -21,7 +21,6 @@ from portal.api.documents.knowledge_schemas import (
     DocumentListResponse,
     DocumentModel,
     DocumentQuery,
-    PartsModel,
     ReindexRequest,
     ResultModel,
     SearchBody,
@@ -36,18 +35,13 @@ from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.addresses import chunk_url
 from portal.domain.documents import (
-    DocumentDetail,
     DocumentFilter,
     DocumentSummary,
     MediaType,
     Visibility,
 )
 from portal.domain.jobs import Job
-from portal.domain.search import (
-    SearchHit,
-    SearchRequest,
-    Weights,
-)
+from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.incoming import sent_files
@@ -102,38 +96,18 @@ def search(json_data: SearchBody) -> SearchResponse:
         total_count=outcome.total_count,
         search_method=outcome.search_method,
         degraded=list(outcome.degraded),
-        correction=CorrectionModel.model_validate(outcome.correction)
-        if outcome.correction
-        else None,
+        correction=CorrectionModel.of(outcome.correction) if outcome.correction else None,
         off_topic=outcome.off_topic,
         explanation=outcome.explanation,
-        used=SearchParametersModel.model_validate(outcome.used) if outcome.used else None,
+        used=SearchParametersModel.of(outcome.used) if outcome.used else None,
     )
 
 
 def _result(hit: SearchHit, query: str, is_explained: bool) -> ResultModel:
-    return ResultModel(
-        document_id=hit.document_id,
-        chunk_id=hit.chunk_id,
-        title=hit.title,
-        excerpt=hit.excerpt,
+    return ResultModel.of(
+        hit,
         highlights=[[span.start, span.end] for span in hit.highlights],
-        page=hit.page,
-        page_label=hit.page_label,
-        heading=hit.heading,
-        score=hit.score,
-        vector_score=hit.vector_score,
-        parts=PartsModel.of(hit.parts) if is_explained else None,
-        text_score=hit.text_score,
-        bm25=hit.bm25,
-        confidence=hit.confidence,
-        low_confidence=hit.low_confidence,
-        source=hit.source,
-        vector_rank=hit.vector_rank,
-        text_rank=hit.text_rank,
-        rerank_score=hit.rerank_score,
-        matched_words=list(hit.matched_words),
-        duplicate_count=hit.duplicate_count,
+        parts=hit.parts if is_explained else None,
         url=chunk_url(hit.document_id, hit.chunk_id, query),
     )
 
@@ -152,38 +126,28 @@ def why_not(query_data: WhyQuery) -> WhyResponse:
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(*context.caller(), SearchRequest(**wishes), query_data.document_id)
-    values = {name: getattr(answer, name) for name in WhyResponse.model_fields if name != "message"}
-    return WhyResponse.model_validate(values | {"message": absence_message(answer)})
+    return WhyResponse.of(answer, message=absence_message(answer))
 
 
 _TYPES = {media_type.short: media_type for media_type in MediaType}
 
 
-def _fields(summary: DocumentSummary, job: Job | None = None) -> dict[str, Any]:
-    return {
-        "id": summary.id,
-        "title": summary.title,
-        "file_name": summary.file_name,
-        "type": summary.media_type.short,
-        "media_type": summary.media_type,
-        "bytes": summary.size_bytes,
-        "status": summary.status,
-        "error": FailureModel.of(summary.failure),
-        "visibility": summary.visibility,
-        "domain": summary.domain,
-        "owner": summary.owner_name,
-        "job_id": summary.job_id,
-        "job": JobModel.of(job) if job else None,
-        "chunk_count": summary.chunk_count,
-        "created_at": summary.created_at,
-        "warnings": [translated(warning) for warning in summary.warnings],
-        "url": f"/documents/{summary.id}",
-    }
+def _model(summary: DocumentSummary, job: Job | None) -> DocumentModel:
+    return DocumentModel.of(
+        summary,
+        type=summary.media_type.short,
+        bytes=summary.size_bytes,
+        error=failure_model(summary.failure),
+        owner=summary.owner_name,
+        job=JobModel.of_job(job) if job else None,
+        warnings=[translated(warning) for warning in summary.warnings],
+        url=f"/documents/{summary.id}",
+    )
 
 
 def document_model(summary: DocumentSummary) -> DocumentModel:
     """Return a document as in lists, with its last job."""
-    return DocumentModel(**_fields(summary, _jobs([summary]).get(summary.id)))
+    return _model(summary, _jobs([summary]).get(summary.id))
 
 
 def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
@@ -209,7 +173,7 @@ def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
     )
     newest = _jobs(page.items)
     return DocumentListResponse(
-        documents=[DocumentModel(**_fields(item, newest.get(item.id))) for item in page.items],
+        documents=[_model(item, newest.get(item.id)) for item in page.items],
         total_count=page.total_count,
         next_cursor=page.next_cursor,
     )
@@ -275,24 +239,15 @@ def upload_documents() -> UploadResponse:
 
 def uploaded_model(receipt: UploadReceipt) -> UploadedModel:
     """Return the response to an upload."""
-    document = document_model(receipt.document)
-    return UploadedModel(**document.model_dump(), is_duplicate=receipt.is_duplicate)
+    return UploadedModel.of(document_model(receipt.document), is_duplicate=receipt.is_duplicate)
 
 
 @blueprint.get("/documents/<uuid:document_id>")
 @blueprint.output(DocumentDetailModel)
 @blueprint.doc(summary="One document")
 def get_document(document_id: UUID) -> DocumentDetailModel:
-    detail: DocumentDetail = library.get_document(*context.caller(), document_id)
-    return DocumentDetailModel(
-        **document_model(detail.summary).model_dump(),
-        sha256=detail.sha256,
-        revision_id=detail.revision_id,
-        extractor=detail.extractor,
-        encoding=detail.encoding,
-        page_count=detail.page_count,
-        character_count=detail.character_count,
-    )
+    detail = library.get_document(*context.caller(), document_id)
+    return DocumentDetailModel.of(detail, **dict(document_model(detail.summary)))
 
 
 @blueprint.delete("/documents/<uuid:document_id>")

@@ -16,7 +16,6 @@ from portal.domain.search import (
     MAX_RESULTS,
     Fusion,
     Normalisation,
-    Parts,
     SearchMode,
 )
 from portal.ingest.decoding import ENCODINGS
@@ -70,10 +69,6 @@ class PartsModel(ResponseModel):
     vector: float = Field(description="what meaning added", examples=[0.42])
     text: float = Field(description="what words added", examples=[0.3])
     domain: float = Field(description="what the preferred domain added", examples=[0.0])
-
-    @classmethod
-    def of(cls, parts: Parts) -> PartsModel:
-        return cls(vector=parts.vector, text=parts.text, domain=parts.domain)
 
 
 class ResultModel(ResponseModel):

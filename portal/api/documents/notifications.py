@@ -7,7 +7,7 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from pydantic import AwareDatetime, Field
 
-from portal.api.documents.job_schemas import FailureModel
+from portal.api.documents.job_schemas import FailureModel, failure_model
 from portal.api.documents.knowledge import TAG
 from portal.api.schemas import PageQuery, RequestModel, ResponseModel
 from portal.domain.notifications import MAX_UNREAD_COUNTED, Beside, Notification, NotificationKind
@@ -115,8 +115,9 @@ def mark_read(json_data: ReadBody) -> ReadResponse:
 
 
 def _model(item: Notification) -> NotificationModel:
-    same = {name: getattr(item, name, None) for name in NotificationModel.model_fields}
-    words = {"warnings": [translated(warning) for warning in item.warnings]}
-    device = NewDeviceModel(**item.details) if item.kind is NotificationKind.NEW_DEVICE else None
-    more = {"error": FailureModel.of(item.failure), "device": device}
-    return NotificationModel.model_validate(same | words | more)
+    return NotificationModel.of(
+        item,
+        device=item.details if item.kind is NotificationKind.NEW_DEVICE else None,
+        error=failure_model(item.failure),
+        warnings=[translated(warning) for warning in item.warnings],
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -86,10 +85,7 @@ def list_revisions(document_id: UUID, query_data: RevisionQuery) -> RevisionList
         *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
     )
     return RevisionListResponse(
-        revisions=[
-            RevisionModel.model_validate(asdict(one) | {"bytes": one.size_bytes})
-            for one in page.items
-        ],
+        revisions=[RevisionModel.of(one, bytes=one.size_bytes) for one in page.items],
         total_count=page.total_count,
         next_cursor=page.next_cursor,
     )
@@ -150,5 +146,5 @@ def get_differences(
         characters_removed=removed,
         part=part.number,
         part_count=part.count,
-        stretches=[StretchModel.model_validate(stretch) for stretch in part.stretches],
+        stretches=[StretchModel.of(stretch) for stretch in part.stretches],
     )

@@ -100,25 +100,14 @@ def list_audit_log(query_data: AuditQuery) -> AuditListResponse:
 
 
 def _model(entry: AuditEntry) -> AuditEntryModel:
-    has_actor = entry.actor_id is not None
-    return AuditEntryModel.model_validate(
-        {
-            "id": entry.id,
-            "created_at": entry.created_at,
-            "event": entry.event,
-            "source": entry.source,
-            "actor": {"id": entry.actor_id, "name": entry.actor_name} if has_actor else None,
-            "subject": {
-                "kind": entry.subject_kind,
-                "id": entry.subject_id,
-                "title": entry.subject_title,
-            }
-            if entry.subject_kind
-            else None,
-            "address": entry.address,
-            "user_agent": entry.user_agent,
-            "request_id": entry.request_id,
-            "name_digest": entry.name_digest,
-            "details": dict(entry.details),
-        }
+    actor = {"id": entry.actor_id, "name": entry.actor_name}
+    subject = {
+        "kind": entry.subject_kind,
+        "id": entry.subject_id,
+        "title": entry.subject_title,
+    }
+    return AuditEntryModel.of(
+        entry,
+        actor=actor if entry.actor_id else None,
+        subject=subject if entry.subject_kind else None,
     )

@@ -52,11 +52,7 @@ class TokenResponse(ResponseModel):
 
 
 def _answer(pair: TokenPair) -> TokenResponse:
-    return TokenResponse(
-        access_token=pair.access_token,
-        expires_in=pair.expires_in_s,
-        refresh_token=pair.refresh_token,
-    )
+    return TokenResponse.of(pair, expires_in=pair.expires_in_s)
 
 
 @blueprint.post("/token")

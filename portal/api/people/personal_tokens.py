@@ -53,9 +53,7 @@ class PersonalTokenList(ResponseModel):
 
 
 def _model(token: PersonalToken) -> PersonalTokenModel:
-    fields = {name: getattr(token, name) for name in PersonalTokenModel.model_fields}
-    scopes = [scope for scope in SCOPES if scope in token.scopes]
-    return PersonalTokenModel(**(fields | {"scopes": scopes}))
+    return PersonalTokenModel.of(token, scopes=[scope for scope in SCOPES if scope in token.scopes])
 
 
 @blueprint.get("")
@@ -84,7 +82,7 @@ def create_token(json_data: TokenBody) -> MadeTokenModel:
         ttl_s=json_data.expires_in_days * DAY_S,
         scopes=json_data.scopes,
     )
-    return MadeTokenModel(**_model(made).model_dump(), token=secret)
+    return MadeTokenModel.of(_model(made), token=secret)
 
 
 @blueprint.delete("/<uuid:token_id>")

@@ -70,13 +70,8 @@ class RecoveryCodesModel(ResponseModel):
 @context.while_enrolling
 def show() -> SecondFactorsModel:
     services, user = context.caller()
-    found = second_factors.load(services, user.id)
-    return SecondFactorsModel(
-        required=second_factors.is_required(services.settings, is_admin=user.is_admin),
-        totp=TotpModel.model_validate(found.totp, from_attributes=True) if found.totp else None,
-        passkeys=[PasskeyModel.model_validate(one, from_attributes=True) for one in found.passkeys],
-        recovery_codes_left=found.recovery_codes_left,
-    )
+    required = second_factors.is_required(services.settings, is_admin=user.is_admin)
+    return SecondFactorsModel.of(second_factors.load(services, user.id), required=required)
 
 
 @blueprint.post("/totp")
@@ -89,8 +84,7 @@ def show() -> SecondFactorsModel:
 @context.while_enrolling
 @require_recent_sign_in
 def begin_totp() -> EnrolmentModel:
-    enrolment = totp.begin(context.services(), context.session_user())
-    return EnrolmentModel(secret=enrolment.secret, uri=enrolment.uri)
+    return EnrolmentModel.of(totp.begin(context.services(), context.session_user()))
 
 
 @blueprint.post("/totp/confirm")

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from portal.api.people.auth import TAG
 from portal.api.schemas import ResponseModel, error_responses
-from portal.domain.people import SessionKind, SessionSummary, SignInMethod
+from portal.domain.people import SessionKind, SignInMethod
 from portal.errors import NotSignedIn
 from portal.http import context
 from portal.services.people import sessions
@@ -39,20 +39,6 @@ class SessionList(ResponseModel):
     sessions: list[SessionModel] = Field(description="live ones, last used first")
 
 
-def _model(one: SessionSummary) -> SessionModel:
-    return SessionModel(
-        id=one.id,
-        kind=one.kind,
-        device=DeviceModel(program=one.device.program, platform=one.device.platform),
-        address=one.address,
-        created_at=one.created_at,
-        last_used_at=one.last_used_at,
-        expires_at=one.expires_at,
-        methods=list(one.methods),
-        current=one.is_current,
-    )
-
-
 @blueprint.get("")
 @blueprint.output(SessionList)
 @blueprint.doc(summary="List one's sessions", description="Sign-ins of browsers and programs.")
@@ -61,7 +47,7 @@ def list_sessions() -> SessionList:
     if signed_in is None:
         raise NotSignedIn
     listed = sessions.list_sessions(context.services(), signed_in)
-    return SessionList(sessions=[_model(one) for one in listed])
+    return SessionList(sessions=[SessionModel.of(one, current=one.is_current) for one in listed])
 
 
 @blueprint.delete("")

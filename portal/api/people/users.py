@@ -11,7 +11,7 @@ from flask import url_for
 from pydantic import Field, WithJsonSchema
 
 from portal.api.schemas import CleanText, RequestModel, ResponseModel, error_responses
-from portal.domain.people import AccountSummary, DocumentFate
+from portal.domain.people import DocumentFate
 from portal.http import context, recent_sign_in
 from portal.http.hosts import external_url
 from portal.http.recent_sign_in import confirms_password, require_recent_sign_in
@@ -70,17 +70,13 @@ class OwnDeletion(RequestModel):
     password: CleanText = Field(min_length=1, max_length=1000, examples=["correct horse battery"])
 
 
-def _model(account: AccountSummary) -> UserModel:
-    return UserModel(**{name: getattr(account, name) for name in UserModel.model_fields})
-
-
 @blueprint.get("/users")
 @blueprint.output(UserList)
 @blueprint.doc(summary="List accounts", responses=error_responses(403))
 @context.for_administrators
 def list_users() -> UserList:
     listed = accounts.list_accounts(*context.caller())
-    return UserList(users=[_model(account) for account in listed])
+    return UserList(users=[UserModel.of(account) for account in listed])
 
 
 @blueprint.patch("/users/<uuid:user_id>")
@@ -98,7 +94,7 @@ def change_user(user_id: UUID, json_data: UserChange) -> UserModel:
     administration.change_account(
         services, user, user_id, is_admin=json_data.is_admin, disabled=json_data.disabled
     )
-    return _model(accounts.get_summary(services, user, user_id))
+    return UserModel.of(accounts.get_summary(services, user, user_id))
 
 
 @blueprint.post("/users/<uuid:user_id>/password-reset")

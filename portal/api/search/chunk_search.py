@@ -8,8 +8,7 @@ from uuid import UUID
 
 from apiflask import APIBlueprint
 
-from portal.api.documents.chunk_schemas import ChunkModel
-from portal.api.documents.knowledge_schemas import CorrectionModel, PartsModel
+from portal.api.documents.knowledge_schemas import CorrectionModel
 from portal.api.schemas import error_responses
 from portal.api.search.chunk_search_schemas import (
     BatchBody,
@@ -128,16 +127,12 @@ def search_text(json_data: TextBody) -> TextResponse:
         within=_within(json_data),
     )
     results = [
-        TextModel(
-            **_chunk(one),
-            relevance_score=one.combined,
-            bm25=one.bm25,
-            highlighted_content=one.highlighted,
-            similarity=one.similarity,
+        TextModel.of(
+            one, **_chunk(one), relevance_score=one.combined, highlighted_content=one.highlighted
         )
         for one in found.items
     ]
-    correction = found.correction and CorrectionModel.model_validate(found.correction)
+    correction = found.correction and CorrectionModel.of(found.correction)
     return TextResponse(
         data=TextResultsModel(**_counted(found), results=results, correction=correction)
     )
@@ -168,16 +163,7 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
     )
     found = chunk_search.by_both(*context.caller(), query)
     results = [
-        HybridModel(
-            **_chunk(one),
-            combined_score=one.combined,
-            parts=PartsModel.of(one.parts),
-            vector_score=one.cosine,
-            text_score=one.text_score,
-            bm25=one.bm25,
-            vector_rank=one.vector_rank,
-            text_rank=one.text_rank,
-        )
+        HybridModel.of(one, **_chunk(one), combined_score=one.combined, vector_score=one.cosine)
         for one in found.items
     ]
     return HybridResponse(
@@ -251,7 +237,7 @@ def _nearest(items: Iterable[FoundChunk]) -> list[SimilarModel]:
 def _chunk(found: FoundChunk) -> dict[str, Any]:
     chunk = found.chunk
     return {
-        "chunk": ChunkModel.of(chunk),
+        "chunk": chunk,
         "chunk_id": chunk.id,
         "document_id": chunk.document_id,
         "title": chunk.title,

@@ -67,19 +67,12 @@ def _search(asked: SemanticSearchBody) -> SemanticSearchResponse:
 
 
 def _result(result: SemanticResult, query: str) -> SemanticResultModel:
-    return SemanticResultModel(
-        id=UUID(result.id),
-        document_id=UUID(result.document_id),
-        content=result.content,
-        similarity=result.similarity,
-        metadata=dict(result.metadata),
-        url=chunk_url(UUID(result.document_id), UUID(result.id), query),
-    )
+    url = chunk_url(UUID(result.document_id), UUID(result.id), query)
+    return SemanticResultModel.of(result, url=url)
 
 
 @blueprint.get("/status")
 @blueprint.output(HybridStatusModel)
 @blueprint.doc(summary="Whether semantic search is hybrid right now")
 def show_status() -> HybridStatusModel:
-    found = portal_semantic.status(context.services())
-    return HybridStatusModel.model_validate(found)
+    return HybridStatusModel.of(portal_semantic.status(context.services()))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import IO, cast
 
 import structlog
-from flask import Response, make_response, redirect, render_template, request, url_for
+from flask import Response, make_response, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from werkzeug.wrappers import Response as AnyResponse
@@ -31,7 +31,7 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.observability import metrics
 from portal.web.i18n import settle_reader
-from portal.web.layout import wants_fragment
+from portal.web.layout import see_other, wants_fragment
 from portal.web.security import SAFE_METHODS, local_path, referring_path
 
 log = structlog.get_logger(__name__)
@@ -116,7 +116,7 @@ def _to_sign_in() -> AnyResponse:
         address = url_for("sign_in.show", next=came_from or None)
         return Response("", status=401, headers={"HX-Redirect": address})
     after = local_path(came_from) or referring_path()
-    return redirect(url_for("sign_in.show", next=after), code=303)
+    return see_other(url_for("sign_in.show", next=after))
 
 
 def _ask_to_confirm(error: ReauthenticationRequired) -> AnyResponse:
@@ -135,7 +135,7 @@ def _to_enrolment() -> AnyResponse:
     address = url_for("second_factors.show")
     if wants_fragment():
         return Response("", status=403, headers={"HX-Redirect": address})
-    return redirect(address, code=303)
+    return see_other(address)
 
 
 def _drain() -> None:

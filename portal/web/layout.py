@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from flask import Flask, flash, has_request_context, json, render_template, request
+from flask import Flask, flash, has_request_context, json, redirect, render_template, request
+from werkzeug.wrappers import Response
 
 from portal.domain.people import User
 from portal.http import context, cookies
 from portal.web import assets
 from portal.web.i18n import LANGUAGES, language
+
+# What a view returns.
+Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 
 THEMES = ("auto", "light", "dark")
 
@@ -76,6 +80,15 @@ def remember(message: str, *, kind: str = "info", **values: str) -> None:
     """Show a toast on the next page, for responses that redirect."""
     # Flask keeps any JSON value here, though its types say text.
     flash(cast("str", {"message": message, **values}), kind)
+
+
+def see_other(
+    address: str, message: str | None = None, *, kind: str = "success", **values: str
+) -> Response:
+    """Redirect to a page after a form was handled; with a `message`, show it there as a toast."""
+    if message is not None:
+        remember(message, kind=kind, **values)
+    return redirect(address, code=303)
 
 
 def init_app(app: Flask) -> None:

@@ -170,6 +170,11 @@ def local_path(address: str | None) -> str | None:
     return None if parts.scheme or parts.netloc else address
 
 
+def next_path() -> str | None:
+    """Return the path in the field `next` of the form or address, when it is ours."""
+    return local_path(request.values.get("next"))
+
+
 def referring_path() -> str | None:
     """Return the path and query of the referring page when it is ours."""
     address = request.headers.get("HX-Current-URL") or request.referrer

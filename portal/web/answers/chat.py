@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -20,14 +20,12 @@ from portal.services.answers import answering, conversations, writers
 from portal.services.answers.streaming import AnswerStream
 from portal.services.documents import selections
 from portal.web.answers.rendering import questions_of
-from portal.web.layout import remember, wants_fragment
-from portal.web.security import local_path
+from portal.web.layout import Answer, see_other, wants_fragment
+from portal.web.security import next_path
 
 CONVERSATIONS_A_STEP = 30
 
 blueprint = APIBlueprint("chat", __name__, enable_openapi=False, url_prefix="/chat")
-
-Answer = Response | str | tuple[str, int]
 
 
 @blueprint.get("")
@@ -51,7 +49,7 @@ def create() -> Answer:
     if wants_fragment():
         return Response("", headers={"HX-Redirect": address})
     if not question:
-        return redirect(address, code=303)
+        return see_other(address)
     try:
         answer_id = run(answering.ask(services, user, conversation.id, question))
     except NotSignedIn:
@@ -60,7 +58,7 @@ def create() -> Answer:
         conversations.delete(services, user, conversation.id)
         values = _list_values() | {"error": error_message(error), "draft": question}
         return render_template("pages/chat.html", **values), error.status
-    return redirect(f"{address}#message-{answer_id}", code=303)
+    return see_other(f"{address}#message-{answer_id}")
 
 
 @blueprint.get("/<uuid:conversation_id>")
@@ -81,9 +79,8 @@ def rename(conversation_id: UUID) -> Answer:
     except InvalidInput as error:
         values = {"error": error_message(error), "title": title}
         return _dialog("rename", conversation_id, **values), error.status
-    remember(gettext("Saved."), kind="success")
-    after = local_path(request.form.get("next"))
-    return redirect(after or url_for("chat.show", conversation_id=conversation_id), code=303)
+    after = next_path() or url_for("chat.show", conversation_id=conversation_id)
+    return see_other(after, gettext("Saved."))
 
 
 @blueprint.get("/<uuid:conversation_id>/delete")
@@ -94,8 +91,7 @@ def confirm_delete(conversation_id: UUID) -> Answer:
 @blueprint.post("/<uuid:conversation_id>/delete")
 def delete(conversation_id: UUID) -> Answer:
     conversations.delete(*context.caller(), conversation_id)
-    remember(gettext("Conversation deleted."), kind="success")
-    return redirect(url_for("chat.index"), code=303)
+    return see_other(url_for("chat.index"), gettext("Conversation deleted."))
 
 
 @blueprint.get("/<uuid:conversation_id>/export")
@@ -162,7 +158,7 @@ def _dialog(kind: str, conversation_id: UUID, **more: Any) -> str:
         "title": conversation.title,
         "error": None,
         "max_title_characters": MAX_TITLE_CHARACTERS,
-        "next": local_path(request.values.get("next")),
+        "next": next_path(),
         "kind": kind,
     }
     name = f"fragments/chat/_{kind}.html" if wants_fragment() else "pages/chat_dialog.html"

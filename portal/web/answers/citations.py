@@ -6,18 +6,15 @@ from uuid import UUID
 
 from apiflask import APIBlueprint
 from flask import render_template, request
-from werkzeug.wrappers import Response
 
 from portal.domain.conversations import QuotedText, SourceState
 from portal.errors import NotFound
 from portal.http import context
 from portal.services.answers import citing, conversations
 from portal.web.documents.focus import came_from
-from portal.web.layout import wants_fragment
+from portal.web.layout import Answer, wants_fragment
 
 blueprint = APIBlueprint("citations", __name__, enable_openapi=False)
-
-Answer = Response | str
 
 
 @blueprint.get("/citations/<uuid:citation_id>/card")

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from portal.domain.conversations import Feedback, FeedbackReason, Message, Role, Verification
@@ -17,13 +17,11 @@ from portal.services.answers import answering, citing, conversations
 from portal.services.answers.streaming import AnswerStream
 from portal.web.answers import chat, streaming
 from portal.web.identifiers import as_uuid
-from portal.web.layout import wants_fragment
+from portal.web.layout import Answer, see_other, wants_fragment
 
 blueprint = APIBlueprint(
     "messages", __name__, enable_openapi=False, url_prefix="/chat/<uuid:conversation_id>/messages"
 )
-
-Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 
 
 @blueprint.post("")
@@ -148,7 +146,7 @@ def _message(conversation_id: UUID, message_id: UUID) -> Message:
 
 def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
     address = url_for("chat.show", conversation_id=conversation_id)
-    return redirect(f"{address}#message-{message_id}" if message_id else address, code=303)
+    return see_other(f"{address}#message-{message_id}" if message_id else address)
 
 
 def _replaced() -> UUID | None:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, request, url_for
+from flask import url_for
 from flask_babel import gettext, ngettext
-from werkzeug.wrappers import Response
 
 from portal.errors import Conflict
 from portal.http import context
 from portal.services.documents import jobs, library
 from portal.web.documents.listing import progress_line, retry_failed_button, row
-from portal.web.layout import fragments, remember, wants_fragment
-from portal.web.security import local_path
+from portal.web.layout import Answer, fragments, see_other, wants_fragment
+from portal.web.security import next_path
 
 blueprint = APIBlueprint("document_jobs", __name__, enable_openapi=False, url_prefix="/documents")
-
-Answer = Response | str
 
 
 @blueprint.post("/<uuid:document_id>/retry")
@@ -44,14 +41,15 @@ def retry_failed() -> Answer:
     words = ngettext(
         "%(num)s document is queued again.", "%(num)s documents are queued again.", count
     )
-    remember(words if count else gettext("No failed documents."), kind="success")
-    after = local_path(request.form.get("next")) or url_for("documents.index")
-    return redirect(after, code=303)
+    return _back(words if count else gettext("No failed documents."))
 
 
 def _changed(document_id: UUID) -> Answer:
     if wants_fragment():
         document = library.get_summary(*context.caller(), document_id)
         return fragments(row(document), progress_line(), retry_failed_button())
-    after = local_path(request.form.get("next")) or url_for("documents.index")
-    return redirect(after, code=303)
+    return _back()
+
+
+def _back(message: str | None = None) -> Answer:
+    return see_other(next_path() or url_for("documents.index"), message)

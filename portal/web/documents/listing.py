@@ -24,7 +24,7 @@ from portal.errors import Forbidden
 from portal.http import context
 from portal.services.documents import jobs, library
 from portal.web.documents.selection import rows_switches
-from portal.web.layout import fragments, gone, remember, toast, wants_fragment
+from portal.web.layout import Answer, fragments, gone, remember, see_other, toast, wants_fragment
 from portal.web.people.notifications import new_bell
 
 PAGE_SIZE = 50
@@ -35,8 +35,6 @@ ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
 TYPES = {media_type.short.lower(): media_type for media_type in MediaType}
 
 blueprint = APIBlueprint("documents", __name__, enable_openapi=False)
-
-Answer = Response | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ def delete(document_id: UUID) -> Answer:
     remember(message, kind="success", undo=undo)
     if wants_fragment():
         return Response("", headers={"HX-Redirect": url_for("documents.index")})
-    return redirect(url_for("documents.index"), code=303)
+    return see_other(url_for("documents.index"))
 
 
 def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -23,7 +23,7 @@ from portal.services.documents.library import StoredFile
 from portal.web.documents.focus import find_focus
 from portal.web.documents.listing import ACTIVE
 from portal.web.documents.structured import chunk_pieces
-from portal.web.layout import fragments, remember, wants_fragment
+from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.people.notifications import new_bell
 
 CHUNKS_PER_PAGE = 50
@@ -33,8 +33,6 @@ FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline';
 PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
 
 blueprint = APIBlueprint("reading", __name__, enable_openapi=False, url_prefix="/documents")
-
-Answer = Response | str | tuple[str, int]
 
 
 @blueprint.get("/<uuid:document_id>")
@@ -91,8 +89,7 @@ def edit(document_id: UUID) -> Answer:
         detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"edit_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
-    remember(gettext("Saved."), kind="success")
-    return redirect(url_for("reading.show", document_id=document_id), code=303)
+    return see_other(url_for("reading.show", document_id=document_id), gettext("Saved."))
 
 
 @blueprint.post("/<uuid:document_id>/reindex")
@@ -106,8 +103,10 @@ def reindex(document_id: UUID) -> Answer:
         detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"reindex_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
-    remember(gettext("The document is being read again."), kind="success")
-    return redirect(url_for("reading.show", document_id=document_id), code=303)
+    return see_other(
+        url_for("reading.show", document_id=document_id),
+        gettext("The document is being read again."),
+    )
 
 
 def _state(detail: DocumentDetail) -> dict[str, Any]:

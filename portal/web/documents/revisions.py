@@ -7,9 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
-from werkzeug.wrappers import Response
 
 from portal.errors import N_, PortalError, TextsTooLong
 from portal.http import context
@@ -22,7 +21,7 @@ from portal.text.differences import characters_changed
 from portal.text.stretches import PART_CHARACTERS, part_of
 from portal.web.documents.reading import file_answer, page_values, positive
 from portal.web.documents.uploads import NoFileChosen
-from portal.web.layout import remember
+from portal.web.layout import Answer, see_other
 
 _LISTED = 50
 _SAID = {
@@ -36,8 +35,6 @@ _SAID = {
 _PREFIX = "/documents/<uuid:document_id>/revisions"
 
 blueprint = APIBlueprint("revisions", __name__, enable_openapi=False, url_prefix=_PREFIX)
-
-Answer = Response | str | tuple[str, int]
 
 
 @blueprint.get("")
@@ -67,16 +64,21 @@ def upload(document_id: UUID) -> Answer:
         detail = library.get_document(services, user, document_id)
         values = page_values(detail) | {"version_error": error_message(error)}
         return render_template("pages/document.html", **values), error.status
-    remember(gettext(_SAID[receipt.taken]), kind="info" if receipt.is_duplicate else "success")
-    return redirect(url_for("reading.show", document_id=document_id), code=303)
+    return see_other(
+        url_for("reading.show", document_id=document_id),
+        gettext(_SAID[receipt.taken]),
+        kind="info" if receipt.is_duplicate else "success",
+    )
 
 
 @blueprint.post("/discard")
 def discard(document_id: UUID) -> Answer:
     """Discard a version that failed or was cancelled."""
     revisions.discard_unread(*context.caller(), document_id)
-    remember(gettext("The pending version was discarded."), kind="success")
-    return redirect(url_for("reading.show", document_id=document_id), code=303)
+    return see_other(
+        url_for("reading.show", document_id=document_id),
+        gettext("The pending version was discarded."),
+    )
 
 
 @blueprint.get("/<int:number>")

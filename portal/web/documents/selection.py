@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import Flask, redirect, render_template, request, url_for
+from flask import Flask, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -16,8 +16,8 @@ from portal.errors import N_, MalformedRequest
 from portal.http import context
 from portal.services.answers import conversations
 from portal.services.documents import selections
-from portal.web.layout import fragments, wants_fragment
-from portal.web.security import local_path
+from portal.web.layout import Answer, fragments, see_other, wants_fragment
+from portal.web.security import next_path
 
 SWITCHES_A_STEP = 50
 # The states of a switch; None inherits from the tier above.
@@ -33,8 +33,6 @@ CAUSES = {
 }
 
 blueprint = APIBlueprint("selection", __name__, enable_openapi=False)
-
-Answer = Response | str
 
 
 def cause(switch: DocumentSwitch) -> str:
@@ -142,4 +140,4 @@ def _wanted_state() -> bool | None:
 
 
 def _back(otherwise: str) -> Response:
-    return redirect(local_path(request.form.get("next")) or otherwise, code=303)
+    return see_other(next_path() or otherwise)

@@ -5,21 +5,18 @@ from __future__ import annotations
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
-from werkzeug.wrappers import Response
 
 from portal.http import context
 from portal.services.documents import library, trash
 from portal.web.documents.listing import list_values
-from portal.web.layout import fragments, gone, remember, toast, wants_fragment
-from portal.web.security import local_path
+from portal.web.layout import Answer, fragments, gone, see_other, toast, wants_fragment
+from portal.web.security import next_path
 
 PAGE_SIZE = 50
 
 blueprint = APIBlueprint("trash", __name__, enable_openapi=False, url_prefix="/trash")
-
-Answer = Response | str
 
 
 @blueprint.get("")
@@ -58,9 +55,7 @@ def restore(document_id: UUID) -> Answer:
         link = url_for("reading.show", document_id=document_id)
         note = toast(message, kind="success", link=link)
         return fragments(gone(f"trash-{document_id}"), note)
-    remember(message, kind="success")
-    after = local_path(request.form.get("next")) or url_for("documents.index")
-    return redirect(after, code=303)
+    return see_other(next_path() or url_for("documents.index"), message)
 
 
 @blueprint.get("/<uuid:document_id>/purge")
@@ -78,5 +73,4 @@ def purge(document_id: UUID) -> Answer:
     message = gettext("“%(title)s” was permanently deleted.", title=document.title)
     if wants_fragment():
         return fragments(gone(f"trash-{document_id}"), toast(message, kind="success"))
-    remember(message, kind="success")
-    return redirect(url_for("trash.show"), code=303)
+    return see_other(url_for("trash.show"), message)

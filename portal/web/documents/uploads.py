@@ -7,10 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.datastructures import FileStorage
-from werkzeug.wrappers import Response
 
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.errors import (
@@ -29,7 +28,7 @@ from portal.limits.bodies import accepts_files
 from portal.services.documents import idempotency, jobs, library, uploads
 from portal.services.documents.uploads import UploadReceipt
 from portal.web.documents.listing import ListQuery, list_values, progress_line, row, total
-from portal.web.layout import fragments, remember, wants_fragment
+from portal.web.layout import Answer, fragments, remember, see_other, wants_fragment
 
 # More files are listed on the page: notes travel in a cookie, which browsers drop over 4 kB.
 MAX_NOTES = 5
@@ -41,7 +40,6 @@ _FOR_ALL = (Unavailable, StorageFull)
 
 blueprint = APIBlueprint("uploads", __name__, enable_openapi=False)
 
-Answer = Response | str | tuple[str, int]
 Fragment = tuple[str, dict[str, Any]]
 
 
@@ -81,7 +79,7 @@ def upload() -> Answer:
     outcomes = _outcomes(files)
     if len(outcomes) <= MAX_NOTES and all(outcome.is_new for outcome in outcomes):
         _remember(outcomes)
-        return redirect(url_for("documents.index"), code=303)
+        return see_other(url_for("documents.index"))
     errors = [outcome.error for outcome in outcomes if outcome.error]
     # Failures first, since they need the reader's attention.
     outcomes.sort(key=lambda outcome: outcome.error is None)

@@ -6,20 +6,17 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
-from werkzeug.wrappers import Response
 
 from portal.http import context, hosts
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents import quotas
 from portal.services.operations import health
 from portal.services.people import accounts, invitations, second_factors
-from portal.web.layout import remember
+from portal.web.layout import Answer, see_other
 
 blueprint = APIBlueprint("admin", __name__, enable_openapi=False, url_prefix="/admin")
-
-Answer = Response | str
 
 
 @blueprint.get("")
@@ -45,8 +42,7 @@ def set_disabled(user_id: UUID) -> Answer:
     disabled = request.form.get("disabled") == "true"
     accounts.set_disabled(*context.caller(), user_id, disabled=disabled)
     words = gettext("Account disabled.") if disabled else gettext("Account enabled.")
-    remember(words, kind="success")
-    return redirect(url_for("admin.show"), code=303)
+    return see_other(url_for("admin.show"), words)
 
 
 @blueprint.post("/users/<uuid:user_id>/second-factors/remove")
@@ -54,8 +50,7 @@ def set_disabled(user_id: UUID) -> Answer:
 @require_recent_sign_in
 def remove_second_factors(user_id: UUID) -> Answer:
     second_factors.remove_all(context.services(), context.session_user(), user_id)
-    remember(gettext("Two-step verification removed."), kind="success")
-    return redirect(url_for("admin.show"), code=303)
+    return see_other(url_for("admin.show"), gettext("Two-step verification removed."))
 
 
 def _page(**more: Any) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
-from werkzeug.wrappers import Response
 
 from portal.answering.endpoints import SERVERS
 from portal.errors import ChatUnavailable, PortalError
@@ -15,13 +14,11 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.answers import writers
-from portal.web.layout import remember
+from portal.web.layout import Answer, see_other
 
 blueprint = APIBlueprint(
     "admin_answers", __name__, enable_openapi=False, url_prefix="/admin/answers"
 )
-
-Answer = Response | str | tuple[str, int]
 
 
 @blueprint.get("")
@@ -39,13 +36,10 @@ def connect() -> Answer:
     try:
         endpoint = writers.connect(*context.caller(), address, key)
     except ChatUnavailable as error:
-        remember(error_message(error), kind="error")
+        return _refused(error)
     except PortalError as error:
         return _page(error=error_message(error), api_base=address), error.status
-    else:
-        count = len(endpoint.models)
-        remember(gettext("Connected. Models found: %(count)s.", count=count), kind="success")
-    return redirect(url_for("admin_answers.show"), code=303)
+    return _done(gettext("Connected. Models found: %(count)s.", count=len(endpoint.models)))
 
 
 @blueprint.post("/endpoint/remove")
@@ -62,8 +56,7 @@ def load_models() -> Answer:
     try:
         endpoint = writers.load_models(*context.caller())
     except PortalError as error:
-        remember(error_message(error), kind="error")
-        return redirect(url_for("admin_answers.show"), code=303)
+        return _refused(error)
     return _done(gettext("Models found: %(count)s.", count=len(endpoint.models)))
 
 
@@ -97,8 +90,11 @@ def choose() -> Answer:
 
 
 def _done(message: str) -> Answer:
-    remember(message, kind="success")
-    return redirect(url_for("admin_answers.show"), code=303)
+    return see_other(url_for("admin_answers.show"), message)
+
+
+def _refused(error: PortalError) -> Answer:
+    return see_other(url_for("admin_answers.show"), error_message(error), kind="error")
 
 
 def _page(**given: Any) -> str:

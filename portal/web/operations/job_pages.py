@@ -5,22 +5,19 @@ from __future__ import annotations
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
-from werkzeug.wrappers import Response
 
 from portal.domain.jobs import JobStatus
 from portal.errors import PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.documents import jobs
-from portal.web.layout import remember, wants_fragment
+from portal.web.layout import Answer, see_other, wants_fragment
 
 PAGE_SIZE = 50
 
 blueprint = APIBlueprint("admin_jobs", __name__, enable_openapi=False, url_prefix="/admin/jobs")
-
-Answer = Response | str
 
 
 @blueprint.get("")
@@ -79,5 +76,4 @@ def _status() -> JobStatus | None:
 
 
 def _done(message: str, *, kind: str = "success") -> Answer:
-    remember(message, kind=kind)
-    return redirect(url_for("admin_jobs.show", status=_status() or None), code=303)
+    return see_other(url_for("admin_jobs.show", status=_status() or None), message, kind=kind)

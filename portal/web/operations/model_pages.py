@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
-from werkzeug.wrappers import Response
 
 from portal.errors import N_, NoSuchModel, PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.services.models import switching
 from portal.services.models.switching import ModelSummary
-from portal.web.layout import remember, wants_fragment
+from portal.web.layout import Answer, see_other, wants_fragment
 
 blueprint = APIBlueprint("admin_models", __name__, enable_openapi=False, url_prefix="/admin/models")
-
-Answer = Response | str
 
 STATUS_WORDS = {
     "building": N_("Not fully built"),
@@ -111,10 +108,8 @@ def _find(name: str) -> ModelSummary:
 
 
 def _done(message: str) -> Answer:
-    remember(message, kind="success")
-    return redirect(url_for("admin_models.show"), code=303)
+    return see_other(url_for("admin_models.show"), message)
 
 
 def _refused(error: PortalError) -> Answer:
-    remember(error_message(error), kind="error")
-    return redirect(url_for("admin_models.show"), code=303)
+    return see_other(url_for("admin_models.show"), error_message(error), kind="error")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, send_file, url_for
+from flask import render_template, request, send_file, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -14,7 +14,7 @@ from portal.http import context
 from portal.services.operations import question_report
 from portal.services.operations.question_report import MAX_GOLD_CHARACTERS, PERIODS, Problem
 from portal.web.answers.rendering import REASON_WORDS
-from portal.web.layout import remember
+from portal.web.layout import see_other
 
 blueprint = APIBlueprint(
     "admin_questions", __name__, enable_openapi=False, url_prefix="/admin/questions"
@@ -79,6 +79,5 @@ def _problem() -> Problem | None:
 
 
 def _done(message: str) -> Response:
-    remember(message, kind="success")
     shown = url_for("admin_questions.show", days=_period(), problem=_problem() or None)
-    return redirect(shown, code=303)
+    return see_other(shown, message)

@@ -8,10 +8,9 @@ from typing import Any
 
 from annotated_types import Ge, Le
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import format_decimal, gettext
 from pydantic import ValidationError
-from werkzeug.wrappers import Response
 
 from portal.domain.search import Fusion, Normalisation
 from portal.errors import N_, InvalidInput
@@ -19,11 +18,9 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.search import dynamic_config
 from portal.services.search.dynamic_config import DynamicConfig
-from portal.web.layout import remember
+from portal.web.layout import Answer, see_other
 
 blueprint = APIBlueprint("admin_search", __name__, enable_openapi=False, url_prefix="/admin/search")
-
-Answer = Response | str | tuple[str, int]
 
 # The label and description of each key, in page order.
 WORDS = {
@@ -118,8 +115,9 @@ def save() -> Answer:
     current = dynamic_config.show(services, user)
     if request.form.get("action") == "defaults":
         dynamic_config.change(services, user, _defaults().model_dump(mode="json"))
-        remember(gettext("Search settings restored to defaults."), kind="success")
-        return redirect(url_for("admin_search.show"), code=303)
+        return see_other(
+            url_for("admin_search.show"), gettext("Search settings restored to defaults.")
+        )
     given = {
         name: request.form[name].strip()
         for name in DynamicConfig.model_fields
@@ -134,8 +132,9 @@ def save() -> Answer:
         dynamic_config.change(services, user, changed)
     except InvalidInput as error:
         return _page(given, message=error_message(error)), error.status
-    remember(gettext("Search settings saved. They apply from now on."), kind="success")
-    return redirect(url_for("admin_search.show"), code=303)
+    return see_other(
+        url_for("admin_search.show"), gettext("Search settings saved. They apply from now on.")
+    )
 
 
 def _faults(given: dict[str, str]) -> dict[str, str]:

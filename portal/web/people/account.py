@@ -6,9 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, session, url_for
+from flask import render_template, request, session, url_for
 from flask_babel import gettext
-from werkzeug.wrappers import Response
 
 from portal.domain.people import SCOPES, DocumentFate, Scope, SignInMethod
 from portal.errors import (
@@ -30,7 +29,7 @@ from portal.http.recent_sign_in import (
 from portal.services.documents import library, quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, oidc_accounts, second_factors, sessions
-from portal.web.layout import remember
+from portal.web.layout import Answer, remember, see_other
 from portal.web.people.sign_in import PasswordsDiffer, go_on, provider_label
 from portal.web.people.users import FATE_WORDS, read_fate
 
@@ -53,8 +52,6 @@ SCOPE_WORDS = {
 }
 
 blueprint = APIBlueprint("account", __name__, enable_openapi=False, url_prefix="/account")
-
-Answer = Response | str | tuple[str, int]
 
 
 @blueprint.get("")
@@ -90,8 +87,7 @@ def set_preferred_domain() -> Answer:
         accounts.set_preferred_domain(*context.caller(), domain)
     except InvalidInput as error:
         return _page(domain_error=error_message(error), domain=domain), error.status
-    remember(gettext("Preferred domain saved."), kind="success")
-    return redirect(url_for("account.show") + "#domain", code=303)
+    return see_other(url_for("account.show") + "#domain", gettext("Preferred domain saved."))
 
 
 @blueprint.post("/tokens")
@@ -119,8 +115,7 @@ def create_token() -> Answer:
 @require_recent_sign_in
 def revoke_token(token_id: UUID) -> Answer:
     sessions.revoke_personal_token(context.services(), context.session_user(), token_id)
-    remember(gettext("Token revoked."), kind="success")
-    return redirect(url_for("account.show") + "#tokens", code=303)
+    return see_other(url_for("account.show") + "#tokens", gettext("Token revoked."))
 
 
 @blueprint.get("/delete")
@@ -142,8 +137,7 @@ def delete() -> Answer:
     except (Conflict, InvalidInput, WrongCredentials) as error:
         return _deletion_page(error=error_message(error)), _form_status(error)
     session.clear()
-    remember(gettext("Your account is deleted."), kind="success")
-    response = redirect(url_for("sign_in.show"), code=303)
+    response = see_other(url_for("sign_in.show"), gettext("Your account is deleted."))
     cookies.delete_cookie(response, cookies.SESSION)
     return response
 

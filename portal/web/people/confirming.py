@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, session, url_for
-from werkzeug.wrappers import Response
+from flask import render_template, request, session, url_for
 
 from portal.errors import N_, ReauthenticationRequired, WrongCredentials
 from portal.http import context, recent_sign_in
 from portal.http.messages import translated
 from portal.http.recent_sign_in import PASSWORD_FIELD, confirms_password
 from portal.services.people import accounts
+from portal.web.layout import Answer, see_other
 from portal.web.security import local_path, referring_path
 
 PATH_FIELD = "confirm_path"
@@ -30,8 +30,6 @@ _WRONG_PASSWORD = N_("The password is wrong. Try again.")
 blueprint = APIBlueprint(
     "confirming", __name__, enable_openapi=False, url_prefix="/account/confirm"
 )
-
-Answer = Response | str | tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def confirm() -> Answer:
     except WrongCredentials:
         page = _page(action=url_for("confirming.confirm"), path=_after(), fields=[], is_wrong=True)
         return page, 422
-    return redirect(_after() or url_for("account.show"), code=303)
+    return see_other(_after() or url_for("account.show"))
 
 
 @blueprint.get("/resume")
@@ -70,10 +68,10 @@ def resume() -> Answer:
     """Offer to send the held form, after a method that left the portal."""
     held = session.pop(_HELD, None)
     if held is None:
-        return redirect(url_for("account.show"), code=303)
+        return see_other(url_for("account.show"))
     path, fields = held
     if not fields:
-        return redirect(path, code=303)
+        return see_other(path)
     return render_template("pages/confirmed.html", action=path, fields=fields)
 
 

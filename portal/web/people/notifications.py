@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import Flask, redirect, render_template, request, url_for
+from flask import Flask, render_template, request, url_for
 from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
 
@@ -25,7 +25,7 @@ from portal.errors import PortalError
 from portal.http import context
 from portal.http.messages import failure_message
 from portal.services.documents import notifications
-from portal.web.layout import fragments, remember, toast, viewer, wants_fragment
+from portal.web.layout import Answer, fragments, see_other, toast, viewer, wants_fragment
 from portal.web.presenters import device_words
 
 PAGE_SIZE = 50
@@ -39,8 +39,6 @@ _BELL, _COUNT = "fragments/notifications/_bell.html", "fragments/notifications/_
 blueprint = APIBlueprint(
     "notifications", __name__, enable_openapi=False, url_prefix="/notifications"
 )
-
-Answer = Response | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ def show_state() -> Answer:
 def tell() -> Answer:
     """Return notes that were not shown yet; another page that asks gets none of them."""
     if not wants_fragment():
-        return redirect(url_for("notifications.index"), code=303)
+        return see_other(url_for("notifications.index"))
     taken = notifications.take(*context.caller())
     notes = [note for kind in NotificationKind for note in _notes(kind, taken)]
     return fragments(*notes) if notes else Response(status=204)
@@ -100,17 +98,16 @@ def open_one(notification_id: UUID) -> Answer:
     """Go to the document or the list of sessions, and mark the notification as read."""
     found = notifications.open_notification(*context.caller(), notification_id)
     if found.kind is NotificationKind.NEW_DEVICE:
-        return redirect(url_for("sessions.show"), code=303)
+        return see_other(url_for("sessions.show"))
     if found.kind is NotificationKind.RECOVERY_CODE:
-        return redirect(url_for("second_factors.show"), code=303)
-    return redirect(url_for("reading.show", document_id=found.document_id), code=303)
+        return see_other(url_for("second_factors.show"))
+    return see_other(url_for("reading.show", document_id=found.document_id))
 
 
 @blueprint.post("/read")
 def mark_read() -> Answer:
     notifications.mark_read(*context.caller(), until=_until())
-    remember(gettext("All notifications marked as read."), kind="success")
-    return redirect(url_for("notifications.index"), code=303)
+    return see_other(url_for("notifications.index"), gettext("All notifications marked as read."))
 
 
 def _until() -> datetime | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from apiflask import APIBlueprint
-from flask import g, make_response, redirect, request, url_for
+from flask import g, make_response, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -24,14 +24,12 @@ from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.people import oidc_accounts, oidc_sign_ins
 from portal.services.people.oidc_provider import OidcClaims, OidcProvider
-from portal.web.layout import remember, viewer
+from portal.web.layout import Answer, see_other, viewer
 from portal.web.people import confirming, oidc_flow, sign_in
 from portal.web.people.oidc_flow import CONFIRM, LINK, SIGN_IN, Flow
-from portal.web.security import local_path
+from portal.web.security import next_path
 
 blueprint = APIBlueprint("oidc", __name__, enable_openapi=False, url_prefix="/oidc")
-
-Answer = Response | str | tuple[str, int]
 
 _MAX_CODE_CHARACTERS = 4096
 # A provider that ignores `prompt=login` answers with an older sign-in.
@@ -42,15 +40,15 @@ _RECENT = timedelta(minutes=5)
 @context.public
 def begin_sign_in() -> Answer:
     """Send the browser to the provider."""
-    after = local_path(request.args.get("next"))
+    after = next_path()
     provider = _provider()
     if viewer() is not None:
-        return redirect(after or url_for("documents.index"), code=303)
+        return see_other(after or url_for("documents.index"))
     try:
         address, flow = _begin(provider, SIGN_IN, after)
     except PortalError as error:
         return sign_in.show_refusal(error, after)
-    return oidc_flow.keep(redirect(address, code=303), flow)
+    return oidc_flow.keep(see_other(address), flow)
 
 
 @blueprint.post("/link")
@@ -82,10 +80,8 @@ def unlink() -> Answer:
     except NotFound:
         raise
     except PortalError as error:
-        remember(error_message(error), kind="error")
-    else:
-        remember(gettext("The sign-in is unlinked."), kind="success")
-    return redirect(_account(), code=303)
+        return see_other(_account(), error_message(error), kind="error")
+    return see_other(_account(), gettext("The sign-in is unlinked."))
 
 
 @blueprint.get("/callback")
@@ -129,8 +125,7 @@ def _end_sign_in(flow: Flow, claims: OidcClaims) -> Response:
 
 def _end_link(flow: Flow, claims: OidcClaims) -> Response:
     oidc_accounts.link(context.services(), context.session_user(), claims)
-    remember(gettext("The sign-in is linked to your account."), kind="success")
-    return redirect(flow.after or _account(), code=303)
+    return see_other(flow.after or _account(), gettext("The sign-in is linked to your account."))
 
 
 def _end_confirm(flow: Flow, claims: OidcClaims) -> Response:
@@ -138,7 +133,7 @@ def _end_confirm(flow: Flow, claims: OidcClaims) -> Response:
     if at is None or datetime.now(UTC) - at > _RECENT:
         raise ProviderSignInFailed
     oidc_accounts.confirm(context.services(), _signed_in(), claims, method=_method(claims))
-    return redirect(flow.after or _account(), code=303)
+    return see_other(flow.after or _account())
 
 
 _END = {SIGN_IN: _end_sign_in, LINK: _end_link, CONFIRM: _end_confirm}
@@ -148,8 +143,7 @@ def _refuse(flow: Flow | None, error: PortalError) -> Response:
     """Say in our words what went wrong; what the provider sent is never repeated."""
     if flow is None or flow.purpose == SIGN_IN:
         return make_response(sign_in.show_refusal(error, flow.after if flow else None))
-    remember(error_message(error), kind="error")
-    return redirect(_account(), code=303)
+    return see_other(_account(), error_message(error), kind="error")
 
 
 def _method(claims: OidcClaims) -> SignInMethod:
@@ -192,8 +186,7 @@ def _leave(purpose: str, after: str) -> Response:
     except NotFound:
         raise
     except PortalError as error:
-        remember(error_message(error), kind="error")
-        return redirect(after, code=303)
+        return see_other(after, error_message(error), kind="error")
     return oidc_flow.keep(sign_in.leave_for(address), flow)
 
 

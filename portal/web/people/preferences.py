@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from apiflask import APIBlueprint
-from flask import redirect, request
+from flask import request
 from werkzeug.wrappers import Response as AnyResponse
 
 from portal.errors import InvalidInput, verbatim
 from portal.http import context, cookies
 from portal.services.people import accounts
 from portal.web.i18n import LANGUAGES
-from portal.web.layout import THEMES, viewer
-from portal.web.security import local_path
+from portal.web.layout import THEMES, see_other, viewer
+from portal.web.security import next_path
 
 COOKIE_LIFE_S = 365 * 24 * 3600
 
@@ -44,4 +44,4 @@ def set_theme() -> AnyResponse:
 
 
 def _back() -> AnyResponse:
-    return redirect(local_path(request.form.get("next")) or "/", code=303)
+    return see_other(next_path() or "/")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import segno
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext
 from markupsafe import Markup
 from werkzeug.wrappers import Response
@@ -18,14 +18,12 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.people import passkeys, recovery_codes, second_factors, sessions, totp
-from portal.web.layout import remember
+from portal.web.layout import Answer, remember, see_other
 from portal.web.people import passkey_forms
 
 blueprint = APIBlueprint(
     "second_factors", __name__, enable_openapi=False, url_prefix="/account/second-factors"
 )
-
-Answer = Response | str | tuple[str, int]
 
 
 @blueprint.get("")
@@ -39,7 +37,7 @@ def show() -> Answer:
 @require_recent_sign_in
 def begin_totp() -> Answer:
     totp.begin(context.services(), context.session_user())
-    return redirect(url_for("second_factors.show_totp"), code=303)
+    return see_other(url_for("second_factors.show_totp"))
 
 
 @blueprint.get("/totp")
@@ -49,7 +47,7 @@ def show_totp() -> Answer:
     try:
         return _totp_page()
     except NotFound:
-        return redirect(url_for("second_factors.show"), code=303)
+        return see_other(url_for("second_factors.show"))
 
 
 @blueprint.post("/totp/confirm")
@@ -69,8 +67,7 @@ def confirm_totp() -> Answer:
 @require_recent_sign_in
 def remove_totp() -> Answer:
     totp.remove(context.services(), context.session_user())
-    remember(gettext("Authenticator app removed."), kind="success")
-    return _back()
+    return _back(gettext("Authenticator app removed."))
 
 
 @blueprint.post("/passkeys/options")
@@ -111,8 +108,7 @@ def add_passkey() -> Answer:
 @require_recent_sign_in
 def remove_passkey(passkey_id: UUID) -> Answer:
     passkeys.remove(context.services(), context.session_user(), passkey_id)
-    remember(gettext("Passkey removed."), kind="success")
-    return _back()
+    return _back(gettext("Passkey removed."))
 
 
 @blueprint.post("/recovery-codes")
@@ -133,12 +129,11 @@ def _show_codes(codes: tuple[str, ...], note: str) -> Answer:
     if codes:
         # Shown in this one response and never again, hence no redirect.
         return _page(codes=codes)
-    remember(note, kind="success")
-    return _back()
+    return _back(note)
 
 
-def _back() -> Response:
-    return redirect(url_for("second_factors.show"), code=303)
+def _back(message: str) -> Response:
+    return see_other(url_for("second_factors.show"), message)
 
 
 def _totp_page(*, error: str | None = None) -> str:

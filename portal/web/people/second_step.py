@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apiflask import APIBlueprint
-from flask import make_response, redirect, render_template, request, url_for
+from flask import make_response, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from portal.domain.people import SignInMethod
@@ -11,21 +11,19 @@ from portal.errors import PortalError, SignInExpired
 from portal.http import context, cookies
 from portal.http.messages import error_message
 from portal.services.people import accounts, passkeys, second_factors
-from portal.web.layout import remember
+from portal.web.layout import Answer, see_other
 from portal.web.people import passkey_forms
 from portal.web.people.sign_in import finish_sign_in, load_pending, show_sign_in_page
-from portal.web.security import local_path
+from portal.web.security import next_path
 
 blueprint = APIBlueprint("second_step", __name__, enable_openapi=False, url_prefix="/login")
-
-Answer = Response | str | tuple[str, int]
 
 
 @blueprint.get("/second-step")
 @context.public
 def show() -> Answer:
     try:
-        return _page(local_path(request.args.get("next")))
+        return _page(next_path())
     except SignInExpired as error:
         return _start_again(error)
 
@@ -33,7 +31,7 @@ def show() -> Answer:
 @blueprint.post("/second-step")
 @context.public
 def verify_code() -> Answer:
-    after = local_path(request.form.get("next"))
+    after = next_path()
     try:
         pending = load_pending()
         method = second_factors.check_code(
@@ -61,7 +59,7 @@ def send_second_step_options() -> Answer:
 @blueprint.post("/second-step/passkey")
 @context.public
 def verify_passkey() -> Answer:
-    after = local_path(request.form.get("next"))
+    after = next_path()
     try:
         pending = load_pending()
         passkeys.finish_sign_in(
@@ -91,7 +89,7 @@ def send_sign_in_options() -> Answer:
 @context.public
 def sign_in_with_passkey() -> Answer:
     """Sign in with a passkey that has verified its owner: two factors in one."""
-    after = local_path(request.form.get("next"))
+    after = next_path()
     try:
         user = passkeys.finish_sign_in(
             context.services(),
@@ -115,9 +113,8 @@ def _refuse(error: PortalError, after: str | None) -> Response:
 
 
 def _start_again(error: SignInExpired) -> Response:
-    remember(error_message(error), kind="error")
-    after = local_path(request.values.get("next"))
-    return redirect(url_for("sign_in.show", next=after), code=303)
+    again = url_for("sign_in.show", next=next_path())
+    return see_other(again, error_message(error), kind="error")
 
 
 def _page(after: str | None, *, error: str | None = None) -> str:

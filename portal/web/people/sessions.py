@@ -5,15 +5,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, url_for
+from flask import render_template, url_for
 from flask_babel import gettext, ngettext
-from werkzeug.wrappers import Response
 
 from portal.domain.people import SignInMethod
 from portal.errors import N_, NotSignedIn
 from portal.http import context
 from portal.services.people import sessions
-from portal.web.layout import remember
+from portal.web.layout import Answer, see_other
 
 METHOD_WORDS = {
     SignInMethod.PASSWORD: N_("password"),
@@ -25,8 +24,6 @@ METHOD_WORDS = {
 }
 
 blueprint = APIBlueprint("sessions", __name__, enable_openapi=False, url_prefix="/account/sessions")
-
-Answer = Response | str
 
 
 @blueprint.get("")
@@ -44,8 +41,7 @@ def show() -> Answer:
 @blueprint.post("/<uuid:session_id>/end")
 def end(session_id: UUID) -> Answer:
     sessions.end_session(context.services(), context.session_user(), session_id)
-    remember(gettext("The session has ended."), kind="success")
-    return redirect(url_for("sessions.show"), code=303)
+    return see_other(url_for("sessions.show"), gettext("The session has ended."))
 
 
 @blueprint.post("/end-others")
@@ -56,5 +52,4 @@ def end_others() -> Answer:
         raise NotSignedIn
     ended = sessions.end_other_sessions(context.services(), signed_in)
     words = ngettext("%(num)s other session ended.", "%(num)s other sessions ended.", ended)
-    remember(words, kind="success")
-    return redirect(url_for("sessions.show"), code=303)
+    return see_other(url_for("sessions.show"), words)

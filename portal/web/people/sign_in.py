@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apiflask import APIBlueprint
-from flask import make_response, redirect, render_template, request, session, url_for
+from flask import make_response, render_template, request, session, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
@@ -31,13 +31,11 @@ from portal.services.people import (
     pending_sign_ins,
     sessions,
 )
-from portal.web.layout import remember, viewer
+from portal.web.layout import Answer, remember, see_other, viewer
 from portal.web.people import oidc_flow, passkey_forms
-from portal.web.security import forget_csrf, local_path
+from portal.web.security import forget_csrf, next_path
 
 blueprint = APIBlueprint("sign_in", __name__, enable_openapi=False)
-
-Answer = Response | str | tuple[str, int]
 
 
 class PasswordsDiffer(InvalidInput):
@@ -48,9 +46,9 @@ class PasswordsDiffer(InvalidInput):
 @blueprint.get("/login")
 @context.public
 def show() -> Answer:
-    after = local_path(request.args.get("next"))
+    after = next_path()
     if viewer() is not None:
-        return redirect(after or url_for("documents.index"), code=303)
+        return see_other(after or url_for("documents.index"))
     return show_sign_in_page(after)
 
 
@@ -58,7 +56,7 @@ def show() -> Answer:
 @context.public
 @limits.failed_sign_ins
 def sign_in() -> Answer:
-    after = local_path(request.form.get("next"))
+    after = next_path()
     given = read_credentials()
     try:
         return _enter(given, after)
@@ -71,7 +69,7 @@ def sign_in() -> Answer:
 @context.public
 def confirm_sign_out() -> Answer:
     if viewer() is None:
-        return redirect(url_for("sign_in.show"), code=303)
+        return see_other(url_for("sign_in.show"))
     return render_template("pages/sign_out.html")
 
 
@@ -86,7 +84,7 @@ def sign_out() -> Answer:
         sessions.sign_out(services, signed_in)
     session.clear()
     remember(gettext("Signed out."), kind="success")
-    to_sign_in = redirect(url_for("sign_in.show"), code=303)
+    to_sign_in = see_other(url_for("sign_in.show"))
     response = leave_for(elsewhere) if elsewhere else to_sign_in
     cookies.delete_cookie(response, cookies.SESSION)
     return response
@@ -141,8 +139,7 @@ def reset_password(token: str) -> Answer:
         administration.finish_password_reset(context.services(), token, password=password)
     except InvalidInput as error:
         return _reset_page(token, error=error_message(error)), error.status
-    remember(gettext("Your password is set. Sign in with it."), kind="success")
-    return redirect(url_for("sign_in.show"), code=303)
+    return see_other(url_for("sign_in.show"), gettext("Your password is set. Sign in with it."))
 
 
 def _reset_page(token: str, *, error: str | None = None) -> str:
@@ -175,7 +172,7 @@ def finish_sign_in(
     user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | None
 ) -> Response:
     """Sign this browser in and go where the user was going. Raises WrongCredentials."""
-    response = redirect(after or url_for("documents.index"), code=303)
+    response = see_other(after or url_for("documents.index"))
     start_session(response, user, methods=methods)
     limits.confirm_sign_in(user.name)
     return response
@@ -209,7 +206,7 @@ def go_on(user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | N
     try:
         return finish_sign_in(user, methods=methods, after=after)
     except SecondFactorRequired:
-        response = redirect(url_for("second_step.show", next=after), code=303)
+        response = see_other(url_for("second_step.show", next=after))
         keep_pending(response, user, methods=methods)
         return response
 

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from apiflask import APIBlueprint
-from flask import redirect, render_template, request, url_for
+from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
 
@@ -19,7 +19,7 @@ from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents import quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, administration, sessions
-from portal.web.layout import remember
+from portal.web.layout import Answer, see_other
 
 FATE_WORDS = {
     DocumentFate.TRANSFER: N_("Transfer all documents to another user"),
@@ -31,8 +31,6 @@ FATE_WORDS = {
 blueprint = APIBlueprint(
     "admin_users", __name__, enable_openapi=False, url_prefix="/admin/users/<uuid:user_id>"
 )
-
-Answer = Response | str | tuple[str, int]
 
 
 @blueprint.get("")
@@ -50,10 +48,10 @@ def set_role(user_id: UUID) -> Answer:
         administration.set_role(*context.caller(), user_id, is_admin=is_admin)
     except Conflict as error:
         return _page(user_id, error=error_message(error)), error.status
-    remember(gettext("The role is changed."), kind="success")
+    message = gettext("The role is changed.")
     if user_id == context.user().id and not is_admin:
-        return redirect(url_for("account.show"), code=303)
-    return _back(user_id)
+        return see_other(url_for("account.show"), message)
+    return _back(user_id, message)
 
 
 @blueprint.post("/password")
@@ -75,8 +73,7 @@ def reset_password(user_id: UUID) -> Answer:
 def end_sessions(user_id: UUID) -> Answer:
     ended = sessions.end_sessions_of(*context.caller(), user_id)
     words = ngettext("%(num)s session ended.", "%(num)s sessions ended.", ended)
-    remember(words, kind="success")
-    return _back(user_id)
+    return _back(user_id, words)
 
 
 @blueprint.get("/delete")
@@ -98,8 +95,7 @@ def delete(user_id: UUID) -> Answer:
     except (Conflict, InvalidInput, NoSuchAccount) as error:
         page = _deletion_page(user_id, error=error_message(error), heir=heir_name)
         return page, InvalidInput.status if isinstance(error, NoSuchAccount) else error.status
-    remember(gettext("The account is deleted."), kind="success")
-    return redirect(url_for("admin.show"), code=303)
+    return see_other(url_for("admin.show"), gettext("The account is deleted."))
 
 
 def read_fate() -> DocumentFate:
@@ -110,8 +106,8 @@ def read_fate() -> DocumentFate:
         raise InvalidInput(reason=N_("choose what happens to the documents")) from error
 
 
-def _back(user_id: UUID) -> Response:
-    return redirect(url_for("admin_users.show", user_id=user_id), code=303)
+def _back(user_id: UUID, message: str) -> Response:
+    return see_other(url_for("admin_users.show", user_id=user_id), message)
 
 
 def _page(user_id: UUID, **more: Any) -> str:

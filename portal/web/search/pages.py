@@ -7,7 +7,6 @@ from typing import Any
 
 from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
-from werkzeug.wrappers import Response
 
 from portal.domain.documents import DocumentFilter, DocumentSummary
 from portal.domain.explaining import WhyNot
@@ -18,7 +17,7 @@ from portal.http.messages import absence_message, error_message
 from portal.services.documents import library
 from portal.services.search import engine, explaining
 from portal.web.identifiers import as_uuid
-from portal.web.layout import wants_fragment
+from portal.web.layout import Answer, wants_fragment
 from portal.web.search import explanations
 from portal.web.search.question import Question
 
@@ -41,8 +40,6 @@ FUSION_WORDS = {
 MAX_QUESTION_CHARACTERS = 800
 
 blueprint = APIBlueprint("search", __name__, enable_openapi=False)
-
-Answer = Response | str | tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _COMMAND_LINE = Origin(Source.COMMAND_LINE)
 
 
 class Actor(Protocol):
-    """Whoever does something: a Person, or a row of `users`."""
+    """A user, or a row of `users`."""
 
     @property
     def id(self) -> UUID: ...
@@ -59,15 +59,18 @@ def record(
     event: AuditEvent,
     *,
     actor: Actor | None = None,
-    subject: Subject | None = None,
+    subject: Subject | Actor | None = None,
     details: Mapping[str, Any] | None = None,
     name_digest: str | None = None,
 ) -> None:
     """Add an event to the audit log, in the caller's transaction.
 
-    Without an `actor`, the operator (on the command line) or a stranger (on the web) did it.
-    `details` are a few plain JSON values; never secrets, questions or text of documents.
+    Without an `actor`, the operator did it on the command line, or a client that is not signed in
+    on the web. A `subject` may be an account. `details` are a few plain JSON values; never secrets,
+    questions or text of documents.
     """
+    if subject is not None and not isinstance(subject, Subject):
+        subject = Subject(SubjectKind.USER, subject.id, subject.name)
     audit_log.add_entry(
         session,
         event,
@@ -80,13 +83,8 @@ def record(
     )
 
 
-def user(actor: Actor) -> Subject:
-    """Return the subject of an event that was done to an account."""
-    return Subject(SubjectKind.USER, actor.id, actor.name)
-
-
 def digest_name(secret_key: str, name: str) -> str:
-    """Return a keyed digest of a name that someone tried to sign in with.
+    """Return a keyed digest of a name that was typed to sign in.
 
     The log can be searched for a name, but what was typed by mistake, such as a password in the
     wrong field, cannot be read from it.

@@ -89,7 +89,7 @@ def _delete(
         session,
         AuditEvent.USER_DELETED,
         actor=actor,
-        subject=audit.user(row),
+        subject=row,
         details={"documents": documents.value, "heir": heir.name if heir else None, **counts},
     )
     account_store.delete_user(session, row.id)

@@ -127,7 +127,7 @@ def _create(services: Services, *, name: str, password: str, is_admin: bool, by:
 def _record_created(session: Session, row: UserRow, *, by: str) -> None:
     """Record a new account in the audit log; `by` is how it was created."""
     details = {"by": by, "is_admin": row.is_admin}
-    audit.record(session, AuditEvent.USER_CREATED, subject=audit.user(row), details=details)
+    audit.record(session, AuditEvent.USER_CREATED, subject=row, details=details)
 
 
 def find_user(services: Services, name: str) -> User:
@@ -184,7 +184,7 @@ def record_failed_sign_in(
         audit.record(
             session,
             AuditEvent.SIGN_IN_FAILED,
-            subject=audit.user(user) if user else None,
+            subject=user,
             name_digest=digest,
             details={"purpose": purpose},
         )
@@ -234,7 +234,7 @@ def change_password(services: Services, user: User, *, current: str, new: str) -
         row.password_hash = password_hash
         session.flush()
         token_store.revoke_all(session, checked.id)
-        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=user, subject=audit.user(row))
+        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=user, subject=row)
         return verified(row)
 
 
@@ -312,7 +312,7 @@ def disable(session: Session, row: UserRow, actor: User, *, disabled: bool) -> N
         token_store.revoke_all(session, row.id)
     row.disabled_at = datetime.now(UTC) if disabled else None
     event = AuditEvent.USER_DISABLED if disabled else AuditEvent.USER_ENABLED
-    audit.record(session, event, actor=actor, subject=audit.user(row))
+    audit.record(session, event, actor=actor, subject=row)
 
 
 def refuse_last_admin(session: Session, row: UserRow) -> None:

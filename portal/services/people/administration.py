@@ -72,9 +72,7 @@ def _set_role(session: Session, row: UserRow | None, actor: User | None, *, is_a
     if row.is_admin != is_admin:
         row.is_admin = is_admin
         details = {"is_admin": is_admin}
-        audit.record(
-            session, AuditEvent.ROLE_CHANGED, actor=actor, subject=audit.user(row), details=details
-        )
+        audit.record(session, AuditEvent.ROLE_CHANGED, actor=actor, subject=row, details=details)
 
 
 def begin_password_reset(services: Services, user: User, user_id: UUID) -> PasswordReset:
@@ -102,7 +100,7 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
             session,
             AuditEvent.PASSWORD_RESET,
             actor=user,
-            subject=audit.user(row),
+            subject=row,
             details={"expires_at": expires_at.isoformat()},
         )
     return PasswordReset(secret=secret, name=row.name, expires_at=expires_at)
@@ -126,13 +124,7 @@ def finish_password_reset(services: Services, secret: str, *, password: str) -> 
             raise NotFound
         _set_password(session, row, password_hash)
         details = {"by": "reset_link"}
-        audit.record(
-            session,
-            AuditEvent.PASSWORD_CHANGED,
-            actor=row,
-            subject=audit.user(row),
-            details=details,
-        )
+        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=row, subject=row, details=details)
 
 
 def _open_reset(session: Session, secret: str) -> UserRow:
@@ -151,7 +143,7 @@ def set_password(services: Services, name: str, password: str) -> None:
         if row is None:
             raise NoSuchAccount(name=name)
         _set_password(session, row, password_hash)
-        audit.record(session, AuditEvent.PASSWORD_RESET, subject=audit.user(row))
+        audit.record(session, AuditEvent.PASSWORD_RESET, subject=row)
 
 
 def _set_password(session: Session, row: UserRow, password_hash: str) -> None:

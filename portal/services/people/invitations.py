@@ -91,7 +91,7 @@ def accept_invitation(services: Services, secret: str, *, name: str, password: s
         audit.record(
             session,
             AuditEvent.USER_CREATED,
-            subject=audit.user(row),
+            subject=row,
             details={"by": "invitation", "is_admin": row.is_admin},
         )
         return account_store.to_user(row)

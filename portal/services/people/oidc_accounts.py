@@ -26,6 +26,7 @@ from portal.errors import (
     OnlyWayIn,
 )
 from portal.services import Services, audit
+from portal.services.audit import AuditEvent
 from portal.services.people import oidc_sign_ins, sessions
 from portal.services.people.accounts import check_name, may_use_password, verified
 from portal.services.people.oidc_provider import OidcClaims
@@ -73,9 +74,9 @@ def link(services: Services, user: User, claims: OidcClaims) -> None:
             raise LinkedElsewhere
         audit.record(
             session,
-            audit.AuditEvent.OIDC_LINKED,
+            AuditEvent.OIDC_LINKED,
             actor=user,
-            subject=audit.user(user),
+            subject=user,
             details={"issuer": claims.issuer, "subject": claims.subject},
         )
 
@@ -118,9 +119,9 @@ def unlink(
         oidc_sign_ins.end_sessions(session, issuer=issuer, subject=subject, keep=keep)
         audit.record(
             session,
-            audit.AuditEvent.OIDC_UNLINKED,
+            AuditEvent.OIDC_UNLINKED,
             actor=user,
-            subject=audit.user(user),
+            subject=user,
             details={"issuer": issuer, "subject": subject},
         )
 
@@ -156,12 +157,12 @@ def _create_account(session: Session, settings: OidcSettings, claims: OidcClaims
     except NameTaken as error:
         raise NameNeedsLink(name=name) from error
     identity_store.link(session, issuer=claims.issuer, subject=claims.subject, user_id=row.id)
-    for event in (audit.AuditEvent.USER_CREATED, audit.AuditEvent.OIDC_LINKED):
+    for event in (AuditEvent.USER_CREATED, AuditEvent.OIDC_LINKED):
         audit.record(
             session,
             event,
             actor=row,
-            subject=audit.user(row),
+            subject=row,
             details={"issuer": claims.issuer, "subject": claims.subject},
         )
     return row
@@ -179,8 +180,8 @@ def _follow_groups(
     row.is_admin = is_admin
     audit.record(
         session,
-        audit.AuditEvent.ROLE_CHANGED,
-        subject=audit.user(row),
+        AuditEvent.ROLE_CHANGED,
+        subject=row,
         details={"is_admin": is_admin, "by": "groups"},
     )
 

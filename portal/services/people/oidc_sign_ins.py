@@ -9,6 +9,7 @@ from uuid import UUID
 from portal.domain.people import SignedIn, VerifiedUser
 from portal.errors import InvalidLogoutToken, ProviderSignInExpired, ProviderSignInFailed
 from portal.services import Services, audit
+from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.oidc_provider import LOGOUT_TOKEN_LIFE_S, OidcClaims
 from portal.store.people import oidc_sign_ins as sign_in_store
 from portal.store.people import tokens as token_store
@@ -93,8 +94,8 @@ def end_sessions(
         token_store.end_family(session, session_id)
         audit.record(
             session,
-            audit.AuditEvent.SESSION_ENDED,
-            subject=audit.Subject(audit.SubjectKind.SESSION, session_id),
+            AuditEvent.SESSION_ENDED,
+            subject=Subject(SubjectKind.SESSION, session_id),
             details={"by": "provider"},
         )
 

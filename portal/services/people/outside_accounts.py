@@ -78,9 +78,7 @@ def _create_account(session: Session, claims: OutsideClaims) -> UserRow:
             user = account_store.add_user(session, name=name, password_hash=None, is_admin=False)
             identity_store.link(session, **identity, user_id=user.id)
             details = {"by": "outside_issuer", "is_admin": False, **identity}
-            audit.record(
-                session, AuditEvent.USER_CREATED, subject=audit.user(user), details=details
-            )
+            audit.record(session, AuditEvent.USER_CREATED, subject=user, details=details)
             return user
     raise InvalidToken
 
@@ -109,7 +107,7 @@ def link(services: Services, *, name: str, subject: str, issuer: str | None = No
             raise NoSuchAccount(name=name)
         identity_store.link(session, issuer=issuer, subject=subject, user_id=user.id)
         details = {"issuer": issuer, "subject": subject}
-        audit.record(session, AuditEvent.OIDC_LINKED, subject=audit.user(user), details=details)
+        audit.record(session, AuditEvent.OIDC_LINKED, subject=user, details=details)
 
 
 def unlink(services: Services, *, subject: str, issuer: str | None = None) -> bool:
@@ -124,7 +122,7 @@ def unlink(services: Services, *, subject: str, issuer: str | None = None) -> bo
         audit.record(
             session,
             AuditEvent.OIDC_UNLINKED,
-            subject=audit.user(user),
+            subject=user,
             details={"issuer": issuer, "subject": subject},
         )
         return True

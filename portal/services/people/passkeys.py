@@ -41,6 +41,7 @@ from portal.domain.second_factors import (
 )
 from portal.errors import N_, Conflict, NotFound, PasskeyRefused
 from portal.services import Services, audit
+from portal.services.audit import AuditEvent
 from portal.services.people import accounts, recovery_codes
 from portal.store.models import PasskeyRow
 from portal.store.people import accounts as account_store
@@ -114,9 +115,9 @@ def finish_registration(
             raise Conflict(reason=N_("this passkey is registered already"))
         audit.record(
             session,
-            audit.AuditEvent.SECOND_FACTOR_ADDED,
+            AuditEvent.SECOND_FACTOR_ADDED,
             actor=user,
-            subject=audit.user(user),
+            subject=user,
             details={"method": "passkey", "name": name},
         )
         return recovery_codes.ensure(session, user.id)
@@ -171,10 +172,7 @@ def finish_sign_in(
         except PasskeyRefused:
             pass
         audit.record(
-            session,
-            audit.AuditEvent.SIGN_IN_FAILED,
-            subject=audit.user(user),
-            details={"method": "passkey"},
+            session, AuditEvent.SIGN_IN_FAILED, subject=user, details={"method": "passkey"}
         )
     # Raised outside the transaction, so that the failure stays in the audit log.
     raise PasskeyRefused
@@ -215,9 +213,9 @@ def remove(services: Services, user: User, passkey_id: UUID) -> None:
             raise NotFound
         audit.record(
             session,
-            audit.AuditEvent.SECOND_FACTOR_REMOVED,
+            AuditEvent.SECOND_FACTOR_REMOVED,
             actor=user,
-            subject=audit.user(user),
+            subject=user,
             details={"method": "passkey", "name": name},
         )
         recovery_codes.drop_if_useless(session, user.id)

@@ -10,6 +10,7 @@ from uuid import UUID
 from portal.domain.people import User
 from portal.errors import N_, Conflict
 from portal.services import Services, audit
+from portal.services.audit import AuditEvent
 from portal.store.people import accounts as account_store
 from portal.store.people import second_factors as factor_store
 from portal.store.session import Session
@@ -51,9 +52,9 @@ def replace(services: Services, user: User) -> tuple[str, ...]:
             raise Conflict(reason=N_("recovery codes need an authenticator app or a passkey first"))
         audit.record(
             session,
-            audit.AuditEvent.SECOND_FACTOR_ADDED,
+            AuditEvent.SECOND_FACTOR_ADDED,
             actor=user,
-            subject=audit.user(user),
+            subject=user,
             details={"method": "recovery_code"},
         )
         return make(session, user.id)

@@ -21,6 +21,7 @@ from portal.errors import (
     WrongSecondFactor,
 )
 from portal.services import Services, audit
+from portal.services.audit import AuditEvent
 from portal.services.people import recovery_codes, totp
 from portal.settings import Settings
 from portal.store.documents import notifications as notification_store
@@ -139,12 +140,7 @@ def _note_failure(
     session: Session, user: UserRow, method: FactorMethod, sign_in_sha256: bytes | None
 ) -> None:
     factor_store.add_failure(session, user.id, method, sign_in_sha256=sign_in_sha256)
-    audit.record(
-        session,
-        audit.AuditEvent.SIGN_IN_FAILED,
-        subject=audit.user(user),
-        details={"method": method.value},
-    )
+    audit.record(session, AuditEvent.SIGN_IN_FAILED, subject=user, details={"method": method.value})
 
 
 def _is_right(
@@ -161,11 +157,7 @@ def _is_right(
     left = factor_store.count_recovery_codes(session, user.id)
     notification_store.add_recovery_code(session, user.id, left=left)
     audit.record(
-        session,
-        audit.AuditEvent.RECOVERY_CODE_USED,
-        actor=user,
-        subject=audit.user(user),
-        details={"left": left},
+        session, AuditEvent.RECOVERY_CODE_USED, actor=user, subject=user, details={"left": left}
     )
     return True
 
@@ -187,9 +179,9 @@ def remove_all(services: Services, actor: User | None, user_id: UUID) -> None:
         factor_store.delete_all(session, user_id)
         audit.record(
             session,
-            audit.AuditEvent.SECOND_FACTOR_REMOVED,
+            AuditEvent.SECOND_FACTOR_REMOVED,
             actor=actor,
-            subject=audit.user(user),
+            subject=user,
             details={"method": "all"},
         )
 

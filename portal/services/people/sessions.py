@@ -115,9 +115,7 @@ def _note_device(session: Session, user: UserRow, digest: bytes, client: Client)
     device = parse_device(client.user_agent)
     found = {"program": device.program, "platform": device.platform, "address": client.address}
     notification_store.add_new_device(session, user.id, found)
-    audit.record(
-        session, AuditEvent.NEW_DEVICE, actor=user, subject=audit.user(user), details=found
-    )
+    audit.record(session, AuditEvent.NEW_DEVICE, actor=user, subject=user, details=found)
 
 
 def _device_digest(client: Client) -> bytes:
@@ -214,7 +212,7 @@ def end_other_sessions(services: Services, signed_in: SignedIn) -> int:
     user = signed_in.user
     with services.database.begin() as session:
         ended = session_store.end_sessions(session, user.id, all_but=current)
-        _record_ended(session, user, audit.user(user), ended)
+        _record_ended(session, user, user, ended)
         return ended
 
 
@@ -227,11 +225,11 @@ def end_sessions_of(services: Services, user: User, user_id: UUID) -> int:
         if row is None:
             raise NotFound
         ended = session_store.end_sessions(session, user_id)
-        _record_ended(session, user, audit.user(row), ended)
+        _record_ended(session, user, row, ended)
         return ended
 
 
-def _record_ended(session: Session, actor: User, subject: Subject, ended: int) -> None:
+def _record_ended(session: Session, actor: User, subject: User | UserRow, ended: int) -> None:
     if ended:
         details = {"sessions": ended}
         audit.record(

@@ -12,6 +12,7 @@ import pyotp
 from portal.domain.people import User
 from portal.errors import N_, Conflict, NotFound, TotpUnreadable, WrongSecondFactor
 from portal.services import Services, audit
+from portal.services.audit import AuditEvent
 from portal.services.people import recovery_codes, sealing
 from portal.store.models import TotpRow
 from portal.store.people import accounts as account_store
@@ -73,9 +74,9 @@ def confirm(services: Services, user: User, code: str) -> tuple[str, ...]:
         row.confirmed_at = datetime.now(UTC)
         audit.record(
             session,
-            audit.AuditEvent.SECOND_FACTOR_ADDED,
+            AuditEvent.SECOND_FACTOR_ADDED,
             actor=user,
-            subject=audit.user(user),
+            subject=user,
             details={"method": "totp"},
         )
         return recovery_codes.ensure(session, user.id)
@@ -107,9 +108,9 @@ def remove(services: Services, user: User) -> None:
             raise NotFound
         audit.record(
             session,
-            audit.AuditEvent.SECOND_FACTOR_REMOVED,
+            AuditEvent.SECOND_FACTOR_REMOVED,
             actor=user,
-            subject=audit.user(user),
+            subject=user,
             details={"method": "totp"},
         )
         recovery_codes.drop_if_useless(session, user.id)

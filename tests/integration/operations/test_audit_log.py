@@ -34,7 +34,7 @@ def test_event_is_recorded_with_actor_subject_and_origin(portal: Portal) -> None
                 session,
                 AuditEvent.ROLE_CHANGED,
                 actor=portal.admin,
-                subject=audit.user(bob),
+                subject=bob,
                 details={"is_admin": True},
             )
     finally:

@@ -81,44 +81,34 @@ def require_login(app: Flask) -> None:
     app.before_request(_require_sign_in)
 
 
-def public(view: View) -> View:
-    """Mark a view that needs no sign-in; every other one does."""
-    cast("Any", view).is_public = True
-    return view
+class Mark:
+    """A decorator that sets attributes on a view, for the hooks that run before it."""
 
+    def __init__(self, **attributes: Any) -> None:
+        self._attributes = attributes
 
-def reads(view: View) -> View:
-    """Mark a view that only reads although it is a POST, such as a search: a token that may only
-    read may use it."""
-    cast("Any", view).scope = Scope.READ
-    return view
-
-
-def for_administrators(view: View) -> View:
-    """Mark a view that only administrators may use, with a token that may administer."""
-    cast("Any", view).scope = Scope.ADMIN
-    return view
-
-
-def open_when(check: Callable[[], bool]) -> Callable[[View], View]:
-    """Mark a view that needs no sign-in while `check` holds."""
-
-    def mark(view: View) -> View:
-        cast("Any", view).is_open = check
+    def __call__(self, view: View) -> View:
+        vars(view).update(self._attributes)
         return view
 
-    return mark
+
+public = Mark(is_public=True)
+"""Mark a view that needs no sign-in; every other one does."""
+
+reads = Mark(scope=Scope.READ)
+"""Mark a view that only reads although it is a POST, such as a search, or that every token may use,
+such as one that ends the token."""
+
+for_administrators = Mark(scope=Scope.ADMIN)
+"""Mark a view that only administrators may use, with a token that may administer."""
+
+while_enrolling = Mark(is_for_enrolment=True)
+"""Mark a view for users who have to set up a second factor before anything else opens."""
 
 
-def any_token(view: View) -> View:
-    """Mark a view that every token may use, such as one that ends the token."""
-    return reads(view)
-
-
-def while_enrolling(view: View) -> View:
-    """Mark a view for users who have to set up a second factor before anything else opens."""
-    cast("Any", view).is_for_enrolment = True
-    return view
+def open_when(check: Callable[[], bool]) -> Mark:
+    """Mark a view that needs no sign-in while `check` holds."""
+    return Mark(is_open=check)
 
 
 def view() -> Callable[..., Any] | None:
@@ -141,14 +131,19 @@ def signed_in() -> SignedIn | None:
     return user.signed_in if isinstance(user._get_current_object(), CurrentUser) else None  # noqa: SLF001 - the proxy has no other way
 
 
-def user() -> User:
-    """Return the signed-in user. Raises NotSignedIn, or InvalidToken for a token that is not
-    valid."""
+def require_signed_in() -> SignedIn:
+    """Return the signed-in user with their token. Raises NotSignedIn, or InvalidToken for a token
+    that is not valid."""
     found = signed_in()
     if found is not None:
-        return found.user
+        return found
     error: PortalError | None = g.get("token_error")
     raise error or NotSignedIn()
+
+
+def user() -> User:
+    """Return the signed-in user. Raises NotSignedIn, InvalidToken."""
+    return require_signed_in().user
 
 
 def caller() -> tuple[Services, User]:
@@ -169,11 +164,10 @@ def administrator() -> User:
 def session_user() -> User:
     """Return the user, signed in with a password: personal tokens may not make or revoke tokens.
     Raises NotSignedIn, NeedsSession."""
-    found = user()
-    who = signed_in()
-    if who is None or who.token_kind is not TokenKind.ACCESS:
+    found = require_signed_in()
+    if found.token_kind is not TokenKind.ACCESS:
         raise NeedsSession
-    return found
+    return found.user
 
 
 def language() -> str:

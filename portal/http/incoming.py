@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from flask import Flask, request
 from flask import Request as FlaskRequest
@@ -26,16 +26,10 @@ from portal.services.documents.uploads import clean_file_name
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-View = TypeVar("View", bound=Callable[..., Any])
-
 _ASK_EVERY_BYTES = 8 * 1024 * 1024
 
-
-def one_by_one(view: View) -> View:
-    """Mark a view that takes each file on its own: one that is too large does not refuse the
-    others."""
-    cast("Any", view).takes_one_by_one = True
-    return view
+one_by_one = context.Mark(takes_one_by_one=True)
+"""Mark a view that takes each file on its own: one that is too large does not refuse the others."""
 
 
 def sent_files(otherwise: Message) -> list[FileStorage]:

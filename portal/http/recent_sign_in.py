@@ -6,10 +6,9 @@ make a token, change a role, remove a second factor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, cast
 
 from flask import Flask, g, request
 
@@ -21,30 +20,22 @@ from portal.services.people import sessions
 MAX_AGE = timedelta(minutes=15)
 PASSWORD_FIELD = "confirm_password"  # noqa: S105 - the name of a field
 
-View = TypeVar("View", bound=Callable[..., Any])
+require_recent_sign_in = context.Mark(needs_recent_sign_in=True)
+"""Mark a view that changes rights or credentials.
+
+In a browser's session, the user must have proved who they are within the last 15 minutes. A page
+asks for the password and then sends the same form again; a JSON API answers 403 with
+`reauthentication_required`. Tokens of API clients and of the command line are not asked.
+"""
+
+confirms_password = context.Mark(confirms_password=True)
+"""Mark a view that checks the password of the signed-in user. Wrong ones are counted for each
+session on its own, apart from those of signing in."""
 
 
 def init_app(app: Flask) -> None:
     """Check marked views. Call this after CSRF protection: a form may bring the password."""
     app.before_request(check_recent_sign_in)
-
-
-def require_recent_sign_in(view: View) -> View:
-    """Mark a view that changes rights or credentials.
-
-    In a browser's session, the user must have proved who they are within the last 15 minutes. A
-    page asks for the password and then sends the same form again; a JSON API answers 403 with
-    `reauthentication_required`. Tokens of API clients and of the command line are not asked.
-    """
-    cast("Any", view).needs_recent_sign_in = True
-    return view
-
-
-def confirms_password(view: View) -> View:
-    """Mark a view that checks the password of the user who is signed in. Wrong ones are counted for
-    each session on its own, apart from those of signing in."""
-    cast("Any", view).confirms_password = True
-    return view
 
 
 def is_confirmation() -> bool:

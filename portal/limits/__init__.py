@@ -12,10 +12,10 @@ from flask import Flask, Response
 from flask_limiter import Limit, Limiter, RequestLimit
 
 from portal.errors import RateLimited
-from portal.limits import bodies, bursts, confirming, overload, signing_in
+from portal.limits import bodies, endpoints, overload, signing_in
 from portal.limits.callers import who_asks
 from portal.limits.calls import seconds_until
-from portal.limits.everyday import limited, rate_limit
+from portal.limits.endpoints import limited, rate_limit
 from portal.limits.signing_in import confirm_sign_in, failed_sign_ins
 from portal.limits.storage import SCHEME, SharedWindows
 from portal.services import Services
@@ -29,10 +29,10 @@ def init_app(app: Flask, services: Services) -> None:
     bodies.init_app(app, settings.web)
     signing_in.init_app(app, services)
     overload.init_app(app, settings.web, connections=settings.database_pool_size)
-    bursts.init_app(app, settings.rate_limits)
+    endpoints.init_app(app, settings.rate_limits)
     limiter = Limiter(
         who_asks,
-        default_limits=[Limit(rate_limit), *signing_in.limits(), *confirming.limits()],
+        default_limits=[Limit(rate_limit), *signing_in.limits()],
         strategy="moving-window",
         storage_uri=f"{SCHEME}://",
         storage_options=cast("Any", {"redis": services.redis}),
@@ -56,7 +56,7 @@ def _refuse(limit: RequestLimit) -> Response:
 def _give_back(limiter: Limiter, response: Response) -> None:
     """Refund a sign-in that succeeded. Attempts are charged before the password is checked, so that
     parallel ones cannot exceed the limit."""
-    if signing_in.has_failed(response) or confirming.has_failed():
+    if signing_in.has_failed(response):
         return
     storage = cast("SharedWindows", limiter.storage)
     for limit in limiter.current_limits:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from flask import Flask, request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -30,8 +30,6 @@ from portal.errors import (
 from portal.http import context
 from portal.limits import callers
 from portal.settings import WebSettings
-
-View = TypeVar("View", bound=Callable[..., Any])
 
 MAX_DEPTH = 64
 _MAX_BODY_BYTES = 256 * 1024
@@ -55,21 +53,13 @@ _NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 
 
-def accepts(*, max_kb: int, max_values: int) -> Callable[[View], View]:
+accepts_files = context.Mark(accepts_files=True)
+"""Let a view take files, which are streamed to disk and limited by the settings."""
+
+
+def accepts(*, max_kb: int, max_values: int) -> context.Mark:
     """Let a view take longer bodies, or JSON with more values, than the default."""
-
-    def mark(view: View) -> View:
-        marked = cast("Any", view)
-        marked.max_body_bytes, marked.max_values = max_kb * 1024, max_values
-        return view
-
-    return mark
-
-
-def accepts_files(view: View) -> View:
-    """Let a view take files, which are streamed to disk and limited by the settings."""
-    cast("Any", view).accepts_files = True
-    return view
+    return context.Mark(max_body_bytes=max_kb * 1024, max_values=max_values)
 
 
 class BodyPlaces:

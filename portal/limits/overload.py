@@ -13,7 +13,7 @@ from flask import Flask, Response, g
 from flask_login import AnonymousUserMixin
 
 from portal.errors import Overloaded
-from portal.limits.everyday import is_free, is_scrape
+from portal.limits.endpoints import is_free, is_scrape
 from portal.limits.signing_in import is_sign_in
 from portal.settings import WebSettings
 

@@ -1,41 +1,65 @@
-"""Limits of failed sign-ins, which no setting lifts.
+"""Limits of failed sign-ins and confirmations of a password, which no setting lifts.
 
 Three counts, because each alone can be circumvented: an address at a name, an address at all names,
-and a name from all addresses. A browser that has signed in with the name before has its own count
-(`devices`), and so has an address from which the name has signed in (`known`).
+and a name from all addresses. A name under attack is closed to new clients for a while, which would
+lock out its owner as well. So a browser in which the name has signed in carries a signed cookie and
+has a count of its own (OWASP's device cookies), and so has an address from which the name has
+signed in, for programs, which keep no cookies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+import secrets
+from threading import Lock
+from typing import cast
 
+from cachetools import TTLCache
 from flask import Flask, Response, current_app, g
 from flask_limiter import Limit
+from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from portal.http import context
+from portal.http import context, cookies, recent_sign_in
 from portal.http.credentials import takes_json
 from portal.limits.callers import address, digest_name, tried_name
-from portal.limits.devices import known_device, remember_device
-from portal.limits.everyday import NONE
-from portal.limits.known import KnownAddresses
+from portal.limits.endpoints import NONE
+from portal.limits.storage import MAX_KEYS
 from portal.services import Services
 from portal.settings import RateLimitSettings
+from portal.store.redis_store import RedisStore
 
-View = TypeVar("View", bound=Callable[..., Any])
+failed_sign_ins = context.Mark(checks_passwords=True)
+"""Mark a view that checks a password or an invitation."""
 
 _REFUSED = {401, 404, 422}
 _KNOWN = "portal-known-addresses"
+_KNOWN_S = 30 * 24 * 3600
+_DEVICE_S = 180 * 24 * 3600
+
+
+class KnownAddresses:
+    """Remember addresses with the digest of a name (`who`). Safe between threads."""
+
+    def __init__(self, redis: RedisStore | None) -> None:
+        self._redis = redis
+        self._kept: TTLCache[str, None] = TTLCache(MAX_KEYS, _KNOWN_S)
+        self._lock = Lock()
+
+    def note(self, who: str) -> None:
+        """Remember a sign-in that succeeded."""
+        with self._lock:
+            self._kept[who] = None
+        if self._redis is not None:
+            self._redis.put(f"known {who}", b"1", ttl_s=_KNOWN_S)
+
+    def has(self, who: str) -> bool:
+        with self._lock:
+            if who in self._kept:
+                return True
+        return self._redis is not None and self._redis.get(f"known {who}") is not None
 
 
 def init_app(app: Flask, services: Services) -> None:
     app.extensions[_KNOWN] = KnownAddresses(services.redis)
-
-
-def failed_sign_ins(view: View) -> View:
-    """Mark a view that checks a password or an invitation."""
-    cast("Any", view).checks_passwords = True
-    return view
 
 
 def is_sign_in() -> bool:
@@ -57,12 +81,15 @@ def limits() -> list[Limit]:
             scope="sign-in-name",
             shared=True,
         ),
+        # Counted per session: a stolen session cannot guess for long, nor use up the owner's
+        # sign-in attempts.
+        Limit(_confirmations_allowed, key_function=_session, scope="confirm-password", shared=True),
     ]
 
 
 def has_failed(response: Response) -> bool:
-    """Return whether the password or the invitation was wrong, by the response."""
-    return response.status_code in _REFUSED
+    """Return whether a password or an invitation was wrong."""
+    return response.status_code in _REFUSED or recent_sign_in.has_failed()
 
 
 def confirm_sign_in(name: str) -> None:
@@ -111,3 +138,35 @@ def _device() -> str | None:
     if "device" not in g:
         g.device = known_device()
     return cast("str | None", g.device)
+
+
+def known_device() -> str | None:
+    """Return this browser's key if it has signed in with the name that it tries."""
+    try:
+        name, device = _notes().loads(cookies.get_cookie(cookies.DEVICE) or "", max_age=_DEVICE_S)
+    except (BadSignature, ValueError, TypeError):
+        return None
+    return f"device {device}" if name == tried_name() else None
+
+
+def remember_device(response: Response, name: str) -> None:
+    """Set the cookie with the digest of the name that signed in."""
+    note = _notes().dumps([name, secrets.token_hex(8)])
+    cookies.set_cookie(response, cookies.DEVICE, note, max_age=_DEVICE_S)
+
+
+def _notes() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(context.services().secret_keys, salt="portal-device")
+
+
+def _confirmations_allowed() -> str:
+    if not recent_sign_in.is_confirmation() or context.signed_in() is None:
+        return NONE
+    return str(context.services().settings.rate_limits.sign_in_confirmation)
+
+
+def _session() -> str:
+    signed_in = context.signed_in()
+    if signed_in is None:
+        return "no session"
+    return f"session {signed_in.session.id if signed_in.session else signed_in.user.id}"

@@ -11,7 +11,6 @@ from pydantic import Field
 from portal.api.people.auth import TAG
 from portal.api.schemas import ResponseModel, error_responses
 from portal.domain.people import SessionKind, SignInMethod
-from portal.errors import NotSignedIn
 from portal.http import context
 from portal.services.people import sessions
 
@@ -43,10 +42,7 @@ class SessionList(ResponseModel):
 @blueprint.output(SessionList)
 @blueprint.doc(summary="List one's sessions", description="Sign-ins of browsers and programs.")
 def list_sessions() -> SessionList:
-    signed_in = context.signed_in()
-    if signed_in is None:
-        raise NotSignedIn
-    listed = sessions.list_sessions(context.services(), signed_in)
+    listed = sessions.list_sessions(context.services(), context.require_signed_in())
     return SessionList(sessions=[SessionModel.of(one, current=one.is_current) for one in listed])
 
 
@@ -60,10 +56,7 @@ def list_sessions() -> SessionList:
 )
 def end_others() -> str:
     context.session_user()
-    signed_in = context.signed_in()
-    if signed_in is None:
-        raise NotSignedIn
-    sessions.end_other_sessions(context.services(), signed_in)
+    sessions.end_other_sessions(context.services(), context.require_signed_in())
     return ""
 
 

@@ -200,8 +200,8 @@ def _provider() -> OidcProvider:
 def _signed_in() -> SignedIn:
     """Return the session of the request. Raises NotSignedIn, NeedsSession."""
     context.session_user()
-    signed_in = context.signed_in()
-    if signed_in is None or signed_in.session is None:
+    signed_in = context.require_signed_in()
+    if signed_in.session is None:
         raise NeedsSession
     return signed_in
 

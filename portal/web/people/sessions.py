@@ -9,7 +9,7 @@ from flask import render_template, url_for
 from flask_babel import gettext, ngettext
 
 from portal.domain.people import SignInMethod
-from portal.errors import N_, NotSignedIn
+from portal.errors import N_
 from portal.http import context
 from portal.services.people import sessions
 from portal.web.layout import Answer, see_other
@@ -28,12 +28,9 @@ blueprint = APIBlueprint("sessions", __name__, enable_openapi=False, url_prefix=
 
 @blueprint.get("")
 def show() -> Answer:
-    signed_in = context.signed_in()
-    if signed_in is None:
-        raise NotSignedIn
     return render_template(
         "pages/sessions.html",
-        sessions=sessions.list_sessions(context.services(), signed_in),
+        sessions=sessions.list_sessions(context.services(), context.require_signed_in()),
         method_words=METHOD_WORDS,
     )
 
@@ -47,9 +44,6 @@ def end(session_id: UUID) -> Answer:
 @blueprint.post("/end-others")
 def end_others() -> Answer:
     context.session_user()
-    signed_in = context.signed_in()
-    if signed_in is None:
-        raise NotSignedIn
-    ended = sessions.end_other_sessions(context.services(), signed_in)
+    ended = sessions.end_other_sessions(context.services(), context.require_signed_in())
     words = ngettext("%(num)s other session ended.", "%(num)s other sessions ended.", ended)
     return see_other(url_for("sessions.show"), words)

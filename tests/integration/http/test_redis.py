@@ -17,7 +17,7 @@ from portal.embeddings.cached import CachedQueries
 from portal.embeddings.hashing import HashingEmbedder
 from portal.embeddings.shared import SharedVectors
 from portal.errors import InvalidSetting
-from portal.limits.known import KnownAddresses
+from portal.limits.signing_in import KnownAddresses
 from portal.limits.storage import SharedWindows
 from portal.services import Services
 from portal.services.people import accounts

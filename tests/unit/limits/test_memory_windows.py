@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.limits.memory import MemoryWindows
+from portal.limits.storage import MemoryWindows
 
 
 class Clock:

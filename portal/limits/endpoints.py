@@ -1,17 +1,49 @@
-"""How many requests of one user an endpoint works on at the same moment."""
+"""Limits of each endpoint: how many requests in a window, and how many at the same moment."""
 
 from __future__ import annotations
 
 from collections import Counter
 from threading import Lock
 
-from flask import Flask, g
+from flask import Flask, g, request
 
 from portal.errors import RateLimited
 from portal.http import context
 from portal.limits.callers import who_asks
-from portal.limits.everyday import is_free, limit_name
 from portal.settings import RateLimitSettings
+
+NONE = ""
+"""What Flask-Limiter takes for no limit."""
+
+_FREE = ("/static/", "/health", "/metrics")
+
+
+def is_free() -> bool:
+    """Return whether a request is never limited: static files, health and metrics."""
+    return request.path.startswith(_FREE)
+
+
+def is_scrape() -> bool:
+    """Return whether a request reads the metrics."""
+    return request.path == "/metrics"
+
+
+def limited(name: str) -> context.Mark:
+    """Give a view its own limit; `name` is a field of RateLimitSettings."""
+    return context.Mark(rate_limit=name)
+
+
+def limit_name() -> str:
+    """Return the field of RateLimitSettings that limits the endpoint."""
+    return str(getattr(context.view(), "rate_limit", "default"))
+
+
+def rate_limit() -> str:
+    """Return what the endpoint allows one user, or one address without a sign-in."""
+    settings = context.services().settings.rate_limits
+    if is_free() or not settings.enabled:
+        return NONE
+    return str(getattr(settings, limit_name()))
 
 
 def init_app(app: Flask, settings: RateLimitSettings) -> None:

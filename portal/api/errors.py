@@ -76,10 +76,7 @@ def _body(error: PortalError, details: dict[str, Any] | None = None) -> Response
     metrics.error_told(error.code, "api")
     response = jsonify(envelope)
     response.status_code = error.status
-    if error.retry_after_s is not None:
-        response.headers["Retry-After"] = str(error.retry_after_s)
-    if error.challenge:
-        response.headers["WWW-Authenticate"] = error.challenge
+    context.add_error_headers(response, error)
     return response
 
 
@@ -102,7 +99,5 @@ def _from_http(error: HTTPException, code: int | None = None) -> Response:
         response = _body(UnsupportedMediaType())
     else:
         response = _body(context.as_portal_error(error, code))
-    for name, value in error.get_headers():
-        if name in {"Allow", "Retry-After"}:
-            response.headers[name] = value
+    context.copy_headers(response, error)
     return response

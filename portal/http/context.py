@@ -11,6 +11,7 @@ import structlog
 from flask import Flask, Request, Response, current_app, g, request
 from flask_login import LoginManager, UserMixin, current_user
 from werkzeug.exceptions import ClientDisconnected, HTTPException
+from werkzeug.wrappers import Response as AnyResponse
 
 from portal.domain.audit import Origin, Source
 from portal.domain.people import Scope, SignedIn, TokenKind, User
@@ -211,6 +212,21 @@ def _too_large() -> PortalError:
     if request.mimetype == _UPLOAD and getattr(view(), "accepts_files", False):
         return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
     return BodyTooLarge(limit=(request.max_content_length or 0) // 1024)
+
+
+def add_error_headers(response: AnyResponse, error: PortalError) -> None:
+    """Set what an error says to clients: when to retry, and how to sign in."""
+    if error.retry_after_s is not None:
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    if error.challenge:
+        response.headers["WWW-Authenticate"] = error.challenge
+
+
+def copy_headers(response: AnyResponse, error: HTTPException) -> None:
+    """Keep the headers of the framework's own error that clients need."""
+    for name, value in error.get_headers():
+        if name in {"Allow", "Retry-After"}:
+            response.headers[name] = value
 
 
 def retry_after_s(error: HTTPException) -> int:

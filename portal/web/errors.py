@@ -76,9 +76,7 @@ def respond(error: Exception) -> AnyResponse:
     if code == RequestTooLarge.status:
         _drain()
     response = show_error(context.as_portal_error(error, code))
-    for name, value in error.get_headers():
-        if name in {"Allow", "Retry-After"}:
-            response.headers[name] = value
+    context.copy_headers(response, error)
     return response
 
 
@@ -95,16 +93,12 @@ def show_error(error: PortalError) -> AnyResponse:
     message, title = error_message(error), gettext(TITLES.get(error.status, TITLE_OTHERWISE))
     values = {"message": message, "title": title, "status": error.status}
     values |= {"request_id": context.request_id(), "code": error.code}
+    name = "errors/_error.html" if wants_fragment() else "errors/error.html"
+    response = make_response(render_template(name, **values), error.status)
     if wants_fragment():
-        response = make_response(render_template("errors/_error.html", **values), error.status)
         response.headers["HX-Retarget"] = "#notifications"
         response.headers["HX-Reswap"] = "beforeend"
-    else:
-        response = make_response(render_template("errors/error.html", **values), error.status)
-    if error.retry_after_s is not None:
-        response.headers["Retry-After"] = str(error.retry_after_s)
-    if error.challenge:
-        response.headers["WWW-Authenticate"] = error.challenge
+    context.add_error_headers(response, error)
     return response
 
 

@@ -17,7 +17,6 @@ from portal.services.people import recovery_codes, sealing
 from portal.store.models import TotpRow
 from portal.store.people import accounts as account_store
 from portal.store.people import second_factors as factor_store
-from portal.store.session import Session
 
 ISSUER = "Knowledge portal"
 DIGITS = 6
@@ -104,7 +103,7 @@ def remove(services: Services, user: User) -> None:
     """Remove the user's authenticator app. Raises NotFound."""
     with services.database.begin() as session:
         account_store.lock_user(session, user.id)
-        if not factor_store.delete_totp(session, user.id, confirmed=True):
+        if not factor_store.delete_totp(session, user.id):
             raise NotFound
         audit.record(
             session,
@@ -114,7 +113,3 @@ def remove(services: Services, user: User) -> None:
             details={"method": "totp"},
         )
         recovery_codes.drop_if_useless(session, user.id)
-
-
-def discard_enrolment(session: Session, user: User) -> None:
-    factor_store.delete_totp(session, user.id, confirmed=False)

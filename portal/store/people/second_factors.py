@@ -50,13 +50,10 @@ def put_unconfirmed_totp(session: Session, user_id: UUID, sealed_secret: bytes) 
     return stored is not None
 
 
-def delete_totp(session: Session, user_id: UUID, *, confirmed: bool) -> bool:
-    """Remove the authenticator app, or the enrolment that was not finished; False without one."""
-    state = TotpRow.confirmed_at.is_not(None) if confirmed else TotpRow.confirmed_at.is_(None)
-    removed = session.scalar(
-        delete(TotpRow).where(TotpRow.user_id == user_id, state).returning(TotpRow.user_id)
-    )
-    return removed is not None
+def delete_totp(session: Session, user_id: UUID) -> bool:
+    """Delete the user's authenticator app; return whether there was one that is confirmed."""
+    confirmed = delete(TotpRow).where(TotpRow.user_id == user_id, TotpRow.confirmed_at.is_not(None))
+    return session.scalar(confirmed.returning(TotpRow.user_id)) is not None
 
 
 def list_passkeys(session: Session, user_id: UUID) -> list[PasskeyRow]:

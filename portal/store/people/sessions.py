@@ -38,10 +38,6 @@ def add_session(
     return row
 
 
-def get_session(session: Session, session_id: UUID) -> SessionRow | None:
-    return session.get(SessionRow, session_id)
-
-
 def list_sessions(session: Session, user_id: UUID) -> list[SessionRow]:
     """List live sessions, last used first."""
     return list(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from uuid import UUID
+
 from apiflask import APIBlueprint
 from flask import make_response, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from portal.domain.people import SignInMethod
+from portal.domain.people import SignInMethod, VerifiedUser
 from portal.errors import PortalError, SignInExpired
 from portal.http import context, cookies
 from portal.http.messages import error_message
 from portal.services.people import accounts, passkeys, second_factors
+from portal.services.people.pending_sign_ins import PendingSignIn
 from portal.web.layout import Answer, see_other
 from portal.web.people import passkey_forms
 from portal.web.people.sign_in import finish_sign_in, load_pending, show_sign_in_page
@@ -31,21 +35,15 @@ def show() -> Answer:
 @blueprint.post("/second-step")
 @context.public
 def verify_code() -> Answer:
-    after = next_path()
-    try:
-        pending = load_pending()
-        method = second_factors.check_code(
+    def check(pending: PendingSignIn) -> SignInMethod:
+        return second_factors.check_code(
             context.services(),
             pending.user.id,
             request.form.get("code", ""),
             sign_in=cookies.get_cookie(cookies.PENDING_SIGN_IN),
         )
-        methods = [*pending.methods, method]
-        return finish_sign_in(pending.user, methods=methods, after=after)
-    except SignInExpired as error:
-        return _start_again(error)
-    except PortalError as error:
-        return _refuse(error, after)
+
+    return _finish(check)
 
 
 @blueprint.post("/second-step/passkey/options")
@@ -59,23 +57,11 @@ def send_second_step_options() -> Answer:
 @blueprint.post("/second-step/passkey")
 @context.public
 def verify_passkey() -> Answer:
-    after = next_path()
-    try:
-        pending = load_pending()
-        passkeys.finish_sign_in(
-            context.services(),
-            passkey_forms.current_site(),
-            challenge=passkey_forms.take_challenge(),
-            credential=request.form.get("credential", ""),
-            user_id=pending.user.id,
-        )
-        # The user of the pending sign-in, so that a password changed meanwhile stops it.
-        methods = [*pending.methods, SignInMethod.PASSKEY]
-        return finish_sign_in(pending.user, methods=methods, after=after)
-    except SignInExpired as error:
-        return _start_again(error)
-    except PortalError as error:
-        return _refuse(error, after)
+    def check(pending: PendingSignIn) -> SignInMethod:
+        _check_passkey(pending.user.id)
+        return SignInMethod.PASSKEY
+
+    return _finish(check)
 
 
 @blueprint.post("/passkey/options")
@@ -91,13 +77,7 @@ def sign_in_with_passkey() -> Answer:
     """Sign in with a passkey that has verified its owner: two factors in one."""
     after = next_path()
     try:
-        user = passkeys.finish_sign_in(
-            context.services(),
-            passkey_forms.current_site(),
-            challenge=passkey_forms.take_challenge(),
-            credential=request.form.get("credential", ""),
-            user_id=None,
-        )
+        user = _check_passkey(None)
         # Where only the provider says who may come in, a passkey is no way around it.
         accounts.check_own_sign_in(context.services(), user.name)
         return finish_sign_in(user, methods=[SignInMethod.PASSKEY], after=after)
@@ -105,11 +85,31 @@ def sign_in_with_passkey() -> Answer:
         return show_sign_in_page(after, error=error_message(error)), error.status
 
 
-def _refuse(error: PortalError, after: str | None) -> Response:
-    response = make_response(_page(after, error=error_message(error)), error.status)
-    if error.retry_after_s is not None:
-        response.headers["Retry-After"] = str(error.retry_after_s)
-    return response
+def _finish(check: Callable[[PendingSignIn], SignInMethod]) -> Answer:
+    """Finish the sign-in that this browser has begun, once `check` accepts a second factor."""
+    after = next_path()
+    try:
+        # The user of the pending sign-in, so that a password changed meanwhile stops it.
+        pending = load_pending()
+        methods = [*pending.methods, check(pending)]
+        return finish_sign_in(pending.user, methods=methods, after=after)
+    except SignInExpired as error:
+        return _start_again(error)
+    except PortalError as error:
+        response = make_response(_page(after, error=error_message(error)), error.status)
+        context.add_error_headers(response, error)
+        return response
+
+
+def _check_passkey(user_id: UUID | None) -> VerifiedUser:
+    """Return the user of the passkey that the form brings. Raises PasskeyRefused."""
+    return passkeys.finish_sign_in(
+        context.services(),
+        passkey_forms.current_site(),
+        challenge=passkey_forms.take_challenge(),
+        credential=request.form.get("credential", ""),
+        user_id=user_id,
+    )
 
 
 def _start_again(error: SignInExpired) -> Response:

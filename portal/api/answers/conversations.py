@@ -9,23 +9,7 @@ from apiflask import APIBlueprint
 from flask import Response
 
 from portal.api.answers import answer_events
-from portal.api.answers.conversation_schemas import (
-    CitationModel,
-    ConversationBody,
-    ConversationDetailModel,
-    ConversationListResponse,
-    ConversationModel,
-    ConversationQuery,
-    FeedbackBody,
-    MessageBody,
-    MessageModel,
-    RenameBody,
-    RetryBody,
-    VerificationModel,
-    citation_model,
-    conversation_model,
-    message_model,
-)
+from portal.api.answers import conversation_schemas as schemas
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import file_response_doc
 from portal.http import context
@@ -70,49 +54,51 @@ _EVENTS: Any = {
 
 
 @blueprint.get("/conversations")
-@blueprint.input(ConversationQuery, location="query")
-@blueprint.output(ConversationListResponse)
+@blueprint.input(schemas.ConversationQuery, location="query")
+@blueprint.output(schemas.ConversationListResponse)
 @blueprint.doc(summary="List one's conversations")
-def list_conversations(query_data: ConversationQuery) -> ConversationListResponse:
+def list_conversations(query_data: schemas.ConversationQuery) -> schemas.ConversationListResponse:
     page = conversations.list_conversations(
         *context.caller(), contains=query_data.q, cursor=query_data.cursor, limit=query_data.limit
     )
-    return ConversationListResponse(
-        conversations=[conversation_model(one) for one in page.items],
+    return schemas.ConversationListResponse(
+        conversations=[schemas.conversation_model(one) for one in page.items],
         next_cursor=page.next_cursor,
     )
 
 
 @blueprint.post("/conversations")
-@body_may_be_missing(ConversationBody)
-@blueprint.input(ConversationBody, location="json")
-@blueprint.output(ConversationModel, status_code=201)
+@body_may_be_missing(schemas.ConversationBody)
+@blueprint.input(schemas.ConversationBody, location="json")
+@blueprint.output(schemas.ConversationModel, status_code=201)
 @blueprint.doc(summary="Begin a conversation")
-def create_conversation(json_data: ConversationBody) -> ConversationModel:
+def create_conversation(json_data: schemas.ConversationBody) -> schemas.ConversationModel:
     made = conversations.create(*context.caller(), json_data.title)
-    return conversation_model(made)
+    return schemas.conversation_model(made)
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>")
-@blueprint.output(ConversationDetailModel)
+@blueprint.output(schemas.ConversationDetailModel)
 @blueprint.doc(
     summary="One conversation with its messages",
 )
-def get_conversation(conversation_id: UUID) -> ConversationDetailModel:
+def get_conversation(conversation_id: UUID) -> schemas.ConversationDetailModel:
     services, user = context.caller()
     summary = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
-    shown = [message_model(message) for message in messages]
-    return ConversationDetailModel.of(conversation_model(summary), messages=shown)
+    shown = [schemas.message_model(message) for message in messages]
+    return schemas.ConversationDetailModel.of(schemas.conversation_model(summary), messages=shown)
 
 
 @blueprint.patch("/conversations/<uuid:conversation_id>")
-@blueprint.input(RenameBody, location="json")
-@blueprint.output(ConversationModel)
+@blueprint.input(schemas.RenameBody, location="json")
+@blueprint.output(schemas.ConversationModel)
 @blueprint.doc(summary="Rename")
-def rename_conversation(conversation_id: UUID, json_data: RenameBody) -> ConversationModel:
+def rename_conversation(
+    conversation_id: UUID, json_data: schemas.RenameBody
+) -> schemas.ConversationModel:
     renamed = conversations.rename(*context.caller(), conversation_id, json_data.title)
-    return conversation_model(renamed)
+    return schemas.conversation_model(renamed)
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>")
@@ -133,14 +119,14 @@ def export_conversation(conversation_id: UUID) -> Response:
 
 
 @blueprint.post("/conversations/<uuid:conversation_id>/messages")
-@blueprint.input(MessageBody, location="json")
+@blueprint.input(schemas.MessageBody, location="json")
 @blueprint.doc(
     summary="Ask",
     description=_ANSWERS,
     responses=_EVENTS,
 )
-@blueprint.output(MessageModel)
-def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Response:
+@blueprint.output(schemas.MessageModel)
+def ask(conversation_id: UUID, json_data: schemas.MessageBody) -> schemas.MessageModel | Response:
     stream = answering.ask(
         *context.caller(), conversation_id, json_data.content, replace_from=json_data.replace_from
     )
@@ -148,51 +134,51 @@ def ask(conversation_id: UUID, json_data: MessageBody) -> MessageModel | Respons
 
 
 @blueprint.post("/messages/<uuid:message_id>/retry")
-@body_may_be_missing(RetryBody)
-@blueprint.input(RetryBody, location="json")
+@body_may_be_missing(schemas.RetryBody)
+@blueprint.input(schemas.RetryBody, location="json")
 @blueprint.doc(
     summary="Answer the same question again",
     description=f"Instead of this answer and all that follows it. {_ANSWERS}",
     responses=_EVENTS,
 )
-@blueprint.output(MessageModel)
-def retry(message_id: UUID, json_data: RetryBody) -> MessageModel | Response:
+@blueprint.output(schemas.MessageModel)
+def retry(message_id: UUID, json_data: schemas.RetryBody) -> schemas.MessageModel | Response:
     stream = answering.retry(*context.caller(), message_id)
     return _answer(stream, as_events=json_data.stream)
 
 
-def _answer(stream: AnswerStream, *, as_events: bool) -> MessageModel | Response:
+def _answer(stream: AnswerStream, *, as_events: bool) -> schemas.MessageModel | Response:
     if as_events:
         return answer_events.event_stream(stream)
-    return message_model(answer_events.last_message(stream))
+    return schemas.message_model(answer_events.last_message(stream))
 
 
 @blueprint.post("/messages/<uuid:message_id>/stop")
-@blueprint.output(MessageModel)
+@blueprint.output(schemas.MessageModel)
 @blueprint.doc(
     summary="Stop an answer that is being written",
 )
-def stop(message_id: UUID) -> MessageModel:
-    return message_model(answering.stop(*context.caller(), message_id))
+def stop(message_id: UUID) -> schemas.MessageModel:
+    return schemas.message_model(answering.stop(*context.caller(), message_id))
 
 
 @blueprint.get("/messages/<uuid:message_id>")
-@blueprint.output(MessageModel)
+@blueprint.output(schemas.MessageModel)
 @blueprint.doc(
     summary="One message, and what it was made from",
 )
-def get_message(message_id: UUID) -> MessageModel:
-    return message_model(conversations.get_message(*context.caller(), message_id))
+def get_message(message_id: UUID) -> schemas.MessageModel:
+    return schemas.message_model(conversations.get_message(*context.caller(), message_id))
 
 
 @blueprint.put("/messages/<uuid:message_id>/feedback")
-@blueprint.input(FeedbackBody, location="json")
-@blueprint.output(MessageModel)
+@blueprint.input(schemas.FeedbackBody, location="json")
+@blueprint.output(schemas.MessageModel)
 @blueprint.doc(
     summary="Say whether an answer was useful",
 )
-def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
-    return message_model(
+def set_feedback(message_id: UUID, json_data: schemas.FeedbackBody) -> schemas.MessageModel:
+    return schemas.message_model(
         conversations.set_feedback(
             *context.caller(), message_id, json_data.feedback, json_data.reason
         )
@@ -200,16 +186,16 @@ def set_feedback(message_id: UUID, json_data: FeedbackBody) -> MessageModel:
 
 
 @blueprint.get("/citations/<uuid:citation_id>")
-@blueprint.output(CitationModel)
+@blueprint.output(schemas.CitationModel)
 @blueprint.doc(summary="One citation")
-def get_citation(citation_id: UUID) -> CitationModel:
-    return citation_model(citing.get_citation(*context.caller(), citation_id))
+def get_citation(citation_id: UUID) -> schemas.CitationModel:
+    return schemas.citation_model(citing.get_citation(*context.caller(), citation_id))
 
 
 @blueprint.get("/citations/<uuid:citation_id>/verify")
-@blueprint.output(VerificationModel)
+@blueprint.output(schemas.VerificationModel)
 @blueprint.doc(
     summary="Whether the quoted words still stand in the stored revision",
 )
-def verify(citation_id: UUID) -> VerificationModel:
-    return VerificationModel.of(citing.verify(*context.caller(), citation_id))
+def verify(citation_id: UUID) -> schemas.VerificationModel:
+    return schemas.VerificationModel.of(citing.verify(*context.caller(), citation_id))

@@ -7,20 +7,7 @@ from uuid import UUID
 
 from apiflask import APIBlueprint
 
-from portal.api.documents.chunk_schemas import (
-    AddChunksBody,
-    AddedChunksModel,
-    AddedChunksResponse,
-    ChunkListModel,
-    ChunkListResponse,
-    ChunkModel,
-    ChunkQuery,
-    ChunkResponse,
-    DeleteChunksQuery,
-    DeletedModel,
-    DeletedResponse,
-    PaginationModel,
-)
+from portal.api.documents import chunk_schemas as schemas
 from portal.api.schemas import error_responses
 from portal.domain.chunks import NewChunk
 from portal.http import context
@@ -37,11 +24,11 @@ blueprint = APIBlueprint(
 
 
 @blueprint.get("")
-@blueprint.input(ChunkQuery, location="query")
-@blueprint.output(ChunkListResponse)
+@blueprint.input(schemas.ChunkQuery, location="query")
+@blueprint.output(schemas.ChunkListResponse)
 @blueprint.doc(summary="List a job's passages")
 @limited("list_chunks")
-def list_chunks(job_id: UUID, query_data: ChunkQuery) -> ChunkListResponse:
+def list_chunks(job_id: UUID, query_data: schemas.ChunkQuery) -> schemas.ChunkListResponse:
     limit, offset = query_data.limit, query_data.offset
     page = chunks.list_chunks(
         *context.caller(),
@@ -51,19 +38,21 @@ def list_chunks(job_id: UUID, query_data: ChunkQuery) -> ChunkListResponse:
         order=query_data.sort_by,
         descending=query_data.sort_order == "desc",
     )
-    pagination = PaginationModel(
+    pagination = schemas.PaginationModel(
         total=page.total_count,
         page=offset // limit + 1,
         per_page=limit,
         total_pages=ceil(page.total_count / limit),
     )
-    items = [ChunkModel.of(chunk) for chunk in page.items]
-    return ChunkListResponse(data=ChunkListModel(chunks=items, pagination=pagination))
+    items = [schemas.ChunkModel.of(chunk) for chunk in page.items]
+    return schemas.ChunkListResponse(
+        data=schemas.ChunkListModel(chunks=items, pagination=pagination)
+    )
 
 
 @blueprint.post("")
-@blueprint.input(AddChunksBody, location="json")
-@blueprint.output(AddedChunksResponse, status_code=201)
+@blueprint.input(schemas.AddChunksBody, location="json")
+@blueprint.output(schemas.AddedChunksResponse, status_code=201)
 @blueprint.doc(
     summary="Add passages to a document",
     description="For the document's owner and administrators. All are added or none; they are "
@@ -73,39 +62,41 @@ def list_chunks(job_id: UUID, query_data: ChunkQuery) -> ChunkListResponse:
 )
 # A hundred passages with their metadata, every character of them escaped.
 @accepts(max_kb=32 * 1024, max_values=50_000)
-def add_chunks(job_id: UUID, json_data: AddChunksBody) -> AddedChunksResponse:
+def add_chunks(job_id: UUID, json_data: schemas.AddChunksBody) -> schemas.AddedChunksResponse:
     new = [NewChunk(one.content, one.chunk_index, one.metadata) for one in json_data.chunks]
     added = chunks.add_chunks(*context.caller(), job_id, new)
-    items = [ChunkModel.of(chunk) for chunk in added]
-    return AddedChunksResponse(data=AddedChunksModel(chunks=items, total=len(items)))
+    items = [schemas.ChunkModel.of(chunk) for chunk in added]
+    return schemas.AddedChunksResponse(
+        data=schemas.AddedChunksModel(chunks=items, total=len(items))
+    )
 
 
 @blueprint.delete("")
-@blueprint.input(DeleteChunksQuery, location="query")
-@blueprint.output(DeletedResponse)
+@blueprint.input(schemas.DeleteChunksQuery, location="query")
+@blueprint.output(schemas.DeletedResponse)
 @blueprint.doc(
     summary="Delete a job's passages",
     description="For good: the document is then found by none of them. Its text, its file and "
     "what answers quote of it stay. With `only_added` those alone that programs added go.",
     responses=error_responses(409),
 )
-def delete_chunks(job_id: UUID, query_data: DeleteChunksQuery) -> DeletedResponse:
+def delete_chunks(job_id: UUID, query_data: schemas.DeleteChunksQuery) -> schemas.DeletedResponse:
     deleted = chunks.delete_chunks(*context.caller(), job_id, only_added=query_data.only_added)
-    return DeletedResponse(data=DeletedModel(deleted=deleted))
+    return schemas.DeletedResponse(data=schemas.DeletedModel(deleted=deleted))
 
 
 @blueprint.get("/<uuid:chunk_id>")
-@blueprint.output(ChunkResponse)
+@blueprint.output(schemas.ChunkResponse)
 @blueprint.doc(summary="One passage")
 @limited("get_chunk")
-def get_chunk(job_id: UUID, chunk_id: UUID) -> ChunkResponse:
+def get_chunk(job_id: UUID, chunk_id: UUID) -> schemas.ChunkResponse:
     chunk = chunks.get_chunk(*context.caller(), job_id, chunk_id)
-    return ChunkResponse(data=ChunkModel.of(chunk))
+    return schemas.ChunkResponse(data=schemas.ChunkModel.of(chunk))
 
 
 @blueprint.delete("/<uuid:chunk_id>")
-@blueprint.output(DeletedResponse)
+@blueprint.output(schemas.DeletedResponse)
 @blueprint.doc(summary="Delete a passage", responses=error_responses(409))
-def delete_chunk(job_id: UUID, chunk_id: UUID) -> DeletedResponse:
+def delete_chunk(job_id: UUID, chunk_id: UUID) -> schemas.DeletedResponse:
     chunks.delete_chunk(*context.caller(), job_id, chunk_id)
-    return DeletedResponse(data=DeletedModel(deleted=1))
+    return schemas.DeletedResponse(data=schemas.DeletedModel(deleted=1))

@@ -7,22 +7,7 @@ from uuid import UUID
 
 from apiflask import APIBlueprint
 
-from portal.api.documents.documents_v1_schemas import (
-    AnswerBody,
-    AnswerResponse,
-    DocumentHeadModel,
-    DocumentHitModel,
-    DocumentPageQuery,
-    DocumentPageResponse,
-    DocumentSearchBody,
-    DocumentSearchQuery,
-    DocumentSearchResponse,
-    EmbedBody,
-    EmbedResponse,
-    HybridWeightsModel,
-    StoredDocumentModel,
-    UsedWeightsModel,
-)
+from portal.api.documents import documents_v1_schemas as schemas
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses
 from portal.domain.addresses import chunk_url
@@ -48,74 +33,76 @@ ANSWER_UNAVAILABLE = "answer unavailable"
 
 
 @blueprint.get("/documents")
-@blueprint.input(DocumentPageQuery, location="query")
-@blueprint.output(DocumentPageResponse)
+@blueprint.input(schemas.DocumentPageQuery, location="query")
+@blueprint.output(schemas.DocumentPageResponse)
 @blueprint.doc(
     summary="List documents",
     description="Newest first: each document whose text `/v1/documents/{document_id}` gives.",
 )
-def list_documents(query_data: DocumentPageQuery) -> DocumentPageResponse:
+def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPageResponse:
     page = library.list_documents(
         *context.caller(),
         filters=DocumentFilter(has_text=True),
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    return DocumentPageResponse(
-        documents=[DocumentHeadModel.of(item) for item in page.items],
+    return schemas.DocumentPageResponse(
+        documents=[schemas.DocumentHeadModel.of(item) for item in page.items],
         total_count=page.total_count,
         next_cursor=page.next_cursor,
     )
 
 
 @blueprint.get("/documents/<uuid:document_id>")
-@blueprint.output(StoredDocumentModel)
+@blueprint.output(schemas.StoredDocumentModel)
 @blueprint.doc(
     summary="A document as stored",
     description="Its title and its text as indexed. One that is still being read, or that could "
     "not be, has no text yet and is not found.",
 )
-def get_document(document_id: UUID) -> StoredDocumentModel:
+def get_document(document_id: UUID) -> schemas.StoredDocumentModel:
     services, user = context.caller()
     summary = library.get_summary(services, user, document_id)
     _, body = library.read_text(services, user, document_id)
-    return StoredDocumentModel.of(summary, body=body)
+    return schemas.StoredDocumentModel.of(summary, body=body)
 
 
 @blueprint.get("/search")
-@blueprint.input(DocumentSearchQuery, location="query")
-@blueprint.output(DocumentSearchResponse)
+@blueprint.input(schemas.DocumentSearchQuery, location="query")
+@blueprint.output(schemas.DocumentSearchResponse)
 @blueprint.doc(summary="Search documents with the configured weights")
-def search_by_address(query_data: DocumentSearchQuery) -> DocumentSearchResponse:
+def search_by_address(query_data: schemas.DocumentSearchQuery) -> schemas.DocumentSearchResponse:
     return _search(query_data.q, query_data.limit, None)
 
 
 @blueprint.post("/search")
 @context.reads
-@blueprint.input(DocumentSearchBody, location="json")
-@blueprint.output(DocumentSearchResponse)
+@blueprint.input(schemas.DocumentSearchBody, location="json")
+@blueprint.output(schemas.DocumentSearchResponse)
 @blueprint.doc(
     summary="Search documents",
     description="One hit a document, by its best passage. Where the embedding model does not "
     "answer in time, words alone are searched: `degraded` is true and `reasons` says so.",
 )
-def search(json_data: DocumentSearchBody) -> DocumentSearchResponse:
+def search(json_data: schemas.DocumentSearchBody) -> schemas.DocumentSearchResponse:
     return _search(json_data.query, json_data.limit, json_data.weights)
 
 
-def _search(query: str, limit: int, asked: HybridWeightsModel | None) -> DocumentSearchResponse:
+def _search(
+    query: str, limit: int, asked: schemas.HybridWeightsModel | None
+) -> schemas.DocumentSearchResponse:
     weights = _weights(asked)
     found = document_search.search(*context.caller(), query, limit=limit, weights=weights)
-    return DocumentSearchResponse(
+    return schemas.DocumentSearchResponse(
         query=found.query,
         hits=_hits(found.hits, found.query),
-        weights=UsedWeightsModel.of(weights),
+        weights=schemas.UsedWeightsModel.of(weights),
         degraded=bool(found.degraded),
         reasons=list(found.degraded),
     )
 
 
-def _weights(asked: HybridWeightsModel | None) -> Weights:
+def _weights(asked: schemas.HybridWeightsModel | None) -> Weights:
     weights = document_search.default_weights(context.services())
     if asked is None:
         return weights
@@ -125,13 +112,13 @@ def _weights(asked: HybridWeightsModel | None) -> Weights:
     )
 
 
-def _hits(hits: Sequence[DocumentHit], query: str) -> list[DocumentHitModel]:
+def _hits(hits: Sequence[DocumentHit], query: str) -> list[schemas.DocumentHitModel]:
     return [_hit(hit, query) for hit in hits]
 
 
-def _hit(hit: DocumentHit, query: str) -> DocumentHitModel:
+def _hit(hit: DocumentHit, query: str) -> schemas.DocumentHitModel:
     chunk = hit.chunk
-    return DocumentHitModel.of(
+    return schemas.DocumentHitModel.of(
         chunk,
         id=chunk.document_id,
         text_score=hit.text_score,
@@ -144,14 +131,14 @@ def _hit(hit: DocumentHit, query: str) -> DocumentHitModel:
 
 @blueprint.post("/answer")
 @context.reads
-@blueprint.input(AnswerBody, location="json")
-@blueprint.output(AnswerResponse)
+@blueprint.input(schemas.AnswerBody, location="json")
+@blueprint.output(schemas.AnswerResponse)
 @blueprint.doc(
     summary="Answer a question",
     description="From the best passage of each of the `k` documents that a search finds. Nothing "
     "is stored. Where the chat model gives no answer, the hits are there all the same.",
 )
-def answer(json_data: AnswerBody) -> AnswerResponse:
+def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
     given = single_answer.answer(
         *context.caller(),
         json_data.query,
@@ -159,7 +146,7 @@ def answer(json_data: AnswerBody) -> AnswerResponse:
         weights=_weights(json_data.weights),
         language="zh" if context.language().startswith("zh") else "en",
     )
-    return AnswerResponse(
+    return schemas.AnswerResponse(
         answer=ANSWER_UNAVAILABLE if given.error is not None else given.text,
         citations=list(given.citations),
         hits=_hits(given.hits, json_data.query),
@@ -172,15 +159,15 @@ def answer(json_data: AnswerBody) -> AnswerResponse:
 
 @blueprint.post("/ingest/embed")
 @context.for_administrators
-@body_may_be_missing(EmbedBody)
-@blueprint.input(EmbedBody, location="json")
-@blueprint.output(EmbedResponse)
+@body_may_be_missing(schemas.EmbedBody)
+@blueprint.input(schemas.EmbedBody, location="json")
+@blueprint.output(schemas.EmbedResponse)
 @blueprint.doc(
     summary="Embed passages that have no vector",
     description="By the model that serves, one batch, all of it or nothing. Two callers at once "
     "take turns: neither embeds what the other did.",
     responses=error_responses(409),
 )
-def embed(json_data: EmbedBody) -> EmbedResponse:
+def embed(json_data: schemas.EmbedBody) -> schemas.EmbedResponse:
     done = backfilling.embed_batch(*context.caller(), batch_size=json_data.batch_size)
-    return EmbedResponse.of(done)
+    return schemas.EmbedResponse.of(done)

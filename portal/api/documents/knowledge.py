@@ -10,27 +10,8 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from flask import Response, request, stream_with_context
 
+from portal.api.documents import knowledge_schemas as schemas
 from portal.api.documents.job_schemas import JobModel, failure_model
-from portal.api.documents.knowledge_schemas import (
-    IDEMPOTENCY_HEADER,
-    UPLOAD_BODY,
-    ContentResponse,
-    CorrectionModel,
-    DeleteQuery,
-    DocumentDetailModel,
-    DocumentListResponse,
-    DocumentModel,
-    DocumentQuery,
-    ReindexRequest,
-    ResultModel,
-    SearchBody,
-    SearchParametersModel,
-    SearchResponse,
-    UploadedModel,
-    UploadResponse,
-    WhyQuery,
-    WhyResponse,
-)
 from portal.api.optional_body import body_may_be_missing
 from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.addresses import chunk_url
@@ -57,8 +38,8 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
 
 
 @blueprint.post("/search")
-@blueprint.input(SearchBody, location="json")
-@blueprint.output(SearchResponse)
+@blueprint.input(schemas.SearchBody, location="json")
+@blueprint.output(schemas.SearchResponse)
 @blueprint.doc(
     summary="Search by meaning and by words",
     description="`threshold` cuts `confidence` in hybrid and vector mode and `score` in keyword "
@@ -68,7 +49,7 @@ blueprint = APIBlueprint("knowledge", __name__, url_prefix="/api/knowledge", tag
     responses=error_responses(404),
 )
 @context.reads
-def search(json_data: SearchBody) -> SearchResponse:
+def search(json_data: schemas.SearchBody) -> schemas.SearchResponse:
     if not json_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     weights = json_data.weights
@@ -90,21 +71,21 @@ def search(json_data: SearchBody) -> SearchResponse:
             explain=json_data.explain,
         ),
     )
-    return SearchResponse(
+    return schemas.SearchResponse(
         query=outcome.query,
         results=[_result(hit, outcome.query, json_data.explain) for hit in outcome.hits],
         total_count=outcome.total_count,
         search_method=outcome.search_method,
         degraded=list(outcome.degraded),
-        correction=CorrectionModel.of(outcome.correction) if outcome.correction else None,
+        correction=schemas.CorrectionModel.of(outcome.correction) if outcome.correction else None,
         off_topic=outcome.off_topic,
         explanation=outcome.explanation,
-        used=SearchParametersModel.of(outcome.used) if outcome.used else None,
+        used=schemas.SearchParametersModel.of(outcome.used) if outcome.used else None,
     )
 
 
-def _result(hit: SearchHit, query: str, is_explained: bool) -> ResultModel:
-    return ResultModel.of(
+def _result(hit: SearchHit, query: str, is_explained: bool) -> schemas.ResultModel:
+    return schemas.ResultModel.of(
         hit,
         highlights=[[span.start, span.end] for span in hit.highlights],
         parts=hit.parts if is_explained else None,
@@ -113,27 +94,27 @@ def _result(hit: SearchHit, query: str, is_explained: bool) -> ResultModel:
 
 
 @blueprint.get("/search/why")
-@blueprint.input(WhyQuery, location="query")
-@blueprint.output(WhyResponse)
+@blueprint.input(schemas.WhyQuery, location="query")
+@blueprint.output(schemas.WhyResponse)
 @blueprint.doc(
     summary="Why a document is not among the results",
     description="The one reason, and the real rank of a document that is searched. Takes what "
     "the search takes; a document that one may not see is not found.",
     responses=error_responses(404),
 )
-def why_not(query_data: WhyQuery) -> WhyResponse:
+def why_not(query_data: schemas.WhyQuery) -> schemas.WhyResponse:
     if not query_data.query.strip():
         raise InvalidInput(reason=N_("query is blank; enter a question"))
     wishes = query_data.model_dump(exclude={"document_id"})
     answer = explaining.why_not(*context.caller(), SearchRequest(**wishes), query_data.document_id)
-    return WhyResponse.of(answer, message=absence_message(answer))
+    return schemas.WhyResponse.of(answer, message=absence_message(answer))
 
 
 _TYPES = {media_type.short: media_type for media_type in MediaType}
 
 
-def _model(summary: DocumentSummary, job: Job | None) -> DocumentModel:
-    return DocumentModel.of(
+def _model(summary: DocumentSummary, job: Job | None) -> schemas.DocumentModel:
+    return schemas.DocumentModel.of(
         summary,
         type=summary.media_type.short,
         bytes=summary.size_bytes,
@@ -145,7 +126,7 @@ def _model(summary: DocumentSummary, job: Job | None) -> DocumentModel:
     )
 
 
-def document_model(summary: DocumentSummary) -> DocumentModel:
+def document_model(summary: DocumentSummary) -> schemas.DocumentModel:
     """Return a document as in lists, with its last job."""
     return _model(summary, _jobs([summary]).get(summary.id))
 
@@ -156,10 +137,10 @@ def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
 
 
 @blueprint.get("/documents")
-@blueprint.input(DocumentQuery, location="query")
-@blueprint.output(DocumentListResponse)
+@blueprint.input(schemas.DocumentQuery, location="query")
+@blueprint.output(schemas.DocumentListResponse)
 @blueprint.doc(summary="List documents")
-def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
+def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListResponse:
     page = library.list_documents(
         *context.caller(),
         filters=DocumentFilter(
@@ -172,7 +153,7 @@ def list_documents(query_data: DocumentQuery) -> DocumentListResponse:
         limit=query_data.limit,
     )
     newest = _jobs(page.items)
-    return DocumentListResponse(
+    return schemas.DocumentListResponse(
         documents=[_model(item, newest.get(item.id)) for item in page.items],
         total_count=page.total_count,
         next_cursor=page.next_cursor,
@@ -183,15 +164,15 @@ def describe_files(spec: dict[str, Any], path: str, body: dict[str, Any]) -> Non
     """Describe a multipart body, which is streamed and has no model, and its idempotency key."""
     operation = spec["paths"][path]["post"]
     operation["requestBody"] = body
-    operation.setdefault("parameters", []).append(IDEMPOTENCY_HEADER)
+    operation.setdefault("parameters", []).append(schemas.IDEMPOTENCY_HEADER)
 
 
 def describe_upload(spec: dict[str, Any]) -> None:
-    describe_files(spec, "/api/knowledge/documents", UPLOAD_BODY)
+    describe_files(spec, "/api/knowledge/documents", schemas.UPLOAD_BODY)
 
 
 @blueprint.post("/documents")
-@blueprint.output(UploadResponse, status_code=202)
+@blueprint.output(schemas.UploadResponse, status_code=202)
 @blueprint.doc(
     summary="Upload documents",
     description="`file` may be repeated: all of them are taken, or none. With `Idempotency-Key` a "
@@ -200,7 +181,7 @@ def describe_upload(spec: dict[str, Any]) -> None:
     responses=error_responses(409, 413, 415, 422, 507),
 )
 @accepts_files
-def upload_documents() -> UploadResponse:
+def upload_documents() -> schemas.UploadResponse:
     files = sent_files(N_("send the document as multipart form data, in `file`"))
     title = request.form.get("title")
     if title and len(files) > 1:
@@ -218,7 +199,9 @@ def upload_documents() -> UploadResponse:
             domain=request.form.get("domain"),
             visibility=visibility,
         )
-        response = UploadResponse(documents=[uploaded_model(receipt) for receipt in receipts])
+        response = schemas.UploadResponse(
+            documents=[uploaded_model(receipt) for receipt in receipts]
+        )
         return response.model_dump(mode="json")
 
     answer = idempotency.once(
@@ -234,44 +217,46 @@ def upload_documents() -> UploadResponse:
         # An answer that was kept for this key may be of an older version, which knew neither.
         document.setdefault("job", None)
         document.setdefault("warnings", [])
-    return UploadResponse.model_validate(answer)
+    return schemas.UploadResponse.model_validate(answer)
 
 
-def uploaded_model(receipt: UploadReceipt) -> UploadedModel:
+def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:
     """Return the response to an upload."""
-    return UploadedModel.of(document_model(receipt.document), is_duplicate=receipt.is_duplicate)
+    return schemas.UploadedModel.of(
+        document_model(receipt.document), is_duplicate=receipt.is_duplicate
+    )
 
 
 @blueprint.get("/documents/<uuid:document_id>")
-@blueprint.output(DocumentDetailModel)
+@blueprint.output(schemas.DocumentDetailModel)
 @blueprint.doc(summary="One document")
-def get_document(document_id: UUID) -> DocumentDetailModel:
+def get_document(document_id: UUID) -> schemas.DocumentDetailModel:
     detail = library.get_document(*context.caller(), document_id)
-    return DocumentDetailModel.of(detail, **dict(document_model(detail.summary)))
+    return schemas.DocumentDetailModel.of(detail, **dict(document_model(detail.summary)))
 
 
 @blueprint.delete("/documents/<uuid:document_id>")
-@blueprint.input(DeleteQuery, location="query")
+@blueprint.input(schemas.DeleteQuery, location="query")
 @blueprint.output({}, status_code=204)
 @blueprint.doc(summary="Delete a document")
-def delete_document(document_id: UUID, query_data: DeleteQuery) -> str:
+def delete_document(document_id: UUID, query_data: schemas.DeleteQuery) -> str:
     remove = library.purge_document if query_data.purge else library.delete_document
     remove(*context.caller(), document_id)
     return ""
 
 
 @blueprint.post("/documents/<uuid:document_id>/restore")
-@blueprint.output(DocumentModel)
+@blueprint.output(schemas.DocumentModel)
 @blueprint.doc(summary="Take out of the trash", responses=error_responses(409))
-def restore_document(document_id: UUID) -> DocumentModel:
+def restore_document(document_id: UUID) -> schemas.DocumentModel:
     library.restore_document(*context.caller(), document_id)
     return document_model(library.get_summary(*context.caller(), document_id))
 
 
 @blueprint.post("/documents/<uuid:document_id>/reindex")
-@body_may_be_missing(ReindexRequest)
-@blueprint.input(ReindexRequest)
-@blueprint.output(DocumentModel, status_code=202)
+@body_may_be_missing(schemas.ReindexRequest)
+@blueprint.input(schemas.ReindexRequest)
+@blueprint.output(schemas.DocumentModel, status_code=202)
 @blueprint.doc(
     summary="Read a document again",
     description="In another encoding, or with what was installed since. Its present text is "
@@ -279,18 +264,18 @@ def restore_document(document_id: UUID) -> DocumentModel:
     "another document of its owner by now.",
     responses=error_responses(404, 409),
 )
-def reindex_document(document_id: UUID, json_data: ReindexRequest) -> DocumentModel:
+def reindex_document(document_id: UUID, json_data: schemas.ReindexRequest) -> schemas.DocumentModel:
     rereading.reread(*context.caller(), document_id, encoding=json_data.encoding)
     summary = library.get_summary(*context.caller(), document_id)
     return document_model(summary)
 
 
 @blueprint.get("/documents/<uuid:document_id>/content")
-@blueprint.output(ContentResponse)
+@blueprint.output(schemas.ContentResponse)
 @blueprint.doc(summary="The text as indexed")
-def get_content(document_id: UUID) -> ContentResponse:
+def get_content(document_id: UUID) -> schemas.ContentResponse:
     revision_id, text = library.read_text(*context.caller(), document_id)
-    return ContentResponse(id=document_id, revision_id=revision_id, text=text)
+    return schemas.ContentResponse(id=document_id, revision_id=revision_id, text=text)
 
 
 @blueprint.get("/documents/<uuid:document_id>/file")

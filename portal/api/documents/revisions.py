@@ -8,18 +8,9 @@ from uuid import UUID
 from apiflask import APIBlueprint
 from flask import Response, request
 
+from portal.api.documents import revision_schemas as schemas
 from portal.api.documents.knowledge import TAG, describe_files, file_response, uploaded_model
 from portal.api.documents.knowledge_schemas import UploadedModel
-from portal.api.documents.revision_schemas import (
-    VERSION_BODY,
-    DifferencesQuery,
-    DifferencesResponse,
-    RevisionContentResponse,
-    RevisionListResponse,
-    RevisionModel,
-    RevisionQuery,
-    StretchModel,
-)
 from portal.api.schemas import error_responses, file_response_doc
 from portal.domain.documents import MediaType
 from portal.errors import N_, InvalidInput
@@ -36,7 +27,7 @@ blueprint = APIBlueprint("revisions_api", __name__, url_prefix="/api/knowledge",
 
 
 def describe_upload(spec: dict[str, Any]) -> None:
-    describe_files(spec, "/api/knowledge/documents/{document_id}/revisions", VERSION_BODY)
+    describe_files(spec, "/api/knowledge/documents/{document_id}/revisions", schemas.VERSION_BODY)
 
 
 @blueprint.post(_PATH)
@@ -73,19 +64,21 @@ def add_revision(document_id: UUID) -> UploadedModel:
 
 
 @blueprint.get(_PATH)
-@blueprint.input(RevisionQuery, location="query")
-@blueprint.output(RevisionListResponse)
+@blueprint.input(schemas.RevisionQuery, location="query")
+@blueprint.output(schemas.RevisionListResponse)
 @blueprint.doc(
     summary="List the revisions of a document",
     description="Each text that is searched or was, with the file it was read from.",
     responses=error_responses(404),
 )
-def list_revisions(document_id: UUID, query_data: RevisionQuery) -> RevisionListResponse:
+def list_revisions(
+    document_id: UUID, query_data: schemas.RevisionQuery
+) -> schemas.RevisionListResponse:
     page = revisions.list_revisions(
         *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
     )
-    return RevisionListResponse(
-        revisions=[RevisionModel.of(one, bytes=one.size_bytes) for one in page.items],
+    return schemas.RevisionListResponse(
+        revisions=[schemas.RevisionModel.of(one, bytes=one.size_bytes) for one in page.items],
         total_count=page.total_count,
         next_cursor=page.next_cursor,
     )
@@ -105,11 +98,11 @@ def discard_unread(document_id: UUID) -> str:
 
 
 @blueprint.get(f"{_PATH}/<int:number>/content")
-@blueprint.output(RevisionContentResponse)
+@blueprint.output(schemas.RevisionContentResponse)
 @blueprint.doc(summary="The text of a revision", responses=error_responses(404))
-def get_revision_content(document_id: UUID, number: int) -> RevisionContentResponse:
+def get_revision_content(document_id: UUID, number: int) -> schemas.RevisionContentResponse:
     revision, text = revisions.read_text(*context.caller(), document_id, number)
-    return RevisionContentResponse(
+    return schemas.RevisionContentResponse(
         id=document_id, revision_id=revision.id, number=revision.number, text=text
     )
 
@@ -124,8 +117,8 @@ def get_revision_file(document_id: UUID, number: int) -> Response:
 
 
 @blueprint.get(f"{_PATH}/<int:number>/differences")
-@blueprint.input(DifferencesQuery, location="query")
-@blueprint.output(DifferencesResponse)
+@blueprint.input(schemas.DifferencesQuery, location="query")
+@blueprint.output(schemas.DifferencesResponse)
 @blueprint.doc(
     summary="What tells a revision from another one",
     description="By lines, and by words inside of changed ones; what is far from any change is "
@@ -134,17 +127,17 @@ def get_revision_file(document_id: UUID, number: int) -> Response:
     responses=error_responses(404, 413),
 )
 def get_differences(
-    document_id: UUID, number: int, query_data: DifferencesQuery
-) -> DifferencesResponse:
+    document_id: UUID, number: int, query_data: schemas.DifferencesQuery
+) -> schemas.DifferencesResponse:
     compared = revisions.compare(*context.caller(), document_id, number, against=query_data.against)
     added, removed = characters_changed(compared.pieces)
     part = part_of(compared.pieces, query_data.part)
-    return DifferencesResponse(
+    return schemas.DifferencesResponse(
         number=compared.revision.number,
         against=compared.against.number,
         characters_added=added,
         characters_removed=removed,
         part=part.number,
         part_count=part.count,
-        stretches=[StretchModel.of(stretch) for stretch in part.stretches],
+        stretches=[schemas.StretchModel.of(stretch) for stretch in part.stretches],
     )

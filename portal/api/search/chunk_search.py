@@ -10,29 +10,7 @@ from apiflask import APIBlueprint
 
 from portal.api.documents.knowledge_schemas import CorrectionModel
 from portal.api.schemas import error_responses
-from portal.api.search.chunk_search_schemas import (
-    BatchBody,
-    BatchErrorModel,
-    BatchResponse,
-    BatchResultsModel,
-    HybridBody,
-    HybridModel,
-    HybridParametersModel,
-    HybridResponse,
-    HybridResultsModel,
-    SemanticBody,
-    SemanticResponse,
-    SemanticResultsModel,
-    SimilarModel,
-    SimilarQuery,
-    SimilarResponse,
-    SimilarResultsModel,
-    TextBody,
-    TextModel,
-    TextResponse,
-    TextResultsModel,
-    WithinBody,
-)
+from portal.api.search import chunk_search_schemas as schemas
 from portal.domain.chunk_search import FoundChunk, FoundChunks, HybridQuery, SemanticQuery, Within
 from portal.domain.metadata_filter import parse_filter
 from portal.domain.search import Fusion
@@ -62,8 +40,8 @@ _FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 
 @blueprint.post("/semantic")
 @context.reads
-@blueprint.input(SemanticBody, location="json")
-@blueprint.output(SemanticResponse)
+@blueprint.input(schemas.SemanticBody, location="json")
+@blueprint.output(schemas.SemanticResponse)
 @blueprint.doc(
     summary="Search passages by meaning",
     description="By cosine similarity, highest first. Every passage stands for itself; the "
@@ -73,16 +51,16 @@ _FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 @limited("search_semantic")
 # A vector of the most dimensions, each number written out.
 @accepts(max_kb=512, max_values=20_000)
-def search_semantic(json_data: SemanticBody) -> SemanticResponse:
+def search_semantic(json_data: schemas.SemanticBody) -> schemas.SemanticResponse:
     query = _semantic_query(json_data)
     found = chunk_search.by_meaning(*context.caller(), query)
-    return SemanticResponse(data=_nearest_of(found))
+    return schemas.SemanticResponse(data=_nearest_of(found))
 
 
 @blueprint.post("/batch")
 @context.reads
-@blueprint.input(BatchBody, location="json")
-@blueprint.output(BatchResponse)
+@blueprint.input(schemas.BatchBody, location="json")
+@blueprint.output(schemas.BatchResponse)
 @blueprint.doc(
     summary="Search passages by meaning, several queries at once",
     description="Each as /semantic answers it; when one cannot be answered, none is. All together "
@@ -92,27 +70,31 @@ def search_semantic(json_data: SemanticBody) -> SemanticResponse:
 )
 @limited("search_batch")
 @accepts(max_kb=8 * 1024, max_values=350_000)
-def search_batch(json_data: BatchBody) -> BatchResponse:
+def search_batch(json_data: schemas.BatchBody) -> schemas.BatchResponse:
     queries = [_semantic_query(body) for body in json_data.queries]
     found = chunk_search.each_by_meaning(*context.caller(), queries)
     results = [_nearest_of(one or _NOT_SEARCHED) for one in found]
     late = [place for place, one in enumerate(results) if BatchTimedOut.code in one.degraded]
     message = error_message(BatchTimedOut())
-    errors = [BatchErrorModel(index=i, code=BatchTimedOut.code, message=message) for i in late]
-    return BatchResponse(data=BatchResultsModel(results=results, total=len(results), errors=errors))
+    errors = [
+        schemas.BatchErrorModel(index=i, code=BatchTimedOut.code, message=message) for i in late
+    ]
+    return schemas.BatchResponse(
+        data=schemas.BatchResultsModel(results=results, total=len(results), errors=errors)
+    )
 
 
 @blueprint.post("/text")
 @context.reads
-@blueprint.input(TextBody, location="json")
-@blueprint.output(TextResponse)
+@blueprint.input(schemas.TextBody, location="json")
+@blueprint.output(schemas.TextResponse)
 @blueprint.doc(
     summary="Search passages by words",
     description="By BM25, best first.",
     responses=error_responses(404),
 )
 @limited("search_text")
-def search_text(json_data: TextBody) -> TextResponse:
+def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
     query = json_data.query
     if json_data.fuzzy and query.isascii() and len(query.strip()) < _MIN_FUZZY_LENGTH:
         raise InvalidInput(
@@ -127,21 +109,21 @@ def search_text(json_data: TextBody) -> TextResponse:
         within=_within(json_data),
     )
     results = [
-        TextModel.of(
+        schemas.TextModel.of(
             one, **_chunk(one), relevance_score=one.combined, highlighted_content=one.highlighted
         )
         for one in found.items
     ]
     correction = found.correction and CorrectionModel.of(found.correction)
-    return TextResponse(
-        data=TextResultsModel(**_counted(found), results=results, correction=correction)
+    return schemas.TextResponse(
+        data=schemas.TextResultsModel(**_counted(found), results=results, correction=correction)
     )
 
 
 @blueprint.post("/hybrid")
 @context.reads
-@blueprint.input(HybridBody, location="json")
-@blueprint.output(HybridResponse)
+@blueprint.input(schemas.HybridBody, location="json")
+@blueprint.output(schemas.HybridResponse)
 @blueprint.doc(
     summary="Search passages by meaning and by words",
     description="combined_score follows from what each result shows: the mean of its two scores "
@@ -150,7 +132,7 @@ def search_text(json_data: TextBody) -> TextResponse:
     responses=error_responses(404),
 )
 @limited("search_hybrid")
-def search_hybrid(json_data: HybridBody) -> HybridResponse:
+def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
     query = HybridQuery(
         text=json_data.query_text,
         top_k=_top_k(json_data.top_k),
@@ -163,11 +145,13 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
     )
     found = chunk_search.by_both(*context.caller(), query)
     results = [
-        HybridModel.of(one, **_chunk(one), combined_score=one.combined, vector_score=one.cosine)
+        schemas.HybridModel.of(
+            one, **_chunk(one), combined_score=one.combined, vector_score=one.cosine
+        )
         for one in found.items
     ]
-    return HybridResponse(
-        data=HybridResultsModel(
+    return schemas.HybridResponse(
+        data=schemas.HybridResultsModel(
             **_counted(found),
             results=results,
             fusion_method=found.method,
@@ -177,15 +161,15 @@ def search_hybrid(json_data: HybridBody) -> HybridResponse:
 
 
 @blueprint.get("/similar/<uuid:chunk_id>")
-@blueprint.input(SimilarQuery, location="query")
-@blueprint.output(SimilarResponse)
+@blueprint.input(schemas.SimilarQuery, location="query")
+@blueprint.output(schemas.SimilarResponse)
 @blueprint.doc(
     summary="Passages like a passage",
     description="By cosine similarity to the passage's own vector, without itself.",
     responses=error_responses(409),
 )
 @limited("search_similar")
-def search_similar(chunk_id: UUID, query_data: SimilarQuery) -> SimilarResponse:
+def search_similar(chunk_id: UUID, query_data: schemas.SimilarQuery) -> schemas.SimilarResponse:
     found = chunk_search.similar(
         *context.caller(),
         chunk_id,
@@ -193,14 +177,14 @@ def search_similar(chunk_id: UUID, query_data: SimilarQuery) -> SimilarResponse:
         exclude_same_job=query_data.exclude_same_job,
         conversation_id=query_data.conversation_id,
     )
-    return SimilarResponse(
-        data=SimilarResultsModel(
+    return schemas.SimilarResponse(
+        data=schemas.SimilarResultsModel(
             **_counted(found), results=_nearest(found.items), reference_chunk_id=chunk_id
         )
     )
 
 
-def _semantic_query(body: SemanticBody) -> SemanticQuery:
+def _semantic_query(body: schemas.SemanticBody) -> SemanticQuery:
     return SemanticQuery(
         text=body.query_text or "",
         vector=None if body.query_vector is None else tuple(body.query_vector),
@@ -222,16 +206,16 @@ def _threshold(asked: float | None) -> float:
     return search.similarity_threshold if asked is None else asked
 
 
-def _within(body: WithinBody) -> Within:
+def _within(body: schemas.WithinBody) -> Within:
     return Within(body.job_id, parse_filter(body.metadata_filter), body.conversation_id)
 
 
-def _nearest_of(found: FoundChunks) -> SemanticResultsModel:
-    return SemanticResultsModel(**_counted(found), results=_nearest(found.items))
+def _nearest_of(found: FoundChunks) -> schemas.SemanticResultsModel:
+    return schemas.SemanticResultsModel(**_counted(found), results=_nearest(found.items))
 
 
-def _nearest(items: Iterable[FoundChunk]) -> list[SimilarModel]:
-    return [SimilarModel(**_chunk(one), similarity=one.cosine) for one in items]
+def _nearest(items: Iterable[FoundChunk]) -> list[schemas.SimilarModel]:
+    return [schemas.SimilarModel(**_chunk(one), similarity=one.cosine) for one in items]
 
 
 def _chunk(found: FoundChunk) -> dict[str, Any]:
@@ -252,11 +236,11 @@ def _counted(found: FoundChunks) -> dict[str, Any]:
     }
 
 
-def _used(found: FoundChunks, threshold: float) -> HybridParametersModel | None:
+def _used(found: FoundChunks, threshold: float) -> schemas.HybridParametersModel | None:
     used = found.used
     if used is None:
         return None
-    return HybridParametersModel(
+    return schemas.HybridParametersModel(
         top_k=used.top_n,
         fusion_method=_METHODS[used.fusion],
         vector_weight=used.weights.vector,

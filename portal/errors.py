@@ -1,4 +1,4 @@
-"""What can go wrong, and how each error is worded.
+"""Errors and their messages.
 
 A message says what happened, why, and what to do. It is an English template with ``%(name)s``
 places. Each surface (page, JSON, command line) translates it and fills the places, so that the
@@ -688,4 +688,4 @@ def tree(error: type[PortalError]) -> Iterator[type[PortalError]]:
 
 
 MESSAGES = {error.code: error.message for error in tree(PortalError)}
-"""The template behind each code: what a stored failure is told with."""
+"""The template of each code, for stored failures."""

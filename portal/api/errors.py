@@ -73,7 +73,7 @@ def _body(error: PortalError, details: dict[str, Any] | None = None) -> Response
     envelope: dict[str, Any] = {"error": content}
     if request.path.startswith(ENVELOPE_PREFIX):
         envelope = {"success": False, "data": None, **envelope}
-    metrics.error_told(error.code, "api")
+    metrics.count_error(error.code, "api")
     response = jsonify(envelope)
     response.status_code = error.status
     context.add_error_headers(response, error)

@@ -21,7 +21,7 @@ _MAX_BROWSER_ID_CHARACTERS = 100
 
 
 def current_address() -> str | None:
-    """Return the address that the request comes from, as far as our own proxies tell."""
+    """Return the address that the request comes from, as our own proxies report it."""
     return (request.remote_addr or "")[:_MAX_ADDRESS_CHARACTERS] or None
 
 

@@ -14,7 +14,7 @@ from portal.domain.conversations import AnswerEvent
 from portal.errors import PortalError
 from portal.services.answers.streaming import AnswerStream
 
-# A comment: it reaches a reader who is there, and tells us of one who is not.
+# A comment: the browser ignores it, and sending it fails once the reader has left.
 NOTHING_NEW = ": waiting\n\n"
 
 log = structlog.get_logger(__name__)

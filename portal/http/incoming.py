@@ -47,7 +47,7 @@ def sent_files(otherwise: Message) -> list[FileStorage]:
 
 
 class Spool:
-    """The file behind all files of a request."""
+    """Keep all files of a request in one file."""
 
     def __init__(self, directory: Path, room: Room) -> None:
         """Reserve space in `room` as far as the request says how much it brings."""

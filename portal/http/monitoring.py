@@ -29,8 +29,8 @@ def _note_endpoint() -> None:
 
 
 class _Measured:
-    """A WSGI application that tells how long its answers take. A stream is in flight until it is
-    closed, but was answered when it began."""
+    """Measure the requests of a WSGI application. A stream is in flight until it is closed, but
+    counts as answered when it begins."""
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application

@@ -24,10 +24,10 @@ from portal.services.collections.checks import common_length, require_distinct
 from portal.services.search.semantic import DEFAULT_LIMIT, SemanticSearch
 
 CONTENT_TYPE = "content_type"
-"""The metadata that `content_type` of a search is compared with."""
+"""The metadata key that `content_type` of a search is compared with."""
 
 DOCUMENT_KEY = "document_id"
-"""The metadata that says which document a passage belongs to; without it, it is one by itself."""
+"""The metadata key of a chunk's document; without it, the chunk is a document of its own."""
 
 
 class SemanticChunkStore:
@@ -77,7 +77,7 @@ class SemanticChunkStore:
         return self._searching().search(clean_text(query), limit, threshold, content_type)
 
     def _searching(self) -> SemanticSearch:
-        # Anew each time: an index of words may come and go while the store is open.
+        # Each time: an index of words may come and go while the store is open.
         return SemanticSearch(self._backend, self._embedder, hybrid=self._hybrid)
 
     # --- keeping --------------------------------------------------------------------------------

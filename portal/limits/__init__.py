@@ -39,12 +39,12 @@ def init_app(app: Flask, services: Services) -> None:
         on_breach=_refuse,
     )
 
-    def tell(response: Response) -> Response:
+    def finish(response: Response) -> Response:
         _give_back(limiter, response)
         _write_headers(limiter, response)
         return signing_in.note_success(response)
 
-    app.after_request(tell)
+    app.after_request(finish)
     limiter.init_app(app)
 
 

@@ -15,8 +15,8 @@ from portal.observability.redaction import (
     escape_controls,
     escape_controls_in_json,
     redact,
+    render_exception,
     shorten_foreign,
-    tell_exception,
 )
 from portal.settings import Settings
 
@@ -32,7 +32,7 @@ def configure_logs(settings: Settings) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        tell_exception,
+        render_exception,
         redact,
     ]
     structlog.configure(
@@ -89,16 +89,18 @@ def _render_json(logger: Any, name: str, event: MutableMapping[str, Any]) -> str
 def log_uncaught() -> None:
     """Log uncaught exceptions like all others; for processes that serve."""
 
-    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def log_exception(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
         if issubclass(kind, KeyboardInterrupt):
             sys.__excepthook__(kind, error, trace)
         else:
             log.critical("process_failed", error_type=kind.__name__, exc_info=error)
 
-    def tell_of_thread(args: threading.ExceptHookArgs) -> None:
+    def log_thread_exception(args: threading.ExceptHookArgs) -> None:
         if not issubclass(args.exc_type, SystemExit):
             name = args.exc_type.__name__
             log.error("thread_failed", error_type=name, exc_info=args.exc_value)
 
-    sys.excepthook = tell
-    threading.excepthook = tell_of_thread
+    sys.excepthook = log_exception
+    threading.excepthook = log_thread_exception

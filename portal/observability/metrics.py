@@ -32,7 +32,7 @@ OK, ERROR, CANCELLED = "ok", "error", "cancelled"
 # All methods that a client invents count as one.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNMATCHED = "unmatched"
-"""The endpoint of every address that there is not."""
+"""The endpoint of unknown addresses."""
 
 
 def _counter(name: str, help_text: str, *labels: str) -> Counter:
@@ -63,17 +63,17 @@ _IN_FLIGHT = _gauge(
 _RATE_LIMITED = _counter(
     "portal_http_rate_limited_requests_total", "Requests refused with 429", "endpoint"
 )
-_ERRORS = _counter("portal_errors_total", "Errors told to people and programs", "code", "surface")
+_ERRORS = _counter("portal_errors_total", "Errors shown to users and programs", "code", "surface")
 _SEARCH_SECONDS = _histogram(
     "portal_search_duration_seconds",
-    "Time of a search, the question's embedding and cached results included",
+    "Time of a search, including the embedding of the query and cached results",
     *("method", "outcome"),
 )
 _SEARCH_HITS = _histogram(
-    "portal_search_result_hits", "Passages that a search gave", "method", buckets=_HITS
+    "portal_search_result_hits", "Results of a search", "method", buckets=_HITS
 )
 _SEARCH_DEGRADED = _counter(
-    "portal_search_degraded_total", "Searches that went without a part of themselves", "reason"
+    "portal_search_degraded_total", "Searches without one of their parts", "reason"
 )
 _EMBEDDING_SECONDS = _histogram(
     "portal_embedding_duration_seconds",
@@ -95,7 +95,7 @@ _RERANK_SECONDS = _histogram(
     "portal_rerank_duration_seconds", "Time of a call of a re-ranking model", "outcome"
 )
 _CACHE_REQUESTS = _counter(
-    "portal_cache_requests_total", "Questions to a cache, by whether it knew", "cache", "result"
+    "portal_cache_requests_total", "Cache lookups by result", "cache", "result"
 )
 _DEPENDENCY_FAILURES = _counter(
     "portal_dependency_failures_total", "Calls of another server that failed", "dependency"
@@ -127,7 +127,7 @@ def request_ended(method: str) -> None:
     _IN_FLIGHT.labels(_method(method)).dec()
 
 
-def error_told(code: str, surface: str) -> None:
+def count_error(code: str, surface: str) -> None:
     """Count an error. `code` is that of a PortalError, `surface` is `page`, `api` or `job`."""
     _ERRORS.labels(code, surface).inc()
 
@@ -154,7 +154,7 @@ def search_found(method: str, hits: int, degraded: Iterable[str]) -> None:
 
 
 def cache_asked(cache: str, *, hit: bool) -> None:
-    """Count a look-up. `cache` is one of few names, such as `search_results` or
+    """Count a lookup. `cache` is one of few names, such as `search_results` or
     `query_embeddings`."""
     _CACHE_REQUESTS.labels(cache, "hit" if hit else "miss").inc()
 

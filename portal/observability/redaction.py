@@ -59,7 +59,7 @@ _MAX_BYTE = 0xFF
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Replace values whose name says that they are secret or private, and secrets in others."""
     for name, value in event.items():
-        # What the library keeps for itself, and what `tell_exception` wrote.
+        # Private fields of the library, and what `render_exception` wrote.
         if not name.startswith("_") and name != "exception":
             event[name] = REDACTED if is_private(name) else _cleaned(value)
     return event
@@ -140,33 +140,33 @@ def _message(template: Any, args: Any, formatted: str) -> str:
         return str(template)
 
 
-def tell_exception(
+def render_exception(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Replace an exception by what may be told of it, in every format alike."""
+    """Replace an exception by what the log may hold of it, in every format."""
     given = event.pop("exc_info", None)
     error = given[1] if isinstance(given, tuple) else given
     if error is True:
         error = sys.exception()  # The one in hand.
     if isinstance(error, BaseException):
-        event["exception"] = "\n".join(told(error))
+        event["exception"] = "\n".join(format_exception(error))
     event.pop("stack_info", None)
     return event
 
 
-def told(error: BaseException, *, depth: int = 0) -> list[str]:
+def format_exception(error: BaseException, *, depth: int = 0) -> list[str]:
     """Return types, codes and places of an exception and its causes, the first cause first."""
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and depth < _MAX_CAUSES:
         joint = "which led to:" if error.__cause__ else "while that was handled:"
-        lines += [*told(cause, depth=depth + 1), joint]
+        lines += [*format_exception(cause, depth=depth + 1), joint]
     if error.__traceback__ is not None:
         lines += "".join(traceback.format_tb(error.__traceback__)).splitlines()
     lines.append(_named(error))
     if isinstance(error, BaseExceptionGroup) and depth < _MAX_CAUSES:
         for part in error.exceptions:
-            lines += ["  together with:", *told(part, depth=depth + 1)]
+            lines += ["  together with:", *format_exception(part, depth=depth + 1)]
     return lines
 
 
@@ -184,10 +184,10 @@ def _named(error: BaseException) -> str:
             value = getattr(error, attribute, None)
             if isinstance(value, (int, str)) and _is_code(str(value)):
                 codes.append(f"{attribute} {value}")
-    told_of = f"{name} ({', '.join(codes)})" if codes else name
+    described = f"{name} ({', '.join(codes)})" if codes else name
     # These say what the operator has to set, and quote nothing else.
     is_for_operators = isinstance(error, (InvalidSetting, ServerSetup))
-    return f"{told_of}: {scrub(str(error))}" if is_for_operators else told_of
+    return f"{described}: {scrub(str(error))}" if is_for_operators else described
 
 
 def _is_code(text: str) -> bool:

@@ -84,7 +84,7 @@ class ChatSettings(Section):
         None,
         ge=1,
         le=1000,
-        description="of these for one user; unset: half, at least two, never all of several",
+        description="of these for one user; unset: half, at least two, but never all",
     )
 
     @property

@@ -1,4 +1,4 @@
-"""docs/settings.md, made from the fields."""
+"""Generate docs/settings.md from the fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from portal.settings.whole import Settings, environment_name
 
-# What most portals set, in the order in which one comes to it.
+# Common settings, in the order in which an operator meets them.
 EVERYDAY = (
     "PORTAL_DATA_DIR",
     "PORTAL_ADMIN_PASSWORD",
@@ -72,18 +72,18 @@ _TYPES = {
 _INTRODUCTION = """\
 # Settings
 
-Made from `portal/settings` by `python -m portal.settings`; do not edit by hand.
+Generated from `portal/settings` by `python -m portal.settings`; do not edit by hand.
 
 Values come from `portal.yaml` (path in `PORTAL_CONFIG`) and, above it, the environment.
-In YAML the levels that two underscores part are nested:
+In YAML, two underscores are a level of nesting:
 `PORTAL_SEARCH__HNSW__M=24` is `search: {hnsw: {m: 24}}`.
-A wrong value stops the start with its name, what it got and what it takes. One that has no effect
-beside the others is named at the start and by `portal doctor`.
+A wrong value stops the start with its name, the value and what is accepted. A setting without
+effect is named at the start and by `portal doctor`.
 
-What administrators change while the portal serves (weights, fusion, number of results, the prompt's
-budget) is not here but at `/admin/search`.
+Administrators change weights, fusion, the number of results and the size of prompts at
+`/admin/search` while the portal serves.
 
-## What most portals set
+## Common settings
 """
 _TABLE = ["| setting | takes | default | what it does |", "|---|---|---|---|"]
 

@@ -32,10 +32,10 @@ class PlanSettings(Section):
     """When a search compares all enabled passages instead of asking the index and filtering."""
 
     exact_always_chunks: int = Field(
-        2_000, ge=0, description="up to so many enabled passages are always compared one by one"
+        2_000, ge=0, description="number of enabled passages up to which all are compared"
     )
     exact_chunks: int = Field(
-        20_000, ge=0, description="maximum compared one by one where few are enabled"
+        20_000, ge=0, description="maximum number compared where few are enabled"
     )
     exact_share: float = Field(
         0.2, ge=0, le=1, description="share of all passages below which few are enabled"
@@ -120,21 +120,19 @@ class HybridSettings(Section):
 class SearchSettings(Section):
     """How search works; the rest is in the table `dynamic_config`, for administrators."""
 
-    max_top_k: int = Field(
-        100, ge=1, le=100, description="largest `top_k` that /api/v1/search accepts"
-    )
+    max_top_k: int = Field(100, ge=1, le=100, description="maximum `top_k` of /api/v1/search")
     default_top_k: int = Field(
         10,
         ge=1,
         le=100,
         validate_default=True,
-        description="`top_k` where a request to /api/v1/search does not say",
+        description="default `top_k` of /api/v1/search",
     )
     similarity_threshold: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="least cosine similarity where such a request does not say; 0 sets no bound",
+        description="default minimum cosine similarity of such requests; 0: none",
     )
     hybrid: HybridSettings = HybridSettings()
     text: TextSettings = TextSettings()

@@ -1,7 +1,7 @@
-"""Errors as people see them: a page, or a fragment where HTMX asked.
+"""Render errors as a page, or as a fragment where HTMX asked.
 
-What a person reads is the error's own words in their language and a request id that finds the
-log line. Nothing of the code shows.
+The reader sees the error's message in their language and a request id that finds the log line,
+never a stack trace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from portal.errors import (
 from portal.http import context
 from portal.http.messages import error_message
 from portal.observability import metrics
-from portal.web.i18n import settle_reader
+from portal.web.i18n import load_reader
 from portal.web.layout import see_other, wants_fragment
 from portal.web.security import SAFE_METHODS, local_path, referring_path
 
@@ -82,12 +82,12 @@ def respond(error: Exception) -> AnyResponse:
 
 def show_error(error: PortalError) -> AnyResponse:
     """Return the page or fragment of an expected failure, or a redirect to the sign-in page."""
-    settle_reader()
+    load_reader()
     if isinstance(error, NotSignedIn) and not isinstance(error, WrongCredentials):
         return _to_sign_in()
     if isinstance(error, SecondFactorEnrolmentRequired):
         return _to_enrolment()
-    metrics.error_told(error.code, "page")
+    metrics.count_error(error.code, "page")
     if isinstance(error, ReauthenticationRequired):
         return _ask_to_confirm(error)
     message, title = error_message(error), gettext(TITLES.get(error.status, TITLE_OTHERWISE))

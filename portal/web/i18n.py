@@ -48,17 +48,17 @@ def init_app(app: Flask) -> None:
     babel.init_app(app, locale_selector=_locale, timezone_selector=_timezone)
 
 
-def settle_reader() -> None:
-    """Take the reader for a stranger when looking them up fails: what tells people of that very
-    failure, on a page or in JSON, must still find its language."""
+def load_reader() -> None:
+    """Load the signed-in user; treat the reader as anonymous if that fails, so that the message
+    about the failure still finds its language."""
     try:
         context.signed_in()
-    except Exception:  # noqa: BLE001 - whatever it was, it is in the log already
+    except Exception:  # noqa: BLE001 - it is in the log already
         g._login_user = AnonymousUserMixin()  # noqa: SLF001 - where flask-login keeps it
 
 
 def _locale() -> str:
-    settle_reader()
+    load_reader()
     return LOCALES.get(context.language(), "en")
 
 

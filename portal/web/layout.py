@@ -43,16 +43,16 @@ def theme() -> str:
 
 
 def viewer() -> User | None:
-    """Return who is signed in, if anyone. Not those who have a second factor to set up first: for
-    them the page around it shows nothing of theirs."""
+    """Return the signed-in user; None for users who must set up a second factor first, since their
+    page must show nothing of theirs."""
     signed_in = context.signed_in()
     return signed_in.user if signed_in and not signed_in.must_enrol else None
 
 
 def wants_fragment(target: str | None = None) -> bool:
-    """Whether HTMX asks, and so a fragment answers; `target` is the id of what it will replace.
+    """Return whether HTMX asks for a fragment; `target` is the id of the element to replace.
 
-    A page that HTMX fetches to go back in history is a page.
+    When HTMX goes back in history, it needs the whole page.
     """
     if request.headers.get("HX-Request") != "true":
         return False
@@ -96,10 +96,10 @@ def init_app(app: Flask) -> None:
     app.jinja_env.globals.update(
         htmx_settings=json.dumps(HTMX_SETTINGS, separators=(",", ":")), languages=LANGUAGES
     )
-    app.context_processor(_furniture)
+    app.context_processor(_page_context)
 
 
-def _furniture() -> dict[str, Any]:
+def _page_context() -> dict[str, Any]:
     if not has_request_context():
         return {}
     return {

@@ -144,6 +144,6 @@ def _globals() -> dict[str, Any]:
         "confidence_word": lambda level: gettext(CONFIDENCE_WORDS[level]),
         # What forms let through is what the services take.
         "accepted_files": ",".join([*KNOWN_SUFFIXES, *MediaType]),
-        "most_title_characters": MAX_TITLE_CHARACTERS,
-        "most_domain_characters": MAX_DOMAIN_CHARACTERS,
+        "max_title_characters": MAX_TITLE_CHARACTERS,
+        "max_domain_characters": MAX_DOMAIN_CHARACTERS,
     }

@@ -84,8 +84,8 @@ def init_app(app: Flask) -> None:
 def check_csrf() -> None:
     """Refuse an unsafe request that a browser could have been tricked into. Raises CsrfFailed.
 
-    Bearer requests are exempt: no browser adds that header by itself, as it does a password that a
-    proxy asked for. Requests to the JSON APIs without the session cookie carry nothing that
+    Bearer requests are exempt: no browser adds that header on its own, as it does a password that
+    a proxy asked for. Requests to the JSON APIs without the session cookie carry nothing that
     another site could misuse.
     """
     if request.method in SAFE_METHODS or context.bearer_token(request) is not None:
@@ -148,7 +148,7 @@ def add_headers(response: Response) -> Response:
         response.headers.setdefault(name, value)
     if request.is_secure:
         response.headers.setdefault("Strict-Transport-Security", "max-age=31536000")
-    # Pages show what one person may see, and each address also answers with a fragment.
+    # Pages show what one user may see, and each address also answers with a fragment.
     response.headers.setdefault("Cache-Control", "no-store")
     if response.mimetype == "text/html":
         response.vary.update(["HX-Request", "Cookie", "Accept-Language"])
@@ -156,7 +156,7 @@ def add_headers(response: Response) -> Response:
 
 
 def local_path(address: str | None) -> str | None:
-    """`address` when it is a path on this portal, else None: what a link may send people to."""
+    """Return `address` if it is a path on this portal, else None: others may lead anywhere."""
     if not address or not address.startswith("/") or address.startswith("//"):
         return None
     if "\\" in address or any(ord(character) < ord(" ") for character in address):

@@ -49,7 +49,7 @@ _FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
     responses=error_responses(404),
 )
 @limited("search_semantic")
-# A vector of the most dimensions, each number written out.
+# A vector of the maximum length, each number written out.
 @accepts(max_kb=512, max_values=20_000)
 def search_semantic(json_data: schemas.SemanticBody) -> schemas.SemanticResponse:
     query = _semantic_query(json_data)
@@ -195,9 +195,9 @@ def _semantic_query(body: schemas.SemanticBody) -> SemanticQuery:
 
 
 def _top_k(asked: int | None) -> int | None:
-    most = context.services().settings.search.max_top_k
-    if asked is not None and asked > most:
-        raise InvalidInput(reason=N_("top_k is at most %(max)s here", max=most))
+    max_top_k = context.services().settings.search.max_top_k
+    if asked is not None and asked > max_top_k:
+        raise InvalidInput(reason=N_("top_k is at most %(max)s here", max=max_top_k))
     return asked
 
 

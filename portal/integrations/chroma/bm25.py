@@ -19,10 +19,10 @@ from portal.integrations.chroma.client import chroma
 from portal.text.analyser import index_terms, query_terms
 
 SPARSE_KEY = "portal_bm25"
-"""The metadata that holds a record's sparse vector. Nobody is shown it."""
+"""The metadata key of a record's sparse vector; it is never shown."""
 
 MEAN_LENGTH = 256.0
-"""Terms of a usual passage. A sparse vector cannot follow the collection's true mean."""
+"""Terms of an average chunk. A sparse vector cannot follow the collection's true mean."""
 
 _INDEX_BITS = 31
 

@@ -108,7 +108,7 @@ class ChromaChunks:
     ) -> list[SemanticChunk]:
         chromadb = chroma()
         key = chromadb.K
-        # The ranking considers as many as are wanted: by itself it stops at sixteen.
+        # The ranking considers as many as are wanted: its default is sixteen.
         search = chromadb.Search(
             where=_of_type(content_type),
             rank=chromadb.Knn(query=query_text, key=there.sparse_key, limit=limit),

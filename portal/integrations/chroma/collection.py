@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class OpenCollection:
     """A collection, the key of its searchable sparse index (or why there is none), and the metadata
-    keys that Chroma keeps for itself."""
+    keys that are Chroma's own."""
 
     collection: Any
     sparse_key: str | None

@@ -103,7 +103,7 @@ class LexicalIndex:
     def __init__(self, shape: Bm25Shape) -> None:
         self._shape = shape
         self._texts: dict[str, _Text] = {}
-        self._settled = _Segment.of({})
+        self._base = _Segment.of({})
         self._places: dict[str, int] = {}
         self._changed: dict[str, _Text] = {}
         self._recent: _Segment | None = None
@@ -122,7 +122,7 @@ class LexicalIndex:
             self._recent = None
         place = self._places.pop(key, None)
         if place is not None:
-            self._settled.is_live[place] = False
+            self._base.is_live[place] = False
 
     def best(self, question: str, limit: int, content_type: str | None) -> list[str]:
         """Return the ids of the best texts of this type that contain a query term, best first."""
@@ -153,9 +153,9 @@ class LexicalIndex:
 
     def _segments(self) -> tuple[_Segment, _Segment]:
         if len(self._changed) > max(_MAX_CHANGED, _MAX_PART * len(self._places)):
-            self._settled = _Segment.of(self._texts)
-            self._places = {key: place for place, key in enumerate(self._settled.ids)}
+            self._base = _Segment.of(self._texts)
+            self._places = {key: place for place, key in enumerate(self._base.ids)}
             self._changed, self._recent = {}, None
         if self._recent is None:
             self._recent = _Segment.of(self._changed)
-        return self._settled, self._recent
+        return self._base, self._recent

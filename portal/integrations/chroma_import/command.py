@@ -206,11 +206,11 @@ def _remarks(tallies: Sequence[Tally], options: Options) -> Iterator[str]:
         if tally.warning is not None:
             yield f"{tally.name}: {tally.warning}"
         for reason, cases in tally.skipped.items():
-            yield f"{tally.name}: skipped {_told(cases)}: {reason}"
+            yield f"{tally.name}: skipped {_format_cases(cases)}: {reason}"
         for reason, cases in tally.notes.items():
-            yield f"{tally.name}: {_told(cases)}: {reason}"
+            yield f"{tally.name}: {_format_cases(cases)}: {reason}"
         if tally.missing.count:
-            yield f"{tally.name}: missing after the import: {_told(tally.missing)}"
+            yield f"{tally.name}: missing after the import: {_format_cases(tally.missing)}"
         if tally.changed:
             done = "stayed" if options.keeps else "replaced"
             done = f"would be {done}" if options.is_dry_run else done
@@ -230,7 +230,7 @@ def _ending(tally: Tally) -> Iterator[str]:
         yield f"{tally.name}: Chroma counts {tally.in_chroma} records and gave {tally.seen}"
 
 
-def _told(cases: Cases) -> str:
+def _format_cases(cases: Cases) -> str:
     """Format a count with a few ids, escaping what cannot be printed."""
     shown = [repr(one[:_MAX_ID_SHOWN_LENGTH]) for one in cases.ids]
     more = ", …" if cases.count > len(shown) else ""

@@ -90,12 +90,12 @@ class Tally:
 
     @property
     def seen(self) -> int:
-        """How many records Chroma returned; its count may differ."""
+        """Return how many records Chroma returned; its count may differ."""
         return self.imported + self.there + self.changed + self.skipped_count
 
     @property
     def is_whole(self) -> bool:
-        """Whether every record of Chroma's is here, or would be."""
+        """Return whether every record of Chroma's is here, or would be."""
         is_told = self.refused is not None or self.skipped or self.missing.count
         return not is_told and self.seen == self.in_chroma
 

@@ -82,7 +82,7 @@ def _finite(value: Any) -> Any:
 
 
 def is_same(record: NewRecord, stored: StoredRecord) -> bool:
-    """Whether the stored record equals the imported one."""
+    """Return whether the stored record equals the imported one."""
     return (
         stored.content == record.content
         and _equal(stored.metadata, dict(record.metadata))

@@ -121,16 +121,22 @@ def _find_chunk(session: Session, user: User, wanted: UUID) -> StoredSource:
     raise NotFound
 
 
-def _text_around(session: Session, chunk: StoredSource, most: int) -> tuple[str, int, bool]:
+def _text_around(
+    session: Session, chunk: StoredSource, max_characters: int
+) -> tuple[str, int, bool]:
     """Return the text around the chunk, where it starts, and whether it was cut."""
-    start = 0 if chunk.char_end <= most else max(0, chunk.char_start - most // 2)
+    start = (
+        0 if chunk.char_end <= max_characters else max(0, chunk.char_start - max_characters // 2)
+    )
     # One more than is shown tells whether more is there.
-    stored = chunk_store.read_text(session, chunk.document_id, start=start, end=start + most + 1)
+    stored = chunk_store.read_text(
+        session, chunk.document_id, start=start, end=start + max_characters + 1
+    )
     if chunk.revision_id is None or stored is None:
         # What a program added stands in no text but its own.
-        return chunk.content[:most], 0, len(chunk.content) > most
+        return chunk.content[:max_characters], 0, len(chunk.content) > max_characters
     text = stored[1]
-    return text[:most], start, start > 0 or len(text) > most
+    return text[:max_characters], start, start > 0 or len(text) > max_characters
 
 
 def _metadata(chunk: StoredSource) -> dict[str, Any]:

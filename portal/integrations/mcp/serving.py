@@ -149,11 +149,11 @@ def web_app(services: Services, security: TransportSecuritySettings) -> Starlett
         ),
         token_verifier=_Tokens(services),
     )
-    app.add_exception_handler(Exception, _tell)
+    app.add_exception_handler(Exception, _answer_error)
     return app
 
 
-def _tell(_request: Request, error: Exception) -> JSONResponse:
+def _answer_error(_request: Request, error: Exception) -> JSONResponse:
     """Answer if a token could not be checked, for example because the database is down."""
     known = error if isinstance(error, PortalError) else PortalError()
     body = {"error": {"code": known.code, "message": str(known)}}

@@ -90,7 +90,7 @@ def hybrid_search(
 
 
 def ranks_words(collections: Collections) -> bool:
-    """Whether the server can rank records by their words now."""
+    """Return whether the server can rank records by their words now."""
     with collections.database.read() as session:
         return _read_state(session, collections).backend is not KeywordBackend.OFF
 

@@ -59,7 +59,7 @@ class Collections:
 
     @property
     def options(self) -> SearchOptions:
-        """How vectors are searched."""
+        """Return how vectors are searched."""
         return SearchOptions(self.search, self.compared_one_by_one)
 
     # --- collections themselves -----------------------------------------------------------------

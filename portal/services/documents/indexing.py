@@ -119,7 +119,7 @@ def index_document(
             attempts.fail(services, job_id, StorageFull(), number=attempt.number)
             return
         log.exception("job_failed", job_id=str(job_id), error_type=type(error).__name__)
-        metrics.error_told(PortalError.code, "job")
+        metrics.count_error(PortalError.code, "job")
         attempts.fail(services, job_id, PortalError(), number=attempt.number)
 
 

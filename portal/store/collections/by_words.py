@@ -66,7 +66,7 @@ def best_by_words(
             kept=CachedPostings(KeptPostings(), None),
         )
     binds: dict[str, Any] = {"collection": collection.id}
-    is_meant = f"""
+    matches = f"""
         EXISTS (SELECT FROM document_chunks c JOIN documents d ON {LIVE}
                 WHERE c.id = best.chunk_id AND c.collection_id = :collection
                       {condition_of(wanted, binds)})
@@ -74,7 +74,7 @@ def best_by_words(
     return best_of_index(
         session,
         words,
-        is_meant,
+        matches,
         binds,
         rows=_FIRST_READ * limit,
         limit=limit,
@@ -92,7 +92,7 @@ def best_by_cover_density(
     limit: int,
     search: SearchSettings,
 ) -> list[Scored]:
-    """The best records that are meant by `ts_rank_cd`, for servers without BM25."""
+    """Return the best matching records by `ts_rank_cd`, for servers without BM25."""
     if not words:
         return []
     binds: dict[str, Any] = {

@@ -98,7 +98,7 @@ def name_chunks(
             SELECT c.id, c.document_id FROM {_RECORDS}
             WHERE c.collection_id = :collection {condition_of(wanted, binds)}
             LIMIT :max_count + 1
-        ) meant
+        ) matching
     """
     documents, chunks, ids = session.execute(text(statement), binds).one()
     return EnabledSet(documents, chunks, ids, of_chunks=True)

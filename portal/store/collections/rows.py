@@ -44,7 +44,7 @@ class VectorCollection:
 
     @property
     def index_shape(self) -> IndexShape | None:
-        """How its vectors are indexed: in full precision as far as pgvector can. None if they are
+        """Return the index of its vectors, in full precision where pgvector can; None if they are
         too long."""
         if self.model is None or self.model.dimensions > MAX_HALFVEC_DIMENSIONS:
             return None
@@ -146,13 +146,13 @@ def drop(session: Session, collection: VectorCollection) -> None:
 
 
 def is_larger_than(session: Session, model: RegisteredModel, count: int) -> bool:
-    """Whether there are more vectors than `count`, without counting further."""
+    """Return whether there are more vectors than `count`, without counting further."""
     query = text(f"SELECT count(*) FROM (SELECT FROM {model.partition} LIMIT :max_count) counted")
     return (session.scalar(query, {"max_count": count + 1}) or 0) > count
 
 
 def needs_index(session: Session, collection: VectorCollection, max_count: int) -> bool:
-    """Whether a collection has more than `max_count` vectors and no index, but could have one."""
+    """Return whether a collection of over `max_count` vectors lacks an index it could have."""
     model = collection.model
     return (
         model is not None

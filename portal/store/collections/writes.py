@@ -54,7 +54,7 @@ def write(
     _make_documents(session, collection, documents, records)
     chunk_ids = _write_chunks(session, collection, documents, records)
     _write_vectors(session, model, documents, chunk_ids, records)
-    _settle(session, {*documents, *left})
+    _publish(session, {*documents, *left})
 
 
 def _documents_of(session: Session, collection: VectorCollection, ids: Sequence[str]) -> list[UUID]:
@@ -214,7 +214,7 @@ def delete(session: Session, collection: VectorCollection, wanted: RecordFilter)
         " RETURNING c.document_id"
     )
     documents = list(session.scalars(statement, binds))
-    _settle(session, set(documents))
+    _publish(session, set(documents))
     return len(documents)
 
 
@@ -242,7 +242,7 @@ _PUBLISH = text(
 )
 
 
-def _settle(session: Session, documents: set[UUID]) -> None:
+def _publish(session: Session, documents: set[UUID]) -> None:
     """Delete documents without chunks and publish the others."""
     binds = {"documents": list(documents)}
     session.execute(_DROP_EMPTY, binds)

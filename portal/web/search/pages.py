@@ -96,7 +96,7 @@ def _values(question: Question) -> dict[str, Any]:
         "domains": library.list_domains(services, user),
         "fusions": FUSION_WORDS if user.is_admin else {},
         "modes": MODE_WORDS,
-        "most_results": MAX_RESULTS,
+        "max_results": MAX_RESULTS,
         "max_query_characters": MAX_QUESTION_CHARACTERS,
         "absentee": None,
     }

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from portal.errors import InvalidSetting, NoSuchAccount
 from portal.observability.logs import configure_logs
-from portal.observability.redaction import scrub, told
+from portal.observability.redaction import format_exception, scrub
 from portal.settings import load_settings
 
 QUESTION = "why was mauve-elephant 退款 refused"
@@ -192,8 +192,8 @@ def test_ids_of_request_and_trace_are_in_each_line(written: Read) -> None:
 
 def test_what_an_operator_has_to_set_is_told() -> None:
     error = InvalidSetting(name="PORTAL_LOG_LEVEL", got="'loud'", takes="'info'")
-    assert "PORTAL_LOG_LEVEL" in "\n".join(told(error))
-    assert "ada" not in "\n".join(told(NoSuchAccount(name="ada")))
+    assert "PORTAL_LOG_LEVEL" in "\n".join(format_exception(error))
+    assert "ada" not in "\n".join(format_exception(NoSuchAccount(name="ada")))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from portal.domain.fusion import Ranked
 from portal.domain.semantic import SemanticHit, SemanticResult
 from portal.errors import EmbedderUnavailable, Unavailable
-from portal.observability.redaction import redact, tell_exception
+from portal.observability.redaction import redact, render_exception
 from portal.services.search.semantic import SemanticSearch, rank
 from tests.factories.semantic import (
     QUERY_VECTOR,
@@ -292,7 +292,7 @@ def test_7_4_failure_is_logged_with_its_stack_and_without_the_question(
 
 def as_written(event: Mapping[str, Any]) -> str:
     """An event as it leaves the process."""
-    return json.dumps(redact(None, "", tell_exception(None, "", dict(event))), ensure_ascii=False)
+    return json.dumps(redact(None, "", render_exception(None, "", dict(event))), ensure_ascii=False)
 
 
 def test_7_5_final_count_and_summary_are_logged(log: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from portal.domain.embedding import Vector
 from portal.domain.fusion import Offer, Ranking, fuse
 from portal.domain.search import KeywordBackend, Weights
 from portal.domain.vector_collections import RecordFilter, StoredRecord
-from portal.errors import NotFound, Unavailable
+from portal.errors import Unavailable, existing
 from portal.services.collections.nearest import ResolvedFilter, nearest, resolve_filter
 from portal.services.collections.records import Collections
 from portal.services.search import dynamic_config
@@ -49,9 +49,7 @@ def hybrid_search(
     """
     offered = max(_MIN_OFFERED, _OFFERED_FACTOR * limit)
     with collections.database.read() as session:
-        collection = collection_store.find_by_id(session, collection_id)
-        if collection is None:
-            raise NotFound
+        collection = existing(collection_store.find_by_id(session, collection_id))
         config = dynamic_config.read(session, collections.search)
         weights = Weights(config.semantic_weight, config.bm25_weight)
         resolved = resolve_filter(session, collections.options, collection, wanted)
@@ -103,9 +101,7 @@ def search_by_words(
     Raises NotFound, Unavailable if the server cannot rank words.
     """
     with collections.database.read() as session:
-        collection = collection_store.find_by_id(session, collection_id)
-        if collection is None:
-            raise NotFound
+        collection = existing(collection_store.find_by_id(session, collection_id))
         state = _read_state(session, collections)
         if state.alone is KeywordBackend.OFF:
             raise Unavailable

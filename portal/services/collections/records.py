@@ -21,7 +21,7 @@ from portal.domain.vector_collections import (
     RecordFilter,
     StoredRecord,
 )
-from portal.errors import N_, InvalidInput, NotFound
+from portal.errors import N_, InvalidInput, NotFound, existing
 from portal.services.collections.checks import common_length, require_dimensions, require_distinct
 from portal.services.collections.nearest import (
     COMPARED_ONE_BY_ONE,
@@ -235,17 +235,11 @@ class Collections:
 
 
 def _there(session: Session, collection_id: UUID) -> VectorCollection:
-    collection = collection_store.find_by_id(session, collection_id)
-    if collection is None:
-        raise NotFound
-    return collection
+    return existing(collection_store.find_by_id(session, collection_id))
 
 
 def _locked(session: Session, collection_id: UUID) -> VectorCollection:
-    collection = collection_store.lock_for_writing(session, collection_id)
-    if collection is None:
-        raise NotFound
-    return collection
+    return existing(collection_store.lock_for_writing(session, collection_id))
 
 
 def _read(

@@ -23,6 +23,7 @@ from portal.errors import (
     PasswordSignInOff,
     PortalError,
     WrongCredentials,
+    existing,
 )
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
@@ -133,8 +134,8 @@ def _record_created(session: Session, row: UserRow, *, by: str) -> None:
 def find_user(services: Services, name: str) -> User:
     """Return an enabled account by name, for the command line. Raises NoSuchAccount."""
     with services.database.begin() as session:
-        row = account_store.find_user_by_name(session, name)
-        if row is None or row.disabled_at is not None:
+        row = account_store.get_user_by_name(session, name)
+        if row.disabled_at is not None:
             raise NoSuchAccount(name=name)
         return account_store.to_user(row)
 
@@ -228,9 +229,7 @@ def change_password(services: Services, user: User, *, current: str, new: str) -
     checked = verify_password(services, user.name, current, purpose="password_change")
     password_hash = hash_new_password(services, new, name=user.name)
     with services.database.begin() as session:
-        row = account_store.lock_user(session, checked.id)
-        if row is None:
-            raise NotFound
+        row = existing(account_store.lock_user(session, checked.id))
         row.password_hash = password_hash
         session.flush()
         token_store.revoke_all(session, checked.id)
@@ -277,9 +276,7 @@ def get_summary(services: Services, user: User, user_id: UUID) -> AccountSummary
     if user_id != user.id:
         require_admin(user)
     with services.database.begin() as session:
-        row = account_store.get_user(session, user_id)
-        if row is None:
-            raise NotFound
+        row = existing(account_store.get_user(session, user_id))
         return _summary(row)
 
 
@@ -299,9 +296,7 @@ def set_disabled(services: Services, user: User, user_id: UUID, *, disabled: boo
     administrator."""
     require_admin(user)
     with services.database.begin() as session:
-        row = account_store.get_user(session, user_id)
-        if row is None:
-            raise NotFound
+        row = existing(account_store.get_user(session, user_id))
         disable(session, row, user, disabled=disabled)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.people import PasswordReset, User, require_admin
-from portal.errors import N_, Conflict, NoSuchAccount, NotFound
+from portal.errors import N_, Conflict, NotFound, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people.accounts import (
@@ -17,6 +16,7 @@ from portal.services.people.accounts import (
     normalise_name,
     refuse_last_admin,
 )
+from portal.services.people.sealing import digest
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
 from portal.store.people import password_resets as reset_store
@@ -31,7 +31,8 @@ def set_role(services: Services, user: User, user_id: UUID, *, is_admin: bool) -
     Conflict for the last administrator."""
     require_admin(user)
     with services.database.begin() as session:
-        _set_role(session, account_store.get_user(session, user_id), user, is_admin=is_admin)
+        row = existing(account_store.get_user(session, user_id))
+        _set_role(session, row, user, is_admin=is_admin)
 
 
 def change_account(
@@ -45,9 +46,7 @@ def change_account(
     """Change what is not None, all or nothing. Administrators only. Raises NotFound, Conflict."""
     require_admin(user)
     with services.database.begin() as session:
-        row = account_store.get_user(session, user_id)
-        if row is None:
-            raise NotFound
+        row = existing(account_store.get_user(session, user_id))
         if is_admin is not None:
             _set_role(session, row, user, is_admin=is_admin)
             session.flush()
@@ -58,15 +57,11 @@ def change_account(
 def set_role_by_name(services: Services, name: str, *, is_admin: bool) -> None:
     """Change a role for the operator. Raises NoSuchAccount, Conflict."""
     with services.database.begin() as session:
-        row = account_store.find_user_by_name(session, normalise_name(name))
-        if row is None:
-            raise NoSuchAccount(name=name)
+        row = account_store.get_user_by_name(session, normalise_name(name))
         _set_role(session, row, None, is_admin=is_admin)
 
 
-def _set_role(session: Session, row: UserRow | None, actor: User | None, *, is_admin: bool) -> None:
-    if row is None:
-        raise NotFound
+def _set_role(session: Session, row: UserRow, actor: User | None, *, is_admin: bool) -> None:
     if not is_admin:
         refuse_last_admin(session, row)
     if row.is_admin != is_admin:
@@ -86,15 +81,13 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
         )
     secret, expires_at = secrets.token_urlsafe(24), datetime.now(UTC) + _RESET_LIFE
     with services.database.begin() as session:
-        row = account_store.lock_user(session, user_id)
-        if row is None:
-            raise NotFound
+        row = existing(account_store.lock_user(session, user_id))
         # The old password must not work before the link is used.
         row.password_hash = None
         session.flush()
         token_store.revoke_all(session, user_id)
         reset_store.replace(
-            session, user_id=user_id, secret_sha256=_digest(secret), expires_at=expires_at
+            session, user_id=user_id, secret_sha256=digest(secret), expires_at=expires_at
         )
         audit.record(
             session,
@@ -120,7 +113,7 @@ def finish_password_reset(services: Services, secret: str, *, password: str) -> 
     with services.database.begin() as session:
         row = _open_reset(session, secret)
         # Of two who use the link at once, one finds it used.
-        if not reset_store.use(session, secret_sha256=_digest(secret)):
+        if not reset_store.use(session, secret_sha256=digest(secret)):
             raise NotFound
         _set_password(session, row, password_hash)
         details = {"by": "reset_link"}
@@ -128,7 +121,7 @@ def finish_password_reset(services: Services, secret: str, *, password: str) -> 
 
 
 def _open_reset(session: Session, secret: str) -> UserRow:
-    row = reset_store.find_user(session, secret_sha256=_digest(secret))
+    row = reset_store.find_user(session, secret_sha256=digest(secret))
     if row is None or row.disabled_at is not None:
         raise NotFound
     return row
@@ -139,9 +132,7 @@ def set_password(services: Services, name: str, password: str) -> None:
     NoSuchAccount, WeakPassword."""
     password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:
-        row = account_store.find_user_by_name(session, normalise_name(name))
-        if row is None:
-            raise NoSuchAccount(name=name)
+        row = account_store.get_user_by_name(session, normalise_name(name))
         _set_password(session, row, password_hash)
         audit.record(session, AuditEvent.PASSWORD_RESET, subject=row)
 
@@ -152,7 +143,3 @@ def _set_password(session: Session, row: UserRow, password_hash: str) -> None:
     session.flush()
     token_store.revoke_all(session, row.id)
     reset_store.forget(session, row.id)
-
-
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from datetime import UTC, datetime, timedelta
 
 from portal.domain.people import Invitation, User, require_admin
-from portal.errors import NotFound, PasswordSignInOff
+from portal.errors import PasswordSignInOff, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import check_name, hash_new_password
+from portal.services.people.sealing import digest
 from portal.store.models import InvitationRow
 from portal.store.people import accounts as account_store
 
@@ -24,7 +24,7 @@ def invite(services: Services, user: User) -> Invitation:
     with services.database.begin() as session:
         row = account_store.add_invitation(
             session,
-            secret_sha256=_digest(secret),
+            secret_sha256=digest(secret),
             created_by=user.id,
             expires_at=datetime.now(UTC) + _INVITATION_LIFE,
         )
@@ -36,10 +36,6 @@ def invite(services: Services, user: User) -> Invitation:
             details={"expires_at": row.expires_at.isoformat()},
         )
         return _to_invitation(row, user.name, secret)
-
-
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def _to_invitation(row: InvitationRow, invited_by: str, secret: str | None = None) -> Invitation:
@@ -63,9 +59,7 @@ def find_invitation(services: Services, secret: str) -> Invitation:
     if services.settings.oidc.only:
         raise PasswordSignInOff
     with services.database.begin() as session:
-        row = account_store.find_open_invitation(session, secret_sha256=_digest(secret))
-        if row is None:
-            raise NotFound
+        row = existing(account_store.find_open_invitation(session, secret_sha256=digest(secret)))
         inviter = account_store.get_user(session, row.created_by)
         return _to_invitation(row, inviter.name if inviter else "")
 
@@ -75,9 +69,9 @@ def accept_invitation(services: Services, secret: str, *, name: str, password: s
     name = check_name(name)
     password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:
-        invitation_id = account_store.use_invitation(session, secret_sha256=_digest(secret))
-        if invitation_id is None:
-            raise NotFound
+        invitation_id = existing(
+            account_store.use_invitation(session, secret_sha256=digest(secret))
+        )
         row = account_store.add_user(
             session, name=name, password_hash=password_hash, is_admin=False
         )

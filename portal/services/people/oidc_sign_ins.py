@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from portal.errors import InvalidLogoutToken, ProviderSignInExpired, ProviderSig
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.oidc_provider import LOGOUT_TOKEN_LIFE_S, OidcClaims
+from portal.services.people.sealing import digest
 from portal.store.people import oidc_sign_ins as sign_in_store
 from portal.store.people import tokens as token_store
 from portal.store.session import Session
@@ -108,6 +108,5 @@ def forget_old(services: Services) -> None:
 
 
 def _use_once(session: Session, value: str, *, life_s: int) -> bool:
-    digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
     expires_at = datetime.now(UTC) + timedelta(seconds=life_s)
-    return sign_in_store.use_once(session, digest, expires_at=expires_at)
+    return sign_in_store.use_once(session, digest(value), expires_at=expires_at)

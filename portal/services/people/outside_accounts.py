@@ -17,7 +17,6 @@ from portal.errors import (
     InvalidSetting,
     InvalidToken,
     NameTaken,
-    NoSuchAccount,
     UnknownSubject,
 )
 from portal.services import Services, audit
@@ -102,9 +101,7 @@ def link(services: Services, *, name: str, subject: str, issuer: str | None = No
     InvalidInput, NoSuchAccount."""
     issuer = _issuer(services, issuer)
     with services.database.begin() as session:
-        user = account_store.find_user_by_name(session, name)
-        if user is None:
-            raise NoSuchAccount(name=name)
+        user = account_store.get_user_by_name(session, name)
         identity_store.link(session, issuer=issuer, subject=subject, user_id=user.id)
         details = {"issuer": issuer, "subject": subject}
         audit.record(session, AuditEvent.OIDC_LINKED, subject=user, details=details)

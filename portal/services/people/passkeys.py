@@ -39,7 +39,7 @@ from portal.domain.second_factors import (
     Challenge,
     RelyingParty,
 )
-from portal.errors import N_, Conflict, NotFound, PasskeyRefused
+from portal.errors import N_, Conflict, PasskeyRefused, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.people import accounts, recovery_codes
@@ -208,9 +208,9 @@ def remove(services: Services, user: User, passkey_id: UUID) -> None:
     """Remove one of the user's passkeys. Raises NotFound, also for another user's."""
     with services.database.begin() as session:
         account_store.lock_user(session, user.id)
-        name = factor_store.delete_passkey(session, user_id=user.id, passkey_id=passkey_id)
-        if name is None:
-            raise NotFound
+        name = existing(
+            factor_store.delete_passkey(session, user_id=user.id, passkey_id=passkey_id)
+        )
         audit.record(
             session,
             AuditEvent.SECOND_FACTOR_REMOVED,

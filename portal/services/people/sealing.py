@@ -1,4 +1,4 @@
-"""Encryption of secrets that the portal must be able to read again, such as those of TOTP.
+"""Encrypt secrets that the portal must read again, such as those of TOTP, and digest the others.
 
 The key is derived from the portal's secret key. A copy of the database alone opens nothing.
 """
@@ -6,6 +6,7 @@ The key is derived from the portal's secret key. A copy of the database alone op
 from __future__ import annotations
 
 import base64
+import hashlib
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -32,6 +33,11 @@ def unseal(services: Services, sealed: bytes) -> bytes:
         return _box(services).decrypt(sealed)
     except InvalidToken as error:
         raise Unreadable from error
+
+
+def digest(secret: str) -> bytes:
+    """Return the SHA-256 of a random secret, which is all that is stored of it."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def _box(services: Services) -> MultiFernet:

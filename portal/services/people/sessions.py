@@ -25,7 +25,14 @@ from portal.domain.people import (
     require_admin,
     with_lesser,
 )
-from portal.errors import Forbidden, NeedsSession, NotFound, TooManyTokens, WrongCredentials
+from portal.errors import (
+    Forbidden,
+    NeedsSession,
+    NotFound,
+    TooManyTokens,
+    WrongCredentials,
+    existing,
+)
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import second_factors, tokens
@@ -221,9 +228,7 @@ def end_sessions_of(services: Services, user: User, user_id: UUID) -> int:
     many. Raises NotFound."""
     require_admin(user)
     with services.database.begin() as session:
-        row = account_store.get_user(session, user_id)
-        if row is None:
-            raise NotFound
+        row = existing(account_store.get_user(session, user_id))
         ended = session_store.end_sessions(session, user_id)
         _record_ended(session, user, row, ended)
         return ended
@@ -245,9 +250,7 @@ def sign_out(services: Services, signed_in: SignedIn) -> None:
 def token_for(services: Services, user: User, *, ttl_s: int) -> str:
     """Issue an access token for the operator on the command line. Raises WrongCredentials."""
     with services.database.begin() as session:
-        row = account_store.get_user(session, user.id)
-        if row is None:
-            raise NotFound
+        row = existing(account_store.get_user(session, user.id))
         signed_in = verified(row)
     return start_session(
         services,
@@ -288,9 +291,7 @@ def create_personal_token(
             scopes=scopes,
             token_id=token_id,
         )
-        row = token_store.find_token(session, token_id)
-        if row is None:
-            raise NotFound
+        row = existing(token_store.find_token(session, token_id))
         made = _personal_token(row)
         audit.record(
             session,

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from portal.domain.people import User
-from portal.errors import NameLooksTaken, NameTaken
+from portal.errors import NameLooksTaken, NameTaken, NoSuchAccount
 from portal.store.models import InvitationRow, UserRow
 from portal.text.look_alikes import skeleton
 
@@ -33,6 +33,14 @@ def add_user(session: Session, *, name: str, password_hash: str | None, is_admin
 
 def find_user_by_name(session: Session, name: str) -> UserRow | None:
     return session.scalar(select(UserRow).where(func.lower(UserRow.name) == func.lower(name)))
+
+
+def get_user_by_name(session: Session, name: str) -> UserRow:
+    """Raises NoSuchAccount."""
+    row = find_user_by_name(session, name)
+    if row is None:
+        raise NoSuchAccount(name=name)
+    return row
 
 
 def get_user(session: Session, user_id: UUID) -> UserRow | None:

@@ -17,6 +17,7 @@ from portal.errors import (
     ProviderDenied,
     ProviderRefused,
     ProviderSignInFailed,
+    existing,
 )
 from portal.http import context
 from portal.http.hosts import external_url
@@ -191,10 +192,7 @@ def _leave(purpose: str, after: str) -> Response:
 
 
 def _provider() -> OidcProvider:
-    provider = context.services().oidc
-    if provider is None:
-        raise NotFound
-    return provider
+    return existing(context.services().oidc)
 
 
 def _signed_in() -> SignedIn:

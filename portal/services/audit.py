@@ -17,7 +17,15 @@ from portal.domain.audit import AuditEvent, Origin, Source, Subject, SubjectKind
 from portal.store.operations import audit_log
 from portal.store.session import Session
 
-__all__ = ["AuditEvent", "Subject", "SubjectKind", "digest_name", "record", "set_origin"]
+__all__ = [
+    "AuditEvent",
+    "Subject",
+    "SubjectKind",
+    "digest_name",
+    "record",
+    "record_own",
+    "set_origin",
+]
 
 _MAX_USER_AGENT_CHARACTERS = 300
 _DIGEST_CHARACTERS = 32
@@ -81,6 +89,11 @@ def record(
         subject=subject,
         details=details or {},
     )
+
+
+def record_own(session: Session, event: AuditEvent, user: Actor, /, **details: Any) -> None:
+    """Add an event that a user caused on their own account."""
+    record(session, event, actor=user, subject=user, details=details)
 
 
 def digest_name(secret_key: str, name: str) -> str:

@@ -116,8 +116,7 @@ def finish_password_reset(services: Services, secret: str, *, password: str) -> 
         if not reset_store.use(session, secret_sha256=digest(secret)):
             raise NotFound
         _set_password(session, row, password_hash)
-        details = {"by": "reset_link"}
-        audit.record(session, AuditEvent.PASSWORD_CHANGED, actor=row, subject=row, details=details)
+        audit.record_own(session, AuditEvent.PASSWORD_CHANGED, row, by="reset_link")
 
 
 def _open_reset(session: Session, secret: str) -> UserRow:

@@ -72,12 +72,8 @@ def link(services: Services, user: User, claims: OidcClaims) -> None:
             session, issuer=claims.issuer, subject=claims.subject, user_id=user.id
         ):
             raise LinkedElsewhere
-        audit.record(
-            session,
-            AuditEvent.OIDC_LINKED,
-            actor=user,
-            subject=user,
-            details={"issuer": claims.issuer, "subject": claims.subject},
+        audit.record_own(
+            session, AuditEvent.OIDC_LINKED, user, issuer=claims.issuer, subject=claims.subject
         )
 
 
@@ -117,13 +113,7 @@ def unlink(
             raise OnlyWayIn
         identity_store.unlink(session, issuer=issuer, subject=subject)
         oidc_sign_ins.end_sessions(session, issuer=issuer, subject=subject, keep=keep)
-        audit.record(
-            session,
-            AuditEvent.OIDC_UNLINKED,
-            actor=user,
-            subject=user,
-            details={"issuer": issuer, "subject": subject},
-        )
+        audit.record_own(session, AuditEvent.OIDC_UNLINKED, user, issuer=issuer, subject=subject)
 
 
 def has_other_way_in(services: Services, row: UserRow, *, issuers: list[str]) -> bool:
@@ -158,13 +148,7 @@ def _create_account(session: Session, settings: OidcSettings, claims: OidcClaims
         raise NameNeedsLink(name=name) from error
     identity_store.link(session, issuer=claims.issuer, subject=claims.subject, user_id=row.id)
     for event in (AuditEvent.USER_CREATED, AuditEvent.OIDC_LINKED):
-        audit.record(
-            session,
-            event,
-            actor=row,
-            subject=row,
-            details={"issuer": claims.issuer, "subject": claims.subject},
-        )
+        audit.record_own(session, event, row, issuer=claims.issuer, subject=claims.subject)
     return row
 
 

@@ -113,13 +113,7 @@ def finish_registration(
         )
         if added is None:
             raise Conflict(reason=N_("this passkey is registered already"))
-        audit.record(
-            session,
-            AuditEvent.SECOND_FACTOR_ADDED,
-            actor=user,
-            subject=user,
-            details={"method": "passkey", "name": name},
-        )
+        audit.record_own(session, AuditEvent.SECOND_FACTOR_ADDED, user, method="passkey", name=name)
         return recovery_codes.ensure(session, user.id)
 
 
@@ -211,12 +205,8 @@ def remove(services: Services, user: User, passkey_id: UUID) -> None:
         name = existing(
             factor_store.delete_passkey(session, user_id=user.id, passkey_id=passkey_id)
         )
-        audit.record(
-            session,
-            AuditEvent.SECOND_FACTOR_REMOVED,
-            actor=user,
-            subject=user,
-            details={"method": "passkey", "name": name},
+        audit.record_own(
+            session, AuditEvent.SECOND_FACTOR_REMOVED, user, method="passkey", name=name
         )
         recovery_codes.drop_if_useless(session, user.id)
 

@@ -50,13 +50,7 @@ def replace(services: Services, user: User) -> tuple[str, ...]:
         account_store.lock_user(session, user.id)
         if not factor_store.has_second_factor(session, user.id):
             raise Conflict(reason=N_("recovery codes need an authenticator app or a passkey first"))
-        audit.record(
-            session,
-            AuditEvent.SECOND_FACTOR_ADDED,
-            actor=user,
-            subject=user,
-            details={"method": "recovery_code"},
-        )
+        audit.record_own(session, AuditEvent.SECOND_FACTOR_ADDED, user, method="recovery_code")
         return make(session, user.id)
 
 

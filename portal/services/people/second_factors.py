@@ -156,9 +156,7 @@ def _is_right(
         return False
     left = factor_store.count_recovery_codes(session, user.id)
     notification_store.add_recovery_code(session, user.id, left=left)
-    audit.record(
-        session, AuditEvent.RECOVERY_CODE_USED, actor=user, subject=user, details={"left": left}
-    )
+    audit.record_own(session, AuditEvent.RECOVERY_CODE_USED, user, left=left)
     return True
 
 

@@ -122,7 +122,7 @@ def _note_device(session: Session, user: UserRow, digest: bytes, client: Client)
     device = parse_device(client.user_agent)
     found = {"program": device.program, "platform": device.platform, "address": client.address}
     notification_store.add_new_device(session, user.id, found)
-    audit.record(session, AuditEvent.NEW_DEVICE, actor=user, subject=user, details=found)
+    audit.record_own(session, AuditEvent.NEW_DEVICE, user, **found)
 
 
 def _device_digest(client: Client) -> bytes:

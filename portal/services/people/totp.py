@@ -71,13 +71,7 @@ def confirm(services: Services, user: User, code: str) -> tuple[str, ...]:
         if not accept_code(services, row, code):
             raise WrongSecondFactor
         row.confirmed_at = datetime.now(UTC)
-        audit.record(
-            session,
-            AuditEvent.SECOND_FACTOR_ADDED,
-            actor=user,
-            subject=user,
-            details={"method": "totp"},
-        )
+        audit.record_own(session, AuditEvent.SECOND_FACTOR_ADDED, user, method="totp")
         return recovery_codes.ensure(session, user.id)
 
 
@@ -105,11 +99,5 @@ def remove(services: Services, user: User) -> None:
         account_store.lock_user(session, user.id)
         if not factor_store.delete_totp(session, user.id):
             raise NotFound
-        audit.record(
-            session,
-            AuditEvent.SECOND_FACTOR_REMOVED,
-            actor=user,
-            subject=user,
-            details={"method": "totp"},
-        )
+        audit.record_own(session, AuditEvent.SECOND_FACTOR_REMOVED, user, method="totp")
         recovery_codes.drop_if_useless(session, user.id)

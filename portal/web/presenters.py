@@ -41,9 +41,9 @@ STATUS_ICONS = {
     "recovery_code": "key-round",
 }
 SOURCE_WORDS = {
-    "hybrid": N_("Words and meaning"),
+    "hybrid": N_("Keywords and meaning"),
     "vector": N_("Meaning"),
-    "keyword": N_("Words"),
+    "keyword": N_("Keywords"),
 }
 CONFIDENCE_WORDS = {
     "high": N_("High confidence"),

@@ -137,7 +137,7 @@ def delete() -> Answer:
     except (Conflict, InvalidInput, WrongCredentials) as error:
         return _deletion_page(error=error_message(error)), _form_status(error)
     session.clear()
-    response = see_other(url_for("sign_in.show"), gettext("Your account is deleted."))
+    response = see_other(url_for("sign_in.show"), gettext("Your account was deleted."))
     cookies.delete_cookie(response, cookies.SESSION)
     return response
 

@@ -82,7 +82,7 @@ def unlink() -> Answer:
         raise
     except PortalError as error:
         return see_other(_account(), error_message(error), kind="error")
-    return see_other(_account(), gettext("The sign-in is unlinked."))
+    return see_other(_account(), gettext("Sign-in unlinked."))
 
 
 @blueprint.get("/callback")
@@ -126,7 +126,7 @@ def _end_sign_in(flow: Flow, claims: OidcClaims) -> Response:
 
 def _end_link(flow: Flow, claims: OidcClaims) -> Response:
     oidc_accounts.link(context.services(), context.session_user(), claims)
-    return see_other(flow.after or _account(), gettext("The sign-in is linked to your account."))
+    return see_other(flow.after or _account(), gettext("Sign-in linked to your account."))
 
 
 def _end_confirm(flow: Flow, claims: OidcClaims) -> Response:

@@ -38,7 +38,7 @@ def show() -> Answer:
 @blueprint.post("/<uuid:session_id>/end")
 def end(session_id: UUID) -> Answer:
     sessions.end_session(context.services(), context.session_user(), session_id)
-    return see_other(url_for("sessions.show"), gettext("The session has ended."))
+    return see_other(url_for("sessions.show"), gettext("Session ended."))
 
 
 @blueprint.post("/end-others")

@@ -48,7 +48,7 @@ def set_role(user_id: UUID) -> Answer:
         administration.set_role(*context.caller(), user_id, is_admin=is_admin)
     except Conflict as error:
         return _page(user_id, error=error_message(error)), error.status
-    message = gettext("The role is changed.")
+    message = gettext("Role changed.")
     if user_id == context.user().id and not is_admin:
         return see_other(url_for("account.show"), message)
     return _back(user_id, message)
@@ -95,7 +95,7 @@ def delete(user_id: UUID) -> Answer:
     except (Conflict, InvalidInput, NoSuchAccount) as error:
         page = _deletion_page(user_id, error=error_message(error), heir=heir_name)
         return page, InvalidInput.status if isinstance(error, NoSuchAccount) else error.status
-    return see_other(url_for("admin.show"), gettext("The account is deleted."))
+    return see_other(url_for("admin.show"), gettext("Account deleted."))
 
 
 def read_fate() -> DocumentFate:

@@ -48,7 +48,7 @@ _WORDS = {
     "normalisation": N_("Normalisation"),
     "weights": N_("Weight"),
     "vector": N_("By meaning"),
-    "text": N_("By words"),
+    "text": N_("By keywords"),
     "candidates": N_("Passages compared"),
     "counts": N_("Found"),
     "enabled_documents": N_("Documents turned on"),

@@ -25,9 +25,9 @@ RESULTS_A_STEP = 10
 MAX_TITLES = 8
 
 MODE_WORDS = {
-    SearchMode.HYBRID: N_("Words and meaning"),
+    SearchMode.HYBRID: N_("Keywords and meaning"),
     SearchMode.VECTOR: N_("Meaning only"),
-    SearchMode.KEYWORD: N_("Words only"),
+    SearchMode.KEYWORD: N_("Keywords only"),
 }
 
 FUSION_WORDS = {

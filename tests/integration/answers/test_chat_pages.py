@@ -177,7 +177,7 @@ def test_abstention_shows_the_nearest_passages(chat: Chat, script: SaysWhatIsWri
     chat.ask(address)
     page = chat.get(address)
     assert "Nothing in your documents answers this." in text_of(page)
-    assert "Passages about it" in text_of(page)
+    assert "Related passages" in text_of(page)
     assert 'data-testid="near-source"' in page.get_data(as_text=True)
 
 

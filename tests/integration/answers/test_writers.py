@@ -155,7 +155,7 @@ def test_trial_shows_the_answer_and_the_time_to_its_first_word(
     connect(client, portal, endpoint)
     status, page = post(client, portal, "/test", model="gemma3")
     assert status == 200
-    assert "gemma3 answered. First word after 0" in page
+    assert "gemma3 answered. First token after 0" in page
     assert "Fifteen days [1]." in page
     assert QUOTES in page  # Trying a model out does not choose it.
 

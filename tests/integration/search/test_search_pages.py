@@ -45,7 +45,7 @@ def test_result_says_why_it_is_there(client: FlaskClient, portal: Portal, office
     answer = client.get("/search?q=office+visitors", headers=headers(portal))
     words = text_of(answer)
     assert answer.status_code == 200
-    for said in ("Why this result?", "By meaning", "cosine", "By words", "Confidence"):
+    for said in ("Why this result?", "By meaning", "cosine", "By keywords", "Confidence"):
         assert said in words
     assert "weighted scores" in words
     assert "Search details" in words

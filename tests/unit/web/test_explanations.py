@@ -58,7 +58,7 @@ def test_explanation_puts_the_legs_side_by_side(app: Flask) -> None:
         ("Terms looked up", "年假, leave"),
         ("a new key", "as it is"),
     )
-    assert legs.columns == ("By meaning", "By words")
+    assert legs.columns == ("By meaning", "By keywords")
     assert legs.rows == (
         ("Plan", "exact comparison", "–"),
         ("Weight", "0.7", "0.3"),

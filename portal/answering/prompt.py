@@ -12,7 +12,7 @@ import json
 import re
 import secrets
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from portal.answering.marker_syntax import BRACKETS, MARKER
@@ -41,6 +41,13 @@ mention the code."""
 _MAY_SEARCH = (
     "- If they lack something that the documents may hold, call the tool search, once or twice."
 )
+_NOTES = """\
+The passages were read in {parts} parts. Below are the notes on each part, with the numbers of the \
+passages that they rest on. Answer from the notes, and put those numbers behind your sentences."""
+_TAKE_NOTES = """\
+These passages are one part of what is to be read for this task: {task}
+Do not do the task yet. Write down what these passages say that matters for it, in at most eight \
+short sentences, each with the number of its passage."""
 _NOTHING = "There are no passages: nothing was found. Say so."
 _LANGUAGES = {"zh": "Chinese, in the script of the question", "en": "English"}
 _ANY_LANGUAGE = "the language of the question"
@@ -68,8 +75,8 @@ def build(
 ) -> Prompt:
     """Return the system message with whole chunks, as many of the first as fit; if the best does
     not fit it is shortened. The message stays within a budget of MIN_TOKEN_BUDGET or more."""
-    code = f"{secrets.randbelow(10**_CODE_DIGITS):0{_CODE_DIGITS}}"
-    rules = _RULES.format(language=_LANGUAGES.get(language, _ANY_LANGUAGE), code=code)
+    code = _new_code()
+    rules = _rules(language, code)
     if can_search:
         rules = f"{rules}\n{_MAY_SEARCH}"
     parts = [rules]
@@ -91,6 +98,46 @@ def build(
         parts.append(_NOTHING)
         tokens += token_bound(_NOTHING) + 2
     return Prompt("\n\n".join(parts), tuple(fitted), tokens)
+
+
+def _new_code() -> str:
+    return f"{secrets.randbelow(10**_CODE_DIGITS):0{_CODE_DIGITS}}"
+
+
+def _rules(language: str, code: str) -> str:
+    return _RULES.format(language=_LANGUAGES.get(language, _ANY_LANGUAGE), code=code)
+
+
+def in_parts(sources: Sequence[Source], *, language: str, token_budget: int) -> Iterator[Prompt]:
+    """Yield system messages that hold all sources together, in their order."""
+    rest = list(sources)
+    while rest:
+        built = build(rest, language=language, token_budget=token_budget)
+        yield built
+        rest = rest[len(built.sources) :]
+
+
+def take_notes(task: str) -> Turn:
+    """Return the turn that asks for notes on one part of what a task needs."""
+    return Turn("user", _TAKE_NOTES.format(task=task))
+
+
+def from_notes(notes: Sequence[str], *, language: str, token_budget: int) -> str:
+    """Return the system message with notes in the place of passages; notes that do not fit are
+    shortened, each to the same length."""
+    code = _new_code()
+    rules = _rules(language, code)
+    head = _NOTES.format(parts=len(notes))
+    room = (token_budget - token_bound(rules) - token_bound(head)) // len(notes)
+    parts = [rules, head]
+    for note in notes:
+        text = without_template_signs(visible(note)).strip()
+
+        def frame(short: str) -> str:
+            return f"{code}\n{short}\n{code}"
+
+        parts.append(frame(_longest(text, lambda short: token_bound(frame(short)) + 2 <= room)))
+    return "\n\n".join(parts)
 
 
 def as_data(text: str) -> str:

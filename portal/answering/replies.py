@@ -18,6 +18,7 @@ class Task(StrEnum):
     ABOUT = "about"
     LIST_DOCUMENTS = "list_documents"
     OUTLINE = "outline"
+    COMPARISON = "comparison"
     WRITING = "writing"
     ARITHMETIC = "arithmetic"
 
@@ -96,6 +97,13 @@ _SAID = (
         rf"{_PLEASE_EN}(?:summari[sz]e|give (?:me )?(?:a |an )?(?:brief |short |quick )?(?:summary|overview|outline) of|outline)"
         r"\b(?P<s4>.{0,80})",
         r"what(?: is|'s| does)? (?P<q4>.{1,60}?) (?:(?:is )?(?:all )?about|cover|say in short)",
+    ),
+    (
+        Task.COMPARISON,
+        rf"{_PLEASE}(?:比较|对比)(?:一下|下)?(?P<s5>.{{2,120}})",
+        r"(?P<q5>.{2,120}?)(?:之间)?(?:有(?:什么|哪些)|的)(?:区别|不同|差别|差异)(?:是什么|有哪些)?",
+        rf"{_PLEASE_EN}compare\b(?P<s6>.{{2,120}})",
+        r"what (?:is|are) the differences? between (?P<q6>.{2,120})",
     ),
     (
         Task.WRITING,

@@ -1,5 +1,5 @@
-"""The portal's own replies: to greetings, arithmetic, requests for a list or an outline of
-documents, and where there is no document to answer from."""
+"""Messages that are no question: the portal's own replies to them, and the documents that a
+language model is to read as a whole."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from portal.text.folding import fold, in_script_of
 _MAX_LISTED = 30
 _MAX_READ = 2000
 _MAX_OUTLINED = 40
+_MAX_READ_BY_MODEL = 60
 
 _WORDS = {
     "listed": {
@@ -68,12 +69,9 @@ def find_reply(
     enabled_count, total_count = selection_store.count(session, user, conversation_id)
     if not enabled_count:
         return Reply(say("all_off" if total_count else "none"))
-    if understood is None:
+    if understood is None or understood.task is Task.COMPARISON:
         return None
-    listed = selection_store.list_switches(
-        session, user, conversation_id, contains="", cursor=None, limit=_MAX_READ
-    )
-    titles = {one.document_id: one.title for one in listed.items if one.enabled}
+    titles = _titles(session, user, conversation_id)
     if understood.task is Task.LIST_DOCUMENTS:
         head = say("listed", enabled=enabled_count, total=total_count)
         rest = enabled_count - _MAX_LISTED
@@ -84,6 +82,53 @@ def find_reply(
         return None if understood.may_ask else Reply(say("which", title=title))
     chunks = source_store.first_chunks(session, document_id, limit=_MAX_OUTLINED)
     return Reply(outlined=chunks)
+
+
+def chunks_to_read(
+    session: Session, user: User, conversation_id: UUID, message: str
+) -> tuple[UUID, ...]:
+    """Return the first chunks of each document that a language model is to summarise or compare;
+    none for other messages."""
+    understood = replies.understand(message)
+    if understood is None or understood.task not in (Task.OUTLINE, Task.COMPARISON):
+        return ()
+    titles = _titles(session, user, conversation_id)
+    if understood.task is Task.COMPARISON:
+        named = _all_named(understood.subject, titles)
+        documents = named if len(named) > 1 else []
+    else:
+        document_id = _named(understood.subject, titles) if titles else None
+        documents = [document_id] if document_id else []
+    return tuple(
+        chunk_id
+        for document_id in documents
+        for chunk_id in source_store.first_chunks(
+            session, document_id, limit=_MAX_READ_BY_MODEL // len(documents)
+        )
+    )
+
+
+def _titles(session: Session, user: User, conversation_id: UUID | None) -> dict[UUID, str]:
+    listed = selection_store.list_switches(
+        session, user, conversation_id, contains="", cursor=None, limit=_MAX_READ
+    )
+    return {one.document_id: one.title for one in listed.items if one.enabled}
+
+
+def _all_named(subject: str, titles: dict[UUID, str]) -> list[UUID]:
+    """Return the documents whose whole title is in the text."""
+    folded = fold(subject).text
+    return [
+        document_id
+        for document_id, title in titles.items()
+        if (plain := _plain(title)) and plain in folded
+    ]
+
+
+def _plain(title: str) -> str:
+    """Return a title folded, without the ending of a file name."""
+    folded = fold(title).text
+    return folded.rpartition(".")[0] or folded
 
 
 def _list(head: str, titles: dict[UUID, str], rest: str) -> str:
@@ -105,7 +150,7 @@ def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
 
     def likeness(title: str) -> float:
         terms = set(query_terms(title))
-        plain = fold(title).text.rpartition(".")[0] or fold(title).text
+        plain = _plain(title)
         return len(words & terms) / len(words) + (plain in folded or folded in plain)
 
     best = max(titles, key=lambda one: likeness(titles[one]))

@@ -23,6 +23,7 @@ from portal.domain.search import (
 )
 from portal.services import Services
 from portal.services.answers import replying
+from portal.services.answers.replying import Reply
 from portal.services.search import dynamic_config, engine
 from portal.store.answers import sources as source_store
 from portal.store.answers.sources import PastMessage, StoredSource
@@ -97,17 +98,29 @@ def ask_in(
 def retrieve(services: Services, asked: Asked) -> Retrieved:
     """Search for the question as asked and, in a follow-up, as rewritten. Raises the errors of
     `engine.search`."""
-    if services.chat.provider == "extractive":
-        with services.database.begin() as session:
-            reply = replying.find_reply(
-                session, asked.user, asked.conversation_id, asked.question, asked.language
-            )
-        if reply is not None:
-            retrieved, _ = _search_and_read(services, asked, (), outlined=reply.outlined)
-            return replace(retrieved, reply=reply.text, is_outline=reply.text is None)
+    if (without_search := _retrieve_without_search(services, asked)) is not None:
+        return without_search
     query = _standalone(services, asked)
     queries = _queries(services.chat, asked, query)
     return retry_until_complete(lambda: _search_and_read(services, asked, queries))
+
+
+def _retrieve_without_search(services: Services, asked: Asked) -> Retrieved | None:
+    """Return the portal's own reply, or the documents to read as a whole; None for a question."""
+    with services.database.begin() as session:
+        if services.chat.provider == "extractive":
+            reply = replying.find_reply(
+                session, asked.user, asked.conversation_id, asked.question, asked.language
+            )
+        else:
+            chunks = replying.chunks_to_read(
+                session, asked.user, asked.conversation_id, asked.question
+            )
+            reply = Reply(outlined=chunks) if chunks else None
+    if reply is None:
+        return None
+    retrieved, _ = _search_and_read(services, asked, (), outlined=reply.outlined)
+    return replace(retrieved, reply=reply.text, is_outline=reply.text is None)
 
 
 def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:

@@ -141,6 +141,14 @@ class AnswerStream(Iterator[AnswerEvent]):
     def _write(self) -> Generator[AnswerEvent, None, MessageStatus]:
         """Ask the model, and again after each search that it requests."""
         request = self._first_request()
+        if self._answering.retrieved.is_outline and self._services.chat.provider != EXTRACTIVE:
+            try:
+                read = yield from self._read_in_parts(request)
+            except ChatUnavailable as error:
+                return (yield from self._fail(error, request))
+            if read is None:
+                return MessageStatus.STOPPED
+            request = read
         searches = 0
         while True:
             ended = yield from self._call_model(request)
@@ -157,15 +165,49 @@ class AnswerStream(Iterator[AnswerEvent]):
         try:
             ended = yield from self._read_events(request)
         except ChatUnavailable as error:
-            log.warning("answer_unavailable", code=error.code)
-            self._draft.failed(error)
-            yield from self._quote_instead(request)
-            return MessageStatus.UNAVAILABLE
+            return (yield from self._fail(error, request))
         if ended is MessageStatus.DONE and not self._draft.has_text:
-            self._draft.failed(ChatUnavailable(reason=N_("its endpoint wrote nothing")))
-            yield from self._quote_instead(request)
-            return MessageStatus.UNAVAILABLE
+            silent = ChatUnavailable(reason=N_("its endpoint wrote nothing"))
+            return (yield from self._fail(silent, request))
         return ended
+
+    def _fail(
+        self, error: ChatUnavailable, request: ChatRequest
+    ) -> Generator[AnswerEvent, None, MessageStatus]:
+        log.warning("answer_unavailable", code=error.code)
+        self._draft.failed(error)
+        yield from self._quote_instead(request)
+        return MessageStatus.UNAVAILABLE
+
+    def _read_in_parts(
+        self, request: ChatRequest
+    ) -> Generator[AnswerEvent, None, ChatRequest | None]:
+        """Return the request with all sources in its prompt, or with the model's notes on each part
+        where they do not fit; None when the answer was stopped. Raises ChatUnavailable."""
+        language, budget = request.language, self._answering.retrieved.token_budget
+        parts = list(prompt.in_parts(request.sources, language=language, token_budget=budget))
+        if len(parts) == 1:
+            return replace(request, system=parts[0].system, can_search=False)
+        notes = []
+        for part in parts:
+            asked = replace(
+                request,
+                system=part.system,
+                sources=part.sources,
+                turns=(prompt.take_notes(self._answering.asked.question),),
+                can_search=False,
+            )
+            written: list[str] = []
+            with closing(chat_events(self._services, asked)) as events:
+                for event in events:
+                    if isinstance(event, TextDelta):
+                        written.append(event.text)
+                    yield Waiting()
+                    if not self._is_wanted():
+                        return None
+            notes.append("".join(written))
+        system = prompt.from_notes(notes, language=language, token_budget=budget)
+        return replace(request, system=system, can_search=False)
 
     def _read_events(
         self, request: ChatRequest

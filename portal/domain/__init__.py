@@ -1,1 +1,1 @@
-"""What the portal is about, as plain values. No input, no output, no framework."""
+"""Values and protocols of the portal. No input, no output, no framework."""

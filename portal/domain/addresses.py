@@ -1,4 +1,4 @@
-"""Addresses of pages that programs are pointed to, and of clients."""
+"""Addresses of pages for programs, and of clients."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def chunk_url(document_id: UUID, chunk_id: UUID, query: str | None = None) -> st
 
 
 def client_network(address: str) -> str:
-    """Return the key of a client for limits: an IPv4 address, or the /64 network of an IPv6
-    address."""
+    """Return the key of a client for limits: an IPv4 address, or the /64 of an IPv6 address."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -45,7 +45,7 @@ class AuditEvent(StrEnum):
 
 
 class Source(StrEnum):
-    """What kind of process an event came from."""
+    """The kind of process that an event came from."""
 
     WEB = "web"
     COMMAND_LINE = "command_line"
@@ -54,7 +54,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an event came from; a request also has an address, a user agent and an id."""
+    """The origin of an event; a request also has an address, a user agent and an id."""
 
     source: Source
     address: str | None = None
@@ -63,7 +63,7 @@ class Origin:
 
 
 class SubjectKind(StrEnum):
-    """What an event was done to."""
+    """The kind of object that an event is about."""
 
     USER = "user"
     SESSION = "session"
@@ -77,7 +77,7 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an event was done to, by the id and title that it had at the time."""
+    """The object of an event, by its id and title at the time."""
 
     kind: SubjectKind
     id: str | UUID | int | None = None
@@ -106,8 +106,8 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries to list. `user` is a name: of who acted, to whom, or tried to sign in.
-    `since` is inclusive, `until` is not."""
+    """A filter of entries. `user` is the name of the actor, of the subject, or one that was tried
+    at sign-in. `since` is inclusive, `until` is not."""
 
     event: AuditEvent | None = None
     user: str | None = None

@@ -1,4 +1,4 @@
-"""What a cache of bytes can do that several processes share."""
+"""The port of a cache that several processes share."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class SharedCache(Protocol):
-    """Never raises: a cache that cannot be reached knows nothing and keeps nothing."""
+    """A cache of bytes. Never raises: one that cannot be reached finds and stores nothing."""
 
     def get(self, key: str) -> bytes | None: ...
 
     def put(self, key: str, value: bytes, *, ttl_s: int) -> None:
-        """Keep it for so many seconds at most."""
+        """Store a value for at most this many seconds."""
         ...

@@ -1,4 +1,4 @@
-"""Searches of chunks by programs: what they ask for, what they find."""
+"""Searches of chunks through the API: requests and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_QUERIES = 20
 
 
 class FusionMethod(StrEnum):
-    """How the two legs of a search became one, or which of them was left alone."""
+    """The fusion of both legs, or the only leg that ran."""
 
     WEIGHTED_SUM = "weighted_sum"
     RRF = "rrf"
@@ -24,7 +24,7 @@ class FusionMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """What a search is kept to: one job, what the metadata is to be, a conversation's switches."""
+    """The scope of a search: one job, a metadata filter, the switches of a conversation."""
 
     job_id: UUID | None = None
     metadata: MetadataFilter | None = None
@@ -33,8 +33,8 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class SemanticQuery:
-    """A query by meaning: text, or a vector of the caller's own. Nothing below a cosine of
-    `threshold` is found; 0 sets no bound. A `top_k` of None is the configured one."""
+    """A query by meaning: text, or a vector supplied by the client. `threshold` is the minimum
+    cosine; 0 sets none. A `top_k` of None is the configured one."""
 
     text: str = ""
     vector: tuple[float, ...] | None = None
@@ -45,8 +45,8 @@ class SemanticQuery:
 
 @dataclass(frozen=True, slots=True)
 class HybridQuery:
-    """A query by meaning and by words. `threshold` is the cosine from which a chunk counts as
-    found by meaning; what the words find stays. What is None is as configured."""
+    """A query by meaning and by words. `threshold` is the minimum cosine of hits of the vector leg;
+    keyword hits stay. Values of None are as configured."""
 
     text: str
     top_k: int | None = None
@@ -60,10 +60,10 @@ class HybridQuery:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
-    """A chunk with its scores: cosine (0 without a vector), BM25 as a share of the best, and what
-    orders the results, the sum of `parts`. `highlighted` is its content as HTML, words of the query
-    marked; of a fuzzy search, `similarity` says how like the words typed are to those of the chunk,
-    0 to 1."""
+    """A chunk with its scores: cosine (0 without a vector), BM25 as a share of the best, and the
+    combined score, which is the sum of `parts`. `highlighted` is its content as HTML with the
+    query's words marked. In a fuzzy search `similarity` is that of the typed words to words of the
+    chunk, 0 to 1."""
 
     chunk: JobChunk
     cosine: float
@@ -79,7 +79,8 @@ class FoundChunk:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunks:
-    """Chunks in order, best first, in codes what the search did without, and what it went by."""
+    """Chunks, best first; `degraded` has codes of what the search did without, `used` its
+    parameters."""
 
     items: tuple[FoundChunk, ...]
     degraded: tuple[str, ...] = ()

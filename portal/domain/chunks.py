@@ -1,4 +1,4 @@
-"""Chunks as programs see them: under the job that made them, with their metadata."""
+"""Chunks in the API: under the job that created them, with their metadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChunkOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobChunk:
-    """A chunk. `has_embedding` tells of the model that serves."""
+    """A chunk. `has_embedding` is for the active model."""
 
     id: UUID
     job_id: UUID
@@ -40,7 +40,7 @@ class JobChunk:
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A chunk that a program adds; without an index it comes after the last."""
+    """A chunk to add; without an index it comes after the last one."""
 
     content: str
     chunk_index: int | None = None
@@ -49,7 +49,7 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True)
 class JobChunkPage:
-    """Some of a job's chunks, and how many there are."""
+    """A page of a job's chunks, and their total number."""
 
     items: tuple[JobChunk, ...]
     total_count: int

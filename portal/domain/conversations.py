@@ -1,4 +1,4 @@
-"""Conversations, their messages, and what answers cite."""
+"""Conversations, messages and citations."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ class Role(StrEnum):
 
 
 class MessageStatus(StrEnum):
-    """`streaming` while it is written; `stopped` by the reader, or because the process ended;
-    `abstained` when nothing was found to answer from; `unavailable` when the chat model did not
-    answer: the hits are shown instead."""
+    """`stopped` by the reader, or because the process ended; `abstained` without an answer in the
+    documents; `unavailable` if the chat model failed and the hits are shown instead."""
 
     STREAMING = "streaming"
     DONE = "done"
@@ -38,7 +37,7 @@ class Feedback(StrEnum):
 
 
 class FeedbackReason(StrEnum):
-    """Why an answer was not useful."""
+    """The reason why an answer was not useful."""
 
     WRONG = "wrong"
     INCOMPLETE = "incomplete"
@@ -47,8 +46,8 @@ class FeedbackReason(StrEnum):
 
 
 class SourceState(StrEnum):
-    """What became of a cited document since: the same text, other text, in the trash, or gone
-    (purged, or no longer shared with this reader)."""
+    """The current state of a cited document: unchanged, with a newer text, in the trash, or gone
+    (purged, or no longer visible to this reader)."""
 
     CURRENT = "current"
     REPLACED = "replaced"
@@ -67,8 +66,7 @@ class ConversationSummary:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """One page of a user's conversations, latest first; `next_cursor` is opaque and None at the
-    end."""
+    """A page of a user's conversations, latest first; `next_cursor` is None at the end."""
 
     items: tuple[ConversationSummary, ...]
     next_cursor: str | None = None
@@ -76,12 +74,11 @@ class ConversationPage:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """What an answer rests on, as it stood. `excerpt` are characters `char_start` to `char_end` of
-    revision `revision_id`, or without one of the chunk that a program added; `quote_sha256` is
-    their hash. `was_cited` tells a source that a marker
-    names from one that was only consulted. `page_label` is what is printed on the page where that
-    is not its number. `can_open` when this reader may open the document. What
-    is gone has no excerpt any more; `gone_at` tells when it was purged."""
+    """A source of an answer, as of the answer. `excerpt` is characters `char_start` to `char_end`
+    of revision `revision_id`, or without one of a chunk added through the API; `quote_sha256` is
+    its hash. `was_cited` if a marker names it, otherwise it was only consulted. `page_label` is
+    printed on the page where that is not its number. `can_open` if this reader may open the
+    document. A purged source has no excerpt; `gone_at` is when it was purged."""
 
     id: UUID
     marker: int
@@ -111,9 +108,9 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What an answer was made from. `selection_hash` is SHA-256 over the sorted ids of the
-    documents that counted; `search_query` is the question as it was searched for, other than
-    asked in a follow-up; `further_queries` are those that the model asked for itself."""
+    """The input of an answer. `selection_hash` is SHA-256 over the sorted ids of the enabled
+    documents; `search_query` is the query searched for, which in a follow-up differs from the
+    question; `further_queries` are those that the model asked for."""
 
     selection_hash: str
     enabled_count: int
@@ -148,8 +145,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether quoted words still stand where they were quoted from: `stands` is None when the
-    revision was purged and nothing is left to compare with."""
+    """Whether quoted words are still in their source; `stands` is None if that was purged."""
 
     citation_id: UUID
     stands: bool | None
@@ -159,9 +155,8 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class QuotedText:
-    """What stands around a quotation in the revision that it was taken from. `before`, `quote` and
-    `after` follow each other; `starts_text` and `ends_text` tell whether the text begins and ends
-    there, or goes on."""
+    """A quotation with its surroundings in the revision that it was taken from. `starts_text` and
+    `ends_text` tell whether the text begins and ends there."""
 
     citation: Citation
     before: str
@@ -173,8 +168,8 @@ class QuotedText:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """Question and answer are stored, and the model is asked. `search_query` is what was searched
-    for: other than the question in a follow-up."""
+    """Question and answer are stored, and the model is asked. `search_query` differs from the
+    question in a follow-up."""
 
     question: Message
     answer_id: UUID
@@ -184,7 +179,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class SearchedAgain:
-    """The model looked for something else."""
+    """The model asked for another search."""
 
     query: str
     source_count: int
@@ -192,19 +187,19 @@ class SearchedAgain:
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """The answer goes on."""
+    """More text of the answer."""
 
     pieces: tuple[MarkedText, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Nothing new yet: a moment to see whether the reader is still there."""
+    """No news: an occasion to notice that the reader has left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The answer as stored, complete or not; always the last event."""
+    """The stored answer, complete or not; always the last event."""
 
     answer: Message
 

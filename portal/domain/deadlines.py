@@ -1,4 +1,4 @@
-"""Moments by which something has to be done, however many steps it takes."""
+"""Deadlines of work in several steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, order=True)
 class Deadline:
-    """`ends_at` is in seconds of the monotonic clock."""
+    """A deadline; `ends_at` is in seconds of the monotonic clock."""
 
     ends_at: float
 
@@ -19,7 +19,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Return the seconds that are left, 0 or more."""
+        """Return the remaining seconds, 0 or more."""
         return max(0.0, self.ends_at - monotonic())
 
     @property
@@ -27,9 +27,9 @@ class Deadline:
         return self.left_s == 0
 
     def sooner(self, share: float) -> Deadline:
-        """Return a deadline at that share of what is left."""
+        """Return the deadline of a share of the remaining time."""
         return Deadline(self.ends_at - (1 - share) * self.left_s)
 
     def milliseconds(self) -> str:
-        """Return what is left as a time-out of PostgreSQL: 1 or more, for 0 means without end."""
+        """Return the rest as a time-out for PostgreSQL: at least 1, since 0 means none."""
         return str(max(1, int(self.left_s * 1000)))

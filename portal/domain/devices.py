@@ -34,14 +34,14 @@ _MAX_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A program and the system that it runs on; None where the user agent does not say."""
+    """A program and its operating system; None if unknown."""
 
     program: str | None
     platform: str | None
 
 
 def parse_device(user_agent: str) -> Device:
-    """Read a device off a user agent. It is what the client says of itself, no proof."""
+    """Parse a user agent. It is what the client claims, no proof."""
     platform = _first(_PLATFORMS, user_agent)
     if user_agent.startswith("Mozilla/"):
         return Device(_first(_BROWSERS, user_agent), platform)

@@ -39,12 +39,12 @@ class MediaType(StrEnum):
 
     @property
     def short(self) -> str:
-        """Return its common name: PDF, TXT, MD, DOCX and so on."""
+        """Return the common name: PDF, TXT, MD, DOCX and so on."""
         return {MediaType.TEXT: "TXT", MediaType.MARKDOWN: "MD"}.get(self, self.name)
 
     @property
     def has_encoding(self) -> bool:
-        """Return whether its bytes are characters in an encoding, which may be mistaken."""
+        """Return whether it is text in an encoding, which may be detected wrongly."""
         return self in {MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML, MediaType.CSV}
 
 
@@ -67,8 +67,8 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The text of a file as it reads, with where its pages and headings begin, and its
-    tables, lists, captions, notes and code (`blocks`, in order, apart from each other)."""
+    """The readable text of a file, with the positions of pages and headings, and its tables, lists,
+    captions, notes and code (`blocks`, ordered and disjoint)."""
 
     text: str
     extractor: str
@@ -82,12 +82,12 @@ class ExtractedText:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a text that search returns as one; `content` is `text[char_start:char_end]`.
-    What a program added stands nowhere in the text. `page` is that of its first character and
-    `heading` the path of headings that its first words stand under; `page_label` is what is printed
-    on the page, where that is not its number; `ends_on` the page of its last character, where it
-    was asked for. `context` are the caption and the header of a table that begins further up, one a
-    line. `blocks` are counted from the beginning of `content`, headings among them."""
+    """A piece of a text that search returns as a unit; `content` is `text[char_start:char_end]`,
+    without a range if it was added through the API. `page` is that of its first character,
+    `heading` the path of headings above it; `page_label` is printed on the page where that is not
+    its number; `ends_on` is the page of its last character, if loaded. `context` are the caption
+    and the header of a table that begins further up, one a line. Offsets of `blocks` begin at
+    `content`; they include headings."""
 
     index: int
     content: str
@@ -103,7 +103,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a document failed: an error code and its parameters, translated where it is shown."""
+    """An error code and its parameters, translated where they are shown."""
 
     code: str
     params: dict[str, Any] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class DocumentSummary:
 
 @dataclass(frozen=True, slots=True)
 class DocumentDetail:
-    """A document with what is known of its current text."""
+    """A document with the facts about its current text."""
 
     summary: DocumentSummary
     sha256: str
@@ -173,7 +173,7 @@ class DocumentFilter:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    """One page of a list; `next_cursor` is opaque and None at the end."""
+    """A page of a list; `next_cursor` is None at the end."""
 
     items: tuple[DocumentSummary, ...]
     next_cursor: str | None

@@ -1,4 +1,4 @@
-"""What every embedding model offers."""
+"""The port of embedding models."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Vector = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Which model made the vectors that are kept under `name`, and how it is loaded again.
+    """How to load the model of the vectors stored under `name`.
 
-    `options` are the provider's own: ``model`` (its name or directory there), ``dimensions`` (as
-    asked of it), ``api_base``. They hold no secret, for they are stored.
+    `options` are the provider's: ``model`` (its name or directory there), ``dimensions`` (as
+    requested), ``api_base``. They are stored, so they hold no secret.
     """
 
     provider: str
@@ -28,10 +28,10 @@ class ModelSource:
 
 @runtime_checkable
 class HeldToLength(Protocol):
-    """A model whose vectors must have the length that it is registered with."""
+    """A model whose vectors must have the registered length."""
 
     def hold_to(self, dimensions: int) -> None:
-        """Refuse vectors of any other length from now on, as InvalidEmbedding."""
+        """Reject vectors of any other length from now on, with InvalidEmbedding."""
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class Embedder(Protocol):
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenVectors:
     """The tokens of a text: `vectors`, (tokens, dimensions) float32 of unit length after the mean
-    of all texts is taken off, and where in the text each stands."""
+    of all texts is subtracted, and their ranges in the text."""
 
     spans: tuple[tuple[int, int], ...]
     vectors: Vector
@@ -67,8 +67,8 @@ class TokenVectors:
 
 @runtime_checkable
 class TokenEmbedder(Protocol):
-    """A model that shows the vectors of single tokens, each read in its context."""
+    """A model that returns vectors of single tokens in their context."""
 
     def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> list[TokenVectors]:
-        """Embed texts token by token, in input order. Raises EmbedderUnavailable, also when the
-        model has only vectors of whole texts."""
+        """Embed texts token by token, in input order. Raises EmbedderUnavailable, also if the model
+        has only vectors of whole texts."""

@@ -1,4 +1,4 @@
-"""Why a document is not among the results of a search."""
+"""Reasons why a document is not among the results of a search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.domain.documents import DocumentStatus, Failure
 
 
 class Absence(StrEnum):
-    """The reasons, in order: of several that hold, the first is told."""
+    """The reasons in order: the first that holds is given."""
 
     IN_TRASH = "in_trash"
     NOT_READY = "not_ready"
@@ -31,8 +31,8 @@ class Absence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailedFilter:
-    """What the search was narrowed by and the document is not: `kind` is ``domain``, ``type``,
-    ``title``, ``phrase``, ``word`` (one that must not occur) or ``together``, when no one chunk
+    """A filter of the search that the document does not pass: `kind` is ``domain``, ``type``,
+    ``title``, ``phrase``, ``word`` (one that must not occur) or ``together``, if no single chunk
     passes all of several."""
 
     kind: str
@@ -41,7 +41,7 @@ class FailedFilter:
 
 @dataclass(frozen=True, slots=True)
 class OtherDocument:
-    """A result that says the same, at place `rank`, from 1."""
+    """A result with the same text, at place `rank`, from 1."""
 
     id: UUID
     title: str
@@ -50,11 +50,11 @@ class OtherDocument:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """The one reason; what goes with each stands in the fields of its name, else None.
+    """The reason, with the fields that belong to it; the others are None.
 
-    `rank` is the place of the document's best chunk among all chunks of the search, from 1;
-    with ``ranked`` and no `rank` it comes after the first `ranked_beyond`. `shown_count` is how
-    many results the search gives.
+    `rank` is the place of the document's best chunk among all chunks of the search, from 1; with
+    ``ranked`` and no `rank` it comes after the first `ranked_beyond`. `shown_count` is the number
+    of results.
     """
 
     document_id: UUID

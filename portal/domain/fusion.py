@@ -1,9 +1,9 @@
-"""Fusion: how what two legs offer becomes one order.
+"""Fusion of both legs of a search into one order.
 
-The portal's own search, programs' collections and `semantic_search` over any backend all fuse here.
-A fusion gives each offer two parts, one a leg, and an offer's score is the sum of its parts: what a
-page shows of a score is what was added up. A new fusion is one function and one entry in `FUSIONS`.
-docs/retrieval-quality.md has the measurements behind these forms.
+The portal's own search, programs' collections and `semantic_search` over any backend use it. A
+fusion gives each offer two parts, one per leg, whose sum is its score: a page shows exactly what
+was added up. A new fusion is one function and one entry in `FUSIONS`. docs/retrieval-quality.md has
+the measurements.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MAX_PLACES_GAINED = 10
 
 
 class Offer(NamedTuple):
-    """A chunk that a leg found, with its rank in each leg from 1, None where that leg did not find
-    it. `cosine` is to the query as it is, `likeness` to the corrected query; None without a vector.
-    `bm25` is 0 where the keyword leg did not find it."""
+    """A chunk found by a leg, with its rank in each leg from 1, None where a leg did not find it.
+    `cosine` is to the query, `likeness` to the corrected query; None without a vector. `bm25` is 0
+    where the keyword leg did not find it."""
 
     id: str
     vector_rank: int | None = None
@@ -51,8 +51,8 @@ class Ranked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What a query's scores are measured in: likeness counts from `low` on, in units of `width`;
-    below a best BM25 of `text_floor` the words fade, for they match by accident."""
+    """The scale of a query's scores: likeness counts from `low`, in units of `width`; words fade if
+    the best BM25 is below `text_floor`, since they then match by accident."""
 
     low: float = 0.0
     width: float = 1.0
@@ -61,8 +61,8 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How two legs become one order. `as_shown` adds up cosine and relative BM25, the scores that
-    programs are shown, without any correction."""
+    """The parameters of a fusion. `as_shown` adds up cosine and relative BM25, the scores shown to
+    programs, without any correction."""
 
     fusion: Fusion = Fusion.WEIGHTED
     normalisation: Normalisation = Normalisation.CALIBRATED
@@ -83,8 +83,7 @@ def cosines(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[float]:
 
 
 def relative_bm25(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[float]:
-    """Return BM25 as a share of the best, in [0, 1] as a cosine is: BM25 itself has no upper
-    bound."""
+    """Return BM25 as a share of the best, in [0, 1] like a cosine."""
     best = max([one.bm25 for one in offers], default=0.0) or 1.0
     return [one.bm25 / best for one in offers]
 
@@ -96,8 +95,8 @@ def calibrated_likeness(offers: Sequence[Offer], scale: Scale) -> list[float]:
 
 
 def faded_bm25(offers: Sequence[Offer], scale: Scale) -> list[float]:
-    """Return relative BM25, reduced when even the best matches little of what the query could
-    match: then words say nothing, as in a query across languages."""
+    """Return relative BM25, reduced if even the best matches little of the query, as in a query
+    across languages."""
     best = max([one.bm25 for one in offers], default=0.0)
     fade = min(1.0, best / scale.text_floor) ** 2 if scale.text_floor else 1.0
     return [fade * share for share in relative_bm25(offers)]
@@ -126,7 +125,7 @@ def _minmax(measure: Measure) -> Measure:
 
 
 def _weighted(vector: Measure, text: Measure) -> PartsOf:
-    """The sum of two measures, each times its weight."""
+    """Add up two measures, each times its weight."""
 
     def parts_of(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> list[Parts]:
         weights = ranking.weights
@@ -139,7 +138,7 @@ def _weighted(vector: Measure, text: Measure) -> PartsOf:
 
 
 def _by_ranks(offers: Sequence[Offer], ranking: Ranking, _scale: Scale) -> list[Parts]:
-    """Reciprocal ranks: scores of two kinds need no common scale."""
+    """Add up reciprocal ranks: scores of two kinds need no common scale."""
 
     def part(rank: int | None) -> float:
         return 0.0 if rank is None else 1 / (ranking.rrf_k + rank)
@@ -158,7 +157,7 @@ _AS_SHOWN = _weighted(cosines, relative_bm25)
 
 
 def fuse(offers: Sequence[Offer], ranking: Ranking, scale: Scale = Scale()) -> list[Ranked]:
-    """Put the offers of two legs into one order, best first; of equals the nearer, then by id."""
+    """Order the offers of two legs, best first; ties by cosine, then by id."""
     if not offers:
         return []
     if ranking.as_shown and ranking.fusion is Fusion.WEIGHTED:
@@ -167,21 +166,21 @@ def fuse(offers: Sequence[Offer], ranking: Ranking, scale: Scale = Scale()) -> l
 
 
 def order_by_vector(offers: Sequence[Offer], scale: Scale, *, is_corrected: bool) -> list[Ranked]:
-    """Order by meaning alone: by cosine, or by likeness where the query was corrected."""
+    """Order by cosine, or by likeness if the query was corrected."""
     values = calibrated_likeness(offers, scale) if is_corrected else cosines(offers)
     return _in_order(offers, [Parts(vector=value) for value in values])
 
 
 def order_by_words(offers: Sequence[Offer]) -> list[Ranked]:
-    """Order by words alone, by BM25 as a share of the best: the best scores 1."""
+    """Order by BM25 as a share of the best: the best scores 1."""
     return _in_order(offers, [Parts(text=value) for value in relative_bm25(offers)])
 
 
 def _in_order(
     offers: Sequence[Offer], parts: Sequence[Parts], *, is_floored: bool = True
 ) -> list[Ranked]:
-    """Sort by score. What is less like a query than unrelated text takes from a score; one that is
-    `is_floored` never falls below 0, where nothing is left to add up."""
+    """Sort by score. A chunk less like the query than unrelated text loses score; with `is_floored`
+    a score never falls below 0."""
     # By plain tuples: each search sorts some hundred offers.
     keys = [
         (-sum(its), 2.0 if one.cosine is None else -one.cosine, one.id, place)
@@ -197,8 +196,8 @@ def _in_order(
 
 
 def merits(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> dict[str, float]:
-    """Return what chunks are compared by when a domain is preferred, by id: the same in every
-    fusion, for ranks differ by one between an answer and what answers nothing."""
+    """Return the values by id that chunks are compared by when a domain is preferred. The same in
+    every fusion, since ranks differ by one between an answer and an unrelated chunk."""
     compared = replace(ranking, weights=ranking.weights.as_shares())
     parts = FUSIONS[Fusion.WEIGHTED, Normalisation.CALIBRATED](offers, compared, scale)
     return {one.id: its.score for one, its in zip(offers, parts, strict=True)}
@@ -207,10 +206,10 @@ def merits(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> dict[str,
 def prefer(
     ranked: Sequence[Ranked], preferred: Container[str], merits: Mapping[str, float], boost: float
 ) -> list[Ranked]:
-    """Return the order in which preferred chunks pass their near-equals.
+    """Return the order after preferred chunks have passed their near-equals.
 
-    A preferred chunk passes those above it that are better by no more than `boost`, nor by a tenth
-    of their own merit. What it needs to stand there is its part `domain`.
+    A preferred chunk passes those above it that are better by no more than `boost` and by no more
+    than a tenth of their own merit. The score that it gains is its part `domain`.
     """
     order: list[Ranked] = []
     for one in ranked:

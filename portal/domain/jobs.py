@@ -1,4 +1,4 @@
-"""Jobs: one ingestion each, and what is told of how far it is."""
+"""Jobs: one ingestion each, and its progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDED_WITHOUT_TEXT = frozenset({JobStatus.FAILED, JobStatus.CANCELLED})
 
 
 class JobStage(StrEnum):
-    """What a job is at: its counts are pages while it reads, chunks while it embeds."""
+    """The stage of a job; it counts pages while reading, chunks while embedding."""
 
     READING = "reading"
     EMBEDDING = "embedding"
@@ -32,10 +32,10 @@ class JobStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How far a job is: `done` of `total` pages or chunks, 0 of 0 before they are counted.
+    """The progress of a job: `done` of `total` pages or chunks, 0 of 0 before they are counted.
 
-    `attempts` are those begun, without those that made room for others. `failure` says why the
-    last one ended; with `retry_at` the next one is due then.
+    `attempts` does not count attempts that made room for others. `failure` is why the last attempt
+    ended; with `retry_at` the next one is due then.
     """
 
     id: UUID
@@ -54,8 +54,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class ListedJob:
-    """A job as lists show it, with its document. `can_retry`: it ended without its text, no
-    later one of its document was begun, and the user may."""
+    """A job in a list, with its document. `can_retry` if it ended without a text, is the newest of
+    its document, and the user may."""
 
     job: Job
     title: str
@@ -66,7 +66,7 @@ class ListedJob:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """One page of a list; `next_cursor` is opaque and None at the end."""
+    """A page of a list; `next_cursor` is None at the end."""
 
     items: tuple[ListedJob, ...]
     next_cursor: str | None
@@ -74,7 +74,7 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How much there is to do: numbers of documents, and how long the first one waits."""
+    """Numbers of documents in the queue, and since when the first one waits."""
 
     queued: int
     processing: int

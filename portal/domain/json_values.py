@@ -1,4 +1,4 @@
-"""JSON from outside, before anything is stored or bound of it."""
+"""Checks of JSON from clients, before any of it is stored or bound."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MAX_DEPTH = 8
 
 
 def check_json(value: Any, *, max_characters: int) -> None:
-    """Check that PostgreSQL can store a value that was parsed from JSON.
+    """Check that PostgreSQL can store a value parsed from JSON.
 
-    Raises InvalidInput for what it cannot store (NUL, half a character, NaN), for what is nested
-    deeper than `MAX_DEPTH`, and for more than `max_characters` written out.
+    Raises InvalidInput for what it cannot store (NUL, half a character, NaN), for nesting deeper
+    than `MAX_DEPTH`, and for more than `max_characters` when serialised.
     """
     _check(value, MAX_DEPTH)
     written = json.dumps(value, ensure_ascii=False)
@@ -24,13 +24,13 @@ def check_json(value: Any, *, max_characters: int) -> None:
 
 
 def check_text(value: str) -> None:
-    """Raises InvalidInput for text that PostgreSQL cannot store."""
+    """Raise InvalidInput for text that PostgreSQL cannot store."""
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise InvalidInput(reason=N_("metadata holds a character that cannot be stored"))
 
 
 def check_number(value: float) -> None:
-    """Raises InvalidInput for a number beyond those that JSON can tell."""
+    """Raise InvalidInput for a number that is not finite."""
     try:
         is_finite = math.isfinite(value)
     except OverflowError:  # An integer that no float reaches.

@@ -1,7 +1,4 @@
-"""Advisory locks of the database: one list, so that no two share a number by accident.
-
-Any numbers do, as long as every process of the portal uses the same ones.
-"""
+"""Advisory locks of the database, in one list so that no two share a number."""
 
 from __future__ import annotations
 

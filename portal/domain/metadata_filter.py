@@ -62,7 +62,7 @@ _NEGATED = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The field has this relation to a value of its own type; `operator` is `gt` to `lte`."""
+    """The field compares so to a value of its own type; `operator` is `gt` to `lte`."""
 
     path: Path
     operator: Operator
@@ -71,7 +71,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The field is one of these values; `eq` is membership of one."""
+    """The field is one of these values."""
 
     path: Path
     values: tuple[Scalar, ...]
@@ -79,7 +79,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """The field contains a value, as PostgreSQL's `@>` has it: a list holds it, or all of it if it
+    """The field contains a value, by PostgreSQL's `@>`: a list has it, or all of its members if it
     is a list; an object has all its keys with values that contain its values. `value` is JSON."""
 
     path: Path
@@ -115,7 +115,7 @@ def parse_filter(
     """Return the filter that parsed JSON means; None for an empty one. Without `dotted`, `a.b` is
     the name of one field.
 
-    Raises InvalidInput, naming what is wrong.
+    Raises InvalidInput, which names the mistake.
     """
     if value is None:
         return None
@@ -165,7 +165,7 @@ def _together(parts: Sequence[MetadataFilter]) -> MetadataFilter:
 
 
 def _from_list(conditions: Sequence[Any]) -> list[MetadataFilter]:
-    """Return the conditions of `[{"field", "operator", "value"}, …]`, all of which hold."""
+    """Return the conditions of `[{"field", "operator", "value"}, …]`."""
     found: list[MetadataFilter] = []
     for one in conditions:
         if not isinstance(one, Mapping) or set(one) - {"operator"} != {"field", "value"}:
@@ -188,9 +188,8 @@ def _listed_path(field: Any) -> Path:
 
 
 def _from_object(value: Any, nesting: int, above: Path | None) -> list[MetadataFilter]:
-    """Return the conditions of `{"field": value or {"$operator": value, …}, …}`, all of which
-    hold. `above` is the path of the object that the fields are in; None: the whole, where a dot
-    leads on."""
+    """Return the conditions of `{"field": value or {"$operator": value, …}, …}`. `above` is the
+    path of the object with these fields, None at the top, where a dot leads into an object."""
     if not isinstance(value, Mapping):
         raise InvalidInput(reason=N_("a metadata filter is an object, or a list of conditions"))
     if not nesting:

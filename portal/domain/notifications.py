@@ -1,4 +1,4 @@
-"""What users are notified of: their documents are ready or failed, a new device signed in."""
+"""Notifications: a document is ready or failed, a new device signed in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_UNREAD_COUNTED = 100
 
 
 class NotificationKind(StrEnum):
-    """What a notification is about: how preparing a document ended, or a sign-in."""
+    """The subject of a notification: the end of a job, or a sign-in."""
 
     READY = "ready"
     FAILED = "failed"
@@ -32,8 +32,8 @@ OF_ACCOUNT = (NotificationKind.NEW_DEVICE, NotificationKind.RECOVERY_CODE)
 
 
 class Beside(StrEnum):
-    """What failed beside a text that was searched already, and still is: a new version of the
-    document, or reading the same file again."""
+    """What failed while an earlier text is still searched: a new version, or reading the file
+    again."""
 
     VERSION = "version"
     REREAD = "reread"
@@ -41,12 +41,12 @@ class Beside(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """How preparing a document ended; `title` is the document's as it is now. A new device has no
-    document and job, and its `details` are `program`, `platform` and `address`; those of a used
-    recovery code are `left`.
+    """A notification; `title` is the document's current one. Those about an account have no
+    document or job: `details` of a new device are `program`, `platform` and `address`, of a used
+    recovery code `left`.
 
-    `failure` says why it failed, `beside` that text from before is still searched. `warnings`
-    say what of it could not be read. `read_at` is None until the user opened it or said so.
+    `failure` is the reason, `beside` is set if an earlier text is still searched, `warnings` tell
+    what could not be read. `read_at` is None until the user opened it or marked it read.
     """
 
     id: UUID
@@ -64,7 +64,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class NotificationPage:
-    """One page of a list; `next_cursor` is opaque and None at the end."""
+    """A page of a list; `next_cursor` is None at the end."""
 
     items: tuple[Notification, ...]
     next_cursor: str | None
@@ -72,11 +72,10 @@ class NotificationPage:
 
 @dataclass(frozen=True, slots=True)
 class NotificationState:
-    """What a page knows of a user's notifications.
+    """Counts of a user's notifications.
 
-    `unread` is counted to MAX_UNREAD_COUNTED, `in_work`, the user's documents that are queued
-    or being prepared, to MANY_IN_WORK. `waiting_s` is since when they were to be told of something,
-    None when they were told of everything.
+    `unread` is counted up to MAX_UNREAD_COUNTED; `in_work`, the user's unfinished documents, up to
+    MANY_IN_WORK. `waiting_s` is the age of the oldest undelivered one, None if all were delivered.
     """
 
     unread: int = 0
@@ -85,8 +84,7 @@ class NotificationState:
 
     @property
     def is_due(self) -> bool:
-        """Return whether to show them now, not for each of many documents that end one after
-        another."""
+        """Return whether to show them now: those of many documents are collected."""
         if self.waiting_s is None:
             return False
         return self.in_work < MANY_IN_WORK or self.waiting_s >= MAX_HELD_S

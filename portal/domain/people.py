@@ -1,4 +1,4 @@
-"""Who asks, and what their tokens say."""
+"""Users, sessions and tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TokenKind(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a token may do, each level with all below it."""
+    """The scope of a token; each level includes those below it."""
 
     READ = "read"
     WRITE = "write"
@@ -40,8 +40,8 @@ def with_lesser(scopes: Iterable[Scope]) -> frozenset[Scope]:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Someone with an account, as every use case sees them. `is_admin` says what counts now: a
-    token without the scope `admin` makes an ordinary user of an administrator."""
+    """A user, as use cases see them. `is_admin` is what applies now: a token without the scope
+    `admin` makes an ordinary user of an administrator."""
 
     id: UUID
     name: str
@@ -60,7 +60,7 @@ def require_admin(user: User) -> None:
 
 
 class SessionKind(StrEnum):
-    """How a session was started."""
+    """The way a session was started."""
 
     BROWSER = "browser"
     API = "api"
@@ -68,7 +68,7 @@ class SessionKind(StrEnum):
 
 
 class SignInMethod(StrEnum):
-    """What proved who a user is."""
+    """The proof of who a user is."""
 
     PASSWORD = "password"  # noqa: S105 - the name of a method
     TOTP = "totp"
@@ -86,7 +86,7 @@ OIDC_METHODS = frozenset({SignInMethod.OIDC, SignInMethod.OIDC_MFA})
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Where a sign-in comes from. `browser_id` is the secret that a browser keeps in a cookie."""
+    """The origin of a sign-in. `browser_id` is the secret that a browser keeps in a cookie."""
 
     address: str | None = None
     user_agent: str = ""
@@ -95,10 +95,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedUser:
-    """A user who has proved who they are, with at least one method, a moment ago.
+    """A user who has just proved who they are, by at least one method.
 
-    `credentials` is a digest of what they proved it against. A session starts only while it is
-    still the same, so that a password reset also stops sign-ins that are under way.
+    `credentials` is a digest of what they proved it against. A session starts only if it is still
+    the same, so that a password reset also stops sign-ins in progress.
     """
 
     id: UUID
@@ -128,7 +128,7 @@ class AuthenticatedSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """One live session, as its user sees it in a list."""
+    """A live session in its user's list."""
 
     id: UUID
     kind: SessionKind
@@ -143,8 +143,8 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A user together with the token that showed who they are. Personal tokens and those of an
-    outside issuer have no session."""
+    """A user with the token that identifies them. Personal tokens and those of an outside issuer
+    have no session."""
 
     user: User
     token_id: UUID
@@ -164,7 +164,7 @@ class TokenPair:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """A link that lets one user make an account; `secret` is known only when it is made."""
+    """A link that lets one user create an account; `secret` is known only on creation."""
 
     id: UUID
     expires_at: datetime
@@ -175,7 +175,7 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class PasswordReset:
-    """A link by which a user sets a new password; `secret` is known only when it is made."""
+    """A link to set a new password; `secret` is known only on creation."""
 
     secret: str = field(repr=False)
     name: str
@@ -183,7 +183,7 @@ class PasswordReset:
 
 
 class DocumentFate(StrEnum):
-    """What becomes of the documents of an account that is deleted."""
+    """What to do with the documents of a deleted account."""
 
     TRANSFER = "transfer"
     """They go to another user."""
@@ -222,7 +222,7 @@ class PersonalToken:
 
 @dataclass(frozen=True, slots=True)
 class OutsideIdentity:
-    """An account at an issuer that is linked to one here."""
+    """An account at an issuer, linked to one here."""
 
     issuer: str
     subject: str

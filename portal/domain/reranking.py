@@ -1,4 +1,4 @@
-"""What every re-ranking model offers."""
+"""The port of re-ranking models."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Reads a question and a chunk together, which ranks better than comparing their vectors
-    and costs a run of the model for each chunk."""
+    """Reads a query and a chunk together, which ranks better than comparing vectors and costs a run
+    of the model for each chunk."""
 
     @property
     def name(self) -> str:
@@ -19,7 +19,7 @@ class Reranker(Protocol):
         """Prepare to score. Raises RerankerUnavailable, with the remedy."""
 
     def scores(self, query: str, chunks: Sequence[str], *, deadline_s: float) -> list[float]:
-        """Return how well each chunk answers: higher is better, in input order, comparable within
+        """Return the relevance of each chunk: higher is better, in input order, comparable within
         this call only.
 
         Gives up about `deadline_s` seconds from now. Raises RerankerUnavailable.

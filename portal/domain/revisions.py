@@ -1,4 +1,4 @@
-"""Revisions: the texts that a document has had, each of one reading of one file."""
+"""Revisions: the texts that a document has had, each from one reading of one file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ MAX_NUMBER = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A text that is searched, or was. `sha256` and `size_bytes` are of its file; `uploaded_by` is
-    the user who sent that, empty when the account is gone. `previous` is the number of the
-    one that was searched before: some are begun and never searched. With `is_reread` the file is
-    that of the revision before. The numbers of characters tell it from the one before, None where
-    that was not compared."""
+    """A text that is or was searched. `sha256` and `size_bytes` are of its file; `uploaded_by` is
+    empty if the account is gone. `previous` is the number of the one searched before; numbers may
+    have gaps. With `is_reread` the file is that of the previous revision. The numbers of changed
+    characters are None where the texts were not compared."""
 
     id: UUID
     number: int
@@ -42,7 +41,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class RevisionPage:
-    """One page of a document's revisions, the latest first; `next_cursor` None at the end."""
+    """A page of a document's revisions, latest first; `next_cursor` is None at the end."""
 
     items: tuple[Revision, ...]
     next_cursor: str | None
@@ -51,8 +50,8 @@ class RevisionPage:
 
 @dataclass(frozen=True, slots=True)
 class UnreadVersion:
-    """What was begun after the text that is searched, and is not searched itself: it waits, is
-    being read, failed, or was cancelled. With `is_reread` its file is that of the present text."""
+    """A version begun after the searchable text that is queued, being read, failed or cancelled.
+    With `is_reread` its file is that of the present text."""
 
     status: JobStatus
     file_name: str

@@ -1,4 +1,4 @@
-"""What a search asks for and what it finds."""
+"""Search requests and results."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Fusion(StrEnum):
 
 
 class Normalisation(StrEnum):
-    """How the two scores of weighted fusion are brought to one scale: not at all, by the least
-    and the greatest of the candidates, or by what unrelated text scores for the question."""
+    """How weighted fusion brings both scores to one scale: not at all, by the range of the
+    candidates, or by the scores of unrelated text."""
 
     RAW = "raw"
     MINMAX = "minmax"
@@ -36,8 +36,8 @@ class Normalisation(StrEnum):
 
 
 class Unit(StrEnum):
-    """What a search shows once, by its best chunk: chunks that say nearly the same, a document,
-    or nothing: every chunk."""
+    """The unit of which a search shows only the best chunk: nearly the same text, a document, or
+    none."""
 
     TEXT = "text"
     DOCUMENT = "document"
@@ -45,7 +45,7 @@ class Unit(StrEnum):
 
 
 class KeywordBackend(StrEnum):
-    """What ranks words: BM25 by pg_textsearch, cover density by tsvector, or nothing."""
+    """The ranking of words: BM25 by pg_textsearch, cover density by tsvector, or none."""
 
     PG_TEXTSEARCH = "pg_textsearch"
     TSVECTOR = "tsvector"
@@ -61,20 +61,20 @@ TEXTSEARCH_REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each leg counts in weighted fusion."""
+    """The weights of both legs in weighted fusion."""
 
     vector: float = 0.7
     text: float = 0.3
 
     def as_shares(self) -> Weights:
-        """Return the same weights with a sum of 1; the default ones where both are 0."""
+        """Return the same weights with a sum of 1; the defaults if both are 0."""
         total = self.vector + self.text
         vector = self.vector / total if total else 0.7
         return Weights(vector, 1 - vector)
 
 
 class Parts(NamedTuple):
-    """What was added up to a score: a part of each leg, and what a preferred domain added."""
+    """The parts of a score: one of each leg, and that of a preferred domain."""
 
     vector: float = 0.0
     text: float = 0.0
@@ -90,22 +90,19 @@ NO_PARTS = Parts()
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A query to the store. None means: what `dynamic_config` says.
+    """A query to the store. Values of None are as in `dynamic_config`.
 
-    `threshold` cuts the score in keyword mode, the confidence otherwise; where too few chunks reach
-    it, those that words find fill up. Without `operators` the query is text and nothing else.
-    `content_type` keeps chunks of that type alone, of the document's file or by their own metadata.
-    `as_shown` orders by the weighted sum of just the two scores that a hit shows, cosine and BM25
-    as a share of the best, with the weights as they are: no correction, no preferred domain, no
-    second model.
+    `threshold` cuts the score in keyword mode, the confidence otherwise; keyword hits fill up if
+    too few chunks reach it. Without `operators` the query is plain text. `content_type` keeps
+    chunks of that type only, by the document's file or by their own metadata. `as_shown` orders by
+    the weighted sum of the two scores that a hit shows, cosine and BM25 as a share of the best: no
+    correction, no preferred domain, no second model.
 
-    `query_vector` is looked for instead of the query's own vector, which then is not asked for;
-    its length does not count. `min_similarity` is the cosine from which a chunk counts as found
-    by meaning; one that words found stays. `job_id` keeps the chunks of that job alone,
-    `without_job_id` all others, `without_chunk_id` all but that one, `metadata` those that fulfil
-    it. `leg_limit` is how many chunks each leg offers, where that is to be told apart from how many
-    are wanted; `default_top_n` is how many are, where neither the request nor an administrator
-    says.
+    `query_vector`, of any length, replaces the query's own vector. `min_similarity` is the minimum
+    cosine of hits of the vector leg; keyword hits stay. `job_id` keeps the chunks of that job only,
+    `without_job_id` all others, `without_chunk_id` all but that one, `metadata` those that match.
+    `leg_limit` is the number of chunks from each leg, if it differs from the number wanted;
+    `default_top_n` is the latter where neither the request nor an administrator sets it.
     """
 
     query: str
@@ -136,9 +133,9 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Another spelling of a question. `query` is the whole question as it would read, `terms` what
-    the keyword leg then looks for, `replaced` the words that changed, old and new. It was
-    searched for when `is_applied`; otherwise it is a suggestion ("did you mean")."""
+    """Another spelling of a query: `query` is the whole corrected query, `terms` what the keyword
+    leg then searches for, `replaced` the changed words, old and new. `is_applied` if it was
+    searched for, otherwise it is a suggestion ("did you mean")."""
 
     query: str
     terms: tuple[str, ...]
@@ -156,13 +153,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One chunk found. `score` orders and is the sum of `parts`; `confidence` in [0, 1] is the
-    calibrated chance that the chunk is relevant, `vector_score` is its cosine similarity, `bm25`
-    its BM25 and `text_score` that as a share of the best. `highlights` are spans of `excerpt`.
-    Ranks count from 1 in each leg, None where the leg did not find it; `page_label` is what is
-    printed on the page where that is not its number; `matched_words` are words of the query as they
-    stand in the chunk; `context` are the caption and the header of the table whose rows the chunk
-    begins with; `duplicate_count` counts near-identical chunks that this one stands for."""
+    """A chunk found. `score` orders and is the sum of `parts`; `confidence` in [0, 1] is the
+    calibrated probability that the chunk is relevant, `vector_score` its cosine, `bm25` its BM25
+    and `text_score` that as a share of the best. `highlights` are spans of `excerpt`. Ranks count
+    from 1 in each leg, None where the leg did not find it; `page_label` is printed on the page
+    where that is not its number; `matched_words` are words of the query as written in the chunk;
+    `context` are the caption and the header of the table whose rows the chunk begins with;
+    `duplicate_count` counts near-identical chunks that it stands for."""
 
     document_id: UUID
     chunk_id: UUID
@@ -193,7 +190,7 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class UsedParameters:
-    """What a search went by, whether the request or the configuration said so."""
+    """The parameters of a search, from the request or the configuration."""
 
     top_n: int
     fusion: Fusion
@@ -204,9 +201,9 @@ class UsedParameters:
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """Hits in order, best first. `search_method` is what really ran; `degraded` says in codes
-    what it did without (``embedder_unavailable``, ``keyword_unavailable``). The counts are of what
-    each leg found, shown or not. `used` is None where nothing was searched."""
+    """Hits, best first. `search_method` is what ran; `degraded` has codes of what was left out
+    (``embedder_unavailable``, ``keyword_unavailable``). The counts are of all hits of each leg.
+    `used` is None if nothing was searched."""
 
     query: str
     hits: tuple[SearchHit, ...]

@@ -1,4 +1,4 @@
-"""Second factors: what a user proves beside the password, and where passkeys are valid."""
+"""Second factors, and where passkeys are valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_PASSKEYS = 20
 
 
 class FactorMethod(StrEnum):
-    """How a second step was passed."""
+    """The method of a second step."""
 
     TOTP = "totp"
     PASSKEY = "passkey"
@@ -28,7 +28,7 @@ class Totp:
 
 @dataclass(frozen=True, slots=True)
 class Passkey:
-    """`rp_id` is the domain name that it works at."""
+    """A passkey; `rp_id` is the domain name that it is valid for."""
 
     id: UUID
     name: str
@@ -39,7 +39,7 @@ class Passkey:
 
 @dataclass(frozen=True, slots=True)
 class SecondFactors:
-    """What an account has set up. Recovery codes alone are not a second factor."""
+    """The second factors of an account. Recovery codes alone are none."""
 
     totp: Totp | None = None
     passkeys: tuple[Passkey, ...] = ()
@@ -61,7 +61,7 @@ class RelyingParty:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What an authenticator signs. Good for one answer, in the browser that asked for it.
+    """The bytes that an authenticator signs, once, in the browser that asked for them.
 
     `user_id` is None for a sign-in that starts with a passkey.
     """

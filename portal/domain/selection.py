@@ -1,4 +1,4 @@
-"""Which documents count: system → a user's default → a conversation's override."""
+"""Document selection: system → a user's default → a conversation's override."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.domain.documents import MediaType
 
 
 class SelectionSource(StrEnum):
-    """Which of the three tiers decides."""
+    """The tier that decides."""
 
     SYSTEM = "system"
     USER = "user"
@@ -19,8 +19,8 @@ class SelectionSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocumentSwitch:
-    """A document with its switches. `user_default` and `override` are None where a tier says
-    nothing; `override` is None outside a conversation."""
+    """A document with its switches. `user_default` and `override` are None where a tier has none;
+    `override` is also None outside a conversation."""
 
     document_id: UUID
     title: str
@@ -43,8 +43,8 @@ class DocumentSwitch:
 
 @dataclass(frozen=True, slots=True)
 class SelectionPage:
-    """One page of switches in the order of titles. The counts are of all documents that the user
-    may see, with or without a filter; `next_cursor` is opaque and None at the end."""
+    """A page of switches by title. The counts are of all documents visible to the user, filtered or
+    not; `next_cursor` is None at the end."""
 
     items: tuple[DocumentSwitch, ...]
     enabled_count: int

@@ -11,8 +11,8 @@ from portal.domain.embedding import Vector
 
 @dataclass(frozen=True, slots=True)
 class SemanticHit:
-    """A chunk as a backend finds it. `similarity` is its cosine to the question, None where a
-    search by words did not look."""
+    """A chunk as a backend finds it. `similarity` is its cosine to the query, None from a keyword
+    search."""
 
     id: str
     document_id: str
@@ -23,9 +23,8 @@ class SemanticHit:
 
 @dataclass(frozen=True, slots=True)
 class SemanticResult:
-    """A chunk to show. `metadata` holds its own and, always, `similarity`; in a hybrid search
-    `rrf_score`, `dense_rank` and `sparse_rank` too (from 1, None where that leg did not find
-    it)."""
+    """A chunk to show. `metadata` has its own and always `similarity`; in a hybrid search also
+    `rrf_score`, `dense_rank` and `sparse_rank` (from 1, None where that leg did not find it)."""
 
     id: str
     document_id: str
@@ -37,7 +36,7 @@ class SemanticResult:
 @dataclass(frozen=True, slots=True)
 class SemanticOutcome:
     """Results, best first. `method` is what ran: ``dense``, ``sparse``, ``hybrid``, or ``none`` for
-    an empty question; `degraded` says in codes what was done without."""
+    an empty query; `degraded` has codes of what was left out."""
 
     results: tuple[SemanticResult, ...]
     method: Literal["dense", "sparse", "hybrid", "none"]
@@ -47,7 +46,8 @@ class SemanticOutcome:
 
 @dataclass(frozen=True, slots=True)
 class HybridStatus:
-    """Whether searches in a backend are hybrid, and the reason when they were to be and are not."""
+    """Whether searches in a backend are hybrid; the reason if they were requested to be and are
+    not."""
 
     backend: str
     is_requested: bool
@@ -57,9 +57,9 @@ class HybridStatus:
 
 @dataclass(frozen=True, slots=True)
 class SemanticChunk:
-    """A chunk as a program keeps it under an id of its own. A `content` of None counts as the
-    empty text. `vector` is (dimensions,) float32; None where the store is to embed the content,
-    or where it was not asked for."""
+    """A chunk that a program stores under its own id. A `content` of None is the empty text.
+    `vector` is (dimensions,) float32; None to have the store embed the content, or where it was not
+    loaded."""
 
     id: str
     content: str | None
@@ -68,20 +68,23 @@ class SemanticChunk:
 
 
 class QueryEmbedder(Protocol):
-    """What turns a question into a vector."""
+    """A source of query vectors."""
 
     def embed_query(self, text: str) -> Vector:
-        """(dimensions,) float32, unit length. Raises EmbedderUnavailable, InvalidEmbedding."""
+        """Return (dimensions,) float32, unit length.
+
+        Raises EmbedderUnavailable and InvalidEmbedding.
+        """
 
 
 class SemanticBackend(Protocol):
-    """A store of chunks. An error in a method counts as that leg's failure."""
+    """A store of chunks. An error in a method counts as a failure of that leg."""
 
     @property
     def name(self) -> str: ...
 
     def why_no_sparse(self) -> str | None:
-        """Return why there is no keyword search, in a word for programs; None where there is."""
+        """Return a code for why there is no keyword search; None where there is."""
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None
@@ -98,25 +101,25 @@ class SemanticBackend(Protocol):
 
 
 class ChunkBackend(SemanticBackend, Protocol):
-    """Where a program's chunks are kept. Ids, texts and metadata come cleaned, and each chunk
-    that is to be written with its vector."""
+    """A store of a program's chunks. Ids, texts and metadata arrive cleaned, and every chunk to
+    write has its vector."""
 
     def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
-        """Keep chunks of distinct ids, whole, in the place of those with the same ids. Raises
-        ValueError for what cannot be kept."""
+        """Store chunks of distinct ids; each replaces the one with its id. Raises ValueError for
+        what cannot be stored."""
 
     def get(self, ids: Sequence[str] | None, page: ChunkSlice) -> list[SemanticChunk]:
-        """Return the chunks with these ids, or all, in the order in which they were first kept."""
+        """Return the chunks with these ids, or all, in order of first insertion."""
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Erase chunks; how many there were."""
+        """Delete chunks; return how many existed."""
 
     def count(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSlice:
-    """Which of the chunks, in the order in which they were first kept."""
+    """A slice of the chunks in order of first insertion."""
 
     limit: int | None = None
     offset: int = 0
@@ -124,7 +127,7 @@ class ChunkSlice:
 
 
 class ChunkStore(Protocol):
-    """Chunks of a program that are searched by meaning, or by meaning and words: over any store."""
+    """A program's chunks with semantic or hybrid search, over any store."""
 
     @property
     def status(self) -> HybridStatus: ...
@@ -138,8 +141,8 @@ class ChunkStore(Protocol):
         threshold: float | None = None,
         content_type: str | None = None,
     ) -> list[SemanticResult]:
-        """Return the best chunks: at most `limit` (less than 1 counts as 5), of a cosine of
-        `threshold` or more, whose metadata has this `content_type`; none for an empty query."""
+        """Return the best chunks: at most `limit` (5 if less than 1), with a cosine of at least
+        `threshold`, whose metadata has this `content_type`; none for an empty query."""
 
     def upsert(self, chunks: Iterable[SemanticChunk]) -> None: ...
 

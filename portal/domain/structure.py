@@ -1,4 +1,4 @@
-"""Parts of a text that are more than paragraphs: headings, tables, list items and the like."""
+"""Structural parts of a text: headings, tables, list items and the like."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ class Block:
     """Characters `start` to `end` of a text. `level` is that of a heading, or the depth of a list
     item, from 1.
 
-    In a table each line is a row (`portal.text.tables` parts it into cells); the rows after the
+    In a table each line is a row (`portal.text.tables` splits it into cells); the rows after the
     header begin at `body`, which is `start` if the text has no header there. `header` and `caption`
-    are known even where the text begins further down. `bars` are positions of "|" that belong to
-    a cell rather than part two.
+    are known even if the text begins further down. `bars` are positions of "|" inside cells.
     """
 
     kind: BlockKind
@@ -38,7 +37,7 @@ class Block:
     bars: tuple[int, ...] = ()
 
     def shifted(self, by: int) -> Block:
-        """Return the same part of a text that begins `by` characters later."""
+        """Return the same block in a text that begins `by` characters later."""
         return replace(
             self,
             start=self.start + by,
@@ -48,7 +47,7 @@ class Block:
         )
 
     def within(self, start: int, end: int) -> Block:
-        """Return the part between two positions, counted from the first of them."""
+        """Return the part between two positions, counted from the first."""
 
         def shifted(position: int) -> int:
             return min(max(position, start), end) - start
@@ -62,7 +61,7 @@ class Block:
         )
 
     def as_json(self) -> list[Any]:
-        """Return what `from_json` reads; lists of a hundred thousand items keep short."""
+        """Return what `from_json` reads; compact, since texts may have a hundred thousand items."""
         values = [self.kind.value, self.start, self.end]
         if self.kind is BlockKind.TABLE:
             return [*values, self.body, list(self.header), self.caption, list(self.bars)]
@@ -81,5 +80,5 @@ class Block:
 
 
 def blocks_within(blocks: Sequence[Block], start: int, end: int) -> tuple[Block, ...]:
-    """Return what of these blocks lies between two positions, counted from the first of them."""
+    """Return the parts of these blocks between two positions, counted from the first."""
     return tuple(b.within(start, end) for b in blocks if b.start < end and b.end > start)

@@ -1,11 +1,10 @@
-"""Conditions on the text of records, as programs write them for Chroma's `where_document`.
+"""Conditions on the text of records, as in Chroma's `where_document`.
 
 ::
 
-    {"$contains": "vacation"}
-    {"$and": [{"$contains": "leave"}, {"$not_contains": "sick"}]}
+{"$contains": "vacation"} {"$and": [{"$contains": "leave"}, {"$not_contains": "sick"}]}
 
-Letter for letter: case and script count.
+Letter by letter: case and script count.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MAX_WORDS_LENGTH = 4000
 def parse_text_filter(value: Any) -> TextFilter | None:
     """Return the filter that parsed JSON means; None for an empty one.
 
-    Raises InvalidInput, naming what is wrong.
+    Raises InvalidInput, which names the mistake.
     """
     return None if value is None or value == {} else _parsed(value, MAX_NESTING)
 

@@ -1,4 +1,4 @@
-"""Collections that programs keep beside the portal's own: texts with vectors and metadata.
+"""Programs' collections beside the portal's own: texts with vectors and metadata.
 
 Their documents have no owner: no page and no search of the portal shows them.
 """
@@ -21,8 +21,8 @@ DISTANCES: tuple[Distance, ...] = ("cosine", "l2", "ip")
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """What is to stand under `id`. `vector` is (dimensions,) float32; None keeps the one there.
-    Records with the same `document` make up one document; None: the record is one of its own."""
+    """A record to store under `id`. `vector` is (dimensions,) float32; None keeps the stored one.
+    Records with the same `document` belong to one document; None: a document of its own."""
 
     id: str
     content: str
@@ -33,8 +33,7 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordChange:
-    """What changes of a record that is there; None leaves as it is. A metadata value of None
-    takes its key away."""
+    """Changes of a record; None changes nothing. A metadata value of None removes its key."""
 
     id: str
     content: str | None = None
@@ -44,8 +43,8 @@ class RecordChange:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as it is kept; `vector` where it was asked for, `distance` where it was found by
-    one, `score` (higher is better) where words counted too."""
+    """A stored record; `vector` if requested, `distance` if it was found by one, `score` (higher is
+    better) if words counted too."""
 
     id: str
     content: str
@@ -57,7 +56,7 @@ class StoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class TextCondition:
-    """The text holds these words, letter for letter, or does not."""
+    """The text contains these words, letter by letter, or does not."""
 
     words: str
     is_negated: bool = False
@@ -76,7 +75,7 @@ TextFilter = TextCondition | TextConditions
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """Which records are meant: all that fulfil every part that is given."""
+    """A filter of records; all given parts must match."""
 
     ids: tuple[str, ...] | None = None
     metadata: MetadataFilter | None = None
@@ -89,7 +88,7 @@ class RecordFilter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which of the records, in the order in which they were first added."""
+    """A slice of the records in order of first insertion."""
 
     limit: int | None = None
     offset: int = 0

@@ -1,9 +1,9 @@
-"""Answers from chunks: what a chat model is given, and what it gives."""
+"""Input and output of chat models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
@@ -14,10 +14,10 @@ from portal.domain.structure import Block
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A chunk that an answer may cite. `number` is its place in the register of the answer,
-    from 1, as the model sees it; what a reader sees follows first use. `text` are characters
-    `char_start` to `char_end` of revision `revision_id`; chunks that a program added have none,
-    and are characters 0 to their end of themselves."""
+    """A chunk that an answer may cite. `number` is its place in the register of the answer, from 1,
+    as the model sees it; readers see numbers by first use. `text` is characters `char_start` to
+    `char_end` of revision `revision_id`; chunks added through the API have no revision, and their
+    range is that of their own text."""
 
     number: int
     document_id: UUID
@@ -55,8 +55,8 @@ class Turn:
 
 
 class Outcome(StrEnum):
-    """How an answer by quotation ends: `quoted`; `on_topic` when passages are about the subject but
-    do not say what was asked; `nothing`; `reply` when nothing was asked of the documents."""
+    """The outcome of an answer by quotation. `on_topic`: the documents are about the subject but do
+    not say what was asked. `reply`: the message asked nothing of the documents."""
 
     QUOTED = "quoted"
     ON_TOPIC = "on_topic"
@@ -66,11 +66,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What a chat model is asked. `system` holds the instructions and the chunks as data;
-    `sources` are the same chunks for a provider that needs no prompt; `turns` end with the
-    question; `language` is the question's, `zh` or `en`. With `can_search` the model may ask
-    for another search. `reply` is what the portal itself says to a message that asks nothing of
-    the documents; with `is_outline` the sources are one document's, to be outlined."""
+    """A request to a chat model. `system` holds the instructions and the chunks as data; `sources`
+    are the same chunks for a provider that needs no prompt; `turns` end with the question;
+    `language` is the question's, `zh` or `en`. With `can_search` the model may ask for another
+    search. `reply` is the portal's own reply to a message that asks nothing of the documents; with
+    `is_outline` the sources are one document's, to be outlined."""
 
     system: str
     turns: Sequence[Turn]
@@ -85,8 +85,8 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """From here on the number `number` cites characters `start` to `end` of `source`, which answer
-    with a chance of `confidence`."""
+    """From here on `number` cites characters `start` to `end` of `source`, which answer the
+    question with the probability `confidence`."""
 
     number: int
     source: Source
@@ -97,7 +97,7 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More of the answer; `quoted` when it is a quotation whose place is known."""
+    """More text of the answer; `quoted` if it is a quotation with a known place."""
 
     text: str
     quoted: Quoted | None = None
@@ -105,7 +105,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class SearchCall:
-    """The model wants to look for something else."""
+    """A request of the model for another search."""
 
     call_id: str
     query: str
@@ -113,8 +113,8 @@ class SearchCall:
 
 @dataclass(frozen=True, slots=True)
 class Abstained:
-    """The provider has no answer in these sources; `text` says so. With an `outcome`, `about` are
-    the numbers of the sources that are at least about it; without one all of them may be."""
+    """The provider found no answer in the sources, as `text` says. With an `outcome`, `about` are
+    the numbers of the sources that are at least on topic; without one, any may be."""
 
     text: str
     outcome: Outcome | None = None
@@ -123,14 +123,14 @@ class Abstained:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Nothing new yet: a moment to notice that the reader has left."""
+    """No news: an occasion to notice that the reader has left."""
 
 
 ChatEvent = TextDelta | SearchCall | Abstained | Heartbeat
 
 
 class ChatModel(Protocol):
-    """What writes answers."""
+    """A provider of answers."""
 
     @property
     def provider(self) -> str: ...
@@ -144,15 +144,14 @@ class ChatModel(Protocol):
         ...
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
-        """Yield the answer in pieces, as they come; closing the iterator ends the request at once.
+        """Yield the answer in pieces as they arrive; closing the iterator ends the request at once.
         Raises ChatUnavailable."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """Characters of an answer. `marker` is the number shown when this piece is a marker, whose
-    text is then ``[n]``."""
+    """A piece of an answer; for a marker ``[n]``, `marker` is the number shown."""
 
     text: str
     marker: int | None = None
@@ -161,10 +160,19 @@ class MarkedText:
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
     """Characters `start` to `end` of an answer are one sentence, which cites `markers`.
-    `is_supported` is None where nothing was claimed: a greeting, a heading, code."""
+    `is_supported` is None where nothing is claimed: a greeting, a heading, code."""
 
     start: int
     end: int
     markers: tuple[int, ...] = ()
     is_supported: bool | None = None
-    likeness: float | None = field(default=None)
+    likeness: float | None = None
+
+    def as_json(self) -> list[Any]:
+        """Return what `from_json` reads."""
+        return [self.start, self.end, list(self.markers), self.is_supported, self.likeness]
+
+    @classmethod
+    def from_json(cls, stored: Sequence[Any]) -> SentenceSupport:
+        start, end, markers, is_supported, likeness = stored
+        return cls(start, end, tuple(markers), is_supported, likeness)

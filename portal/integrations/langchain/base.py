@@ -17,7 +17,7 @@ from portal.integrations.langchain.embeddings import PortalEmbeddings
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
 from portal.services.collections.nearest import COMPARED_ONE_BY_ONE
 from portal.services.collections.records import Collections
-from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import PORTAL_COLLECTION
 
 DEFAULT_COLLECTION = "langchain"
 

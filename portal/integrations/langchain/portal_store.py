@@ -38,7 +38,7 @@ from portal.integrations.langchain.searching import (
 from portal.integrations.values import record_filter
 from portal.services import Services
 from portal.services.collections.portal_reader import ReadChunk
-from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import PORTAL_COLLECTION
 
 READ_ONLY = (
     "the collection “portal” is read-only here: upload documents on the portal's pages, by "

@@ -19,7 +19,6 @@ from portal.services.documents.erasing import without_quotations
 from portal.store.answers import citations as citation_store
 from portal.store.answers import messages as message_store
 from portal.store.answers.citations import CitedSource
-from portal.store.answers.sentence_support import from_support
 
 
 class AnswerDraft:
@@ -149,7 +148,7 @@ class AnswerDraft:
             if row.status == MessageStatus.STREAMING:
                 row.status = status.value
             row.content = content
-            row.support = from_support(checked)
+            row.support = [one.as_json() for one in checked]
             row.retrieval = asdict(self.replay)
             session.flush()
             # A finished answer is never stale.

@@ -35,7 +35,7 @@ from portal.settings import SearchSettings
 from portal.store.collections import by_vector, reads, writes
 from portal.store.collections import rows as collection_store
 from portal.store.collections.rows import VectorCollection
-from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.embedding_models.switches import patiently
 from portal.store.session import Database, Session

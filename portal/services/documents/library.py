@@ -47,16 +47,19 @@ def list_documents(
     user: User,
     *,
     filters: DocumentFilter | None = None,
+    deleted: bool = False,
     cursor: str | None = None,
     limit: int = 50,
 ) -> DocumentPage:
     """Return documents visible to the user, newest first.
 
-    Raises MalformedRequest on a bad cursor.
+    With `deleted` those that the user may restore, last deleted first. Raises MalformedRequest on a
+    bad cursor.
     """
+    chosen = filters or DocumentFilter()
     with services.database.begin() as session:
         return document_store.list_documents(
-            session, user, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
+            session, user, filters=chosen, deleted=deleted, cursor=cursor, limit=limit
         )
 
 
@@ -66,34 +69,12 @@ def list_domains(services: Services, user: User) -> list[str]:
         return document_store.list_domains(session, user)
 
 
-def list_trash(
-    services: Services,
-    user: User,
-    *,
-    filters: DocumentFilter | None = None,
-    cursor: str | None = None,
-    limit: int = 50,
-) -> DocumentPage:
-    """Return documents the user may restore, last deleted first.
-
-    Raises MalformedRequest on a bad cursor.
-    """
+def get_summary(
+    services: Services, user: User, document_id: UUID, *, deleted: bool = False
+) -> DocumentSummary:
+    """Return a document, or with `deleted` one that the user may restore. Raises NotFound."""
     with services.database.begin() as session:
-        return document_store.list_trash(
-            session, user, filters=filters or DocumentFilter(), cursor=cursor, limit=limit
-        )
-
-
-def get_trashed(services: Services, user: User, document_id: UUID) -> DocumentSummary:
-    """Return a deleted document that the user may restore. Raises NotFound."""
-    with services.database.begin() as session:
-        return seen(session, user, document_id, deleted=True)
-
-
-def get_summary(services: Services, user: User, document_id: UUID) -> DocumentSummary:
-    """Return a document's summary. Raises NotFound, also if the user may not see it."""
-    with services.database.begin() as session:
-        return seen(session, user, document_id)
+        return seen(session, user, document_id, deleted=deleted)
 
 
 def list_summaries(

@@ -11,7 +11,6 @@ from portal.services import Services, audit
 from portal.services.audit import AuditEvent
 from portal.services.documents.library import erase
 from portal.services.people.accounts import normalise_name, refuse_last_admin
-from portal.store.documents import ownership
 from portal.store.documents import rows as document_store
 from portal.store.models import UserRow
 from portal.store.people import accounts as account_store
@@ -68,7 +67,7 @@ def _delete(
     refuse_last_admin(session, row)
     heir = _find_heir(session, row, actor, documents, heir_name)
     counts = {"transferred": 0, "trashed": 0, "purged": 0}
-    for document in ownership.lock_documents_of(session, row.id):
+    for document in document_store.lock_documents_of(session, row.id):
         is_private = document.visibility == Visibility.PRIVATE
         is_purged = documents is DocumentFate.PURGE or (
             documents is DocumentFate.KEEP_SHARED and is_private
@@ -83,7 +82,7 @@ def _delete(
             document_store.set_deleted(session, document.id, deleted=True)
             counts["trashed"] += 1
         if heir is not None:
-            ownership.transfer(session, document.id, owner_id=heir.id)
+            document.owner_id = heir.id
             counts["transferred"] += 1
     audit.record(
         session,

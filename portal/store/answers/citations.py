@@ -15,8 +15,7 @@ from portal.domain.answering import Source
 from portal.domain.conversations import Citation, SourceState
 from portal.domain.people import User
 from portal.domain.search import SearchMode
-from portal.store.documents.outlines import outlines
-from portal.store.documents.page_labels import page_label
+from portal.store.documents.outlines import outlines, page_label
 from portal.store.documents.selection import visible_to
 from portal.store.models import (
     CitationRow,

@@ -23,7 +23,6 @@ from portal.domain.conversations import (
 from portal.domain.people import User
 from portal.errors import NotFound, existing
 from portal.store.answers import citations
-from portal.store.answers.sentence_support import from_support, to_support
 from portal.store.models import ConversationRow, MessageRow
 
 _STREAMING = MessageStatus.STREAMING.value
@@ -75,7 +74,7 @@ def _to_messages(session: Session, user: User, rows: Sequence[Any]) -> tuple[Mes
             status=MessageStatus(status),
             created_at=row.created_at,
             citations=cited.get(row.id, ()),
-            support=tuple(to_support(values) for values in row.support),
+            support=tuple(map(SentenceSupport.from_json, row.support)),
             replay=_to_replay(row.retrieval),
             feedback=Feedback(row.feedback) if row.feedback else None,
             feedback_reason=FeedbackReason(row.feedback_reason) if row.feedback_reason else None,
@@ -195,7 +194,7 @@ def rewrite(
     session.execute(
         update(MessageRow)
         .where(MessageRow.id == message_id)
-        .values(content=content, support=from_support(support))
+        .values(content=content, support=[one.as_json() for one in support])
     )
 
 

@@ -9,7 +9,6 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.answering import SentenceSupport
-from portal.store.answers.sentence_support import to_support
 from portal.store.models import CitationRow, MessageRow
 
 
@@ -44,7 +43,7 @@ def lock_quotations(session: Session, document_id: UUID) -> list[Quotation]:
         Quotation(
             message_id,
             content,
-            tuple(to_support(values) for values in support),
+            tuple(map(SentenceSupport.from_json, support)),
             tuple(quotes.get(message_id, ())),
         )
         for message_id, content, support in messages

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.people import User
 from portal.domain.structure import Block
-from portal.store.documents.page_labels import label_of_chunk
+from portal.store.documents.outlines import label_of_chunk
 from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
 
 

@@ -15,9 +15,13 @@ from sqlalchemy.orm import Session
 from portal.domain.embedding import Vector
 from portal.domain.metadata_filter import MetadataFilter
 from portal.domain.people import User
-from portal.store.documents.page_labels import label_of_chunk
-from portal.store.documents.rows import PORTAL_COLLECTION
-from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+from portal.store.documents.outlines import label_of_chunk
+from portal.store.documents.selection import (
+    PORTAL_COLLECTION,
+    SELECTION_JOINS,
+    SELECTION_WHERE,
+    selection_binds,
+)
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.search.metadata_sql import metadata_condition
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from portal.domain.vector_collections import Distance
 from portal.settings import SearchSettings
-from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models.registry import (
     COLLECTION_PROVIDER,
     RegisteredModel,

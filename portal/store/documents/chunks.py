@@ -13,8 +13,7 @@ from portal.domain.documents import Chunk, ExtractedText, StoredChunk
 from portal.domain.embedding import Vector
 from portal.domain.revisions import MAX_NUMBER
 from portal.domain.structure import Block
-from portal.store.documents.outlines import outlines
-from portal.store.documents.page_labels import label_of_chunk
+from portal.store.documents.outlines import label_of_chunk, outlines
 from portal.store.models import (
     ChunkEmbeddingRow,
     DocumentChunkRow,

@@ -12,12 +12,12 @@ from sqlalchemy.orm import Session
 from portal.domain.chunks import ChunkOrder, JobChunk
 from portal.domain.people import User
 from portal.store.documents import vocabulary
-from portal.store.documents.rows import PORTAL_COLLECTION
 from portal.store.documents.selection import (
+    PORTAL_COLLECTION,
     SELECTION_JOINS,
     SELECTION_WHERE,
+    listed_for,
     selection_binds,
-    visible_to,
 )
 from portal.store.models import (
     ChunkEmbeddingRow,
@@ -54,13 +54,7 @@ def find_document_of(session: Session, user: User, job_id: UUID) -> UUID | None:
         select(DocumentRow.id)
         .join(JobRow, JobRow.document_id == DocumentRow.id)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .where(
-            JobRow.id == job_id,
-            CollectionRow.name == PORTAL_COLLECTION,
-            DocumentRow.deleted_at.is_(None),
-            DocumentRow.purged_at.is_(None),
-            visible_to(user),
-        )
+        .where(JobRow.id == job_id, listed_for(user))
     )
 
 
@@ -94,9 +88,7 @@ def find_searched(session: Session, user: User, chunk_id: UUID) -> JobChunk | No
         _CHUNKS.where(
             DocumentChunkRow.id == chunk_id,
             DocumentChunkRow.job_id == DocumentRow.current_job_id,
-            CollectionRow.name == PORTAL_COLLECTION,
-            DocumentRow.deleted_at.is_(None),
-            visible_to(user),
+            listed_for(user),
         ),
     )
     return found[0] if found else None

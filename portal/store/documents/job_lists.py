@@ -22,8 +22,8 @@ from portal.domain.jobs import (
 )
 from portal.domain.people import User
 from portal.store.cursors import latest_first
-from portal.store.documents.rows import NEWEST_JOB, PORTAL_COLLECTION
-from portal.store.documents.selection import visible_to
+from portal.store.documents.rows import NEWEST_JOB
+from portal.store.documents.selection import listed_for
 from portal.store.models import CollectionRow, DocumentRow, JobRow, UserRow
 
 
@@ -33,11 +33,7 @@ def _shown(user: User, *columns: Any) -> Select[Any]:
         .select_from(JobRow)
         .join(DocumentRow, DocumentRow.id == JobRow.document_id)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .where(
-            CollectionRow.name == PORTAL_COLLECTION,
-            DocumentRow.deleted_at.is_(None),
-            visible_to(user),
-        )
+        .where(listed_for(user))
     )
 
 
@@ -119,18 +115,10 @@ def _failed(user: User, *, own: bool, columns: list[Any]) -> Select[Any]:
     A document stays ready when a job fails beside its text, and is "failed" when a user cancelled
     its first job, which needs no retry.
     """
-    statement = (
-        select(*columns)
-        .select_from(JobRow)
-        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .where(
-            CollectionRow.name == PORTAL_COLLECTION,
-            DocumentRow.deleted_at.is_(None),
-            JobRow.status == JobStatus.FAILED.value,
-            JobRow.file_id.is_not(None),
-            JobRow.id == NEWEST_JOB,
-        )
+    statement = _shown(user, *columns).where(
+        JobRow.status == JobStatus.FAILED.value,
+        JobRow.file_id.is_not(None),
+        JobRow.id == NEWEST_JOB,
     )
     if own or not user.is_admin:
         statement = statement.where(DocumentRow.owner_id == user.id)

@@ -42,8 +42,7 @@ from portal.domain.notifications import (
 from portal.domain.people import User
 from portal.errors import Message
 from portal.store.cursors import latest_first
-from portal.store.documents.rows import PORTAL_COLLECTION
-from portal.store.documents.selection import visible_to
+from portal.store.documents.selection import PORTAL_COLLECTION, visible_to
 from portal.store.models import (
     CollectionRow,
     DocumentRevisionRow,

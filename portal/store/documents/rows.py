@@ -25,7 +25,7 @@ from portal.domain.people import User
 from portal.errors import Message
 from portal.store.cursors import latest_first
 from portal.store.documents import files, vocabulary
-from portal.store.documents.selection import visible_to
+from portal.store.documents.selection import PORTAL_COLLECTION, listed_for, visible_to
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -35,8 +35,6 @@ from portal.store.models import (
     StoredFileRow,
     UserRow,
 )
-
-PORTAL_COLLECTION = "portal"
 
 
 def portal_collection_id(session: Session) -> UUID:
@@ -143,28 +141,19 @@ def list_documents(
     user: User,
     *,
     filters: DocumentFilter,
+    deleted: bool = False,
     cursor: str | None,
     limit: int,
 ) -> DocumentPage:
     """Return documents visible to the user, newest first.
 
-    Raises MalformedRequest on a bad cursor.
+    With `deleted` those in the user's trash, last deleted first. Raises MalformedRequest on a bad
+    cursor.
     """
-    statement = _filtered(_summaries(user), filters).where(DocumentRow.deleted_at.is_(None))
-    return _page(session, user, statement, DocumentRow.created_at, cursor=cursor, limit=limit)
-
-
-def _page(
-    session: Session,
-    user: User,
-    statement: Select[Any],
-    at: InstrumentedAttribute[datetime] | InstrumentedAttribute[datetime | None],
-    *,
-    cursor: str | None,
-    limit: int,
-) -> DocumentPage:
-    """Return a page of summaries by `at`, a column that summaries have under the same name."""
+    statement = _filtered(_shown(user, deleted=deleted), filters)
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
+    # Summaries have both under the same names.
+    at: InstrumentedAttribute[Any] = DocumentRow.deleted_at if deleted else DocumentRow.created_at
     items, next_cursor = latest_first(
         session,
         statement,
@@ -176,6 +165,16 @@ def _page(
         place=lambda one: (getattr(one, at.key), one.id),
     )
     return DocumentPage(items=items, next_cursor=next_cursor, total_count=total)
+
+
+def _shown(user: User, *, deleted: bool = False) -> Select[Any]:
+    """Select documents visible to the user, or with `deleted` those in the user's trash."""
+    statement = _summaries(user)
+    if not deleted:
+        return statement.where(DocumentRow.deleted_at.is_(None))
+    statement = statement.where(DocumentRow.deleted_at.is_not(None))
+    # Only the owner sees the trash; for other users its documents are gone.
+    return statement if user.is_admin else statement.where(DocumentRow.owner_id == user.id)
 
 
 def _filtered(statement: Select[Any], filters: DocumentFilter) -> Select[Any]:
@@ -200,46 +199,19 @@ def list_domains(session: Session, user: User) -> list[str]:
         session.scalars(
             select(DocumentRow.domain)
             .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-            .where(
-                CollectionRow.name == PORTAL_COLLECTION,
-                DocumentRow.deleted_at.is_(None),
-                DocumentRow.domain.is_not(None),
-                visible_to(user),
-            )
+            .where(listed_for(user), DocumentRow.domain.is_not(None))
             .distinct()
             .order_by(DocumentRow.domain)
         )
     )
 
 
-def list_trash(
-    session: Session,
-    user: User,
-    *,
-    filters: DocumentFilter,
-    cursor: str | None,
-    limit: int,
-) -> DocumentPage:
-    """Return deleted documents the user may restore, last deleted first.
-
-    Raises MalformedRequest on a bad cursor.
-    """
-    statement = _filtered(_summaries(user), filters).where(DocumentRow.deleted_at.is_not(None))
-    if not user.is_admin:
-        statement = statement.where(DocumentRow.owner_id == user.id)
-    return _page(session, user, statement, DocumentRow.deleted_at, cursor=cursor, limit=limit)
-
-
 def find_summary(
     session: Session, user: User, document_id: UUID, *, deleted: bool = False
 ) -> DocumentSummary | None:
     """Return a document visible to the user, or with `deleted` one in the user's trash."""
-    statement = _summaries(user).where(DocumentRow.id == document_id)
-    in_trash = DocumentRow.deleted_at.is_not(None)
-    if deleted and not user.is_admin:
-        # Only the owner sees the trash; for other users its documents are gone.
-        statement = statement.where(DocumentRow.owner_id == user.id)
-    row = session.execute(statement.where(in_trash if deleted else ~in_trash)).one_or_none()
+    statement = _shown(user, deleted=deleted).where(DocumentRow.id == document_id)
+    row = session.execute(statement).one_or_none()
     return _to_summary(row, user) if row else None
 
 
@@ -247,9 +219,7 @@ def list_summaries(
     session: Session, user: User, document_ids: Sequence[UUID]
 ) -> list[DocumentSummary]:
     """Return summaries of these documents, without those hidden from the user or in the trash."""
-    statement = _summaries(user).where(
-        DocumentRow.id.in_(document_ids), DocumentRow.deleted_at.is_(None)
-    )
+    statement = _shown(user).where(DocumentRow.id.in_(document_ids))
     return [_to_summary(row, user) for row in session.execute(statement)]
 
 
@@ -346,6 +316,16 @@ def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:
     return session.scalar(
         select(DocumentRow).where(DocumentRow.id == document_id).with_for_update(key_share=True)
     )
+
+
+def lock_documents_of(session: Session, owner_id: UUID) -> Sequence[DocumentRow]:
+    """Lock a user's documents until the transaction ends, those in the trash too."""
+    return session.scalars(
+        select(DocumentRow)
+        .where(DocumentRow.owner_id == owner_id, DocumentRow.purged_at.is_(None))
+        .order_by(DocumentRow.id)
+        .with_for_update()
+    ).all()
 
 
 def lock_for_purge(session: Session, document_id: UUID) -> None:

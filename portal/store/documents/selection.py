@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, or_, true
+from sqlalchemy import ColumnElement, and_, or_, true
 
 from portal.domain.people import User
-from portal.store.models import DocumentRow
+from portal.store.models import CollectionRow, DocumentRow
+
+PORTAL_COLLECTION = "portal"
 
 # For statements written as text, in which documents have the alias d.
 _DEFAULTS = """
@@ -58,3 +60,12 @@ def visible_to(user: User) -> ColumnElement[bool]:
     if user.is_admin:
         return true()
     return or_(DocumentRow.visibility == "shared", DocumentRow.owner_id == user.id)
+
+
+def listed_for(user: User) -> ColumnElement[bool]:
+    """Return the condition that a user is shown a document: visible, and not in the trash.
+
+    Needs the document's collection: those of programs are shown to no user.
+    """
+    is_live = DocumentRow.deleted_at.is_(None)
+    return and_(CollectionRow.name == PORTAL_COLLECTION, is_live, visible_to(user))

@@ -20,7 +20,7 @@ from portal.observability import tracing
 from portal.settings import SearchSettings
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents.queue import LOWEST_PRIORITY
-from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.registry import RegisteredModel, list_models, lock_registry
 from portal.store.embedding_models.switches import IS_MISSING, PORTAL_CHUNKS, patiently, read_size

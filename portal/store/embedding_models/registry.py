@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from portal.domain import locks
 from portal.domain.embedding import ModelSource, Vector
 from portal.settings import SearchSettings
-from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.vector_index import IndexShape, create_statement, shape_for
 from portal.store.models import CollectionRow, EmbeddingModelRow

@@ -11,7 +11,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable
-from portal.store.documents.rows import PORTAL_COLLECTION
+from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.registry import RegisteredModel, list_models
 from portal.store.embedding_models.vector_index import StandingIndex, standing_indexes

@@ -11,8 +11,12 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.people import User
-from portal.store.documents.rows import PORTAL_COLLECTION
-from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, selection_binds
+from portal.store.documents.selection import (
+    PORTAL_COLLECTION,
+    SELECTION_JOINS,
+    SELECTION_WHERE,
+    selection_binds,
+)
 
 Key = TypeVar("Key")
 

@@ -22,9 +22,10 @@ blueprint = APIBlueprint("trash", __name__, enable_openapi=False, url_prefix="/t
 @blueprint.get("")
 def show() -> Answer:
     services = context.services()
-    page = library.list_trash(
+    page = library.list_documents(
         services,
         context.user(),
+        deleted=True,
         cursor=request.args.get("cursor") or None,
         limit=PAGE_SIZE,
     )
@@ -60,7 +61,7 @@ def restore(document_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:document_id>/purge")
 def confirm_purge(document_id: UUID) -> Answer:
-    document = library.get_trashed(*context.caller(), document_id)
+    document = library.get_summary(*context.caller(), document_id, deleted=True)
     if wants_fragment():
         return render_template("fragments/trash/_confirm_purge.html", document=document)
     return render_template("pages/confirm_purge.html", document=document)
@@ -68,7 +69,7 @@ def confirm_purge(document_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:document_id>/purge")
 def purge(document_id: UUID) -> Answer:
-    document = library.get_trashed(*context.caller(), document_id)
+    document = library.get_summary(*context.caller(), document_id, deleted=True)
     library.purge_document(*context.caller(), document_id)
     message = gettext("“%(title)s” was permanently deleted.", title=document.title)
     if wants_fragment():

@@ -16,9 +16,11 @@ LINE_END_HYPHEN = "\x02"
 
 _WIDE = re.compile(f"[{HAN}{HIRAGANA}{KATAKANA}\u3000-\u303f\uff00-\uffef“”‘’—…]")
 _LIST_ITEM = re.compile(
-    r"(?:[-–•·▪●○◆■□►✓*]\s|\(?\d{1,2}(?:\.\d{1,2})*[.)、]?\s|\d{1,2}[.、]\S"
+    r"(?:[-–•·▪●○◆■□►✓*]\s|\(?\d{1,2}(?:\.\d{1,2})*[.)、]\s|\d{1,2}(?:\.\d{1,2})+\s|\d{1,2}[.、]\S"
     r"|[（(]?[一二三四五六七八九十]{1,3}[）)、]|第[一二三四五六七八九十百\d]+[章节節条條])"
 )
+# A number alone also begins lines within a sentence: "40 watts".
+_NUMBERED_HEADING = re.compile(rf"\d{{1,2}}\s+[A-Z{HAN}]")
 _CAPTION = re.compile(r"(?:Table|Figure|Fig\.|表|图|圖)\s*\d+(?:[.-]\d+)*[\s.:：]", re.IGNORECASE)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？；;:：…][”’\"'」』）)]*$")
 # Punctuation that Chinese text needs but NFKC would convert: ，！？：；（）～ and the like.
@@ -28,10 +30,14 @@ _PAGE_NUMBER = re.compile(
     r"|page\s+\d+(?:\s+of\s+\d+)?|\d+\s*/\s*\d+)",
     re.IGNORECASE,
 )
+_LEADING_NUMBER = re.compile(r"\d{1,4}(?=\s)")
+_TRAILING_NUMBER = re.compile(r"(?<=\s)\d{1,4}$")
 _TELLING_COUNT = 4
 _PARAGRAPH_LEADING = 1.35  # times the usual distance of lines
 _SIZE_CHANGE = 0.12
 _SHORT_LINE = 0.6  # of the width of the text
+_MIN_COLUMN_LINES = 3
+_MIN_COLUMN_WIDTH = 0.25  # of the width of the text
 _MAX_WORD_LENGTH = 500
 
 
@@ -66,32 +72,47 @@ def readable(text: str) -> str:
 
 
 def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Return pages without page numbers and without headers and footers that most pages repeat.
+    """Return pages without page numbers and without headers and footers: lines at an edge that most
+    pages repeat, or that several repeat beside the number of the page.
 
     They would interrupt sentences that continue on the next page.
     """
-    edges = Counter(
-        _pattern(line) for page in pages for line in {*page[:1], *page[-1:]} if len(page) > 1
-    )
+    edges = [
+        key
+        for number, page in enumerate(pages)
+        for line in {*page[:1], *page[-1:]}
+        if len(page) > 1
+        for key in _running(line, number)
+    ]
+    # Fewer than three lines without a number may be chance.
     repeated = {
-        pattern
-        for pattern, count in edges.items()
-        if pattern and count >= max(3, len(pages) * 0.6)  # Fewer than three may be chance.
+        key
+        for key, count in Counter(edges).items()
+        if count >= (max(3, len(pages) * 0.6) if isinstance(key, str) else 2)
     }
     kept = []
-    for page in pages:
+    for number, page in enumerate(pages):
         lines = list(page)
         for place in (-1, 0):
             if len(lines) > 1 and (
-                _pattern(lines[place]) in repeated or _PAGE_NUMBER.fullmatch(lines[place].text)
+                repeated.intersection(_running(lines[place], number))
+                or _PAGE_NUMBER.fullmatch(lines[place].text)
             ):
                 lines.pop(place)
         kept.append(lines)
     return kept
 
 
-def _pattern(line: Line) -> str:
-    return re.sub(r"\d+", "#", line.text)
+def _running(line: Line, page: int) -> Iterator[str | tuple[str, int]]:
+    """Yield what the line shares with running lines of other pages: its text without numbers, and
+    that with the distance of a number at its end or beginning from the page's."""
+    pattern = re.sub(r"\d+", "#", line.text)
+    if not pattern:
+        return
+    yield pattern
+    for match in (_LEADING_NUMBER.match(line.text), _TRAILING_NUMBER.search(line.text)):
+        if match:
+            yield pattern, int(match.group()) - page
 
 
 def paragraphs(lines: Sequence[Line]) -> list[Paragraph]:
@@ -102,14 +123,14 @@ def paragraphs(lines: Sequence[Line]) -> list[Paragraph]:
 
 def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
     leading = _usual_leading(lines)
-    left = min((line.left for line in lines), default=0.0)
-    width = max((line.right for line in lines), default=0.0) - left
+    margins = _margins(lines)
     group: list[Line] = []
-    for line in lines:
+    for place, line in enumerate(lines):
+        left, right = margins[max(0, place - 1)]  # Of the previous line, which may end a paragraph.
         is_blank = not line.text.strip()
         is_table = bool(line.rows or (group and group[-1].rows))
         if group and (
-            is_blank or is_table or _begins_paragraph(group[-1], line, leading, left, width)
+            is_blank or is_table or _begins_paragraph(group[-1], line, leading, left, right - left)
         ):
             yield group
             group = []
@@ -117,6 +138,45 @@ def _lines_of_paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
             group.append(line)
     if group:
         yield group
+
+
+def _margins(lines: Sequence[Line]) -> list[tuple[float, float]]:
+    """Return the left and right margin of the text around each line: of its column, else of the
+    page."""
+    left = min((line.left for line in lines), default=0.0)
+    right = max((line.right for line in lines), default=0.0)
+    margins = [(left, right)] * len(lines)
+    begins = 0
+    for place, (above, line) in enumerate(pairwise(lines), 1):
+        if above.baseline - line.baseline >= -line.size / 2:
+            continue
+        # A jump up and to the right: the next column, unless the text before it reaches that far.
+        first = place
+        while first > begins and lines[first - 1].right < line.left:
+            first -= 1
+        last = place
+        edge = max((one.right for one in lines[first:place]), default=line.left)
+        while last < len(lines) and lines[last].left > edge:
+            last += 1
+        for column in (range(first, place), range(place, last)):
+            edges = _edges([lines[one] for one in column])
+            if len(column) >= _MIN_COLUMN_LINES and _is_wide(edges, (left, right)):
+                for one in column:
+                    margins[one] = edges
+        begins = place
+    return margins
+
+
+def _edges(lines: Sequence[Line]) -> tuple[float, float]:
+    return (
+        min((line.left for line in lines), default=0.0),
+        max((line.right for line in lines), default=0.0),
+    )
+
+
+def _is_wide(column: tuple[float, float], page: tuple[float, float]) -> bool:
+    """Tell a column of text from one of a table without rules, whose cells are apart."""
+    return column[1] - column[0] >= _MIN_COLUMN_WIDTH * (page[1] - page[0])
 
 
 def _joined(lines: Iterable[Line]) -> str:
@@ -170,13 +230,13 @@ def _begins_paragraph(
     if abs(previous.size - line.size) > _SIZE_CHANGE * max(previous.size, line.size):
         return True
     ended = bool(_ENDS_SENTENCE.search(previous.text.rstrip()))
+    filled = (previous.right - left) / width if width else 1.0
     distance = previous.baseline - line.baseline
     if distance < -line.size / 2:  # A jump up is the next column.
-        return ended
+        return ended or filled < _SHORT_LINE
     is_apart = leading and distance > _PARAGRAPH_LEADING * leading
-    if is_apart or (ended and _CAPTION.match(line.text)):
+    if is_apart or (ended and (_CAPTION.match(line.text) or _NUMBERED_HEADING.match(line.text))):
         return True
-    filled = (previous.right - left) / width if width else 1.0
     indented = line.left > previous.left + 0.9 * line.size
     return (ended and (indented or filled < 1 - 2 * line.size / max(width, 1.0) - 0.05)) or (
         filled < _SHORT_LINE

@@ -203,6 +203,21 @@ def test_running_headers_and_page_numbers_are_left_out() -> None:
     ]
 
 
+def test_headers_that_name_the_chapter_and_the_page_are_left_out() -> None:
+    chapters = ["Lamps", "Lamps", "Boats", "Boats", "Boats"]
+    pages = [
+        [_line(f"Chapter: {chapter} {number}"), _line(f"Text of {chapter}"), _line("It ends.")]
+        for number, chapter in enumerate(chapters, 7)
+    ]
+    for page in without_running_lines(pages):
+        assert page[0].text.startswith("Text of")
+
+
+def test_numbered_lines_that_do_not_count_pages_are_kept() -> None:
+    pages = [[_line(f"Order {number}"), _line("Text"), _line("It ends.")] for number in (12, 40)]
+    assert without_running_lines(pages) == pages
+
+
 def _line(text: str) -> Line:
     return Line(text, 72, 300, 700, 11)
 
@@ -266,6 +281,34 @@ def test_lines_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pdf_format, "_MAX_LINES", 29)
     with pytest.raises(ExtractionTooLarge, match="lines"):
         read(path)
+
+
+def column(texts: list[str], left: float, width: float) -> list[Line]:
+    """Lines from the top of the page down, each as wide as the column."""
+    return [
+        Line(text, left, left + width, 700 - 14.0 * row, 11.0) for row, text in enumerate(texts)
+    ]
+
+
+def test_lines_of_both_columns_join_to_sentences() -> None:
+    first = ["The keepers changed", "shifts every evening", "and recorded the", "weather."]
+    second = ["A new lamp was", "installed on the third", "day of October and", "works well."]
+    title = Line("The quarterly lighthouse report of the north", 50, 500, 730.0, 18.0)
+    page = [title, *column(first, 50, 220), *column(second, 280, 220)]
+    assert [one.text for one in paragraphs(page)] == [
+        title.text,
+        " ".join(first),
+        " ".join(second),
+    ]
+
+
+def test_cells_of_a_table_without_rules_stay_apart() -> None:
+    page = [
+        Line("The costs of the lighthouse are listed by item and by year below.", 50, 500, 730, 11),
+        *column(["Item", "Lamp oil", "Paint", "Boat"], 50, 60),
+        *column(["2025", "1,200", "300", "5,500"], 200, 40),
+    ]
+    assert len(paragraphs(page)) == 9
 
 
 def test_paragraph_of_many_lines_is_joined_once() -> None:

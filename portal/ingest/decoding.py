@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import charset_normalizer
 import opencc
@@ -15,24 +16,7 @@ from portal.errors import N_, Message, UndecodableText
 
 # The 640 characters that make up four fifths of Chinese text, simplified; text decoded with the
 # wrong encoding has next to none of them.
-_COMMON_HAN = frozenset(
-    "的年在一是为中国有和大于人了以学个成地他会时斯公后不生尔这分上被其月部与来法主名"
-    "出用作到可行多发家区长及西对由之里并自而第特日物德加位最亚理利们建方任体要本立子"
-    "员经间数现种政高市克所教得机代下南世或约过美开合动球英称前同也能至新都因通内赛力"
-    "化拉定制路系海基期当队三次兰者马等院但场入性道将面度如进文米平此民常两电该军使统"
-    "从业司格战重比东些北罗表包议科目小它式形事士尼工州外然关天设水全提线计联相布总起"
-    "台广原山欧达组校阿王金首纪直元洲运二巴接四城更委保类治还明正十意林持维实共认据卡"
-    "领展权安条诺书管没府量品河就界无受标始心产义结药导括向务程车点华变支视色则服剧非"
-    "职古别气女叶列选纳资论传号应语口伊播近济处流决波博活威身问已型港改单社交果级盟题"
-    "空花状取即致族居龙项影佛医命律属越转信那供专获每指演带师先著较塔许少增着蒙只太省"
-    "门万样香例圣规根筑字术构网质县疫解图卫很石角奥朝曼集素育母反洛派参商节完铁细收速"
-    "连森随说史乐示曾死室病湾证塞造记风江馆争帝伦宗她具协率占吉氧曲际历今头去夫官回游"
-    "存我老手未研算情音强哥观岛毛独需往知又初整低各录谷复皇打引莱神党武黄爱助土木离举"
-    "席模足究普域百哈见器副超必泰雷几福画且儿效苏氏续件准恩放击片京胞食推早陆段版源绿"
-    "创群除温五弗求白真积层升易失报何逊酸划班六才亲牙康座张显给终止植查环投言密确顿费"
-    "另姆印埃仍航富汽飞冠局再艺杀川宣草功耶田排伯响青黑歌免营希含述杰七桥络丽边败限亦"
-    "留做肯季周令纽告光配托干热己想担写萨汗团镇九湖红尽拥象园沙迪街范压贝男调鲁须落均"
-)
+_COMMON_HAN = frozenset(Path(__file__).with_name("common_han.txt").read_text("utf-8")) - {"\n"}
 _COMMON_PUNCTUATION = frozenset("。，、；：？！“”‘’「」『』（）《》〈〉【】…—·～　％")
 
 _BYTE_ORDER_MARKS = (

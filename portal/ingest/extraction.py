@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import N_, ExtractionTooLarge
 from portal.ingest.formats import FORMATS
-from portal.ingest.limits import ExtractionLimits, FileToRead
-
-__all__ = ["ExtractionLimits", "extract"]
+from portal.ingest.limits import FileToRead
 
 
-def extract(
-    path: Path,
-    *,
-    file_name: str,
-    media_type: MediaType,
-    limits: ExtractionLimits | None = None,
-    encoding: str | None = None,
-) -> ExtractedText:
-    """Return text, pages and headings of a file; never empty, within `limits`.
+def extract(file: FileToRead, media_type: MediaType) -> ExtractedText:
+    """Return text, pages and headings of a file; never empty, within its limits.
 
-    Temporary files may be written to the folder of `path`. `encoding` overrides detection for text
-    files. Raises EmptyFile, UndecodableText, EncryptedPdf, BrokenPdf, NoTextInPdf,
-    ExtractionTimedOut and ExtractionTooLarge.
+    Raises EmptyFile, UndecodableText, EncryptedPdf, BrokenPdf, NoTextInPdf, ExtractionTimedOut,
+    ExtractionTooLarge, and what its callbacks raise.
     """
-    limits = limits or ExtractionLimits()
-    extracted = FORMATS[media_type].extract(FileToRead(path, file_name, limits, encoding))
-    if len(extracted.text) > limits.max_characters:
-        raise ExtractionTooLarge(name=file_name, what=N_("characters"), limit=limits.max_characters)
+    extracted, limit = FORMATS[media_type].extract(file), file.limits.max_characters
+    if len(extracted.text) > limit:
+        raise ExtractionTooLarge(name=file.name, what=N_("characters"), limit=limit)
     return extracted

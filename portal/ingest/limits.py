@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,10 +27,14 @@ class ExtractionLimits:
 class FileToRead:
     """A file, its name for users, and for text files the encoding that a user chose.
 
-    Readers may write temporary files to the folder of `path`.
+    Readers may write temporary files to the folder of `path`. `on_page` is called with the number
+    of pages done and of all pages, `check` from another thread, about twice a second, while a
+    reader process works. An exception of either ends the reading.
     """
 
     path: Path
     name: str
     limits: ExtractionLimits = ExtractionLimits()
     encoding: str | None = None
+    on_page: Callable[[int, int], None] = lambda _done, _total: None
+    check: Callable[[], None] = lambda: None

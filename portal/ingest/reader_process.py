@@ -28,7 +28,6 @@ from portal.errors import (
     TooMuchInOne,
     UnpacksToTooMuch,
 )
-from portal.ingest import page_progress
 from portal.ingest.limits import ExtractionLimits, FileToRead
 
 ERRORS = ("encrypted", "no_pages", "pages", "characters", "memory", "too_many", "broken")
@@ -69,9 +68,9 @@ def read_records(
 ) -> Generator[dict[str, Any], None, None]:
     """Yield the records of `readers/{reader}.py` for a file as they arrive.
 
-    Closing the generator early ends the reader. For readers that count pages first, `page_progress`
-    is called for each page with lines. Raises ExtractionTimedOut, ExtractionTooLarge,
-    UnpacksToTooMuch, TooMuchInOne, EncryptedPdf, EmptyPdf, what the progress callbacks raise, and
+    Closing the generator early ends the reader. For readers that count pages first, the file's
+    `on_page` is called for each page with lines. Raises ExtractionTimedOut, ExtractionTooLarge,
+    UnpacksToTooMuch, TooMuchInOne, EncryptedPdf, EmptyPdf, what the callbacks raise, and
     `broken` where the reader dies, is silent or reports "broken".
     """
     limits, is_empty = file.limits, True
@@ -79,7 +78,7 @@ def read_records(
     with (
         file.path.open("rb") as opened,
         _started(reader, opened, limits, options) as process,
-        _watched(process, limits.timeout_s) as watch,
+        _watched(process, limits.timeout_s, file.check) as watch,
     ):
         for line in _lines(process.stdout, _MAX_RECORD_LENGTH + 4 * limits.max_characters):
             record = _record(line)
@@ -91,7 +90,7 @@ def read_records(
             page_count = record.get("pages", page_count)
             if "lines" in record:
                 pages_read += 1
-                page_progress.tell(pages_read, page_count)
+                file.on_page(pages_read, page_count)
             yield record
         _wait(process)
         watch.stop()
@@ -191,8 +190,10 @@ class _Watch:
 
 
 @contextmanager
-def _watched(process: subprocess.Popen[bytes], timeout_s: float) -> Iterator[_Watch]:
-    watch = _Watch(process, timeout_s, page_progress.current_check())
+def _watched(
+    process: subprocess.Popen[bytes], timeout_s: float, check: Callable[[], None]
+) -> Iterator[_Watch]:
+    watch = _Watch(process, timeout_s, check)
     watch.start()
     try:
         yield watch

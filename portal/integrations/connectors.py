@@ -30,7 +30,8 @@ from portal.domain.documents import ExtractedText, MediaType
 from portal.domain.people import User
 from portal.errors import PortalError
 from portal.ingest.chunking import TARGET_TOKENS, split
-from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.extraction import extract
+from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import HEAD_BYTES, sniff
 from portal.integrations.connection import Connection
 from portal.integrations.langchain import PortalVectorStore, PostgresVectorStore
@@ -223,7 +224,7 @@ def _extracted(path: Path, media_type: MediaType) -> ExtractedText:
     """Extract the text of a copy: readers leave files beside theirs for a while."""
     with tempfile.TemporaryDirectory(prefix="portal-") as directory:
         copy = Path(shutil.copyfile(path, Path(directory) / "original"))
-        return extract(copy, file_name=path.name, media_type=media_type, limits=ExtractionLimits())
+        return extract(FileToRead(copy, path.name), media_type)
 
 
 def _sha256(path: Path) -> str:

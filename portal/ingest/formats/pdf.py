@@ -13,7 +13,6 @@ from typing import Any
 from portal.domain.documents import ExtractedText, Heading, Page
 from portal.domain.structure import Block, BlockKind
 from portal.errors import BrokenPdf, EncryptedPdf, NoTextInPdf, PortalError
-from portal.ingest import page_progress
 from portal.ingest.formats import page_recognition
 from portal.ingest.formats.page_layout import (
     Line,
@@ -73,7 +72,7 @@ def extract(file: FileToRead) -> ExtractedText:
     pages = without_running_lines(lines)
     paragraphs_by_page = []
     for page in pages:
-        page_progress.tell(len(pages), len(pages))  # All are read, but the caller may want to stop.
+        file.on_page(len(pages), len(pages))  # All are read, but the caller may want to stop.
         paragraphs_by_page.append(paragraphs(page))
     empty = _without_text(pages)
     if not any(paragraphs_by_page):

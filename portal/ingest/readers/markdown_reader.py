@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from markdown_it import MarkdownIt
@@ -32,21 +33,7 @@ _EVENTS_A_RECORD = 2_000
 _CHARACTERS_A_RECORD = 1_000_000
 _TAGS = re.compile(r"<!--|-->|<(/?[a-zA-Z][a-zA-Z0-9-]*)[^<>]*>")
 # Other names in angle brackets are not tags but text: "vector<int>", "<name>".
-_ELEMENTS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    a abbr acronym address area article aside audio b base basefont bdi bdo big blink blockquote
-    body br button canvas caption center cite code col colgroup data datalist dd del details dfn
-    dialog dir div dl dt em embed fieldset figcaption figure font footer form frame frameset h1 h2
-    h3 h4 h5 h6 head header hgroup hr html i iframe img input ins kbd label legend li link main map
-    mark marquee math menu meta meter nav nobr noembed noframes noscript object ol optgroup option
-    output p param picture plaintext pre progress q rb rp rt rtc ruby s samp script search section
-    select slot small source span strike strong style sub summary sup svg table tbody td template
-    textarea tfoot th thead time title tr track tt u ul var video wbr xmp
-""",
-    )
-)
+_ELEMENTS = frozenset(Path(__file__).with_name("html_elements.txt").read_text("utf-8").split())
 _HIDDEN_ELEMENTS = frozenset({"script", "style"})
 _LINE_BREAKS = frozenset({"br", "/p", "/div", "/li", "/tr", "hr", "/h1", "/h2", "/h3", "/h4"})
 _KINDS = {

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -36,9 +35,9 @@ from portal.errors import (
     is_disk_full,
 )
 from portal.ingest.chunking import split
-from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.extraction import extract
 from portal.ingest.formats import FORMATS
-from portal.ingest.page_progress import followed_by
+from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.observability import metrics
 from portal.services import Services
 from portal.services.documents import attempts, chunk_storage, disk_space, revision_changes
@@ -67,18 +66,42 @@ class _Interrupted(Exception):
         self.while_reading = while_reading
 
 
-@dataclass(frozen=True, slots=True)
 class _Reading:
-    """Conditions to stop reading: the file moves to the slow queue, or the worker shuts down."""
+    """The reading of a file: records its progress, and stops it when it should end.
 
-    should_stop: Callable[[], bool]
-    should_quit: Callable[[], bool]
+    `should_stop` moves the file to the slow queue, `should_quit` is for a shutdown.
+    """
 
-    def expect_to_go_on(self) -> None:
-        """Raise _Interrupted if reading should stop."""
-        if self.should_quit():
+    def __init__(
+        self,
+        services: Services,
+        attempt: Attempt,
+        should_stop: Callable[[], bool],
+        should_quit: Callable[[], bool],
+    ) -> None:
+        self._services, self._attempt = services, attempt
+        self._should_stop, self._should_quit = should_stop, should_quit
+        self._due = time.monotonic()
+
+    def note_page(self, done: int, total: int) -> None:
+        """Record progress about once a second. Raises _Interrupted, JobGone."""
+        self._expect_to_go_on()
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + _TELL_EVERY_S
+            stage = JobStage.READING
+            attempts.note(self._services, self._attempt, stage, done=done, total=total)
+
+    def check(self) -> None:
+        """Raise _Interrupted, or JobGone when the text is no longer wanted."""
+        self._expect_to_go_on()
+        # A short database outage is no reason to read the file again.
+        with suppress(DatabaseUnavailable):
+            attempts.expect_wanted(self._services, self._attempt)
+
+    def _expect_to_go_on(self) -> None:
+        if self._should_quit():
             raise _Interrupted
-        if self.should_stop():
+        if self._should_stop():
             raise _Interrupted(while_reading=True)
 
 
@@ -107,7 +130,8 @@ def index_document(
         attempts.postpone(services, attempt, error)
         return
     try:
-        _index(services, attempt, should_stop, _Reading(should_stop_reading, should_quit))
+        reading = _Reading(services, attempt, should_stop_reading, should_quit)
+        _index(services, attempt, should_stop, reading)
     except JobGone:
         return
     except _Interrupted as end:
@@ -168,16 +192,10 @@ def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> Extra
     with tempfile.TemporaryDirectory(prefix="portal-", dir=room) as directory:
         path = Path(directory) / "original"
         _copy_file(services, attempt, path)
-        with followed_by(
-            _teller(services, attempt, reading), check=_checker(services, attempt, reading)
-        ):
-            extracted = extract(
-                path,
-                file_name=attempt.file_name,
-                media_type=attempt.media_type,
-                limits=limits,
-                encoding=attempt.encoding,
-            )
+        file = FileToRead(
+            path, attempt.file_name, limits, attempt.encoding, reading.note_page, reading.check
+        )
+        extracted = extract(file, attempt.media_type)
     if not has_visible_text(extracted.text):
         raise EmptyFile(name=attempt.file_name)
     with services.database.begin() as session:
@@ -205,32 +223,6 @@ def _revision(session: Session, attempt: Attempt, extracted: ExtractedText) -> U
         sha256=digest,
         reader_version=version,
     )
-
-
-def _teller(services: Services, attempt: Attempt, reading: _Reading) -> Callable[[int, int], None]:
-    """Return a callback that records page progress, about once a second, and may stop reading."""
-    due = time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        nonlocal due
-        reading.expect_to_go_on()
-        if time.monotonic() >= due:
-            due = time.monotonic() + _TELL_EVERY_S
-            attempts.note(services, attempt, JobStage.READING, done=done, total=total)
-
-    return tell
-
-
-def _checker(services: Services, attempt: Attempt, reading: _Reading) -> Callable[[], None]:
-    """Return a callback that stops the reader on shutdown or when its text is no longer wanted."""
-
-    def check() -> None:
-        reading.expect_to_go_on()
-        # A short database outage is no reason to read the file again.
-        with suppress(DatabaseUnavailable):
-            attempts.expect_wanted(services, attempt)
-
-    return check
 
 
 def _from_revision(row: DocumentRevisionRow) -> ExtractedText:

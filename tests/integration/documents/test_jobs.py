@@ -22,7 +22,6 @@ from portal.domain.jobs import JobStage, JobStatus
 from portal.domain.people import User
 from portal.domain.search import SearchRequest
 from portal.errors import Conflict, EmbedderUnavailable, EmptyFile, Forbidden, NotFound
-from portal.ingest import page_progress
 from portal.processes import importing, isolation, worker
 from portal.services.documents import attempts, indexing, jobs, library, rereading, uploads
 from portal.services.operations import maintenance
@@ -144,7 +143,7 @@ def test_long_document_makes_room_for_others_and_goes_on_before_ones_own_next(
     ]
 
 
-def test_file_that_takes_long_to_read_waits_among_its_like_and_is_then_embedded_as_others(
+def test_slow_file_uses_slow_queue_until_it_is_read(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading has no slices: 300 pages would be read from the first one each time."""
@@ -152,9 +151,9 @@ def test_file_that_takes_long_to_read_waits_among_its_like_and_is_then_embedded_
     monkeypatch.setattr(worker, "_SLICE_S", 0.0)
     read: list[int] = []
 
-    def read_slowly(path, **_options) -> ExtractedText:
+    def read_slowly(file, _media_type) -> ExtractedText:
         for number in range(1, 6):
-            page_progress.tell(number, 5)
+            file.on_page(number, 5)
             read.append(number)
         return ExtractedText(text=LONG, extractor="slow")
 
@@ -403,17 +402,17 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
 
 
 @pytest.mark.parametrize("end", [jobs.cancel, library.delete_document])
-def test_reading_that_nobody_waits_for_any_more_ends(
+def test_cancelling_or_deleting_a_document_stops_its_reader(
     portal: Portal, monkeypatch: pytest.MonkeyPatch, end: Callable[..., None]
 ) -> None:
     """Pages of a scan take seconds each, and there are hundreds of them."""
     read: list[int] = []
 
-    def read_slowly(_path, **_options) -> ExtractedText:
+    def read_slowly(file, _media_type) -> ExtractedText:
         for number in range(1, 6):
             if number == 3:
                 end(portal.services, portal.admin, document.id)
-            page_progress.tell(number, 5)
+            file.on_page(number, 5)
             read.append(number)
         raise AssertionError("it was read to its end")
 

@@ -12,8 +12,9 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from portal.domain.documents import DocumentStatus, DocumentSummary, ExtractedText
+from portal.domain.documents import DocumentStatus, DocumentSummary, ExtractedText, MediaType
 from portal.ingest import reader_process
+from portal.ingest.limits import FileToRead
 from portal.processes import worker
 from portal.services.documents import indexing, library, uploads
 from portal.store.documents.queue import QUEUE_NAME, SMALL_QUEUE
@@ -60,10 +61,10 @@ def test_note_is_read_while_a_large_file_holds_the_worker(
 ) -> None:
     read_really, may_end = indexing.extract, threading.Event()
 
-    def read(path: Path, *, file_name: str, **rest: object) -> ExtractedText:
-        if file_name == "large.txt":
+    def read(file: FileToRead, media_type: MediaType) -> ExtractedText:
+        if file.name == "large.txt":
             assert may_end.wait(WITHIN_S)
-        return read_really(path, file_name=file_name, **rest)  # type: ignore[arg-type]
+        return read_really(file, media_type)
 
     monkeypatch.setattr(indexing, "extract", read)
     large = store(portal, "Words of a large file. " * 2_000, "large.txt")

@@ -8,6 +8,7 @@ from bench import ingest
 from bench.files import sheets
 from bench.ingest import Watch
 from portal.ingest.extraction import extract
+from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import sniff_file
 
 
@@ -36,7 +37,7 @@ def test_sheets_are_the_same_in_every_run_and_can_be_read(tmp_path: Path) -> Non
         path = sheet.write(tmp_path)
         with path.open("rb") as file:
             media_type = sniff_file(file, path.name)
-        text = extract(path, file_name=path.name, media_type=media_type)
+        text = extract(FileToRead(path, path.name), media_type)
         assert squeezed(sheet.chunks[-1])[-40:] in squeezed(text.text)
         assert kind != "pdf" or len(text.pages) == sheet.pages
 

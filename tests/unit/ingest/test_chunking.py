@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from portal.domain.documents import ExtractedText, Heading, MediaType, Page
 from portal.ingest.chunking import HARD_CAP, TARGET_TOKENS, split
 from portal.ingest.extraction import extract
+from portal.ingest.limits import FileToRead
 from portal.text.tokens import token_weight
 from tests.factories import files
 
@@ -69,7 +70,7 @@ def test_heading_path_and_page_come_from_where_a_passage_begins(tmp_path: Path) 
     body = ENGLISH * 20
     source = f"# Guide\n\n{body}\n## Install\n\n{body}\n### Linux\n\n{body}\n## Use\n\n{body}"
     path = files.write_text(tmp_path / "a.md", source)
-    chunks = split(extract(path, file_name="a.md", media_type=MediaType.MARKDOWN))
+    chunks = split(extract(FileToRead(path, "a.md"), MediaType.MARKDOWN))
     seen = list(dict.fromkeys(chunk.heading for chunk in chunks))
     assert seen == ["Guide", "Guide › Install", "Guide › Install › Linux", "Guide › Use"]
     assert any(chunk.content.startswith("Install\n") for chunk in chunks)
@@ -79,7 +80,7 @@ def test_pages_are_counted_from_one_and_empty_pages_have_none(tmp_path: Path) ->
     path = files.write_pdf(
         tmp_path / "a.pdf", [["第一页的内容。"] * 40, [], ["第三页的内容。"] * 40]
     )
-    extracted = extract(path, file_name="a.pdf", media_type=MediaType.PDF)
+    extracted = extract(FileToRead(path, "a.pdf"), MediaType.PDF)
     chunks = split(extracted)
     assert {chunk.page for chunk in chunks} == {1, 3}
     for chunk in chunks:

@@ -8,8 +8,9 @@ import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge, TooMuchInOne
-from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.extraction import extract
 from portal.ingest.formats import docx
+from portal.ingest.limits import FileToRead
 from tests.factories import office
 
 HANDBOOK_TEXT = """\
@@ -33,7 +34,7 @@ if ready:
 
 
 def read(path: Path) -> ExtractedText:
-    return extract(path, file_name=path.name, media_type=MediaType.DOCX, limits=ExtractionLimits())
+    return extract(FileToRead(path, path.name), MediaType.DOCX)
 
 
 def test_document_reads_as_word_shows_it(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import EmptyFile, ExtractionTooLarge
-from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.extraction import extract
 from portal.ingest.formats import html as html_format
 from portal.ingest.formats.html import _decoded
 from portal.ingest.formats.html_text import HtmlText
+from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.readers import html_reader
 from tests.factories import files
 
@@ -21,13 +22,8 @@ def read(
 ) -> ExtractedText:
     path = tmp_path / "page.html"
     path.write_bytes(html.encode() if isinstance(html, str) else html)
-    return extract(
-        path,
-        file_name=path.name,
-        media_type=MediaType.HTML,
-        encoding=encoding,
-        limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
-    )
+    file = FileToRead(path, path.name, ExtractionLimits(**limits), encoding)  # type: ignore[arg-type]
+    return extract(file, MediaType.HTML)
 
 
 def test_page_reads_as_a_browser_shows_it(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import BrokenPdf, ExtractionTimedOut, ExtractionTooLarge, NoTextInPdf
 from portal.ingest.chunking import split
-from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.extraction import extract
 from portal.ingest.formats import page_recognition
+from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 from tests.factories.hostile import pdf_bomb
 
@@ -25,8 +26,7 @@ pytestmark = pytest.mark.slow
 
 
 def read(path: Path, media_type: MediaType) -> ExtractedText:
-    limits = ExtractionLimits(timeout_s=60)
-    return extract(path, file_name=path.name, media_type=media_type, limits=limits)
+    return extract(FileToRead(path, path.name, ExtractionLimits(timeout_s=60)), media_type)
 
 
 def test_two_thousand_pages_are_read(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from portal.domain.documents import MediaType
 from portal.errors import NoTextInPdf
-from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.extraction import extract
+from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 
 pytestmark = pytest.mark.ocr
@@ -17,12 +18,8 @@ PAGES = [["设备在上海仓库，编号四七一一。"], ["The plant was open
 
 
 def read(path: Path, **limits: float):
-    return extract(
-        path,
-        file_name=path.name,
-        media_type=MediaType.PDF,
-        limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
-    )
+    file = FileToRead(path, path.name, ExtractionLimits(**limits))  # type: ignore[arg-type]
+    return extract(file, MediaType.PDF)
 
 
 def test_pages_that_are_pictures_are_read_and_pages_with_text_stay(tmp_path: Path) -> None:

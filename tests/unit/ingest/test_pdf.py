@@ -22,7 +22,7 @@ from portal.errors import (
     StorageFull,
 )
 from portal.ingest import reader_process
-from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.extraction import extract
 from portal.ingest.formats import page_recognition
 from portal.ingest.formats import pdf as pdf_format
 from portal.ingest.formats.page_layout import (
@@ -34,7 +34,7 @@ from portal.ingest.formats.page_layout import (
 )
 from portal.ingest.formats.page_recognition import in_words
 from portal.ingest.formats.pdf import _outlined_headings, is_encrypted_pdf
-from portal.ingest.page_progress import followed_by
+from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 from tests.factories.hostile import pdf_of_short_lines
 
@@ -46,12 +46,8 @@ def _no_text_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(path: Path, **limits: float) -> ExtractedText:
-    return extract(
-        path,
-        file_name=path.name,
-        media_type=MediaType.PDF,
-        limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
-    )
+    file = FileToRead(path, path.name, ExtractionLimits(**limits))  # type: ignore[arg-type]
+    return extract(file, MediaType.PDF)
 
 
 def test_chinese_lines_join_without_spaces_and_pages_keep_their_ranges(tmp_path: Path) -> None:
@@ -327,8 +323,8 @@ def test_title_is_looked_for_where_a_page_begins() -> None:
 
 def test_reading_can_be_ended_when_all_pages_are_read(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    with followed_by(lambda done, total: told.append((done, total))):
-        read(files.chinese_pdf(tmp_path / "a.pdf"))
+    path = files.chinese_pdf(tmp_path / "a.pdf")
+    extract(FileToRead(path, path.name, on_page=lambda *page: told.append(page)), MediaType.PDF)
     assert told == [(1, 2), (2, 2), (2, 2), (2, 2)]
 
 

@@ -5,12 +5,13 @@ from pathlib import Path
 from portal.domain.documents import ExtractedText, MediaType
 from portal.domain.structure import BlockKind
 from portal.ingest.extraction import extract
+from portal.ingest.limits import FileToRead
 from portal.text.tables import table_rows
 from tests.factories import ruled
 
 
 def read(path: Path) -> ExtractedText:
-    return extract(path, file_name=path.name, media_type=MediaType.PDF)
+    return extract(FileToRead(path, path.name), MediaType.PDF)
 
 
 def test_ruled_table_is_rows_and_cells_where_it_stands(tmp_path: Path) -> None:

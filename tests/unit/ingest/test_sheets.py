@@ -11,6 +11,7 @@ from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuc
 from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
 from portal.ingest.formats import xlsx
+from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import sniff_file
 from portal.text.tables import table_rows
 from tests.factories import files, sheets
@@ -19,7 +20,7 @@ from tests.factories import files, sheets
 def read(path: Path) -> ExtractedText:
     with path.open("rb") as stream:
         media_type = sniff_file(stream, path.name)
-    return extract(path, file_name=path.name, media_type=media_type)
+    return extract(FileToRead(path, path.name), media_type)
 
 
 def tables(extracted: ExtractedText) -> list[Block]:

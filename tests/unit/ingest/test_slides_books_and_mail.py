@@ -10,6 +10,7 @@ from portal.domain.structure import BlockKind
 from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuch
 from portal.ingest.extraction import extract
 from portal.ingest.formats import pptx
+from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import sniff_file
 from tests.factories import slides
 
@@ -17,7 +18,7 @@ from tests.factories import slides
 def read(path: Path) -> tuple[MediaType, ExtractedText]:
     with path.open("rb") as stream:
         media_type = sniff_file(stream, path.name)
-    return media_type, extract(path, file_name=path.name, media_type=media_type)
+    return media_type, extract(FileToRead(path, path.name), media_type)
 
 
 def test_slides_are_pages_under_their_titles(tmp_path: Path) -> None:

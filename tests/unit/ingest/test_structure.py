@@ -6,6 +6,7 @@ from portal.domain.documents import ExtractedText, Heading, MediaType
 from portal.domain.structure import Block, BlockKind
 from portal.ingest.chunking import HARD_CAP, TARGET_TOKENS, split
 from portal.ingest.extraction import extract
+from portal.ingest.limits import FileToRead
 from portal.text.tables import table_rows
 from portal.text.tokens import token_weight
 from tests.factories import files
@@ -35,7 +36,7 @@ LEAVE = """# 员工手册
 
 def read(tmp_path: Path, source: str, media_type: MediaType = MediaType.MARKDOWN) -> ExtractedText:
     path = files.write_text(tmp_path / "a", source)
-    return extract(path, file_name="a", media_type=media_type)
+    return extract(FileToRead(path, "a"), media_type)
 
 
 def tables(extracted: ExtractedText) -> list[Block]:

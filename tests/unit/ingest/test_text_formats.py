@@ -7,23 +7,20 @@ import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
 from portal.errors import EmptyFile, ExtractionTimedOut, ExtractionTooLarge, UndecodableText
-from portal.ingest.extraction import ExtractionLimits, extract
+from portal.ingest.extraction import extract
 from portal.ingest.formats import markdown as markdown_format
+from portal.ingest.limits import ExtractionLimits, FileToRead
 from tests.factories import files
 
 
-def read_text(path: Path, **options: str) -> ExtractedText:
-    return extract(path, file_name=path.name, media_type=MediaType.TEXT, **options)  # type: ignore[arg-type]
+def read_text(path: Path, encoding: str | None = None) -> ExtractedText:
+    return extract(FileToRead(path, path.name, encoding=encoding), MediaType.TEXT)
 
 
 def read_markdown(tmp_path: Path, source: str, **limits: float) -> ExtractedText:
     path = files.write_text(tmp_path / "a.md", source)
-    return extract(
-        path,
-        file_name="a.md",
-        media_type=MediaType.MARKDOWN,
-        limits=ExtractionLimits(**limits),  # type: ignore[arg-type]
-    )
+    file = FileToRead(path, "a.md", ExtractionLimits(**limits))  # type: ignore[arg-type]
+    return extract(file, MediaType.MARKDOWN)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +46,7 @@ def test_line_ends_become_one_kind(tmp_path: Path) -> None:
 def test_nul_is_seen_in_the_text_and_counted(tmp_path: Path, media_type: MediaType) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"<p>" + b"Words of the report. " * 20 + b"dam\0aged, twi\0ce</p>")
-    extracted = extract(path, file_name="a", media_type=media_type)
+    extracted = extract(FileToRead(path, "a"), media_type)
     assert extracted.text.endswith(("dam\ufffdaged, twi\ufffdce", "twi\ufffdce</p>"))
     assert extracted.encoding == "utf-8"
     assert extracted.warnings == ("U+0000 (NUL), shown as “�” in the text: 2",)
@@ -71,12 +68,7 @@ def test_text_without_words_is_empty(tmp_path: Path, content: str) -> None:
 def test_too_many_characters_are_refused(tmp_path: Path) -> None:
     path = files.write_text(tmp_path / "a.txt", "word " * 100)
     with pytest.raises(ExtractionTooLarge, match="characters"):
-        extract(
-            path,
-            file_name="a.txt",
-            media_type=MediaType.TEXT,
-            limits=ExtractionLimits(max_characters=100),
-        )
+        extract(FileToRead(path, "a.txt", ExtractionLimits(max_characters=100)), MediaType.TEXT)
 
 
 def test_markdown_reads_like_the_rendered_page(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Row, Select, tuple_
+from sqlalchemy import Select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from portal.errors import N_, MalformedRequest
@@ -60,7 +60,7 @@ def latest_first(
     *,
     cursor: str | None,
     limit: int,
-    to_item: Callable[[Row[Any]], Item],
+    to_item: Callable[[Any], Item],
     place: Callable[[Item], tuple[datetime, UUID]],
 ) -> tuple[tuple[Item, ...], str | None]:
     """Return a page of a statement's rows, by `at` and `row_id` from the latest on, and the cursor

@@ -9,15 +9,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from portal.domain.people import User
-from portal.errors import (
-    N_,
-    Conflict,
-    EmbedderUnavailable,
-    Forbidden,
-    InvalidEmbedding,
-    VectorStoreDisabled,
-)
+from portal.domain.people import User, require_admin
+from portal.errors import EmbedderUnavailable, InvalidEmbedding, VectorStoreDisabled
 from portal.services import Services
 from portal.services.models import builds, catalog
 from portal.store.embedding_models import builds as build_store
@@ -49,8 +42,7 @@ def embed_batch(services: Services, user: User, *, batch_size: int) -> Backfille
     Raises Forbidden, VectorStoreDisabled, Conflict when another process builds the model for long,
     and EmbedderUnavailable when the model gives no vectors, or invalid ones.
     """
-    if not user.is_admin:
-        raise Forbidden
+    require_admin(user)
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
     model = catalog.ensure_serving(services)
@@ -83,10 +75,5 @@ def _in_turn(services: Services, model: RegisteredModel) -> Iterator[None]:
                 yield
                 return
         if time.monotonic() > deadline:
-            raise Conflict(
-                reason=N_(
-                    "“%(name)s” is being built; wait for it to finish, or stop the build",
-                    name=model.name,
-                )
-            )
+            raise catalog.built_elsewhere(model.name)
         time.sleep(_PAUSE_S)

@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from portal.domain.documents import Failure
-from portal.errors import N_, Conflict, NoSuchModel, PortalError
+from portal.errors import Conflict, NoSuchModel, PortalError
 from portal.services import Services
 from portal.services.models import catalog, comparison
 from portal.store.embedding_models import builds as build_store
@@ -74,11 +74,7 @@ def build(
     model = catalog.find(services, name)
     with build_store.building(services.database.engine, model) as connection:
         if connection is None:
-            raise Conflict(
-                reason=N_(
-                    "“%(name)s” is being built; wait for it to finish, or stop the build", name=name
-                )
-            )
+            raise catalog.built_elsewhere(name)
         try:
             yield from _fill(services, model, batch_size, should_stop)
             yield Progress("indexing", *_note(services, model, "indexing"))

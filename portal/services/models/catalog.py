@@ -317,6 +317,13 @@ def _embed(
     return np.array([found[one] for one in texts])
 
 
+def built_elsewhere(name: str) -> Conflict:
+    """Return the error for a model that another process builds."""
+    return Conflict(
+        reason=N_("“%(name)s” is being built; wait for it to finish, or stop the build", name=name)
+    )
+
+
 def _registered_otherwise(name: str, dimensions: int) -> Conflict:
     return Conflict(
         reason=N_(

@@ -154,11 +154,7 @@ def drop(services: Services, name: str, *, actor: User | None = None) -> None:
     model = catalog.find(services, name)
     with build_store.building(services.database.engine, model) as connection:
         if connection is None:
-            raise Conflict(
-                reason=N_(
-                    "“%(name)s” is being built; wait for it to finish, or stop the build", name=name
-                )
-            )
+            raise catalog.built_elsewhere(name)
 
         def erase(session: Session) -> None:
             registry.lock_registry(session)

@@ -54,18 +54,10 @@ _MESSAGE_COUNT = (
 
 
 def _summaries(user_id: UUID) -> Select[Any]:
-    return select(ConversationRow, _MESSAGE_COUNT).where(ConversationRow.user_id == user_id)
-
-
-def _to_summary(row: Any) -> ConversationSummary:
-    conversation, message_count = row
-    return ConversationSummary(
-        id=conversation.id,
-        title=conversation.title,
-        created_at=conversation.created_at,
-        updated_at=conversation.updated_at,
-        message_count=message_count,
-    )
+    """Select the fields of ConversationSummary, in order."""
+    row = ConversationRow
+    columns = (row.id, row.title, row.created_at, row.updated_at, _MESSAGE_COUNT)
+    return select(*columns).where(row.user_id == user_id)
 
 
 def add_conversation(session: Session, user_id: UUID, title: str) -> UUID:
@@ -77,12 +69,8 @@ def add_conversation(session: Session, user_id: UUID, title: str) -> UUID:
 
 def get_summary(session: Session, conversation_id: UUID, user_id: UUID) -> ConversationSummary:
     """Return the summary of a conversation. Raises NotFound."""
-    row = existing(
-        session.execute(
-            _summaries(user_id).where(ConversationRow.id == conversation_id)
-        ).one_or_none()
-    )
-    return _to_summary(row)
+    statement = _summaries(user_id).where(ConversationRow.id == conversation_id)
+    return ConversationSummary(*existing(session.execute(statement).one_or_none()))
 
 
 def list_conversations(
@@ -106,7 +94,7 @@ def list_conversations(
         ConversationRow.id,
         cursor=cursor,
         limit=limit,
-        to_item=_to_summary,
+        to_item=lambda row: ConversationSummary(*row),
         place=lambda one: (one.updated_at, one.id),
     )
     return ConversationPage(items=items, next_cursor=next_cursor)

@@ -41,8 +41,21 @@ _HAS_EMBEDDING = (
     .exists()
     .label("has_embedding")
 )
+# The fields of JobChunk, in order.
 _CHUNKS = (
-    select(DocumentChunkRow, DocumentRow.title, _HAS_EMBEDDING)
+    select(
+        DocumentChunkRow.id,
+        DocumentChunkRow.job_id,
+        DocumentChunkRow.document_id,
+        DocumentRow.title,
+        DocumentChunkRow.chunk_index,
+        DocumentChunkRow.content,
+        DocumentChunkRow.attributes,
+        DocumentChunkRow.page,
+        DocumentChunkRow.heading,
+        DocumentChunkRow.created_at,
+        _HAS_EMBEDDING,
+    )
     .join(DocumentRow, DocumentRow.id == DocumentChunkRow.document_id)
     .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
 )
@@ -122,22 +135,7 @@ def read_embedding(session: Session, chunk_id: UUID) -> tuple[float, ...] | None
 
 
 def _fetched(session: Session, statement: Executable) -> tuple[JobChunk, ...]:
-    return tuple(
-        JobChunk(
-            id=row.id,
-            job_id=row.job_id,
-            document_id=row.document_id,
-            title=title,
-            chunk_index=row.chunk_index,
-            content=row.content,
-            metadata=dict(row.attributes),
-            page=row.page,
-            heading=row.heading,
-            created_at=row.created_at,
-            has_embedding=has_embedding,
-        )
-        for row, title, has_embedding in session.execute(statement)
-    )
+    return tuple(JobChunk(*row) for row in session.execute(statement))
 
 
 # --- adding and deleting --------------------------------------------------------------------------

@@ -9,6 +9,8 @@ queueing, Goyal, Vin and Cheng 1996).
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -61,8 +63,8 @@ _DEFER = text(
     """
     SELECT procrastinate_defer_jobs_v1(ARRAY[
         CAST(
-            ROW(CAST(:queue AS varchar), CAST(:task AS varchar), :priority, NULL, NULL,
-                CAST(:args AS jsonb), CAST(:at AS timestamptz))
+            ROW(CAST(:queue AS varchar), CAST(:task AS varchar), :priority, CAST(:lock AS text),
+                NULL, CAST(:args AS jsonb), CAST(:at AS timestamptz))
             AS procrastinate_job_to_defer_v1
         )
     ])
@@ -109,17 +111,23 @@ def enqueue(
     turn, due = session.execute(
         _TAKE_TURN, {"job_id": job_id, "wait_s": wait_s, "goes_on": goes_on}
     ).one()
-    arguments = {"job_id": str(job_id), "origin": tracing.origin()}
-    session.execute(
-        _DEFER,
-        {
-            "queue": name,
-            "task": INDEX_TASK,
-            "priority": -turn,
-            "args": json.dumps(arguments),
-            "at": due,
-        },
-    )
+    defer(session, name, INDEX_TASK, {"job_id": str(job_id)}, priority=-turn, at=due)
+
+
+def defer(
+    session: Session,
+    queue: str,
+    task: str,
+    arguments: Mapping[str, str],
+    *,
+    priority: int,
+    lock: str | None = None,
+    at: datetime | None = None,
+) -> None:
+    """Add an entry to a queue. Entries with the same `lock` never run concurrently."""
+    args = json.dumps({**arguments, "origin": tracing.origin()})
+    binds = {"queue": queue, "task": task, "priority": priority, "lock": lock, "at": at}
+    session.execute(_DEFER, binds | {"args": args})
 
 
 def _is_small(session: Session, job_id: UUID) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,10 +15,9 @@ from sqlalchemy.orm import Session
 from portal.domain import locks
 from portal.domain.documents import Failure
 from portal.domain.embedding import Vector
-from portal.observability import tracing
 from portal.settings import SearchSettings
 from portal.store.documents import chunks as chunk_store
-from portal.store.documents.queue import LOWEST_PRIORITY
+from portal.store.documents import queue
 from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.registry import RegisteredModel, list_models, lock_registry
@@ -293,47 +291,33 @@ def read_build(session: Session, model: RegisteredModel) -> BuildState:
 
 def is_queued(session: Session, model: RegisteredModel) -> bool:
     """Tell whether the queue has a build of this model that a worker will run or is running."""
-    return bool(
-        session.scalar(
-            text(
-                """
-                SELECT EXISTS (
-                    SELECT 1 FROM procrastinate_jobs
-                    WHERE status IN ('todo', 'doing') AND task_name = :task
-                      AND args->>'name' = :name
-                )
-                """
-            ),
-            {"task": BUILD_TASK, "name": model.name},
+    return _has_entry(session, model, ["todo", "doing"])
+
+
+def _has_entry(session: Session, model: RegisteredModel, statuses: Sequence[str]) -> bool:
+    query = """
+        SELECT EXISTS (
+            SELECT 1 FROM procrastinate_jobs
+            WHERE CAST(status AS text) = ANY(:statuses) AND task_name = :task
+              AND args->>'name' = :name
         )
-    )
+    """
+    binds = {"statuses": list(statuses), "task": BUILD_TASK, "name": model.name}
+    return bool(session.scalar(text(query), binds))
 
 
 def enqueue_build(session: Session, model: RegisteredModel) -> None:
     """Queue a slice of work on a model, once. Waiting documents go first, and slices of one model
     never run concurrently."""
-    session.execute(
-        text(
-            """
-            SELECT procrastinate_defer_jobs_v1(ARRAY[
-                CAST(ROW(CAST(:queue AS varchar), CAST(:task AS varchar), :priority, :lock, NULL,
-                         CAST(:args AS jsonb), NULL) AS procrastinate_job_to_defer_v1)
-            ])
-            WHERE NOT EXISTS (
-                SELECT 1 FROM procrastinate_jobs
-                WHERE status = 'todo' AND task_name = :task AND args->>'name' = :name
-            )
-            """
-        ),
-        {
-            "queue": BUILD_QUEUE,
-            "task": BUILD_TASK,
-            "priority": LOWEST_PRIORITY,
-            "name": model.name,
-            "lock": f"{BUILD_TASK}:{model.id}",
-            "args": json.dumps({"name": model.name, "origin": tracing.origin()}),
-        },
-    )
+    if not _has_entry(session, model, ["todo"]):
+        queue.defer(
+            session,
+            BUILD_QUEUE,
+            BUILD_TASK,
+            {"name": model.name},
+            priority=queue.LOWEST_PRIORITY,
+            lock=f"{BUILD_TASK}:{model.id}",
+        )
 
 
 def unfinished_without_queue_entry(session: Session) -> list[RegisteredModel]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,8 @@ from portal.domain.audit import (
 )
 from portal.store.cursors import latest_first
 from portal.store.models import AuditRow
+
+_COLUMNS = [getattr(AuditRow, field.name) for field in fields(AuditEntry)]
 
 
 def add_entry(
@@ -75,7 +78,7 @@ def list_entries(
         AuditRow.id,
         cursor=cursor,
         limit=limit,
-        to_item=lambda row: _to_entry(row[0]),
+        to_item=lambda row: AuditEntry(*row),
         place=lambda entry: (entry.created_at, entry.id),
     )
     return AuditPage(entries, next_cursor)
@@ -94,7 +97,7 @@ def delete_before(session: Session, moment: datetime, *, limit: int) -> int:
     return len(done.all())
 
 
-def _matching(chosen: AuditFilter, name_digests: Sequence[str]) -> Select[AuditRow]:
+def _matching(chosen: AuditFilter, name_digests: Sequence[str]) -> Select[Any]:
     conditions: list[ColumnElement[bool]] = []
     if chosen.event is not None:
         conditions.append(AuditRow.event == chosen.event.value)
@@ -114,23 +117,4 @@ def _matching(chosen: AuditFilter, name_digests: Sequence[str]) -> Select[AuditR
         conditions.append(AuditRow.created_at >= chosen.since)
     if chosen.until is not None:
         conditions.append(AuditRow.created_at < chosen.until)
-    return select(AuditRow).where(*conditions)
-
-
-def _to_entry(row: AuditRow) -> AuditEntry:
-    return AuditEntry(
-        id=row.id,
-        created_at=row.created_at,
-        event=row.event,
-        source=row.source,
-        actor_id=row.actor_id,
-        actor_name=row.actor_name,
-        name_digest=row.name_digest,
-        address=row.address,
-        user_agent=row.user_agent,
-        request_id=row.request_id,
-        subject_kind=row.subject_kind,
-        subject_id=row.subject_id,
-        subject_title=row.subject_title,
-        details=row.details,
-    )
+    return select(*_COLUMNS).where(*conditions)

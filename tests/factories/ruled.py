@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pikepdf
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.pdfgen.canvas import Canvas
@@ -58,4 +59,47 @@ def pdf_of_many_rules(path: Path) -> Path:
         canvas.line(10 + number * 0.4, 10, 10 + number * 0.4, 800)
     canvas.drawString(72, 400, "word")
     canvas.save()
+    return path
+
+
+def tagged_pdf(path: Path) -> Path:
+    """A table without rules that only the tags of the PDF tell: an item, and a price with two
+    lines, in each row."""
+    pdf = pikepdf.new()
+    page = pdf.add_blank_page(page_size=(400, 400))
+    font = pikepdf.Dictionary(
+        Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica
+    )
+    page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=pdf.make_indirect(font)))
+    page.StructParents = 0
+    table = pdf.make_indirect(
+        pikepdf.Dictionary(Type=pikepdf.Name.StructElem, S=pikepdf.Name.Table)
+    )
+    drawn = ["BT /F1 11 Tf 40 350 Td (What a night costs is listed below.) Tj ET"]
+    owners, table_rows = [], []
+    for number, cells in enumerate(
+        [("Item", "Price"), ("Single room", "80 euros|with breakfast"), ("Suite", "240 euros")]
+    ):
+        row = pdf.make_indirect(pikepdf.Dictionary(S=pikepdf.Name.TR, P=table))
+        row_cells = []
+        for column, text in enumerate(cells):
+            place, y = len(owners), 300 - 40 * number
+            cell = pikepdf.Dictionary(S=pikepdf.Name.TD, P=row, K=place, Pg=page.obj)
+            row_cells.append(pdf.make_indirect(cell))
+            owners.append(row_cells[-1])
+            lines = " 0 -13 Td ".join(f"({line}) Tj" for line in text.split("|"))
+            x = 40 + 150 * column
+            drawn.append(f"/TD <</MCID {place}>> BDC BT /F1 11 Tf {x} {y} Td {lines} ET EMC")
+        row.K = pikepdf.Array(row_cells)
+        table_rows.append(row)
+    table.K = pikepdf.Array(table_rows)
+    root = pikepdf.Dictionary(
+        Type=pikepdf.Name.StructTreeRoot,
+        K=table,
+        ParentTree=pikepdf.Dictionary(Nums=pikepdf.Array([0, pikepdf.Array(owners)])),
+    )
+    pdf.Root.StructTreeRoot = pdf.make_indirect(root)
+    pdf.Root.MarkInfo = pikepdf.Dictionary(Marked=True)
+    page.Contents = pdf.make_stream("\n".join(drawn).encode())
+    pdf.save(path)
     return path

@@ -4,8 +4,8 @@
     {"label": "iv", "lines": [[text, left, right, baseline, size], …], "tables": [[3, rows], …]}
     {"title": …, "outline": [[level, title, page index], …]}
 
-`tables` are ruled tables: the index of the line that follows, and the texts of the cells; their
-lines are left out of `lines`.
+`tables` are tagged or ruled tables: the index of the line that follows, and the texts of the cells;
+their lines are left out of `lines`.
 
 PDFium is C++ and not thread-safe, one more reason not to share a process with the portal.
 """
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from portal.ingest.readers import pdf_tables
+from portal.ingest.readers import pdf_tables, pdf_tags
 
 MAX_OUTLINE_ITEMS = 5_000
 _MAX_TITLE_LENGTH = 500
@@ -77,11 +77,22 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
     except pypdfium2.PdfiumError:
         return {"label": "", "lines": [], "broken": True}
     lines = [_measured(text_page.raw, line) for line in _lines(text_page.raw)]
-    tables = pdf_tables.find_tables(page.raw, text_page.raw) if lines else []
+    tables = _tables(page.raw, text_page.raw) if lines else []
     text_page.close()
     page.close()
     lines, placed = _without_tables(lines, tables)
     return {"label": document.get_page_label(index), "lines": lines, "tables": placed}
+
+
+def _tables(page: Any, text_page: Any) -> list[pdf_tables.Table]:
+    """Return the tables of a page, top to bottom: by its tags where it has any, else by rules."""
+    tagged = pdf_tags.find_tables(page, text_page)
+    ruled = [
+        table
+        for table in pdf_tables.find_tables(page, text_page)
+        if not any(one.bottom < table.top and table.bottom < one.top for one in tagged)
+    ]
+    return sorted([*tagged, *ruled], key=lambda table: -table.top)
 
 
 def _without_tables(

@@ -184,7 +184,11 @@ def _is_ruled(rules: Sequence[_Rule], at: float, across: float, *, is_vertical: 
 def _text(text_page: Any, left: float, top: float, right: float, bottom: float) -> str:
     # Text that only reaches into a cell, such as the tail of a letter above, is not part of it.
     inset = min(_TOLERANCE, (top - bottom) / 5)
-    top, bottom, left, right = top - inset, bottom + inset, left + 1, right - 1
+    return text_within(text_page, left + 1, top - inset, right - 1, bottom + inset)
+
+
+def text_within(text_page: Any, left: float, top: float, right: float, bottom: float) -> str:
+    """Return the text of a rectangle on one line."""
     length = pdfium.FPDFText_GetBoundedText(text_page, left, top, right, bottom, None, 0)
     if length <= 0:
         return ""

@@ -39,3 +39,14 @@ def test_frames_are_no_tables(tmp_path: Path) -> None:
 def test_drawings_of_many_rules_are_no_tables(tmp_path: Path) -> None:
     extracted = read(ruled.pdf_of_many_rules(tmp_path / "a.pdf"))
     assert (extracted.text, extracted.blocks) == ("word", ())
+
+
+def test_tagged_table_needs_no_rules(tmp_path: Path) -> None:
+    extracted = read(ruled.tagged_pdf(tmp_path / "a.pdf"))
+    (table,) = extracted.blocks
+    assert [row.texts(extracted.text) for row in table_rows(extracted.text, table)] == [
+        ("Item", "Price"),
+        ("Single room", "80 euros with breakfast"),
+        ("Suite", "240 euros"),
+    ]
+    assert extracted.text.startswith("What a night costs is listed below.\n\nItem | Price\n")

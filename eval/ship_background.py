@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from portal.embeddings import background
 from portal.embeddings.bundled import E5, TOKEN_CENTRES, BundledEmbedder
-from portal.embeddings.e5 import E5Encoder
+from portal.embeddings.e5 import INT8, E5Encoder
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
 
 def _centre(kind: str) -> NDArray[np.float32]:
     """Return the mean of all tokens of the background texts of one kind."""
-    encoder = E5Encoder()
+    encoder = E5Encoder(INT8)
     lines = [line for language in background.LANGUAGES for line in background.texts(language, kind)]
     vectors = [encoder.encode_tokens(line, kind == "questions")[1] for line in lines]
     return np.vstack(vectors).mean(axis=0)

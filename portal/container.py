@@ -50,7 +50,7 @@ def build_services(
     old_secret_key = settings.secret_key_old.get_secret_value() if settings.secret_key_old else None
     # By the older key, so that processes find the same limits and caches while keys are rotated.
     redis = _connect_redis(settings, old_secret_key or secret_key)
-    embedder = create_embedder(settings.embedding, redis)
+    embedder = create_embedder(settings.embedding, redis, settings.data_dir / "cache")
     return Services(
         settings=settings,
         database=Database(

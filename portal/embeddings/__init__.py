@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from portal.domain.caching import SharedCache
 from portal.domain.embedding import Embedder
@@ -12,15 +13,18 @@ from portal.embeddings.shared import SharedVectors
 from portal.settings import EmbeddingSettings
 
 
-def _bundled(settings: EmbeddingSettings) -> Embedder:
+def _bundled(settings: EmbeddingSettings, cache_dir: Path | None) -> Embedder:
     from portal.embeddings.bundled import BundledEmbedder
 
     return BundledEmbedder(
-        name=settings.model, threads=settings.threads, timeout_s=settings.timeout_s
+        name=settings.model,
+        threads=settings.threads,
+        timeout_s=settings.timeout_s,
+        cache_dir=cache_dir,
     )
 
 
-def _hashing(settings: EmbeddingSettings) -> Embedder:
+def _hashing(settings: EmbeddingSettings, _cache_dir: Path | None) -> Embedder:
     from portal.embeddings.hashing import DEFAULT_DIMENSIONS, HashingEmbedder
 
     return HashingEmbedder(
@@ -28,7 +32,7 @@ def _hashing(settings: EmbeddingSettings) -> Embedder:
     )
 
 
-def _sentence_transformers(settings: EmbeddingSettings) -> Embedder:
+def _sentence_transformers(settings: EmbeddingSettings, _cache_dir: Path | None) -> Embedder:
     from portal.embeddings.sentence_transformers import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(
@@ -39,7 +43,7 @@ def _sentence_transformers(settings: EmbeddingSettings) -> Embedder:
     )
 
 
-def _openai(settings: EmbeddingSettings) -> Embedder:
+def _openai(settings: EmbeddingSettings, _cache_dir: Path | None) -> Embedder:
     from portal.embeddings.openai import OpenAIEmbedder
 
     return OpenAIEmbedder(
@@ -53,7 +57,7 @@ def _openai(settings: EmbeddingSettings) -> Embedder:
     )
 
 
-PROVIDERS: dict[str, Callable[[EmbeddingSettings], Embedder]] = {
+PROVIDERS: dict[str, Callable[[EmbeddingSettings, Path | None], Embedder]] = {
     "bundled": _bundled,
     "hashing": _hashing,
     "sentence-transformers": _sentence_transformers,
@@ -61,13 +65,16 @@ PROVIDERS: dict[str, Callable[[EmbeddingSettings], Embedder]] = {
 }
 
 
-def create_embedder(settings: EmbeddingSettings, cache: SharedCache | None = None) -> Embedder:
+def create_embedder(
+    settings: EmbeddingSettings, cache: SharedCache | None = None, cache_dir: Path | None = None
+) -> Embedder:
     """Return the model for these settings, with a cache of query vectors.
 
-    Processes that are given the same `cache` share vectors. Nothing is loaded or requested yet, so
+    Processes that are given the same `cache` share vectors. What a model measures of this machine
+    is kept in `cache_dir`. Nothing is loaded or requested yet, so
     an unusable model does not keep a process from starting: embedding then raises
     EmbedderUnavailable, with the remedy. Only a bundled model that does not exist is rejected here.
     """
-    model = MeasuredEmbedder(PROVIDERS[settings.provider](settings), settings.provider)
+    model = MeasuredEmbedder(PROVIDERS[settings.provider](settings, cache_dir), settings.provider)
     shared = SharedVectors(cache, settings, model.name) if cache is not None else None
     return CachedQueries(model, shared=shared)

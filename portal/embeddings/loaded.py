@@ -65,7 +65,7 @@ class LoadedModels:
         slot = self._slot(_key(settings, cache_dir))
         with slot.lock:
             if slot.model is None:
-                embedder = create_embedder(settings, cache)
+                embedder = create_embedder(settings, cache, cache_dir)
                 calibration = EventualCalibration(embedder, cache_dir, patience_s=0)
                 slot.model = LoadedModel(embedder, calibration)
             model = slot.model

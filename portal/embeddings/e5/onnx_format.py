@@ -7,28 +7,29 @@ onnx.proto3. Numbers of fields and types are those of https://github.com/onnx/on
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 IR_VERSION = 10
 _VARINT, _BYTES, _FLOAT = 0, 2, 5  # Wire types of protobuf.
-_ELEMENT_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int64": 7}
+_ELEMENT_TYPES = {"float32": 1, "int8": 3, "int64": 7}
 _ATTRIBUTE_FLOAT, _ATTRIBUTE_INT = 1, 2
 
 
 def node(
     operator: str,
-    inputs: Sequence[str],
-    output: str,
+    inputs: Iterable[str],
+    outputs: Iterable[str],
     *,
     domain: str,
     options: Mapping[str, float],
 ) -> bytes:
     """Return a NodeProto."""
     parts = [_bytes(1, name) for name in inputs]
-    parts += [_bytes(2, output), _bytes(4, operator)]
+    parts += [_bytes(2, name) for name in outputs]
+    parts.append(_bytes(4, operator))
     parts += [_bytes(5, _attribute(name, value)) for name, value in sorted(options.items())]
     return b"".join([*parts, _bytes(7, domain)])
 

@@ -19,6 +19,9 @@ _MAGIC = b"E5S1"
 _BLOCK = 32
 _BLOCK_TYPE = np.dtype([("scale", "<f2"), ("numbers", "u1", _BLOCK // 2)])
 _ZERO = 8  # The four-bit value of zero.
+# The two numbers that a byte holds.
+_LOW = (np.arange(256) & 15).astype(np.float32) - _ZERO
+_HIGH = (np.arange(256) >> 4).astype(np.float32) - _ZERO
 
 Matrix = NDArray[np.float32]
 
@@ -102,40 +105,20 @@ class Weights:
 
     def rows(self, name: str, width: int, places: NDArray[np.int64] | slice) -> Matrix:
         """Return rows of a matrix in blocks, as (rows, width) of floats. Raises KeyError."""
-        chosen = self._blocks(name, width)[places]
-        numbers = _unpacked(chosen).astype(np.float32) - _ZERO
-        scaled: Matrix = numbers * chosen["scale"].astype(np.float32)[..., None]
-        return scaled.reshape(len(chosen), width)
+        blocks = self._bytes(name).view(_BLOCK_TYPE).reshape(-1, width // _BLOCK)[places]
+        # A byte holds one of a block's first half and one of its second.
+        numbers = np.concatenate([_LOW[blocks["numbers"]], _HIGH[blocks["numbers"]]], axis=-1)
+        numbers *= blocks["scale"].astype(np.float32)[..., None]
+        return numbers.reshape(len(blocks), width)
 
-    def packed(self, name: str, width: int) -> tuple[NDArray[np.uint8], Matrix]:
-        """Return a matrix still in four bits, and the scales of its blocks.
-
-        The matrix is (rows, blocks, 16), two neighbours a byte, the scales are flat: as
-        onnxruntime's MatMulNBits takes them. Raises KeyError.
-        """
-        blocks = self._blocks(name, width)
-        numbers = _unpacked(blocks)
-        pairs: NDArray[np.uint8] = numbers[..., 0::2] | (numbers[..., 1::2] << np.uint8(4))
-        return pairs, blocks["scale"].astype(np.float32).reshape(-1)
-
-    def _blocks(self, name: str, width: int) -> NDArray[np.void]:
-        """Return a matrix as (rows, blocks) of `_BLOCK_TYPE`."""
-        return self._bytes(name).view(_BLOCK_TYPE).reshape(-1, width // _BLOCK)
+    def columns(self, name: str, *, outputs: int) -> Matrix:
+        """Return a matrix in blocks, transposed, as (inputs, outputs). Raises KeyError."""
+        count = self._bytes(name).size // _BLOCK_TYPE.itemsize * _BLOCK
+        return np.ascontiguousarray(self.rows(name, count // outputs, slice(None)).T)
 
     def _bytes(self, name: str) -> NDArray[np.uint8]:
         start, size = self._places[name]
         return self._data[start : start + size]
-
-
-def _unpacked(blocks: NDArray[np.void]) -> NDArray[np.uint8]:
-    """Return the four-bit numbers of blocks, (…, 32).
-
-    A byte holds one of a block's first half and one of its second.
-    """
-    numbers: NDArray[np.uint8] = np.concatenate(
-        [blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=-1
-    )
-    return numbers
 
 
 def _read_vocabulary(reader: _Reader) -> Vocabulary:

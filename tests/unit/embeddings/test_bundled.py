@@ -86,7 +86,7 @@ def test_unknown_bundled_model_is_named_with_the_known_ones():
 
 
 def test_model_that_does_not_load_says_what_to_do(monkeypatch):
-    def broken(_threads):
+    def broken(*_):
         raise OSError("no such file")
 
     embedder = BundledEmbedder(name=E5)
@@ -98,7 +98,7 @@ def test_model_that_does_not_load_says_what_to_do(monkeypatch):
 def slow_embedder(monkeypatch, gate, *, timeout_s):
     embedder = BundledEmbedder(name=E5, timeout_s=timeout_s)
 
-    def load(_threads):
+    def load(*_):
         assert gate.wait(20)
         return bundled.Model(lambda _text, _question: np.ones(384), is_thread_safe=True)
 

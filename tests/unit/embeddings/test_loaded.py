@@ -51,7 +51,7 @@ def test_threads_that_want_one_model_share_it_and_others_do_not_wait(
 ) -> None:
     models, made, go_on = LoadedModels(), [], threading.Event()
 
-    def create(wanted: EmbeddingSettings, _shared: object) -> HashingEmbedder:
+    def create(wanted: EmbeddingSettings, *_: object) -> HashingEmbedder:
         made.append(wanted.dimensions)
         if wanted.dimensions == 64:
             assert go_on.wait(10)

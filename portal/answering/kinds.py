@@ -32,6 +32,8 @@ class Wanted(StrEnum):
     PLACE = "place"
     PERSON = "person"
     REASON = "reason"
+    NAME = "name"
+    CODE = "code"
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -45,9 +47,11 @@ _NUMBER_WORD = (
 _HAN_NUMERAL = r"[零〇一二两三四五六七八九十百千万半]"
 _NUMERAL = rf"(?:\d|{_HAN_NUMERAL}|{_NUMBER_WORD})"
 _TIME_UNIT = (
-    r"(?:秒|分钟|小时|钟头|天|日|周|星期|礼拜|个月|月|季度|年|工作日"
-    r"|(?:working |business |calendar )?(?:second|minute|hour|day|night|week|month|quarter|year)s?\b)"
+    r"(?:秒|分钟|小时|钟头|天|(?:自然|工作)?日|周|星期|礼拜|个月|月|季度|年"
+    r"|(?:working |business |calendar )?(?:second|minute|hour|day|night|week|month|quarter|year)s?\b"
+    r"|(?:h|hrs?|mins?|secs?)\b)"
 )
+_ORDINAL = r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last)\b"
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]{0,6}\b"
 _CURRENCY = r"(?:元|块钱?|万元|亿元|美元|欧元|rmb|usd|eur|cny|dollar|euro|yuan|pound|cent)"
 _MEASURE_UNIT = (
@@ -80,6 +84,7 @@ _ASKED = (
         _any(
             r"多少钱|多少元|几块钱?|什么价",
             rf"{_HAN_MONEY_NOUN}(?:标准)?(?:是|为|有)?(?:多少|几何)(?!天|人|个|小时)",
+            r"(?:保|金|限|余|税|总)额(?:是|有|为)?多[大少高]",
             rf"多少{_HAN_MONEY_NOUN}|怎么收费|如何收费",
             r"how much (?:money|does|do|did|will|would|is|are|was|were|can i|may i|can we|could i)"
             r"(?!.*\b(?:weigh|storage|space|memory|time)\b)",
@@ -95,9 +100,10 @@ _ASKED = (
         Wanted.DURATION,
         _any(
             r"多久|多长时间|几天|几个?(?:小时|周|星期|月|年|工作日|分钟)|多长$|期(?:限)?(?:是|有|为)?多长",
-            r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)",
+            r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)|多长的?(?:有效|保质|保修|试用)?期|几秒",
             r"\b(?:within|in|after) (?:what|which|how much) time\b|how (?:soon|quickly|fast) (?!is|are)",
-            rf"how many {_TIME_UNIT}|how much (?:time|notice|leave|holiday|vacation)",
+            rf"how many (?:[a-z]+ )?{_TIME_UNIT}|how much (?:[a-z]+ )?(?:time|notice|leave|holiday|vacation)",
+            r"how early|how (?:far|long) (?:in advance|ahead|beforehand)",
             r"how long (?!(?:must|should|can|may|does|do) (?:a |an |the |my )?"
             r"(?:password|passphrase|text|message|file|name|cable|title|code))",
         ),
@@ -107,7 +113,7 @@ _ASKED = (
         _any(
             r"多[大高重远宽深快厚长]|面积|多少(?:平方|公里|米|公斤|克|升|度|gb|mb|tb|字|位|流量|空间)",
             r"(?:容量|大小|速度|温度|重量|长度|高度)(?:是|为|有)?多少|几[米度位克]",
-            r"how (?:big|large|far|fast|high|heavy|tall|wide|deep|hot|cold|warm|long)\b",
+            r"how (?:big|large|far(?! (?:above|below|over|under|behind))|fast|high|heavy|tall|wide|deep|hot|cold|warm|long)\b",
             r"how much (?:storage|space|memory|bandwidth|does \w+ weigh)",
             r"what(?: is|'s) the (?:\w+ ){0,3}(?:size|weight|length|height|speed|temperature|distance)\b",
         ),
@@ -115,11 +121,31 @@ _ASKED = (
     (
         Wanted.COUNT,
         _any(
-            r"多少[个位名份条种层台人页张家款项件辆间部支道步笔员]|几[个位名次份条种层台人页楼岁张家款倍项件辆间部支道步笔代]",
+            r"多少[个位名份条种层台人页张家款项件辆间部支道步笔员]|(?<!哪)几[个位名次份条种层台人页楼岁张家款倍项件辆间部支道步笔代]",
             r"how (?:many|old)|what (?:is the )?number of",
         ),
     ),
-    (Wanted.NUMBER, _any(r"多少|how much|(?:what|which) number")),
+    (
+        Wanted.CONTACT,
+        _any(
+            r"电话|热线|邮箱|邮件地址|网址|联系方式|分机|哪个(?:网站|链接)",
+            r"(?:phone|telephone|extension|hotline) number|e-?mail address|\b(?:url|web ?site|web address)\b",
+            r"how (?:can|do) (?:i|we|you) (?:reach|contact|call)\b|what number",
+        ),
+    ),
+    (
+        Wanted.CODE,
+        _any(
+            r"(?:密码|口令|编号|型号|版本号?|代码|代号|序列号|工号|账号)(?:是|叫|为|用)?(?:的是)?(?:什么|多少|哪个|几)",
+            r"(?:什么|哪个|哪种|哪款)(?:型号|版本|编号)",
+            r"(?:what|which)(?: is| are|'s)?(?: the| our)?(?: \w+){0,2} (?:password|passcode|pin|serial number|model number|version|model)\b",
+            r"what(?: is|'s) the code\b",
+        ),
+    ),
+    (
+        Wanted.NUMBER,
+        _any(r"多少|how much|(?:what|which) number|how far (?:above|below|over|under|behind)"),
+    ),
     (
         Wanted.CLOCK,
         _any(
@@ -133,16 +159,9 @@ _ASKED = (
             r"哪一?日|日期是|从哪天",
             r"\A(?:and |so |since |by |until )?when\b(?! [a-z']+ing\b)",
             r"\b(?:and|by|until|since|or|,) when\b|when (?:is|was|are|were|did|do|does|will|can|must)\b",
-            r"(?:what|which)(?: is the| day| month)? (?:date|day|year|month|century|deadline)",
+            r"(?:what|which)(?: is the)? (?:date|day|year|month|century|deadline)\b"
+            r"(?= (?:is|was|are|were|do|does|did|can|must|will|should|has|have|i|we|in|of|the)\b|\Z)",
             r"by what date|\bdeadline\?",
-        ),
-    ),
-    (
-        Wanted.CONTACT,
-        _any(
-            r"电话|热线|邮箱|邮件地址|网址|联系方式|分机|哪个(?:网站|链接)",
-            r"(?:phone|telephone|extension|hotline) number|e-?mail address|\b(?:url|web ?site|web address)\b",
-            r"how (?:can|do) (?:i|we|you) (?:reach|contact|call)\b|what number",
         ),
     ),
     (
@@ -160,15 +179,25 @@ _ASKED = (
             r"which (?:person|manager|employee)|who's",
         ),
     ),
+    (
+        Wanted.NAME,
+        _any(
+            r"叫什么|名字(?:是|叫)|什么(?:牌子|品牌|公司|软件|工具|系统|平台)|哪家",
+            r"哪个(?:厂家|厂商|公司|供应商|品牌|牌子|软件|工具|系统|平台|银行|医院|机构|部门|群)",
+            r"(?:what|which)(?: \w+)? (?:supplier|vendor|provider|company|manufacturer|brand|tool|app|software"
+            r"|system|bank|agency|airline|carrier|firm|hotel|hospital|university|partner|insurer)\b",
+            r"what(?: is|'s| was) the name of|what(?: is|'s| are) .{1,30} called|who (?:makes|supplies)",
+        ),
+    ),
 )
 
 _MONEY = (
     rf"\d[\d,.]*\s*(?:{_CURRENCY}|[万亿k]\b|[mb]illion)|[$¥€£]\s*\d|{_HAN_NUMERAL}+{_CURRENCY}"
     r"|\b(?:eur|usd|cny|rmb|chf|gbp)\s?\d"
 )
-_PERCENT = r"\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
+_PERCENT = r"\d\s*[:：]\s*\d|\d\s*(?:%|percent|per cent|‰)|百分之|[一二三四五六七八九]折|\d折|\bhalf\b|一半|全额"
 _DURATION = (
-    rf"{_NUMERAL}\s*[多余个-]?\s*-?{_TIME_UNIT}|\ba (?:second|minute|hour|day|week|month|year)\b"
+    rf"{_NUMERAL}\s*[多余个-]?\s*-?{_TIME_UNIT}|\ban? (?:second|minute|hour|day|week|month|year)\b"
 )
 _CLOCK_TIME = (
     r"\d{1,2}\s*[:：]\s*\d\d|\d\s*[点时](?!间)|\d\s*[ap]\.?m\b|o'clock|\bnoon\b|midnight|中午|正午"
@@ -179,9 +208,15 @@ _DATE = (
 )
 _MEASURE = rf"\d[\d,.]*\s*{_MEASURE_UNIT}|{_NUMERAL}+个?{_MEASURE_UNIT}|unlimited|不限|无限"
 
+_ROOM = (
+    r"(?:buildings?|rooms?|floors?|offices?|lobby|reception|desk|hall|garage|car park|yard|shed|gate|entrance"
+    r"|basement|kitchen|drawer|cabinet|cupboard|stores?|warehouses?|city|town|country|portal|system|page|menu"
+    r"|folder|wiki|intranet|app|site|tab|cent(?:er|re)|station|hotel|hospital|bucket|region|address)\b"
+)
+
 # Patterns of answers by kind.
 _HELD = {
-    Wanted.MONEY: _any(_MONEY, r"免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
+    Wanted.MONEY: _any(_MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|\bfree\b|no charge|at no cost|half price"),
     Wanted.PERCENT: _any(_PERCENT, _MONEY),
     Wanted.FREQUENCY: _any(
         rf"每|{_NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"
@@ -193,7 +228,9 @@ _HELD = {
     Wanted.MEASURE: _any(_MEASURE),
     Wanted.CLOCK: _any(_CLOCK_TIME, r"全天|24\s*小时|around the clock|24/7"),
     Wanted.TIME: _any(
-        _CLOCK_TIME, _DATE, _DURATION,
+        _CLOCK_TIME, _DATE, _DURATION, _ORDINAL,
+        # A condition says when as well: "repeat it if …".
+        r"\b(?:if|once|when|as soon as)\b|[如若][果有遇]?|时[，,]",
         r"(?:周|星期|礼拜)[一二三四五六日天末]|[年月季周][初末底]|每[天日周月年季]|当[天日]|次日",
         r"(?:之|以)[前后]|[期时](?:间|候)|(?:后|前)(?:[，,。；]|\Z)|上午|下午|早上|晚上|季度",
         r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d(?:th|st|rd|nd)\b",
@@ -204,24 +241,21 @@ _HELD = {
     ),
     Wanted.CONTACT: _any(r"[\w.]@[\w]|https?:|www\.|\.(?:com|cn|org|net|example|io)\b|\d[\d ()-]{3,}\d"),
     Wanted.PLACE: _any(
-        rf"(?:位于|[在于到至]|来自|前往|放在|存放|交到|交给)(?=[{HAN}a-z])(?!\d)|https?:|@",
-        r"[省市县区镇村路街巷楼层室厅馆院港岛园厦站](?:[^一-龥]|$)|中心|大厦|网站|系统|平台|前台|处领取",
-        r"\b(?:in|at|on|near|from|to|into|via|behind|opposite|next to|above|below|under|inside|outside)"
-        rf"\s(?!\d|{_MONTH}|time\b|least\b|most\b|demand\b|request\b|case\b|addition\b|order\b|be\b)",
+        rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交]在|[交寄送提]到|[在于到至](?!\d)[^,，。;；]{0,11}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台)"
+        r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取",
+        r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
+        rf"|\b(?:in|at|on|from|to|into|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}{_ROOM}",
         r"\b(?:floor|building|room|street|road|avenue)\b",
     ),
     Wanted.PERSON: _any(
-        r"经理|主[管任席]|总监|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
+        r"公司|(?:人|者|方|主持|记录|导师)[:：]|经理|主[管任席]|总监|董事|[部处科校院所组队店会]长|小组|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
         r"|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部",
         r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
         r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
         r"|doctor|professor|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
     ),
-    Wanted.REASON: _any(
-        r"因为|由于|因此|所以|以便|以免|为了|为(?:防|避|保)|避免|防止|原因|鉴于|旨在|故(?=[^事意障])|导致|使得|目的",
-        r"\b(?:because|since|due to|so that|in order to|owing to|reasons?|therefore|as a result"
-        r"|caused?|to (?:avoid|prevent|ensure|protect|reduce|keep|make|save|allow|comply))\b|\bas (?:it|the|we|they)\b",
-    ),
+    Wanted.NAME: _any(r"公司|银行|医院|大学|集团|[「“《]|[一-龥]\s?[a-z]{2,}"),
+    Wanted.CODE: _any(r"[a-z]+[-_.]?\d[\w.-]*|\d[\w.-]*[a-z]|\d{3,}|\d+\.\d+|[a-z]\d"),
 }  # fmt: skip
 # A number counts as a count unless it is something else, such as a date.
 _NOT_COUNTS = _any(
@@ -235,8 +269,9 @@ _COUNT = _any(
 )
 # rjieba's tags of Chinese names: people, organisations, places, other proper names.
 _NAMING_TAGS = {
-    Wanted.PERSON: ("nr", "nt", "nz"),
-    Wanted.PLACE: ("ns", "nt", "s"),
+    Wanted.PERSON: ("nr",),
+    Wanted.PLACE: ("ns", "nt"),
+    Wanted.NAME: ("nr", "nt", "nz"),
 }
 # Who did such a thing is answered where it is said to be done, not where anyone is named.
 _DEED = re.compile(
@@ -247,6 +282,10 @@ _DEED = re.compile(
 _NAME = re.compile(r"(?<=[\w,;:|] )[A-Z][a-zà-ÿ’'-]+|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+")
 
 
+# What answers these has no signs of its own; 因为 and "because" are often left out.
+_ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
+
+
 def find_wanted(question: str) -> Wanted:
     """Return the kind of answer that a question wants."""
     folded = fold(question).text.strip(" ?？!！.。")
@@ -255,14 +294,14 @@ def find_wanted(question: str) -> Wanted:
 
 def can_hold(wanted: Wanted, statement: str, question: str) -> bool:
     """Tell whether a statement has something of the wanted kind that is not in the question."""
-    if wanted is Wanted.ANYTHING:
-        return True
     folded = fold(statement).text
+    if wanted in _ANY_TEXT:
+        return True
     if wanted is Wanted.COUNT:
         return _COUNT.search(_NOT_COUNTS.sub(" ", folded)) is not None
-    if wanted not in (Wanted.PERSON, Wanted.PLACE):
-        return _HELD[wanted].search(folded) is not None
     asked = fold(question).text
+    if wanted not in (*_NAMING_TAGS, Wanted.CODE):
+        return _HELD[wanted].search(folded) is not None
     if wanted is Wanted.PERSON and _DEED.search(asked) and not _DEED.search(folded):
         return False
     held = [match.group().strip(" ,.，。") for match in _HELD[wanted].finditer(folded)]

@@ -278,6 +278,12 @@ def telling_words(question: str) -> tuple[Word, ...]:
         if any(first <= start and end <= last for first, last in asking):
             end_before = end
             continue
+        if text[0] >= _FIRST_HAN and (
+            over := [last for first, last in asking if first <= start < last < end]
+        ):
+            # Segmented wrongly: 钱免 is the end of 多少钱 and a word of its own.
+            start = over[0]
+            text = term = fold(question[start:end]).text
         last = found[-1] if found else None
         is_single = len(text) == 1 and text >= _FIRST_HAN
         if is_single and last and len(last.text) == 1 and last.is_han and last.end == start:

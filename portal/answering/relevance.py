@@ -48,6 +48,7 @@ _MUST_MATCH = re.compile(
 )
 # A place in the question has to be in the source, by its name or one with the same meaning.
 _MIN_PLACE = 0.4
+_FIRST_HAN = "\u4e00"
 _UNIT = re.compile(r"[(（]([^)）]{1,12})[)）]")
 
 
@@ -121,23 +122,29 @@ def judge(
     question: str, language: str, sources: Sequence[Source], embedder: Embedder | None = None
 ) -> list[Judged]:
     """Judge every source, in the order given."""
-    words = telling_words(question)
-    read = [_ReadSource(source, words, language) for source in sources]
+    words, wanted = telling_words(question), find_wanted(question)
+    read = [_ReadSource(source, question, words, wanted, language) for source in sources]
     _compare(read, question, words, embedder)
-    wanted = find_wanted(question)
-    return [one.judged(question, wanted) for one in read]
+    return [one.judged(question) for one in read]
 
 
 class _ReadSource:
     """A source's statements, with the match of each for each word of the question."""
 
-    def __init__(self, source: Source, words: Sequence[Word], language: str) -> None:
+    def __init__(
+        self, source: Source, question: str, words: Sequence[Word], wanted: Wanted, language: str
+    ) -> None:
         self.source = source
+        self.question = question
         self.words = words
         self.compared: set[int] = set()
         self.same_language = (source.language or detect_language(source.text)) == language
         self.statements = statements(source)
         self.texts = [spelled_out(one, source.text) for one in self.statements]
+        self.holds = [
+            can_hold(wanted, with_units(one) or text, question)
+            for one, text in zip(self.statements, self.texts, strict=True)
+        ]
         self.contexts = [
             "\n".join(filter(None, (source.title, one.context, " ".join(one.header))))
             for one in self.statements
@@ -165,8 +172,10 @@ class _ReadSource:
         self.met = np.maximum.reduce([self.own, np.broadcast_to(above, self.own.shape), before])
         self.weights = np.array([word.weight for word in words], np.float32)
 
-    def lexical(self, place: int) -> float:
-        return _mean(self.met[place], self.weights)
+    def promise(self, place: int) -> tuple[bool, float, float]:
+        """Return how much comparing a statement promises: first those of the wanted kind."""
+        shared = _shared_signs(self.question, f"{self.contexts[place]} {self.texts[place]}")
+        return self.holds[place], _mean(self.met[place], self.weights), shared
 
     def take_likeness(self, place: int, own: Likeness, above: Likeness) -> None:
         """Add the matches by meaning."""
@@ -192,7 +201,7 @@ class _ReadSource:
             for name in statement.header
         )
 
-    def judged(self, question: str, wanted: Wanted) -> Judged:
+    def judged(self, question: str) -> Judged:
         required = frozenset(_MUST_MATCH.findall(fold(question).text))
         in_range = rows_in_range(question, self.statements)
         for place in in_range or ():
@@ -220,8 +229,8 @@ class _ReadSource:
             known = fold(f"{self.contexts[place]} {text}").text
             before = fold(self.texts[place - 1]).text if place else ""
             holds = (
-                can_hold(wanted, with_units(statement) or text, question)
-                and all(one in known or one in before for one in required)
+                self.holds[place]
+                and (not required or any(one in known or one in before for one in required))
                 and not lacks_place
                 and (in_range is None or statement.group is None or place in in_range)
             )
@@ -242,10 +251,12 @@ def _compare(
     ]
     if not places:
         return
-    places.sort(key=lambda pair: (-pair[0].lexical(pair[1]), -pair[0].source.confidence))
+    places.sort(
+        key=lambda pair: (pair[0].promise(pair[1]), pair[0].source.confidence), reverse=True
+    )
     near = [pair for pair in places if pair[0].same_language][:_MAX_COMPARED]
     far = [pair for pair in places if not pair[0].same_language]
-    far.sort(key=lambda pair: -pair[0].source.confidence)
+    far.sort(key=lambda pair: (pair[0].holds[pair[1]], pair[0].source.confidence), reverse=True)
     far = far[:_MAX_COMPARED_ACROSS]
     if (meaning := read_meaning(embedder, question, words)) is None:
         return
@@ -269,6 +280,20 @@ def _take(meaning: Meaning, places: Sequence[tuple[_ReadSource, int]]) -> None:
     for row, (one, place) in enumerate(places[: len(texts)]):
         above = found[len(texts) + contexts.index(one.contexts[place])]
         one.take_likeness(place, found[row], above)
+
+
+def _shared_signs(question: str, text: str) -> float:
+    """Return the share of the question's Han characters and letter triples that a text has: words
+    of one root, such as 结婚 and 婚假, share some."""
+    asked = _signs(question)
+    return len(asked & _signs(text)) / max(1, len(asked))
+
+
+def _signs(text: str) -> set[str]:
+    folded = fold(text).text
+    triples = (folded[place : place + 3] for place in range(len(folded) - 2))
+    han = {sign for sign in folded if sign >= _FIRST_HAN}
+    return han | {each for each in triples if each.isalpha() and each.isascii()}
 
 
 def _tokens(text: str) -> float:

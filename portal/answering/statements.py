@@ -25,7 +25,9 @@ _MAX_HEADING_CHARACTERS = 60
 _MAX_HAN_HEADING_CHARACTERS = 24
 # "Present: Anna Berg": a line of its own, at any length.
 _LABEL = re.compile(r"[^\s:：,，。.;；]{1,16}(?: [^\s:：,，。.;；]{1,16}){0,2}[:：]\s*\S")
-_CHAPTER = re.compile(r"(?:第[一二三四五六七八九十百\d]+[章节節条條部篇]|\d+(?:\.\d+)*[.、]?\s)")
+_CHAPTER = re.compile(
+    r"(?:第[一二三四五六七八九十百\d]+[章节節条條部篇]|[一二三四五六七八九十]+、|\d+(?:\.\d+)*[.、]?\s)"
+)
 _DIGIT = re.compile(r"\d")
 _HAN = re.compile(f"[{HAN}]")
 _KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading"}

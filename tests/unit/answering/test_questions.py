@@ -40,6 +40,11 @@ HANDBOOK = """第一章 休假
         ("Where do I park?", Wanted.PLACE),
         ("谁审批出差？", Wanted.PERSON),
         ("Who approves travel?", Wanted.PERSON),
+        ("前台的电话是多少？", Wanted.CONTACT),
+        ("Which insurer covers the vans?", Wanted.NAME),
+        ("打印机是什么型号？", Wanted.CODE),
+        ("How many unpaid days may I take?", Wanted.DURATION),
+        ("Which day rate is the highest?", Wanted.ANYTHING),
         ("什么是年假？", Wanted.ANYTHING),
         ("What happens when the alarm rings?", Wanted.ANYTHING),
     ],
@@ -59,6 +64,11 @@ def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) 
         ("How long is the warranty?", "The warranty lasts two years.", "The warranty is void."),
         ("Who approves travel?", "Maria Lopez approves it.", "Travel needs approval first."),
         ("How much is the fee?", "The fee is $40.", "The fee depends on the plan."),
+        ("Which insurer covers the vans?", "The vans are with Allvia.", "The vans are insured."),
+        ("打印机是什么型号？", "打印机为 HP M404。", "打印机在五楼。"),
+        ("When do I repeat the test?", "Repeat it if the value is low.", "Repeat the test."),
+        ("谁负责迁移？", "迁移（负责人：贺知遥）", "迁移在从库进行。"),
+        ("宿舍在哪里？", "宿舍在东门三号楼。", "本办法适用于在校学生。"),
     ],
 )
 def test_statement_without_the_kind_that_is_wanted_is_no_answer(
@@ -99,6 +109,16 @@ def test_headings_headers_and_introductions_are_context_not_statements() -> None
     assert row.cells == ("1–3 年", "10 天")
     assert "第一章 休假" in row.context
     assert "请假时请提供：" in item.context
+
+
+def test_numbered_chinese_line_reads_as_a_heading_where_none_is_known() -> None:
+    text = "一、预订\n会议室最早可提前 14 天预订。\n\n二、报修\n设备故障请联系行政部。"
+    found = statements(source(1, text))
+    assert [text[each.start : each.end] for each in found] == [
+        "会议室最早可提前 14 天预订。",
+        "设备故障请联系行政部。",
+    ]
+    assert [each.context for each in found] == ["一、预订", "二、报修"]
 
 
 def test_short_line_of_its_own_reads_as_a_heading_where_none_is_known() -> None:

@@ -71,7 +71,7 @@ class Bm25State:
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether an existing chunk is found, and whether all of them are counted."""
+    """Whether an existing chunk is found, and whether all are counted."""
 
     term: str | None
     matches: int

@@ -50,7 +50,7 @@ class Lack:
 
 @dataclass(frozen=True)
 class ServerReport:
-    """What `portal doctor` and /health/vector_store report about the database server."""
+    """The report of `portal doctor` and /health/vector_store about the database server."""
 
     server_version: str
     extensions: dict[str, str | None]

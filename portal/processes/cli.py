@@ -32,7 +32,7 @@ _INTERRUPTED = 128 + signal.SIGINT  # As shells say it.
 
 
 class OneLineErrors(click.Group):
-    """Every failure ends as one line on stderr and exit status 1, Ctrl-C as one and 130."""
+    """Report a failure as one line on stderr with exit status 1, Ctrl-C with 130."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -86,8 +86,10 @@ def _settings(ctx: click.Context, **overrides: Any) -> Settings:
 
 
 def _services(ctx: click.Context) -> Services:
-    """Services on the configured database, or on the embedded one: joined when a portal serves on
-    it, else started for as long as the command runs."""
+    """Build services on the configured database, or on the embedded one.
+
+    That is joined if a portal is running, else started for the duration of the command.
+    """
     from portal.container import build_services
     from portal.database.embedded import EmbeddedPostgres
     from portal.services.operations import setup
@@ -109,7 +111,7 @@ def _services(ctx: click.Context) -> Services:
 
 
 def _show_administrator(made: tuple[str, str] | None) -> None:
-    """Tell the first administrator's name and password, to the user and not into a pipe."""
+    """Print the name and password of a new first administrator, on stderr."""
     if made is not None:
         name, password = made
         click.echo(f"administrator: {name}\npassword: {password}   (shown this once)", err=True)
@@ -638,7 +640,7 @@ def mcp(
 
 
 def _require_extra(name: str) -> None:
-    """Raises ServerSetup where the extra of this name, and of its main package, is not there."""
+    """Raise ServerSetup if the extra of this name, and of its main package, is not installed."""
     if importlib.util.find_spec(name) is None:
         raise ServerSetup(reason=f"this needs the extra: ./run setup --{name}")
 

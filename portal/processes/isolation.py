@@ -1,8 +1,8 @@
-"""One job in a process of its own: a file that crashes its reader crashes nothing else.
+"""A job in a process of its own, so that a file that crashes its reader crashes nothing else.
 
-A worker that dies says nothing of why. After two such deaths in a row the third attempt is made
-here; when this process is killed while the worker lives, it was the file. What ends it otherwise
-says nothing of the file: the job is tried again.
+A dead worker leaves no reason. After two deaths in a row the third attempt runs here: if this
+process is killed while the worker lives, the file was the cause. Any other end says nothing about
+the file, and the job is retried.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _processes = multiprocessing.get_context("spawn")
 
 
 def index_alone(services: Services, job_id: UUID, *, should_stop: Callable[[], bool]) -> None:
-    """As `indexing.index_document`, in a process of its own."""
+    """Run `indexing.index_document` in a process of its own."""
     url = services.database.url
     settings = services.settings.model_copy(update={"database_url": url})
     process = _processes.Process(target=_index, args=(settings, job_id))

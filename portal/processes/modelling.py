@@ -1,4 +1,4 @@
-"""`portal models` and `portal reindex` as a person sees them: tables and a progress bar."""
+"""Tables and a progress bar for `portal models` and `portal reindex`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _index(summary: ModelSummary) -> str:
 
 
 def show_progress(name: str, build: Generator[Progress]) -> None:
-    """A bar on stderr that follows a build to its end, or ends it on Ctrl-C."""
+    """Show a bar on stderr until a build ends; Ctrl-C ends the build."""
     columns = (
         TextColumn("{task.description:<10}"),
         BarColumn(),

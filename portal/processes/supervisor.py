@@ -1,11 +1,12 @@
-"""`portal serve`: one process that starts everything the portal needs and stops it again.
+"""`portal serve`: one process that starts everything the portal needs, and stops it again.
 
-    supervisor ── PostgreSQL (embedded, unless DATABASE_URL is set)
-               ├─ web: gunicorn, one process with threads, on a socket that the supervisor holds
-               └─ workers
+::
 
-The supervisor holds the listening socket, so that a taken port shows before anything starts and
-no request is refused while a web process that died is started again.
+supervisor ── PostgreSQL (embedded, unless DATABASE_URL is set) ├─ web: gunicorn, one process with
+threads, on a socket that the supervisor holds └─ workers
+
+The supervisor holds the listening socket, so that a taken port shows before anything starts and no
+request is refused while a web process restarts.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def say(message: str) -> None:
 
 @dataclass
 class Child:
-    """A process of ours that is to run as long as the supervisor does."""
+    """A child process that runs as long as the supervisor."""
 
     name: str
     command: Sequence[str]
@@ -81,7 +82,7 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     def keep_alive(self) -> None:
-        """Start it again when it has died, waiting longer each time it dies young."""
+        """Restart the process if it died, after a longer delay each time it dies young."""
         if self.is_running:
             return
         now = time.monotonic()
@@ -107,8 +108,10 @@ class Child:
 
 @dataclass
 class KeptDatabase:
-    """The embedded server, started again when something has killed it. `mend` does what each
-    start of the server asks for, before anyone waits for a timer to notice."""
+    """The embedded server, restarted when it was killed.
+
+    `mend` runs after each restart, before a timer would notice.
+    """
 
     server: EmbeddedPostgres
     mend: Callable[[], None]
@@ -136,7 +139,7 @@ def serve(
     port: int,
     workers: int,
 ) -> int:
-    """Serve until SIGINT or SIGTERM, then give 0. Raises ServerSetup when it cannot start."""
+    """Serve until SIGINT or SIGTERM; return 0. Raises ServerSetup when it cannot start."""
     data_dir = settings.data_dir.expanduser().resolve()
     stopping = threading.Event()
     starting = True
@@ -185,7 +188,7 @@ def serve(
 
 
 def run_web(settings: Settings, *, host: str, port: int) -> int:
-    """Only the web, in this process, until a signal: `portal web`."""
+    """Run the web in this process until a signal, for `portal web`."""
     url = settings.database_url or EmbeddedPostgres(settings.data_dir).url()
     os.environ |= _child_environment(settings, url)
     sys.argv = ["gunicorn", *_gunicorn_arguments(f"{host}:{port}", settings)]
@@ -207,7 +210,7 @@ def _take_lock(data_dir: Path, stack: ExitStack) -> DataDirLock:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound, inheritable socket. Raises ServerSetup when the address cannot be had."""
+    """Return a bound, inheritable socket. Raises ServerSetup when the address is not available."""
     try:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -232,7 +235,7 @@ def address_of(listener: socket.socket) -> str:
 
 
 def _prepare(settings: Settings) -> tuple[str, str] | None:
-    """Bring the database up to date; the first administrator's name and password when made."""
+    """Migrate the database; return name and password of a new first administrator."""
     from portal.container import build_services
     from portal.services.operations import setup
     from portal.services.people import accounts
@@ -248,7 +251,7 @@ def _prepare(settings: Settings) -> tuple[str, str] | None:
 
 
 def _rebuild_keyword_index(settings: Settings) -> None:
-    """Early versions of pg_textsearch lose their statistics with every start of the server."""
+    """Rebuild the BM25 index: early versions of pg_textsearch lose its statistics at a restart."""
     from portal.container import build_services
     from portal.services.operations import setup
 
@@ -323,7 +326,7 @@ def _start(children: list[Child], listener: socket.socket, stopping: threading.E
 
 
 def _answers(listener: socket.socket) -> bool:
-    """Whether /health says that requests can be served."""
+    """Return whether /health reports that the portal is ready."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
     connection = http.client.HTTPConnection(host, port, timeout=5)
@@ -349,7 +352,7 @@ def _greet(address: str, administrator: tuple[str, str] | None, settings: Settin
 
 
 def _stop(children: list[Child]) -> None:
-    """Let requests and jobs in hand end, then end what is left."""
+    """Wait for running requests and jobs, then kill what is left."""
     for child in children:
         child.signal(signal.SIGTERM)
     deadline = time.monotonic() + _DRAIN_TIMEOUT_S
@@ -366,7 +369,7 @@ def _stop(children: list[Child]) -> None:
 
 
 def run_child(supervisor_pid: int, entry: str, arguments: list[str]) -> None:
-    """Run `module:function` as a command that ends when the supervisor is gone."""
+    """Run `module:function` as a command that ends with the supervisor."""
     _end_with(supervisor_pid)
     logs.log_uncaught()
     module, function = entry.split(":")

@@ -1,10 +1,10 @@
-"""The gunicorn worker that serves the portal: threads are for whole requests.
+"""The gunicorn worker that serves the portal: a thread only ever works on a whole request.
 
 Gunicorn's own `gthread` gives a thread to each connection that sends a byte, and the thread then
 waits for the rest: as many slow clients as there are threads stop every answer. Here the event loop
-reads each request, body included where it is short, and a thread starts on it when it is complete.
-What a slow reader has not taken yet is sent by the loop too. So an idle, slow or stalled connection
-costs a descriptor and a small buffer. `docs/adr/0035-a-worker-for-slow-clients.md` has the reasons.
+reads each request, including a short body, and a thread starts when it is complete. What a slow
+reader has not taken yet is sent by the loop too. So an idle, slow or stalled connection costs a
+descriptor and a small buffer. `docs/adr/0035-a-worker-for-slow-clients.md` has the reasons.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _BUSY = (
 
 
 class State(IntEnum):
-    """What the loop waits for. The lower, the sooner a connection makes way for a new one."""
+    """What a connection waits for. The lower, the sooner it is closed to admit a new one."""
 
     CLOSING = 0
     IDLE = 1
@@ -65,7 +65,7 @@ class State(IntEnum):
 
 
 class TooSlow(TimeoutError):
-    """A client sends or reads more slowly than the portal waits for."""
+    """The client sends or reads below the minimum rate."""
 
     def __init__(self) -> None:
         # The number of a reset connection: gunicorn does not log those as errors.
@@ -81,7 +81,7 @@ class ClientSocket(socket.socket):
     settings = WebSettings()
 
     def start_request(self) -> None:
-        """Forget what was waited for before, and wait for nothing until `may_wait` is set."""
+        """Reset the counters, and wait for nothing until `may_wait` is set."""
         self.may_wait = False
         self.unsent = bytearray()
         self._waited_s = {"receive": 0.0, "send": 0.0}
@@ -97,7 +97,7 @@ class ClientSocket(socket.socket):
         super().shutdown(how)
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
-        """Send what the client takes at once, and wait only for what is too much to keep."""
+        """Send what the client takes at once, and wait only for what exceeds the buffer."""
         self.unsent += data
         self.flush(flags)
         while len(self.unsent) > MAX_UNSENT_BYTES:
@@ -139,13 +139,13 @@ class ClientSocket(socket.socket):
 
 
 def allowed_seconds(settings: WebSettings, size_bytes: int) -> float:
-    """How long moving so many bytes may take."""
+    """Return the time allowed for moving this many bytes."""
     at_rate = settings.client_patience_s + size_bytes / (settings.min_rate_kb_s * 1024)
     return min(_MAX_TRANSFER_S, at_rate)
 
 
 class Connection(TConn):  # type: ignore[misc]  # Gunicorn ships no types.
-    """A client's connection and how far its next request has come."""
+    """A client's connection, and the progress of its next request."""
 
     def __init__(self, cfg: Any, sock: ClientSocket, client: Any, server: Any) -> None:
         super().__init__(cfg, sock, client, server)
@@ -240,8 +240,10 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self._read(conn)
 
     def _make_way(self, network: str | None) -> bool:
-        """Close the connection of a network that is missed least; without one, of the network
-        with the most connections. False when all of them are being worked on."""
+        """Close the least active connection of a network, by default of the network with the most.
+
+        Return False if requests are running on all of them.
+        """
         if network is None:
             waiting = Counter(one.network for one in self.waiting).most_common(1)
             network = waiting[0][0] if waiting else ""
@@ -263,7 +265,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             del self.by_network[network]
 
     def _wait(self, conn: Connection, state: State, seconds: float) -> None:
-        """Have the loop watch a connection for so long at most."""
+        """Have the loop watch a connection, for at most this long."""
         wanted = selectors.EVENT_WRITE if state is State.WRITING else selectors.EVENT_READ
         action = self._write if state is State.WRITING else self._read
         conn.sock.settimeout(0)
@@ -278,7 +280,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self.poller.unregister(conn.sock)
 
     def _expect(self, conn: Connection, state: State, seconds: float) -> None:
-        """Go on watching a connection, for something else."""
+        """Keep watching a connection, for another event."""
         conn.state, conn.deadline = state, time.monotonic() + seconds
 
     # --- reading requests -----------------------------------------------------------------------
@@ -327,7 +329,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self._dispatch(conn)
 
     def _ask_for_body(self, conn: Connection, head: bytes) -> bool:
-        """Ask a client for its body that waits to be asked; False when it has left."""
+        """Answer `Expect: 100-continue`; return False when the client has left."""
         try:
             conn.sock.sendall(_CONTINUE)
         except OSError:
@@ -346,7 +348,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self._linger(conn)
 
     def _dispatch(self, conn: Connection) -> None:
-        """Give a request to a thread, when its address has one left."""
+        """Give a request to a thread, if its network may use another one."""
         self._stop_waiting(conn)
         conn.parser.unreader.unread(bytes(conn.received))
         conn.received.clear()
@@ -412,8 +414,10 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self._linger(conn)
 
     def _linger(self, conn: Connection) -> None:
-        """Close after the client has read what we sent: closing on bytes that we have not read
-        would reset the connection, and the client might lose the answer."""
+        """Close after the client has read the answer.
+
+        Closing with unread bytes would reset the connection, and the client might lose the answer.
+        """
         conn.received.clear()
         try:
             conn.sock.shutdown(socket.SHUT_WR)
@@ -448,7 +452,7 @@ def _is_request_line_too_long(conn: Connection, max_bytes: int) -> bool:
 
 
 def _buffered_body_bytes(head: bytes) -> int:
-    """How much of a body belongs to a request that is complete; 0 where a thread reads it."""
+    """Return how much of a body to read before a thread starts; 0 where the thread reads it."""
     lengths = _LENGTH.findall(head)
     if len(lengths) != 1 or _IS_CHUNKED.search(head):
         return 0
@@ -467,7 +471,8 @@ def _refuse(client: ClientSocket) -> None:
 
 
 def _raise_descriptor_limit(wanted: int) -> int:
-    """Let this process have so many connections, as far as the system allows; how many it may."""
+    """Raise the limit of descriptors as far as the system allows; return the connections it
+    permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _OTHER_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:

@@ -1,5 +1,4 @@
-"""The worker: reads documents and builds models from the queue, and picks up what others
-dropped."""
+"""The worker: reads documents and builds models from the queue, and recovers lost jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ _RECONNECT_S = 1.0
 
 
 def create_queue(services: Services) -> procrastinate.App:
-    """The queue with our tasks, on the portal's own database."""
+    """Return the queue with the portal's tasks, on the portal's database."""
     connector = procrastinate.PsycopgConnector(conninfo=services.database.conninfo)
     queue = procrastinate.App(connector=connector)
 
@@ -68,8 +67,10 @@ def create_queue(services: Services) -> procrastinate.App:
 
 
 class _Slice:
-    """How long a job may take while someone else's waits. Asked again it is a new one, so that
-    each stores something."""
+    """The time a job may take while another user's waits.
+
+    Each question after its end starts a new slice, so that each stores something.
+    """
 
     def __init__(self, services: Services, job_id: UUID, length_s: float) -> None:
         self._services, self._job_id, self._length_s = services, job_id, length_s
@@ -85,9 +86,8 @@ class _Slice:
 
 
 def _index(services: Services, job_id: UUID, context: JobContext) -> None:
-    """Read a document, in slices while others wait. A file that takes longer to read than that
-    goes to a queue of its own, where nothing interrupts it; its chunks are embedded here again.
-    """
+    """Read a document, in slices while others wait. A file that takes longer to read moves to the
+    slow queue, where nothing interrupts it; its chunks are embedded here again."""
     if attempts.is_suspect(services, job_id):
         isolation.index_alone(services, job_id, should_stop=context.should_abort)
         return
@@ -105,12 +105,12 @@ def _index(services: Services, job_id: UUID, context: JobContext) -> None:
 
 
 def run(services: Services, *, concurrency: int = 1) -> None:
-    """Work until a signal; a job in hand is left to the next worker, with what it stored."""
+    """Work until a signal; a running job is left to the next worker, with what it stored."""
     asyncio.run(_run(services, concurrency))
 
 
 def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
-    """Do what is due in the queue and come back."""
+    """Run everything that is due in the queue."""
 
     async def work() -> None:
         queue = create_queue(services)
@@ -128,8 +128,10 @@ def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
 
 @contextmanager
 def working(services: Services) -> Iterator[threading.Thread]:
-    """A worker in a thread of this process, as `run` is one: for `portal import --wait` with no
-    other about. At the end a job in hand is left to the next worker, with what it stored."""
+    """Run a worker in a thread of this process, for `portal import --wait` without another one.
+
+    At the end a running job is left to the next worker, with what it stored.
+    """
     loop = asyncio.new_event_loop()
     stopping = asyncio.Event()
 
@@ -148,7 +150,7 @@ def working(services: Services) -> Iterator[threading.Thread]:
 
 
 def has_live_workers(services: Services) -> bool:
-    """Whether some worker has given a sign of life of late."""
+    """Return whether any worker has sent a heartbeat recently."""
     with services.database.begin() as session:
         return queue_store.has_live_workers(session, within_s=_SILENT_AFTER_S)
 
@@ -174,7 +176,7 @@ async def _work_until(services: Services, concurrency: int, stopping: asyncio.Ev
 
 
 async def _work(services: Services, concurrency: int, stopping: asyncio.Event) -> None:
-    """Work until it is time to stop, or until the queue cannot be reached."""
+    """Work until `stopping` is set or the queue is unreachable."""
     queue = create_queue(services)
     async with queue.open_async(), _timers(services, queue):
         tasks = [
@@ -210,7 +212,7 @@ async def _work_on(queue: procrastinate.App, names: list[str], concurrency: int)
 
 @asynccontextmanager
 async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator[None]:
-    """Recovery and housekeeping, in every worker: any of them may be the only one left."""
+    """Run recovery and housekeeping in every worker: any of them may be the only one left."""
     timers = [
         asyncio.create_task(_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
         asyncio.create_task(
@@ -226,9 +228,9 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
 
 
 async def _recover(queue: procrastinate.App) -> None:
-    """Give back what a dead worker held.
+    """Requeue the jobs of dead workers.
 
-    A timer of the worker's own rather than a job: a job could be stuck in the same queue.
+    A timer rather than a job: a job could be stuck in the same queue.
     """
     stalled = await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=_SILENT_AFTER_S)
     for job in stalled:

@@ -49,10 +49,8 @@ def find_terms(text: str, terms: Collection[str]) -> list[Token]:
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """What to search for: Chinese words, single characters, other terms, and their pattern.
-
-    The pattern matches where words with these terms may begin.
-    """
+    """Chinese words, single characters and other terms to find, and a pattern for where words with
+    the latter may begin."""
 
     han_words: tuple[str, ...]
     han_characters: frozenset[str]

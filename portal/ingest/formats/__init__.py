@@ -23,7 +23,7 @@ from portal.ingest.limits import FileToRead
 
 
 class Format(NamedTuple):
-    """How files of a type are read.
+    """The reader of a type of files.
 
     Raise `reader_version` when a format is read better: files read before are read again.
     """

@@ -1,5 +1,4 @@
-"""`portal import` as a person sees it: progress, a line for each failure, a summary; it may be
-stopped at any time, and repeated."""
+"""`portal import`: progress, a line for each failure, and a summary. Safe to stop and repeat."""
 
 from __future__ import annotations
 
@@ -47,8 +46,11 @@ def import_and_wait(
     visibility: Visibility,
     wait: bool,
 ) -> int:
-    """Import files and folders and say what came of them; gives the exit status: 1 when something
-    failed, 128 and the signal's number when one stopped it."""
+    """Import files and folders, and print the results.
+
+    Return the exit status: 1 when something failed, 128 plus the signal's number when one stopped
+    it.
+    """
     user = accounts.find_user(services, owner)
     tally = Tally()
     display = Display(Console(stderr=True), tally, reads=wait)
@@ -171,7 +173,7 @@ class _Workers:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[Stop]:
-    """Set it on the first SIGINT or SIGTERM; a second one ends the process."""
+    """Yield an event that the first SIGINT or SIGTERM sets; a second one ends the process."""
     stop = Stop()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 

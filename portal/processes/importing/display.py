@@ -29,7 +29,7 @@ class Display:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Within, `renew` shows where it is."""
+        """Show the tally while the context is open."""
         if not self._console.is_terminal:
             yield
             return

@@ -47,9 +47,8 @@ class Pace:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of files, of the documents that became of them, and of their passages. `found` grows
-    while folders are still gone through; `waiting` are documents with their files, in the order in
-    which they are read."""
+    """Counts of files, their documents and chunks. `found` grows while folders are scanned;
+    `waiting` are documents with their files, in reading order."""
 
     found: int = 0
     outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
@@ -80,8 +79,7 @@ class Tally:
         return self.chunks_of_ready + self.chunks_in_hand
 
     def take(self, file: ImportedFile) -> str | None:
-        """Count a file; gives what to say of one that cannot be taken, or that others see than was
-        wished."""
+        """Count a file; return a line for one that was refused or has another visibility."""
         self.outcomes[file.outcome] += 1
         self.found = max(self.found, self.taken)
         if file.document_id is not None and not file.is_ready:

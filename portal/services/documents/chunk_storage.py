@@ -22,7 +22,7 @@ from portal.text.language import detect_language
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where chunks belong; `title` is that of their document."""
+    """The job and document that chunks belong to, with its title."""
 
     job_id: UUID
     document_id: UUID

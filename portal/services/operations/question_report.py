@@ -1,4 +1,4 @@
-"""What users ask and do not get answered well, for administrators, and questions kept from it.
+"""Questions without a good answer, for administrators, and the evaluation set made of them.
 
 Questions are shown without who asked them; other conversations are not read.
 """
@@ -35,7 +35,7 @@ _BETWEEN_WORDS = re.compile(r"[;；，、\n]|,(?!\d{3})")
 
 
 class Problem(StrEnum):
-    """Why an answer needs attention."""
+    """The reason why an answer needs attention."""
 
     UNANSWERED = "unanswered"
     LOW_CONFIDENCE = "low_confidence"

@@ -1,4 +1,4 @@
-"""What a process logs of search when it starts: what the server has, not what was asked for."""
+"""What a process logs about search at its start: what the server has, not what was configured."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def unused_settings(
 
 
 def announce(services: Services) -> None:
-    """Log what searches use, with one warning where hybrid search is semantic only, one where the
-    vector index differs from the settings, and one for each setting without effect. Of a database
-    that does not answer the first search tells."""
+    """Log what searches use; warn where hybrid search is semantic only, where the vector index
+    differs from the settings, and for each setting without effect. If the database does not answer,
+    the first search reports it."""
     settings = services.settings
 
     def read(session: Session) -> tuple[KeywordState, IndexState, list[UnusedSetting]] | None:

@@ -1,4 +1,4 @@
-"""What writes answers: the administrators' choice, and how often each model failed."""
+"""The administrators' choice of what writes answers, and each model's failures."""
 
 from __future__ import annotations
 

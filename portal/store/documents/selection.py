@@ -1,7 +1,8 @@
-"""Which documents count for a user: visible, not deleted, and enabled.
+"""The documents that count for a user: visible, not deleted, and enabled.
 
 The one definition of the rule that every search and list obeys: ``COALESCE(conversation override,
-user default, TRUE)``, not deleted, and visible to the user (contract, "Tables").
+user default, TRUE)``, not deleted, and visible to the user. A document in the trash leaves search
+by this rule, in the transaction that sets `deleted_at`.
 """
 
 from __future__ import annotations

@@ -221,8 +221,8 @@ def _estimate_rows(session: Session, model: RegisteredModel) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MissingCheck:
-    """Whether some of the chunks that were checked have no vector; `last` is the last one's id,
-    None when there are none after it."""
+    """Whether some of the checked chunks have no vector; `last` is the id of the last one, None at
+    the end."""
 
     is_some: bool
     last: UUID | None

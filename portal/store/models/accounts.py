@@ -126,8 +126,8 @@ class KnownDeviceRow(Base):
 
 
 class OutsideIdentityRow(Base):
-    """Whom an outside issuer means by a subject. Names say nothing here: anyone may be called
-    “admin” elsewhere."""
+    """The user of a subject at an outside issuer. Names are no proof: anyone may be called “admin”
+    elsewhere."""
 
     __tablename__ = "outside_identities"
 

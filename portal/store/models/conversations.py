@@ -191,7 +191,7 @@ class DynamicConfigRow(Base):
 
 
 class ChatSetupRow(Base):
-    """What administrators chose to write answers: one row, in which null means the settings."""
+    """The administrators' choice of what writes answers: one row; null means the settings."""
 
     __tablename__ = "chat_setup"
 
@@ -232,7 +232,7 @@ class IdempotencyKeyRow(Base):
 
 
 class Bm25IndexStateRow(Base):
-    """Which start of the server the BM25 index was last rebuilt for."""
+    """The start of the server that a BM25 index was last rebuilt for."""
 
     __tablename__ = "bm25_index_state"
 

@@ -41,7 +41,7 @@ class Unit(StrEnum):
 
     TEXT = "text"
     DOCUMENT = "document"
-    PASSAGE = "passage"
+    CHUNK = "chunk"
 
 
 class KeywordBackend(StrEnum):

@@ -624,7 +624,7 @@ def reindex(ctx: click.Context, spec: str | None, and_switch: bool, batch_size: 
 def mcp(
     ctx: click.Context, over_http: bool, host: str, port: int, allowed_hosts: tuple[str, ...]
 ) -> None:
-    """Let AI clients search and fetch (MCP), as the person whose token they bring: in PORTAL_TOKEN,
+    """Let AI clients search and fetch (MCP), as the user whose token they bring: in PORTAL_TOKEN,
     or over HTTP with each request."""
     _require_extra("mcp")
     from portal.integrations.mcp import serving

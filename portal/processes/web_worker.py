@@ -193,7 +193,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         else:
             self.settings = ClientSocket.settings = settings.web
             if not settings.trusted_proxies:
-                # Behind a proxy everyone has its address, and it bounds connections itself.
+                # Behind a proxy all clients have its address, and it limits connections itself.
                 self.connections_per_address = settings.web.connections_per_address
             else:
                 self.max_busy = self.cfg.threads

@@ -35,7 +35,7 @@ _HEARTBEAT_S = 5.0
 _SILENT_AFTER_S = 20.0
 _RECOVERY_EVERY_S = 5.0
 _HOUSEKEEPING_EVERY_S = 30.0
-# A document makes room after this long when someone else's waits: what it stored is kept.
+# A document makes room after this long when another user's waits: what it stored is kept.
 _SLICE_S = 15.0
 # A small file that takes longer than this is none.
 _SMALL_SLICE_S = 4.0

@@ -59,7 +59,7 @@ class TimeBoxed:
         return self._health
 
     def probe(self) -> None:
-        """Ask the model about one short passage, however long it takes to load. Raises
+        """Score one short chunk, however long the model takes to load. Raises
         RerankerUnavailable."""
         self._reranker.load()
         self.scores("?", ["?"], deadline_s=_LOOK_S)

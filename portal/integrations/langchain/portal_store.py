@@ -140,7 +140,7 @@ class PortalVectorStore(VectorStore):
         filter: Where | None = None,
     ) -> Scored:
         """Return the best chunks by meaning and words with their scores: higher is better."""
-        found = self._search(query, k, filter, one_hit_per=Unit.PASSAGE)
+        found = self._search(query, k, filter, one_hit_per=Unit.CHUNK)
         scores = [one.hit.score for one in found if one.hit]
         return list(zip(self._documents(found), scores, strict=True))
 
@@ -206,7 +206,7 @@ class PortalVectorStore(VectorStore):
     ) -> list[ReadChunk]:
         refuse_unknown(kwargs)
         return self._search(
-            query, k, where, mode=SearchMode.VECTOR, one_hit_per=Unit.PASSAGE, as_shown=True
+            query, k, where, mode=SearchMode.VECTOR, one_hit_per=Unit.CHUNK, as_shown=True
         )
 
     def _search(

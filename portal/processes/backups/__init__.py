@@ -99,7 +99,7 @@ def _words(manifest: Manifest) -> str:
     rows = manifest.rows
     return (
         f"{rows.get('documents', 0):,} documents, {rows.get('document_chunks', 0):,} passages, "
-        f"{rows.get('users', 0):,} people, {rows.get('conversations', 0):,} conversations"
+        f"{rows.get('users', 0):,} users, {rows.get('conversations', 0):,} conversations"
     )
 
 

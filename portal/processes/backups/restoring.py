@@ -152,7 +152,7 @@ def _refuse_target(
     if any(found[name] for name in _PRECIOUS) or found["users"] > 1:
         raise BackupRefused(
             reason=f"The portal is not empty: it has {found['documents']} documents, "
-            f"{found['users']} people and {found['conversations']} conversations. With --replace "
+            f"{found['users']} users and {found['conversations']} conversations. With --replace "
             "all of that is lost, and the backup is put in its place."
         )
 
@@ -234,13 +234,13 @@ def _key_in_place(settings: Settings, key: str | None, tell: Tell) -> Iterator[N
 def _say_whose_tokens_hold(settings: Settings, key: str | None, tell: Tell) -> None:
     if settings.secret_key is None:
         tell(
-            "the backup has no signing key: set PORTAL_SECRET_KEY to what it was then, or people "
+            "the backup has no signing key: set PORTAL_SECRET_KEY to what it was then, or users "
             "have to sign in again"
         )
     elif key is not None and key not in {
         kept.get_secret_value() for kept in (settings.secret_key, settings.secret_key_old) if kept
     }:
-        tell("PORTAL_SECRET_KEY is not the backup's key: people have to sign in again")
+        tell("PORTAL_SECRET_KEY is not the backup's key: users have to sign in again")
 
 
 def _write_key(path: Path, key: bytes) -> None:

@@ -183,7 +183,7 @@ def _request(
         mode=mode,
         conversation_id=within.conversation_id,
         operators=False,
-        one_hit_per=Unit.PASSAGE,
+        one_hit_per=Unit.CHUNK,
         as_shown=True,
         job_id=within.job_id,
         metadata=within.metadata,

@@ -69,7 +69,7 @@ def semantic_search(
             rrf_k=RRF_K,
             operators=False,
             content_type=content_type,
-            one_hit_per=Unit.PASSAGE,
+            one_hit_per=Unit.CHUNK,
             as_shown=True,
         ),
     )

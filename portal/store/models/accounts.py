@@ -24,7 +24,7 @@ class UserRow(Base):
     is_admin: Mapped[bool] = mapped_column(server_default=text("false"))
     language: Mapped[str | None] = mapped_column(Text)
     preferred_domain: Mapped[str | None] = mapped_column(Text)
-    # Written by a trigger: the transaction that last changed this person's defaults.
+    # Written by a trigger: the transaction that last changed this user's defaults.
     selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[CreatedAt]
     disabled_at: Mapped[datetime | None]

@@ -87,7 +87,7 @@ class DocumentChunkRow(Base):
 
 
 class SharedChunkRow(Base):
-    """The terms of a chunk that everyone signed in may see. Triggers fill the table; its keyword
+    """The terms of a chunk of a shared document. Triggers fill the table; its keyword
     index weighs words without those of private documents."""
 
     __tablename__ = "shared_chunks"

@@ -24,7 +24,7 @@ from portal.store.models.base import Base, CreatedAt, JsonObject, UuidKey
 
 
 class UserDocumentDefaultRow(Base):
-    """A person's own switch for a document; without a row the system's default, on, holds."""
+    """A user's own switch of a document; without a row the system's default, on, applies."""
 
     __tablename__ = "user_document_defaults"
     __table_args__ = (
@@ -57,7 +57,7 @@ class ConversationRow(Base):
 
 
 class ConversationDocumentOverrideRow(Base):
-    """A switch that holds in one conversation, above the person's own."""
+    """A switch in one conversation, which overrides the user's own."""
 
     __tablename__ = "conversation_document_overrides"
     __table_args__ = (

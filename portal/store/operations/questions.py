@@ -19,7 +19,7 @@ from portal.store.models import EvaluationQuestionRow
 
 # An answer counts as stale when a document that it cites has another text now, or none. Replies to
 # greetings and to requests for a summary are no answers: nothing was searched, so that no model
-# embedded the question, and no passage stands beside them uncited.
+# embedded the question, and no chunk was consulted for them.
 _ANSWERS = """
     WITH answers AS (
         SELECT a.*, cited.is_low, COALESCE(cited.is_stale, false) AS is_stale, cited.titles,

@@ -415,7 +415,7 @@ def test_what_is_no_question_is_refused_and_not_stored(portal: Portal, talk, que
     assert services.answer_slots.taken == 0
 
 
-def test_retry_answers_the_same_question_anew(portal: Portal, talk) -> None:
+def test_retry_answers_the_same_question_again(portal: Portal, talk) -> None:
     services = saying(portal.services, "Ten [1].", "Fifteen [1].")
     first = ask(services, portal.admin, talk, QUESTION)
     second = answer_of(answering.retry(services, portal.admin, first.id))
@@ -516,7 +516,7 @@ def test_answers_in_many_conversations_do_not_mix(portal: Portal, talk) -> None:
         assert answer.citations[0].title == "Leave policy"
 
 
-def test_domain_of_the_person_comes_first(portal: Portal) -> None:
+def test_preferred_domain_of_the_user_comes_first(portal: Portal) -> None:
     from dataclasses import replace
 
     portal.add("The maple grows in the valley of the north.", title="Plain", domain="people")

@@ -172,7 +172,7 @@ def test_model_that_answers_in_two_and_a_half_seconds_is_waited_for_by_default(
     assert (given["status"], given["answer"]) == ("done", "Fifteen [1].")
 
 
-def test_dead_chat_endpoint_is_told_in_the_readers_language(
+def test_dead_chat_endpoint_is_reported_in_the_readers_language(
     portal: Portal, ids: dict[str, str], make_services: Callable[..., Services]
 ) -> None:
     with fake_chat() as chat:
@@ -193,9 +193,7 @@ def test_what_the_model_wrote_before_it_failed_is_not_an_answer(
     assert is_unavailable(answer(portal, services))
 
 
-def test_answer_rests_on_nothing_that_the_person_may_not_see_or_switched_off(
-    portal: Portal, ids: dict[str, str]
-) -> None:
+def test_answer_uses_no_hidden_or_disabled_document(portal: Portal, ids: dict[str, str]) -> None:
     owner, reader = portal.user("owner"), portal.user("reader")
     secret = portal.add(
         f"Secret: {LEAVE}", name="secret.txt", owner=owner, visibility=Visibility.PRIVATE

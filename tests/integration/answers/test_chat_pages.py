@@ -250,9 +250,7 @@ def test_reader_who_leaves_ends_the_answer(chat: Chat, script: SaysWhatIsWritten
     assert "Stopped before finishing." in text_of(chat.get(address))
 
 
-def test_answer_that_nobody_reads_is_stopped_by_a_button(
-    chat: Chat, script: SaysWhatIsWritten
-) -> None:
+def test_unread_answer_is_stopped_by_a_button(chat: Chat, script: SaysWhatIsWritten) -> None:
     script.scripts = [[f"word{number} " for number in range(500)]]
     address = chat.begin()
     answer = chat.client.post(
@@ -484,7 +482,7 @@ def test_feedback_is_given_and_taken_back(chat: Chat) -> None:
 # --- strangers and tricks -------------------------------------------------------------------------
 
 
-def test_what_belongs_to_others_is_as_if_it_were_not_there(
+def test_objects_of_other_users_are_not_found(
     chat: Chat, app: Flask, portal: Portal, office: DocumentSummary
 ) -> None:
     address = chat.begin()

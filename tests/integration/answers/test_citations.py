@@ -270,7 +270,7 @@ def test_document_made_private_is_gone_for_who_may_not_see_it(portal: Portal) ->
     assert again(portal, answer, ada).excerpt == SENTENCE
 
 
-def test_private_trash_is_gone_for_others_too(portal: Portal) -> None:
+def test_private_trash_is_gone_for_other_users(portal: Portal) -> None:
     document, ada = portal.add(LEAVE), portal.user("ada")
     answer = cite(portal, user=ada)
     library.change_document(
@@ -280,7 +280,7 @@ def test_private_trash_is_gone_for_others_too(portal: Portal) -> None:
     assert again(portal, answer, ada).state is SourceState.GONE
 
 
-def test_citation_of_another_person_is_not_there(portal: Portal) -> None:
+def test_citation_of_another_user_is_not_found(portal: Portal) -> None:
     portal.add(LEAVE)
     citation, ada = cite(portal).citations[0], portal.user("ada")
     for read in (citing.get_citation, citing.verify, citing.quoted_text):

@@ -231,7 +231,7 @@ def test_rename_and_delete(client_saying: Callable[..., FlaskClient], portal: Po
         assert client.get(f"/api/{gone}", headers=headers).status_code == 404
 
 
-def test_nothing_of_a_conversation_is_seen_by_others(
+def test_conversation_is_invisible_to_other_users(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     portal.add(LEAVE)
@@ -359,7 +359,7 @@ def test_history_is_sent_along_and_bounded(
     assert conversations.get(services, portal.admin, talk["id"]).message_count == 16
 
 
-def test_what_people_thought_is_there_for_the_evaluation(portal: Portal) -> None:
+def test_feedback_is_available_to_the_evaluation(portal: Portal) -> None:
     from eval.feedback import as_lines, judged, summary, table
     from portal.domain.conversations import Feedback
     from portal.services.answers import answering

@@ -136,7 +136,7 @@ def test_failed_request_frees_its_idempotency_key(client: FlaskClient, portal: P
     assert post(client, headers, (b"text", "a.txt")).status_code == 202
 
 
-def test_request_in_flight_is_told_and_one_that_died_with_its_process_is_not_waited_for(
+def test_repeated_request_conflicts_only_while_the_first_runs(
     client: FlaskClient, portal: Portal
 ) -> None:
     headers = portal.headers() | {"Idempotency-Key": "key-1"}
@@ -166,7 +166,7 @@ def test_foreign_document_equals_a_missing_one(client: FlaskClient, portal: Port
     assert client.get(DOCUMENTS, headers=headers).json["documents"] == []
 
 
-def test_shared_document_is_read_but_not_deleted_by_others(
+def test_other_users_read_but_never_delete_shared_documents(
     client: FlaskClient, portal: Portal
 ) -> None:
     document = portal.add(TEXT)
@@ -175,7 +175,7 @@ def test_shared_document_is_read_but_not_deleted_by_others(
     assert client.delete(f"{DOCUMENTS}/{document.id}", headers=headers).status_code == 403
 
 
-def test_what_others_put_in_the_trash_is_gone(client: FlaskClient, portal: Portal) -> None:
+def test_trash_of_other_users_is_not_found(client: FlaskClient, portal: Portal) -> None:
     document = portal.add(TEXT)
     library.delete_document(portal.services, portal.admin, document.id)
     headers, path = portal.headers(portal.user("ada")), f"{DOCUMENTS}/{document.id}"

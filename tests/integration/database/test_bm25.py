@@ -171,7 +171,7 @@ def test_the_probe_notices_passages_that_are_not_counted(
     assert answers(engine)
 
 
-def test_new_parameters_rebuild_the_index_while_others_write(engine: Engine) -> None:
+def test_new_parameters_rebuild_the_index_during_writes(engine: Engine) -> None:
     before = search(engine, "罕见")
     parameters = bm25.Parameters(k1=2.0, b=0.5)
     with ThreadPoolExecutor(1) as pool:
@@ -206,7 +206,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_an_index_that_somebody_broke_is_made_anew(engine: Engine, how: str) -> None:
+def test_broken_index_is_rebuilt(engine: Engine, how: str) -> None:
     before = search(engine, "罕见")
     with engine.begin() as connection:
         connection.execute(text(BROKEN[how]))

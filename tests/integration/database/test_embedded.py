@@ -161,7 +161,7 @@ def test_a_start_that_fails_tells_postgresqls_reason(tmp_path: Path) -> None:
         server.start()
 
 
-def test_an_interrupted_creation_is_made_anew(own_server: EmbeddedPostgres) -> None:
+def test_interrupted_creation_is_repeated(own_server: EmbeddedPostgres) -> None:
     half = own_server.data_dir / "postgres.new"
     half.mkdir(parents=True)
     (half / "PG_VERSION").write_text("18\n")
@@ -188,7 +188,7 @@ def test_commands_share_a_server_and_the_last_one_stops_it(tmp_path: Path) -> No
     assert not server.is_running()
 
 
-def test_a_second_portal_is_told_who_holds_the_data_directory(tmp_path: Path) -> None:
+def test_second_portal_learns_who_holds_the_data_directory(tmp_path: Path) -> None:
     with DataDirLock(tmp_path) as lock:
         lock.announce("http://127.0.0.1:8000")
         expected = rf"already runs.*http://127\.0\.0\.1:8000.*process {os.getpid()}"

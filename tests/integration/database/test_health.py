@@ -48,9 +48,7 @@ def test_the_embedded_server_is_fit(server: EmbeddedPostgres) -> None:
         ("DROP EXTENSION IF EXISTS pg_textsearch CASCADE", "no pg_textsearch"),
     ],
 )
-def test_each_lack_is_told_with_cost_and_remedy(
-    server: EmbeddedPostgres, statement: str, what: str
-) -> None:
+def test_each_lack_has_cost_and_remedy(server: EmbeddedPostgres, statement: str, what: str) -> None:
     found = look(server, statement)
     lack = next(lack for lack in found.lacks if lack.what == what)
     assert lack.cost

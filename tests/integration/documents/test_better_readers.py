@@ -85,6 +85,6 @@ def test_file_that_cannot_be_read_any_more_keeps_its_text(
     assert rereading.reread_outdated(portal.services) == 0
 
 
-def test_others_come_first(portal: Portal, old: DocumentSummary) -> None:
+def test_waiting_documents_come_before_rereading(portal: Portal, old: DocumentSummary) -> None:
     rereading.reread(portal.services, portal.admin, old.id)
     assert rereading.reread_outdated(portal.services) == 0

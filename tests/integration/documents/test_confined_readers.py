@@ -235,7 +235,7 @@ for record in hostile["read"](sys.stdin.buffer, **json.loads(sys.argv[1])):
     return json.loads(done.stdout.splitlines()[0])
 
 
-def test_reader_ends_with_whoever_started_it(tmp_path: Path, readers: Path) -> None:
+def test_reader_ends_with_its_parent(tmp_path: Path, readers: Path) -> None:
     (readers / "idle.py").write_text(
         "import time\ndef read(file):\n yield {'started': True}\n while True: time.sleep(0.1)\n"
     )

@@ -280,7 +280,7 @@ def test_one_document_that_fills_all_candidates_hides_no_other(
 # --- who may see what ---------------------------------------------------------------------------
 
 
-def test_only_what_counts_for_the_person_is_found(
+def test_only_enabled_documents_are_found(
     client: FlaskClient, portal: Portal, filled: dict[str, DocumentSummary]
 ) -> None:
     owner, other = portal.user("owner"), portal.user("other")
@@ -393,7 +393,7 @@ def test_search_without_a_vector_store_is_refused(make_services: Callable[..., S
         assert (answer.status_code, answer.json["error"]["code"]) == (503, "vector_store_disabled")
 
 
-def test_second_look_of_another_model_changes_no_order(
+def test_reranking_changes_no_order_here(
     portal: Portal, filled: dict[str, DocumentSummary]
 ) -> None:
     class Backwards:

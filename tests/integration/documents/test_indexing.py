@@ -93,7 +93,7 @@ def test_unreadable_file_fails_with_its_reason(portal: Portal) -> None:
     assert summary.failure.params == {"name": "broken.pdf"}
 
 
-def test_model_that_does_not_answer_is_tried_again_and_then_told(
+def test_unavailable_model_is_retried_then_reported(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = store(portal)

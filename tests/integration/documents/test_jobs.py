@@ -80,7 +80,7 @@ def refuse_to_embed(patch: pytest.MonkeyPatch, portal: Portal) -> None:
     patch.setattr(type(portal.services.embedder), "embed_chunks", refuse)
 
 
-def test_people_take_turns_document_by_document(portal: Portal) -> None:
+def test_users_take_turns_document_by_document(portal: Portal) -> None:
     ada, eve, mia = (portal.user(name) for name in ("ada", "eve", "mia"))
     many = [store(portal, f"{n} of ada's many", ada).id for n in range(6)]
     first = store(portal, "eve's first", eve).id
@@ -115,7 +115,7 @@ def _newest(portal: Portal, document_id: UUID) -> UUID:
     return rows(portal, "SELECT id FROM jobs WHERE document_id = :id", id=document_id)[0]
 
 
-def test_long_document_makes_room_for_others_and_goes_on_before_ones_own_next(
+def test_long_document_yields_to_other_users_only(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")

@@ -91,7 +91,7 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
         assert list(revisions) == [recognised, "cp1251", recognised]
 
 
-def test_pages_without_text_are_told_everywhere(
+def test_pages_without_text_cause_a_warning_everywhere(
     portal: Portal, client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_recognition, "is_installed", lambda: False)

@@ -280,7 +280,7 @@ def test_search_in_the_very_moment_of_the_swap_finds_the_document(
         read(portal, document.id)
 
 
-def test_answers_look_again_where_a_document_is_swapped_before_its_text_is_read(
+def test_answers_retry_when_a_document_changes_before_its_text_is_read(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = portal.add(FIRST)
@@ -468,7 +468,7 @@ def test_texts_that_would_take_too_long_are_not_compared(
         assert client.get(address, headers=ada).status_code == 404
 
 
-def test_text_that_was_read_is_published_whatever_becomes_of_the_count(
+def test_text_is_published_even_if_counting_changes_fails(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def too_much(_old: str, _new: str) -> None:

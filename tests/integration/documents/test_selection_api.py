@@ -77,9 +77,7 @@ def test_own_switch_persists_and_counts_in_new_conversations(
     assert (body["enabled_count"], body["total_count"]) == (1, 2)
 
 
-def test_conversation_decides_above_the_person_and_only_there(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_conversation_override_wins_only_there(client: FlaskClient, portal: Portal) -> None:
     document = portal.add("maple", title="One")
     here, there = (conversations.create(portal.services, portal.admin).id for _ in range(2))
     switch(client, portal, DEFAULTS, document, enabled=False)
@@ -105,7 +103,7 @@ def test_delete_inherits_again(client: FlaskClient, portal: Portal) -> None:
     assert found(client, portal, conversation_id=str(talk)) == {"One"}
 
 
-def test_all_off_all_on_and_back_to_ones_own(client: FlaskClient, portal: Portal) -> None:
+def test_all_off_all_on_and_back_to_own_defaults(client: FlaskClient, portal: Portal) -> None:
     documents = [portal.add(f"maple {n}", title=f"Paper {n}") for n in range(3)]
     talk = conversations.create(portal.services, portal.admin).id
     switch(client, portal, DEFAULTS, documents[0], enabled=False)

@@ -161,7 +161,7 @@ def full(portal: Portal, table: str) -> Iterator[None]:
         session.execute(text(f"DROP FUNCTION {name} CASCADE"))
 
 
-def test_full_disk_of_the_database_is_told_and_leaves_nothing(
+def test_full_database_disk_is_reported_and_stores_nothing(
     client: FlaskClient, portal: Portal
 ) -> None:
     headers = portal.headers() | {"Idempotency-Key": "key-1"}
@@ -176,7 +176,7 @@ def test_full_disk_of_the_database_is_told_and_leaves_nothing(
     assert post(client, headers, (b"first", "a.txt"), (b"second", "b.txt")).status_code == 202
 
 
-def test_full_disk_of_files_on_their_way_is_told(
+def test_full_disk_for_uploads_is_reported(
     client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full_device(**_: object) -> IO[bytes]:
@@ -476,7 +476,7 @@ def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal:
     assert rows_of(portal, "documents") == 1
 
 
-def test_idempotency_key_is_a_persons_own_and_lives_a_day(
+def test_idempotency_key_belongs_to_a_user_and_lives_a_day(
     client: FlaskClient, portal: Portal
 ) -> None:
     mine, theirs = portal.headers(), portal.headers(portal.user("ada"))

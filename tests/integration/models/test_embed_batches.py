@@ -100,7 +100,7 @@ def test_batch_is_50_where_the_request_says_nothing(lacking: Portal) -> None:
     ],
     ids=["no answer", "no numbers"],
 )
-def test_provider_that_fails_leaves_nothing_stored_and_is_told_of(
+def test_failing_provider_stores_nothing_and_is_reported(
     lacking: Portal, fault: PortalError
 ) -> None:
     services = replace(lacking.services, embedder=Counting(fault))
@@ -129,9 +129,7 @@ def test_two_at_once_do_no_work_twice(lacking: Portal) -> None:
     assert vectors(lacking) == 7
 
 
-def test_batch_while_the_whole_model_is_built_is_told_to_wait(
-    lacking: Portal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batch_during_a_build_is_refused(lacking: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backfilling, "PATIENCE_S", 0.2)
     services = lacking.services
     with building(services.database.engine, catalog.find(services, MODEL)) as held:

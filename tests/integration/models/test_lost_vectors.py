@@ -53,7 +53,7 @@ def filled(portal: Portal) -> Portal:
     return portal
 
 
-def test_vectors_that_were_deleted_are_made_anew_by_housekeeping(filled: Portal) -> None:
+def test_housekeeping_restores_deleted_vectors(filled: Portal) -> None:
     maintenance.run(filled.services)
     assert queued(filled) == []
     execute(filled, "DELETE FROM chunk_embeddings")

@@ -81,7 +81,7 @@ def test_what_cannot_be_done_is_said_on_the_page(pages: Pages, portal: Portal) -
         assert 'data-kind="error"' in page
 
 
-def test_failure_of_a_build_is_told_in_words(pages: Pages, portal: Portal) -> None:
+def test_build_failure_is_shown_in_words(pages: Pages, portal: Portal) -> None:
     from portal.domain.documents import Failure
 
     model = catalog.register(portal.services, f"hashing:{NEW}@64")

@@ -403,7 +403,7 @@ def test_a_slice_that_is_asked_to_stop_queues_the_rest(filled: Portal) -> None:
     assert rows(filled, queued) == [NEW]
 
 
-def test_a_vector_index_that_was_dropped_is_missed_and_made_anew(portal: Portal) -> None:
+def test_dropped_vector_index_is_rebuilt(portal: Portal) -> None:
     portal.add("Something to embed.")
     services = portal.services
     with services.database.begin() as session:

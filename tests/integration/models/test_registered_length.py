@@ -51,7 +51,7 @@ def serve(
     return Portal(serving, portal.admin)
 
 
-def test_question_of_another_length_is_told_so_and_answered_by_words(
+def test_query_vector_of_another_length_falls_back_to_words(
     make_services: Callable[..., Services],
 ) -> None:
     with fake_endpoint(dimensions=REGISTERED) as endpoint:

@@ -265,7 +265,7 @@ def versions(url: str) -> list[int]:
         return list(connection.execute(query).fetchone() or ())
 
 
-def test_a_portal_that_is_not_empty_is_replaced_only_when_told(
+def test_restore_replaces_data_only_with_the_option(
     full: Portal, run, tmp_path: Path, database_url: str
 ) -> None:
     file = tmp_path / "portal.tar"
@@ -282,7 +282,7 @@ def test_a_portal_that_is_not_empty_is_replaced_only_when_told(
 
     refused = run("restore", file)
     assert refused.exit_code == 1
-    assert "7 documents, 4 people" in refused.stderr
+    assert "7 documents, 4 users" in refused.stderr
     assert "--replace" in refused.stderr
     assert all_rows(database_url) == rows
 
@@ -338,7 +338,7 @@ def stopped_at_the_last_moment(monkeypatch: pytest.MonkeyPatch, raised: signal.S
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_whatever_goes_wrong_the_portal_is_as_it_was(
+def test_failed_restore_changes_nothing(
     full: Portal, run, tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, bad = tmp_path / "portal.tar", tmp_path / "bad.tar"
@@ -518,7 +518,7 @@ def test_where_there_is_no_portal_none_is_made_to_be_backed_up(
     assert not (tmp_path / "portal.tar").exists()
 
 
-def test_a_server_that_is_newer_than_every_pg_dump_is_told_what_to_install() -> None:
+def test_newer_server_names_the_pg_dump_to_install() -> None:
     path, version = client_programs.find_program("pg_dump", major=18)
     assert path.name == "pg_dump"
     assert version.startswith("18")

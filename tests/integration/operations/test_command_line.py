@@ -139,9 +139,7 @@ def test_import_that_was_stopped_goes_on_and_doubles_nothing(
     assert sorted(d.title for d in page.items) == [*"012345", "7 caf\ufffd", "8 spaces"]
 
 
-def test_import_shows_nothing_to_others_than_was_wished(
-    run, portal: Portal, tmp_path: Path
-) -> None:
+def test_import_never_widens_visibility(run, portal: Portal, tmp_path: Path) -> None:
     (tmp_path / "failed.md").write_bytes(b" \n ")
     (tmp_path / "ready.txt").write_text("Some words.", encoding="utf-8")
     paths = [str(tmp_path / name) for name in ("failed.md", "ready.txt")]
@@ -158,7 +156,7 @@ def test_import_shows_nothing_to_others_than_was_wished(
     ]
 
 
-def test_import_stores_anew_what_is_thrown_away_meanwhile(
+def test_import_stores_documents_again_that_were_deleted(
     run, portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "failed.md"
@@ -226,7 +224,7 @@ def test_wrong_usage_exits_2_and_failure_1(run, arguments: list[str], status: in
     assert run(*arguments).exit_code == status
 
 
-def test_import_goes_where_it_is_told_and_ctrl_c_before_it_begins_is_130(
+def test_import_uses_data_dir_and_early_ctrl_c_exits_130(
     run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def interrupted(ctx: click.Context) -> NoReturn:

@@ -104,7 +104,7 @@ def proxy_to(portal: Portal) -> Iterator[FreezableProxy]:
         proxy.close()
 
 
-def test_a_database_that_nobody_listens_for(
+def test_refused_database_connection_is_unavailable(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     services = make_services(database_url=through(portal, 1), metrics_public=True)
@@ -160,7 +160,7 @@ def test_a_database_that_freezes_and_thaws(
         assert answers_in_time(client) == WELL
 
 
-def test_a_look_that_was_given_up_leaves_no_thread(
+def test_abandoned_probe_leaves_no_thread(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     def probes() -> list[threading.Thread]:

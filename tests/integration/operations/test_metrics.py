@@ -161,9 +161,7 @@ def test_the_queue_and_the_documents_are_counted(client: FlaskClient, portal: Po
     assert found["portal_vector_index_ready", ()] == 1
 
 
-def test_addresses_and_methods_that_strangers_make_up_add_no_series(
-    client: FlaskClient, portal: Portal
-) -> None:
+def test_unknown_addresses_and_methods_add_no_series(client: FlaskClient, portal: Portal) -> None:
     # Each kind of answer once, so that what follows finds its series there.
     def ask(name: str) -> None:
         client.get(f"/{name}")
@@ -247,7 +245,7 @@ def test_scrapes_at_the_same_time_are_computed_once(
     assert len({answer.get_data() for answer in answers}) == len(computed) == 1
 
 
-def test_scrapes_take_neither_the_places_of_others_nor_all_threads(
+def test_scrapes_have_limits_of_their_own(
     make_services: Callable[..., Services], portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = create_app(make_services(metrics_public=True, web={"requests_at_once": 1}))
@@ -279,7 +277,7 @@ def test_scrapes_take_neither_the_places_of_others_nor_all_threads(
         assert first.result(30).status_code == 200
 
 
-def test_a_dead_database_leaves_its_figures_out_and_no_others(
+def test_dead_database_only_omits_its_own_metrics(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     nowhere = "postgresql://nobody@127.0.0.1:1/nothing"
@@ -292,7 +290,7 @@ def test_a_dead_database_leaves_its_figures_out_and_no_others(
     assert "portal_http_request_duration_seconds_count" in {name for name, _ in series(client)}
 
 
-def test_no_person_and_no_text_is_in_the_metrics(client: FlaskClient, portal: Portal) -> None:
+def test_metrics_contain_no_users_and_no_text(client: FlaskClient, portal: Portal) -> None:
     ada = accounts.create_user(portal.services, name="ada-lovelace", password="a long password")
     portal.add("mauve elephants", name="zebra.txt", title="Quokka")
     body = {"query": "mauve elephants"}
@@ -303,7 +301,7 @@ def test_no_person_and_no_text_is_in_the_metrics(client: FlaskClient, portal: Po
 
 
 @pytest.mark.parametrize("address", ["/health", "/health/live", "/health/ready"])
-def test_health_is_well(client: FlaskClient, address: str) -> None:
+def test_health_is_ok(client: FlaskClient, address: str) -> None:
     answer = client.get(address)
     assert answer.status_code == 200
     assert answer.json["status"] == "ok"

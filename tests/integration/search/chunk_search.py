@@ -73,7 +73,7 @@ def find_chunks(
             mode=mode,
             domain=domain,
             conversation_id=conversation_id,
-            one_hit_per=Unit.PASSAGE,
+            one_hit_per=Unit.CHUNK,
         ),
         parsed=parsed,
         terms=terms,

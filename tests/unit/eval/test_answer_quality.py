@@ -41,7 +41,7 @@ def test_no_gold_word_is_given_away_by_its_question():
     ("answer", "share"),
     [("共 15 天，Ｃarry-over 3 月底", 1.0), ("> 15\\.天", 0.0), ("十五天", 0.5), ("三月底", 0.5)],
 )
-def test_gold_words_are_found_whatever_the_spacing_and_width(answer, share):
+def test_gold_words_match_regardless_of_spacing_and_width(answer, share):
     question = AnswerQuestion("q", "row", "?", (("15天", "十五天"), ("3月底", "三月底")))
     assert question.share_of_gold(answer) == share
 
@@ -100,7 +100,7 @@ def test_headings_of_web_pages_and_plain_text_are_known(tmp_path, text, known):
         ("0 天", True),
     ],
 )
-def test_half_sentences_are_told_from_whole_ones(quoted, is_cut):
+def test_half_sentences_are_detected(quoted, is_cut):
     start = TEXT.index(quoted)
     assert is_half(TEXT, start, start + len(quoted)) == is_cut
 

@@ -58,7 +58,7 @@ def test_groups_and_answerability_weigh_the_same():
     assert weights[chinese].sum() == pytest.approx(0.5)
 
 
-def test_fit_on_some_questions_holds_on_others():
+def test_fit_generalises_to_other_questions():
     row = assess(judged(2000, seed=1), "zh", "whole", fit(judged(2000)))
     assert row is not None
     assert row.error_first < 0.08

@@ -86,6 +86,6 @@ def test_folder_that_is_not_there_is_said_so(tmp_path, capsys):
     assert "is no directory" in capsys.readouterr().err
 
 
-def test_unknown_set_is_told_from_those_there(tmp_path, capsys):
+def test_unknown_set_names_the_known_ones(tmp_path, capsys):
     assert main(["--data", str(write(tmp_path)), "--sets", "two"]) == 1
     assert "there is no set two" in capsys.readouterr().err

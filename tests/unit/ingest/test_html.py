@@ -139,7 +139,7 @@ def test_what_never_ends_is_gone_through_once(html: str) -> None:
     assert html_reader.flattened(html) == (html, False)
 
 
-def test_too_many_characters_are_told(tmp_path: Path) -> None:
+def test_too_many_characters_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ExtractionTooLarge, match="characters"):
         read(tmp_path, "<p>" + "word " * 1_000, max_characters=1_000)
 

@@ -82,7 +82,7 @@ def test_other_formats_are_named(head: bytes, name: str, detected: str) -> None:
         (("[Content_Types].xml.bak", "sword/a"), "a.docx", "a ZIP archive"),
     ],
 )
-def test_archive_is_told_by_the_names_in_it(
+def test_archive_type_is_detected_by_its_members(
     tmp_path: Path, names: tuple[str, ...], file_name: str, detected: str
 ) -> None:
     path = office.zip_file(tmp_path / "file", names)

@@ -164,7 +164,7 @@ RECOGNISED = {"page": 2, "lines": [["words of a picture", 50.0, 300.0, 700.0, 12
         (ExtractionTooLarge(name="a.pdf", what="data", limit="9 MB"), page_recognition.BROKE_OFF),
     ],
 )
-def test_pages_that_recognition_did_not_reach_are_told_apart(
+def test_pages_not_reached_by_recognition_have_their_own_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
     recognise(monkeypatch, [{"pages": 4}, RECOGNISED, {"page": 3, "lines": []}], error)
@@ -180,7 +180,7 @@ def test_pages_that_recognition_did_not_reach_are_told_apart(
 
 
 @pytest.mark.parametrize("error", [DatabaseUnavailable(), StorageFull()])
-def test_progress_that_cannot_be_noted_does_not_look_like_pages_without_text(
+def test_failing_progress_callback_is_not_a_page_without_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: PortalError
 ) -> None:
     recognise(monkeypatch, [{"pages": 2}, RECOGNISED], error)
@@ -315,7 +315,7 @@ def test_paragraph_of_many_lines_is_joined_once() -> None:
     assert (len(paragraph.text), paragraph.line_count) == (80_000 * 2 + 1, 80_000)
 
 
-def test_title_is_looked_for_where_a_page_begins() -> None:
+def test_outline_titles_are_searched_where_a_page_begins() -> None:
     text = "title " + "x" * 30_000 + " late"
     headings = _outlined_headings([(1, "Title", 0), (1, "late", 0)], text, [(0, len(text))])
     assert [heading.start for heading in headings] == [0, 0]

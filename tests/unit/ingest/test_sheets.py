@@ -117,6 +117,6 @@ def test_too_many_cells_are_refused(tmp_path: Path) -> None:
         read(path)
 
 
-def test_media_types_are_told_by_content() -> None:
+def test_media_types_are_detected_by_content() -> None:
     assert MediaType.CSV.has_encoding
     assert not MediaType.XLSX.has_encoding

@@ -29,7 +29,7 @@ def progress(id_: UUID, status: DocumentStatus, chunks: int = 0) -> tuple[UUID, 
     return id_, Progress(id_, status, failure, chunks)
 
 
-def test_tally_counts_each_file_once_whatever_becomes_of_it() -> None:
+def test_tally_counts_each_file_once() -> None:
     tally = Tally(found=7)
     ids = [uuid4() for _ in range(3)]
     for number, id_ in enumerate(ids):

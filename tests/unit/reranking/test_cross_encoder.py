@@ -85,9 +85,7 @@ def test_model_that_loads_but_cannot_rank_is_refused(tmp_path, offline, kind, la
         CrossEncoderReranker(model=str(model)).load()
 
 
-def test_model_that_is_nowhere_says_what_to_do_and_is_not_looked_for_each_time(
-    offline, monkeypatch
-):
+def test_missing_model_names_the_remedy_and_is_searched_once(offline, monkeypatch):
     pytest.importorskip("sentence_transformers", reason="not installed: ./run setup --local")
     from portal.reranking import sentence_transformers as provider
 

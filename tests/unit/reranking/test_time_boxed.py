@@ -60,7 +60,7 @@ def test_late_model_is_abandoned_at_its_deadline(model):
     assert time.monotonic() - started < 1
 
 
-def test_while_one_call_hangs_others_are_refused_at_once_and_no_threads_pile_up(model):
+def test_hanging_call_refuses_others_without_new_threads(model):
     boxed = TimeBoxed(model)
     model.gate.clear()
     before = len(threads_of_rerankers())

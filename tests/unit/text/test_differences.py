@@ -44,7 +44,7 @@ def test_differences_lead_from_the_old_text_to_the_new_one(old: str, new: str) -
     assert (old == new) == all(kind is Kind.SAME for kind in kinds)
 
 
-def test_words_are_told_apart_inside_of_changed_lines() -> None:
+def test_changed_lines_are_compared_by_word() -> None:
     old = "Leave policy\nEmployees may take fifteen days of annual leave.\nUnused leave expires.\n"
     new = "Leave policy\nEmployees may take twenty days of annual leave.\nUnused leave expires.\n"
     assert words(old, new) == [
@@ -63,7 +63,7 @@ def test_words_are_told_apart_inside_of_changed_lines() -> None:
     ]  # fmt: skip
 
 
-def test_a_paragraph_that_moved_or_came_new_leaves_the_others_alone() -> None:
+def test_moved_or_new_paragraph_leaves_others_unchanged() -> None:
     lines = [f"Paragraph {number} of the agreement.\n" for number in range(200)]
     longer = [*lines[:120], "A paragraph in between.\n", *lines[120:]]
     pieces = differences("".join(lines), "".join(longer))
@@ -75,7 +75,7 @@ def test_a_paragraph_that_moved_or_came_new_leaves_the_others_alone() -> None:
     assert characters_changed(differences(long_line, changed)) == (0, len("第250条规定如下内容。"))
 
 
-def test_huge_and_hostile_texts_take_seconds_and_are_told_whole() -> None:
+def test_huge_and_hostile_texts_are_compared_within_seconds() -> None:
     rng = random.Random(7)
     pages = [
         "".join(f"Line {rng.randrange(10**6)} of page {page}.\n" for _ in range(40))

@@ -35,5 +35,5 @@ def test_what_repeats_the_input_is_left_out(said, sent):
         "模型不存在",
     ],
 )
-def test_what_does_not_repeat_it_is_told_in_one_line(said):
+def test_message_without_echo_is_kept_on_one_line(said):
     assert without_echo(f" {said}\n", ["退款", "a", "", PASSAGE, "context"[:3] + "!"]) == said

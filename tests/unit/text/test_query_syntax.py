@@ -131,7 +131,7 @@ def test_respelling_leaves_operators_alone() -> None:
 
 
 @pytest.mark.parametrize("alike", ["学學", "里裡裏", "着著", "云雲", "aAÁａ", "'’", "-–－", "5５"])
-def test_spellings_are_each_others(alike: str) -> None:
+def test_spellings_are_symmetric(alike: str) -> None:
     for character in alike:
         assert set(alike) <= set(spellings(character))
 

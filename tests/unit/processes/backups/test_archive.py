@@ -240,7 +240,7 @@ def test_without_links_it_comes_into_place_all_the_same(
     check(tmp_path / "portal.tar")
 
 
-def test_places_that_are_no_place_for_a_file_are_told(tmp_path: Path) -> None:
+def test_unusable_target_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, words in (
         (tmp_path, "is a directory"),

@@ -195,7 +195,7 @@ def overwrite_some(file: IO[bytes]) -> None:
     file.write(b"\0" * 16)
 
 
-def test_a_full_disk_is_told_as_that(tmp_path: Path) -> None:
+def test_full_disk_is_reported_as_such(tmp_path: Path) -> None:
     class Full(io.BytesIO):
         def write(self, _content: object, /) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")

@@ -36,7 +36,7 @@ def test_files_come_while_folders_are_still_gone_through(tmp_path: Path) -> None
     assert [path.name for path in found] == ["1.txt", "2.txt"]
 
 
-def test_folders_that_cannot_be_read_are_told_and_do_not_stop_the_others(tmp_path: Path) -> None:
+def test_unreadable_folder_is_reported_and_skipped(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.txt").write_bytes(b"x")

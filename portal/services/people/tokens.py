@@ -134,14 +134,18 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
         create_accounts = services.settings.jwt.outside.create_accounts
         return _authenticate_outside(services, token, create_accounts=create_accounts)
     claims = read_claims(services, token, kinds={TokenKind.ACCESS, TokenKind.PERSONAL})
-    with services.database.begin() as session:
+    # Each request waits for this: it reads without a transaction, and seldom writes.
+    with services.database.read() as session:
         found = token_store.find_live_token(session, claims["jti"])
         if found is None or found[1].id != claims["sub"] or found[0].kind != claims["typ"].value:
             raise InvalidToken
-        signed_in = _signed_in(session, *found, address=address)
+        signed_in = _signed_in(*found)
         if second_factors.must_enrol(services.settings, session, signed_in):
-            return replace(signed_in, must_enrol=True)
-        return signed_in
+            signed_in = replace(signed_in, must_enrol=True)
+    if _used_long_ago(found[0].last_used_at):
+        with services.database.begin() as session:
+            _note_use(session, signed_in, address=address)
+    return signed_in
 
 
 def _authenticate_outside(services: Services, token: str, *, create_accounts: bool) -> SignedIn:
@@ -149,24 +153,27 @@ def _authenticate_outside(services: Services, token: str, *, create_accounts: bo
     claims = outside_tokens.read_claims(services, token)
     with services.database.begin() as session:
         found = outside_accounts.admit(session, claims, create_accounts=create_accounts)
-        return _signed_in(session, *found, is_admin=claims.is_admin)
+        signed_in = _signed_in(*found, is_admin=claims.is_admin)
+        if _used_long_ago(found[0].last_used_at):
+            _note_use(session, signed_in)
+        return signed_in
+
+
+def _note_use(session: Session, signed_in: SignedIn, *, address: str | None = None) -> None:
+    token_store.note_use(session, signed_in.token_id, signed_in.user.id)
+    if signed_in.session is not None:
+        session_store.note_use(session, signed_in.session.id, address=address)
 
 
 def _signed_in(
-    session: Session,
     row: TokenRow,
     user_row: UserRow,
     started: SessionRow | None = None,
     device_known_since: datetime | None = None,
     *,
     is_admin: bool | None = None,
-    address: str | None = None,
 ) -> SignedIn:
     """Return the user of a token; `is_admin` overrides the account unless it is None."""
-    if _used_long_ago(row.last_used_at):
-        token_store.note_use(session, row.id, user_row.id)
-        if started is not None:
-            session_store.note_use(session, started.id, address=address)
     scopes = frozenset(map(Scope, row.scopes))
     user = account_store.to_user(user_row)
     may_administer = user.is_admin if is_admin is None else is_admin

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -39,27 +39,31 @@ def add_token(
     session.execute(statement.on_conflict_do_nothing(index_elements=[TokenRow.id]))
 
 
+# Built once: each request runs it.
+_LIVE_TOKEN = (
+    select(TokenRow, UserRow, SessionRow, KnownDeviceRow.created_at)
+    .join(UserRow, UserRow.id == TokenRow.user_id)
+    .outerjoin(SessionRow, SessionRow.id == TokenRow.family_id)
+    .outerjoin(
+        KnownDeviceRow,
+        (KnownDeviceRow.user_id == SessionRow.user_id)
+        & (KnownDeviceRow.device_sha256 == SessionRow.device_sha256),
+    )
+    .where(
+        TokenRow.id == bindparam("token_id"),
+        TokenRow.revoked_at.is_(None),
+        UserRow.disabled_at.is_(None),
+    )
+)
+
+
 def find_live_token(
     session: Session, token_id: UUID
 ) -> tuple[TokenRow, UserRow, SessionRow | None, datetime | None] | None:
     """Return the token, its user, its session and since when that session's device is known,
     unless the token was revoked or the user is disabled. Personal tokens and those of an outside
     issuer have no session."""
-    row = session.execute(
-        select(TokenRow, UserRow, SessionRow, KnownDeviceRow.created_at)
-        .join(UserRow, UserRow.id == TokenRow.user_id)
-        .outerjoin(SessionRow, SessionRow.id == TokenRow.family_id)
-        .outerjoin(
-            KnownDeviceRow,
-            (KnownDeviceRow.user_id == SessionRow.user_id)
-            & (KnownDeviceRow.device_sha256 == SessionRow.device_sha256),
-        )
-        .where(
-            TokenRow.id == token_id,
-            TokenRow.revoked_at.is_(None),
-            UserRow.disabled_at.is_(None),
-        )
-    ).one_or_none()
+    row = session.execute(_LIVE_TOKEN, {"token_id": token_id}).one_or_none()
     return (row[0], row[1], row[2], row[3]) if row else None
 
 

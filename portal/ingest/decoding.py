@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import charset_normalizer
@@ -88,7 +89,7 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
             damaged = _damaged_utf_8(data[len(mark) :]) if mark == codecs.BOM_UTF8 else None
             return damaged or _decode_as(name, data, file_name)
     # A file that is valid UTF-8 throughout is never so by chance, even with a NUL or two in it.
-    for read in (_utf_8, _damaged_utf_8, _recognised, _by_charset_normalizer):
+    for read in (partial(strictly, "utf-8"), _damaged_utf_8, _recognised, _by_charset_normalizer):
         if decoded := read(data):
             return decoded
     guess = _recognised(data[:-1])
@@ -160,10 +161,6 @@ def _decode_as(encoding: str, data: bytes, file_name: str) -> DecodedText:
     if decoded is None:
         raise UndecodableText(name=file_name)
     return decoded
-
-
-def _utf_8(data: bytes) -> DecodedText | None:
-    return strictly("utf-8", data)
 
 
 def _try(encoding: str, data: bytes) -> str | None:

@@ -323,7 +323,6 @@ def unlink_user(ctx: click.Context, subject: str, issuer: str | None) -> None:
 def audit(ctx: click.Context, since: datetime | None, event: str | None, as_csv: bool) -> None:
     """Print the audit log: who did what, when and from where; latest first."""
     from portal.domain.audit import AuditEvent, AuditFilter
-    from portal.processes.audit_lines import plain_lines
     from portal.services.operations import audit_log
 
     if event is not None and event not in set(AuditEvent):
@@ -333,7 +332,7 @@ def audit(ctx: click.Context, since: datetime | None, event: str | None, as_csv:
         since=since.replace(tzinfo=UTC) if since else None,
     )
     entries = audit_log.read_all(_services(ctx), chosen)
-    for line in audit_log.csv_lines(entries) if as_csv else plain_lines(entries):
+    for line in audit_log.csv_lines(entries) if as_csv else audit_log.plain_lines(entries):
         click.echo(line, nl=False)
 
 

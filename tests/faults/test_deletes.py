@@ -47,7 +47,7 @@ class Round:
         assert self.answer.citations[0].document_id == self.document.id
         longer = "\n\n".join(f"{self.sentence} Again, {n}. " + "Oil. " * 250 for n in range(40))
         with portal.services.database.begin() as session:
-            file_id, _, _ = files.add_file(session, upload(longer))
+            file_id = files.add_file(session, upload(longer))
             self.job_id: UUID = job_store.add_job(
                 session, document_id=self.document.id, file_id=file_id
             )

@@ -73,8 +73,8 @@ def rename(
     """Rename a conversation. Raises NotFound, InvalidInput."""
     title = _check_title(title, min_length=1)
     with services.database.begin() as session:
-        conversation_store.lock_own(session, conversation_id, user.id)
-        conversation_store.set_title(session, conversation_id, title)
+        conversation_store.lock_own(session, conversation_id, user.id).title = title
+        session.flush()
         return conversation_store.get_summary(session, conversation_id, user.id)
 
 

@@ -7,7 +7,7 @@ when a stop requested in any process takes effect.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -274,7 +274,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         answering = self._answering
         found = self._found(call)
         built = prompt.build(
-            _unique([*found, *request.sources]),
+            list({one.number: one for one in (*found, *request.sources)}.values()),
             language=answering.asked.language,
             token_budget=answering.retrieved.token_budget,
             can_search=may_again,
@@ -312,7 +312,3 @@ def chat_events(services: Services, request: ChatRequest) -> Generator[Any, None
         raise ChatUnavailable(
             reason=N_("its endpoint failed (%(error)s)", error=type(error).__name__)
         ) from error
-
-
-def _unique(sources: Sequence[Source]) -> list[Source]:
-    return list({source.number: source for source in sources}.values())

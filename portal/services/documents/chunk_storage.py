@@ -88,7 +88,11 @@ def _insert(
     vectors: Mapping[int, Vector | None],
 ) -> list[UUID]:
     chunk_ids = chunk_store.add_chunks(session, [_row(place, new) for new in chunks])
-    vocabulary.add_words(session, [_words(place.title, new.chunk) for new in chunks])
+    texts = [
+        chunk_text(place.title, one.chunk.heading, one.chunk.context, one.chunk.content)
+        for one in chunks
+    ]
+    vocabulary.add_words(session, texts)
     for model in kept:
         own = vectors[model.id]
         if own is None:
@@ -129,10 +133,6 @@ def _row(place: Place, new: ChunkToStore) -> dict[str, Any]:
 def embedded_text(chunk: Chunk) -> str:
     """Return the text to embed for a chunk; table rows get their header."""
     return f"{chunk.context}\n{chunk.content}" if chunk.context else chunk.content
-
-
-def _words(title: str, chunk: Chunk) -> str:
-    return chunk_text(title, chunk.heading, chunk.context, chunk.content)
 
 
 def chunk_text(*parts: str | None) -> str:

@@ -23,6 +23,7 @@ from portal.services.documents.library import seen
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
 from portal.store.documents import rows as document_store
+from portal.store.models import DocumentRow
 from portal.store.session import Session
 from portal.text.scripts import has_visible_text, is_invisible
 from portal.text.titles import MAX_TITLE_CHARACTERS, check_domain, check_title
@@ -156,32 +157,34 @@ def _store(
     )
     with room:
         file_id = keep_original(session, user, file)
-        document_store.add_document(
-            session,
-            document_id=document_id,
-            owner_id=user.id,
-            title=file.title,
-            file_name=file.file_name,
-            media_type=file.media_type,
-            size_bytes=file.size_bytes,
-            sha256=file.sha256,
-            domain=domain,
-            visibility=visibility,
+        session.add(
+            DocumentRow(
+                id=document_id,
+                collection_id=document_store.portal_collection_id(session),
+                owner_id=user.id,
+                title=file.title,
+                file_name=file.file_name,
+                media_type=file.media_type.value,
+                size_bytes=file.size_bytes,
+                sha256=file.sha256,
+                domain=domain,
+                visibility=visibility.value,
+            )
         )
+        session.flush()
         job_store.add_job(session, document_id=document_id, file_id=file_id)
     return UploadReceipt(seen(session, user, document_id), is_duplicate=False)
 
 
 def keep_original(session: Session, user: User, file: CheckedFile) -> UUID:
     """Store an accepted file; return its id."""
-    file_id, _, _ = file_store.add_file(
+    return file_store.add_file(
         session,
         file.stream,
         file_name=file.file_name,
         media_type=file.media_type,
         uploaded_by=user.id,
     )
-    return file_id
 
 
 def digest_of(streams: Sequence[IO[bytes]], values: Sequence[str | None]) -> str:

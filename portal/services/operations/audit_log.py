@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from portal.domain.audit import AuditEntry, AuditFilter, AuditPage
 from portal.domain.people import User, require_admin
+from portal.observability.redaction import escape_controls
 from portal.services import Services, audit
 from portal.store.operations import audit_log as audit_store
 
@@ -73,6 +74,18 @@ def csv_lines(entries: Iterator[AuditEntry]) -> Iterator[str]:
             *(entry.subject_title, details),
         )
         yield _line(tuple("" if value is None else str(value) for value in values))
+
+
+def plain_lines(entries: Iterator[AuditEntry]) -> Iterator[str]:
+    """Yield one line for each entry: time, event, who, to what, from where."""
+    for entry in entries:
+        time = entry.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        words = [time, entry.event, f"by {entry.actor_name or entry.source}"]
+        if entry.subject_kind:
+            words.append(f"{entry.subject_kind} {entry.subject_title or entry.subject_id or ''}")
+        if entry.address:
+            words.append(f"from {entry.address}")
+        yield escape_controls("  ".join(words)) + "\n"
 
 
 def _line(values: tuple[str, ...]) -> str:

@@ -100,12 +100,6 @@ def list_conversations(
     return ConversationPage(items=items, next_cursor=next_cursor)
 
 
-def set_title(session: Session, conversation_id: UUID, title: str) -> None:
-    session.execute(
-        update(ConversationRow).where(ConversationRow.id == conversation_id).values(title=title)
-    )
-
-
 def touch(session: Session, conversation_id: UUID) -> None:
     """Update the time of the last message, which moves the conversation to the top of lists."""
     session.execute(

@@ -41,8 +41,8 @@ def add_file(
     file_name: str | None = None,
     media_type: MediaType | None = None,
     uploaded_by: UUID | None = None,
-) -> tuple[UUID, str, int]:
-    """Store the rest of `stream` in parts; return (file id, sha256, size in bytes).
+) -> UUID:
+    """Store the rest of `stream` in parts; return the id of the file.
 
     Without a name and type the file uses those of its document.
     """
@@ -73,7 +73,7 @@ def add_file(
         .where(StoredFileRow.id == file_id)
         .values(sha256=digest.hexdigest(), size_bytes=size_bytes)
     )
-    return file_id, digest.hexdigest(), size_bytes
+    return file_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,36 +43,6 @@ def portal_collection_id(session: Session) -> UUID:
     ).one()
 
 
-def add_document(
-    session: Session,
-    *,
-    document_id: UUID,
-    owner_id: UUID,
-    title: str,
-    file_name: str,
-    media_type: MediaType,
-    size_bytes: int,
-    sha256: str,
-    domain: str | None,
-    visibility: Visibility,
-) -> DocumentRow:
-    row = DocumentRow(
-        id=document_id,
-        collection_id=portal_collection_id(session),
-        owner_id=owner_id,
-        title=title,
-        file_name=file_name,
-        media_type=media_type.value,
-        size_bytes=size_bytes,
-        sha256=sha256,
-        domain=domain,
-        visibility=visibility.value,
-    )
-    session.add(row)
-    session.flush()
-    return row
-
-
 NEWEST_JOB = (
     select(JobRow.id)
     .where(JobRow.document_id == DocumentRow.id)

@@ -355,7 +355,7 @@ def test_replaced_document_opens_at_the_words_that_were_cited(
     address = chat.begin()
     chat.ask(address)
     with portal.services.database.begin() as session:
-        file_id, _, _ = files.add_file(session, upload("It never closes now."))
+        file_id = files.add_file(session, upload("It never closes now."))
         job_id = jobs.add_job(session, document_id=office.id, file_id=file_id)
     indexing.index_document(portal.services, job_id)
     message = chat.messages(address)[1]

@@ -45,7 +45,7 @@ def again(portal: Portal, answer: Message, user: Any = None) -> Citation:
 def replace_text(portal: Portal, document_id: UUID, content: str) -> None:
     """Another file of the same document, read to its end."""
     with portal.services.database.begin() as session:
-        file_id, _, _ = files.add_file(session, upload(content))
+        file_id = files.add_file(session, upload(content))
         job_id = jobs.add_job(session, document_id=document_id, file_id=file_id)
     indexing.index_document(portal.services, job_id)
 

@@ -90,6 +90,11 @@ def confidence_level(confidence: float) -> str:
     return "medium" if confidence >= MEDIUM_CONFIDENCE else "low"
 
 
+def percent(share: float) -> int:
+    """Return a share, such as a confidence, as a whole number of percent."""
+    return round(100 * share)
+
+
 def file_size(size_bytes: int) -> str:
     """Format a size, such as 842 B, 12 KB or 3.4 MB."""
     exponent = min(max(size_bytes, 1).bit_length() - 1, 39) // 10
@@ -127,6 +132,7 @@ def init_app(app: Flask) -> None:
         short_date=short_date,
         exact_time=exact_time,
         confidence_level=confidence_level,
+        percent=percent,
         failure_message=failure_message,
     )
     app.jinja_env.globals.update(_globals())

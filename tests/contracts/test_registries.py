@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
+from portal.api.documents.knowledge_schemas import DocumentModel, DocumentQuery
 from portal.domain.documents import MediaType
 from portal.domain.embedding import Embedder
 from portal.domain.fusion import FUSIONS
@@ -17,9 +20,21 @@ from portal.ingest.media_types import SUFFIXES
 from portal.settings import EmbeddingSettings
 from portal.web import translations
 
+ROOT = Path(__file__).parents[2]
+
 
 def test_every_media_type_has_an_extractor_and_suffixes() -> None:
     assert set(FORMATS) == set(SUFFIXES) == set(MediaType)
+
+
+def test_every_media_type_is_listed_by_the_api_and_the_docs() -> None:
+    fields = DocumentModel.model_fields["type"], DocumentQuery.model_fields["type"]
+    shown, searched = (set(re.findall("'([A-Za-z]+)'", str(one.annotation))) for one in fields)
+    assert shown == {media_type.short for media_type in MediaType}
+    assert searched == {name.lower() for name in shown}
+    operators = (ROOT / "docs" / "search.md").read_text("utf-8")
+    (row,) = re.findall(r"^\| `type:pdf`.*$", operators, re.MULTILINE)
+    assert searched <= set(re.findall("`([a-z]+)`", row))
 
 
 def test_every_fusion_has_its_sql() -> None:

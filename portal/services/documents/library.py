@@ -211,7 +211,7 @@ def change_document(
 def delete_document(services: Services, user: User, document_id: UUID) -> None:
     """Move a document to the trash: it is gone from lists and search when this returns.
 
-    Raises NotFound.
+    Both leave out what is deleted (`store/documents/selection`). Raises NotFound.
     """
     with services.database.begin() as session:
         editable(session, user, document_id, deleted=False)

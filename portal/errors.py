@@ -473,6 +473,10 @@ class NoTextInPdf(InvalidInput):
                  "%(advice)s")
 
 
+class NoTextInPicture(InvalidInput):
+    message = N_("“%(name)s” cannot be searched: no text was found in the picture. %(advice)s")
+
+
 class UndecodableText(InvalidInput):
     message = N_("The encoding of “%(name)s” could not be recognised. Save it as UTF-8 and upload "
                  "that.")

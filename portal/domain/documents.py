@@ -36,6 +36,9 @@ class MediaType(StrEnum):
     PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
     EPUB = "application/epub+zip"
     EML = "message/rfc822"
+    PNG = "image/png"
+    JPEG = "image/jpeg"
+    TIFF = "image/tiff"
 
     @property
     def short(self) -> str:

@@ -11,6 +11,7 @@ from typing import IO
 
 from portal.domain.documents import MediaType
 from portal.errors import N_, EmptyFile, Message, UnsupportedFormat
+from portal.ingest.formats.page_recognition import is_installed
 
 # The bytes of a file that `sniff` needs: all signatures and a fair sample of a text.
 HEAD_BYTES = 64 * 1024
@@ -34,7 +35,12 @@ SUFFIXES: Mapping[MediaType, tuple[str, ...]] = {
     MediaType.HTML: (".html", ".htm", ".xhtml"),
     MediaType.CSV: (".csv", ".tsv", ".tab"),
 }
-KNOWN_SUFFIXES = tuple(chain.from_iterable(SUFFIXES.values()))
+# Read by the extra `ocr` alone.
+_PICTURES: Mapping[MediaType, tuple[tuple[bytes, ...], tuple[str, ...]]] = {
+    MediaType.PNG: ((b"\x89PNG\r\n\x1a\n",), (".png",)),
+    MediaType.JPEG: ((b"\xff\xd8\xff",), (".jpg", ".jpeg")),
+    MediaType.TIFF: ((b"II*\0", b"MM\0*"), (".tif", ".tiff")),
+}
 _MAX_CONTROL_SHARE = 0.02
 _MAX_NUL_SHARE_ONE_SIDE = 0.05
 
@@ -159,6 +165,8 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
     if not head:
         raise EmptyFile(name=file_name)
     suffix = PurePath(file_name).suffix.lower()
+    if picture := _picture_type(head, suffix):
+        return picture
     # A text may mention %PDF-, so only a file named .pdf may have its header further in.
     if head.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in head[:_PDF_HEADER_WITHIN]):
         return MediaType.PDF
@@ -170,6 +178,21 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
     if suffix == ".pdf":
         raise UnsupportedFormat(name=file_name, detected=N_("plain text that is called PDF"))
     return MediaType.EML if is_mail else _text_type(head, suffix)
+
+
+def known_suffixes() -> tuple[str, ...]:
+    """Return the endings of files that can be read here."""
+    pictures = (suffixes for _, suffixes in _PICTURES.values()) if is_installed() else ()
+    return tuple(chain.from_iterable((*SUFFIXES.values(), *pictures)))
+
+
+def _picture_type(head: bytes, suffix: str) -> MediaType | None:
+    if not is_installed():
+        return None
+    for media_type, (signatures, suffixes) in _PICTURES.items():
+        if suffix in suffixes and head.startswith(signatures):
+            return media_type
+    return None
 
 
 def _archive_type(head: bytes, names: bytes, file_name: str) -> MediaType:

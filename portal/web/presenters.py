@@ -19,7 +19,7 @@ from portal.domain.search import Span
 from portal.errors import N_
 from portal.http import messages
 from portal.http.messages import failure_message
-from portal.ingest.media_types import KNOWN_SUFFIXES
+from portal.ingest.media_types import known_suffixes
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 
 HIGH_CONFIDENCE = 0.75
@@ -149,7 +149,7 @@ def _globals() -> dict[str, Any]:
         "source_word": lambda source: gettext(SOURCE_WORDS[source]),
         "confidence_word": lambda level: gettext(CONFIDENCE_WORDS[level]),
         # What forms let through is what the services take.
-        "accepted_files": ",".join([*KNOWN_SUFFIXES, *MediaType]),
+        "accepted_files": ",".join([*known_suffixes(), *MediaType]),
         "max_title_characters": MAX_TITLE_CHARACTERS,
         "max_domain_characters": MAX_DOMAIN_CHARACTERS,
     }

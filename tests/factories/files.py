@@ -184,6 +184,14 @@ def scanned_pdf(
     return path
 
 
+def picture(path: Path, pages: Sequence[Sequence[str]], kind: str) -> Path:
+    """A picture of pages with such lines, of the first one alone unless it is a TIFF."""
+    drawn = write_pdf(path, pages, sizes={line: 20.0 for lines in pages for line in lines})
+    first, *more = [page.render(scale=2).to_pil() for page in PdfDocument(drawn.read_bytes())]
+    first.save(path, kind, **({"save_all": True, "append_images": more} if kind == "TIFF" else {}))
+    return path
+
+
 def pdf_without_pages(path: Path) -> Path:
     pikepdf.new().save(path)
     return path

@@ -205,7 +205,21 @@ class DocumentModel(ResponseModel):
     id: UUID
     title: str
     file_name: str
-    type: Literal["PDF", "TXT", "MD", "HTML", "DOCX", "XLSX", "CSV", "PPTX", "EPUB", "EML"]
+    type: Literal[
+        "PDF",
+        "TXT",
+        "MD",
+        "HTML",
+        "DOCX",
+        "XLSX",
+        "CSV",
+        "PPTX",
+        "EPUB",
+        "EML",
+        "PNG",
+        "JPEG",
+        "TIFF",
+    ]
     media_type: MediaType
     bytes: int
     status: DocumentStatus = Field(examples=[DocumentStatus.READY])

@@ -12,6 +12,7 @@ from portal.ingest.formats import (
     docx,
     epub,
     html,
+    image,
     mail,
     markdown,
     pdf,
@@ -44,5 +45,8 @@ FORMATS: Mapping[MediaType, Format] = MappingProxyType(
         MediaType.PPTX: Format(pptx.extract, reader_version=1),
         MediaType.EPUB: Format(epub.extract, reader_version=1),
         MediaType.EML: Format(mail.extract, reader_version=1),
+        MediaType.PNG: Format(image.extract, reader_version=0),
+        MediaType.JPEG: Format(image.extract, reader_version=0),
+        MediaType.TIFF: Format(image.extract, reader_version=0),
     }
 )

@@ -45,7 +45,16 @@ def read_pages(file: FileToRead, numbers: Sequence[int]) -> Recognition:
     Pages not read within `ocr_timeout_s`, or on which OCR fails, stay without text: the rest
     of the document is still useful. Exceptions of the progress callbacks pass through.
     """
-    if not numbers or not is_installed():
+    return _read(file, numbers) if numbers else Recognition()
+
+
+def read_picture(file: FileToRead) -> Recognition:
+    """Return the text recognised in a picture, which may have several pages."""
+    return _read(file, ())
+
+
+def _read(file: FileToRead, numbers: Sequence[int]) -> Recognition:
+    if not is_installed():
         return Recognition()
     limits = file.limits
     own = replace(limits, timeout_s=limits.ocr_timeout_s, memory_mb=limits.ocr_memory_mb)

@@ -62,13 +62,13 @@ def extract(file: FileToRead) -> ExtractedText:
         lines=_MAX_LINES,
     ):
         if "lines" in record:
-            lines.append(_page_lines(record["lines"], record.get("tables", ())))
+            lines.append(page_lines(record["lines"], record.get("tables", ())))
             written_labels.append(record["label"])
         elif "outline" in record:
             document = record
     recognised = page_recognition.read_pages(file, _without_text(lines))
     for number, recognised_lines in recognised.lines.items():
-        lines[number - 1] = _page_lines(recognised_lines)
+        lines[number - 1] = page_lines(recognised_lines)
     pages = without_running_lines(lines)
     paragraphs_by_page = []
     for page in pages:
@@ -81,7 +81,7 @@ def extract(file: FileToRead) -> ExtractedText:
             where=page_recognition.in_words(empty),
             advice=page_recognition.advice(recognised),
         )
-    text, ranges = _joined(paragraphs_by_page)
+    text, ranges = join_pages(paragraphs_by_page)
     labels = [_label(label, number) for number, label in enumerate(written_labels, 1)]
     headings = _outlined_headings(document["outline"], text, ranges)
     blocks = tuple(_tables(paragraphs_by_page, ranges))
@@ -129,7 +129,8 @@ def mentions_encryption(blocks: Iterable[bytes]) -> bool:
     return False
 
 
-def _page_lines(lines: Iterable[Sequence[Any]], tables: Iterable[Sequence[Any]] = ()) -> list[Line]:
+def page_lines(lines: Iterable[Sequence[Any]], tables: Iterable[Sequence[Any]] = ()) -> list[Line]:
+    """Return the lines and tables of a page as a reader process measured them."""
     found = [
         Line(_SPACES.sub(_one_space, readable(text)), left, right, baseline, size)
         for text, left, right, baseline, size in lines
@@ -184,7 +185,7 @@ def _one_space(match: re.Match[str]) -> str:
     return "\u3000" if match.group().startswith("\u3000") else " "
 
 
-def _joined(
+def join_pages(
     paragraphs_by_page: Sequence[Sequence[Paragraph]],
 ) -> tuple[str, list[tuple[int, int]]]:
     """Return the whole text, and the range of each page in it (empty for a page without text)."""

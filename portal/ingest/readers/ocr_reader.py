@@ -1,4 +1,4 @@
-"""Reader of scanned pages that recognises their text with the models of rapidocr.
+"""Reader of scanned pages and pictures that recognises their text with the models of rapidocr.
 
     {"pages": 12}
     {"page": 3, "lines": [[text, left, right, baseline, size], …]}
@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import pypdfium2
+from PIL import Image, ImageOps
 
 _PIXELS_A_POINT = 2.5  # 180 dots an inch: smaller type than 6 points is rare.
-_MAX_PIXELS = 4_000  # of one side; posters are shrunk to it.
-
+_MAX_PIXELS = 4_000  # of one side; posters and photographs are shrunk to it.
+_MAX_PICTURES = 500  # in one file
 
 _engines: list[Any] = []
 
@@ -33,6 +34,7 @@ def load() -> None:
             "EngineConfig.onnxruntime.inter_op_num_threads": 1,
         }
     )
+    Image.init()  # Its plugins are imported before this process loses its rights.
     blank = np.full((48, 320, 3), 255, dtype=np.uint8)
     engine(blank, use_det=False)
     engine(blank, use_det=True)
@@ -40,18 +42,40 @@ def load() -> None:
 
 
 def read(file: BinaryIO, *, pages: list[int]) -> Iterator[dict[str, Any]]:
-    """Yield the number of pages to read, then one record for each; pages count from 1."""
-    yield {"pages": len(pages)}
+    """Yield the number of pages to read, then one record for each; pages count from 1. `pages` of
+    a PDF are read; of a picture all."""
+    if pages:
+        yield {"pages": len(pages)}
+        pictures = _pdf_pages(file, pages)
+    else:
+        opened = Image.open(file)
+        count = min(getattr(opened, "n_frames", 1), _MAX_PICTURES)
+        yield {"pages": count}
+        pictures = _frames(opened, count)
     (recognise,) = _engines
+    for number, pixels, scale, height in pictures:
+        yield {"page": number, "lines": list(_lines(recognise(pixels), scale, height))}
+
+
+def _pdf_pages(file: BinaryIO, pages: list[int]) -> Iterator[tuple[int, Any, float, float]]:
     document = pypdfium2.PdfDocument(file)
     for number in pages:
         page = document[number - 1]
         width, height = page.get_size()
         scale = min(_PIXELS_A_POINT, _MAX_PIXELS / max(width, height, 1.0))
-        bitmap = page.render(scale=scale, grayscale=True)
-        found = recognise(bitmap.to_numpy())
+        pixels = page.render(scale=scale, grayscale=True).to_numpy()
         page.close()
-        yield {"page": number, "lines": list(_lines(found, scale, height))}
+        yield number, pixels, scale, height
+
+
+def _frames(opened: Image.Image, count: int) -> Iterator[tuple[int, Any, float, float]]:
+    import numpy as np
+
+    for number in range(1, count + 1):
+        opened.seek(number - 1)
+        picture = ImageOps.exif_transpose(opened)
+        picture.thumbnail((_MAX_PIXELS, _MAX_PIXELS))
+        yield number, np.asarray(picture.convert("RGB")), _PIXELS_A_POINT, 0.0
 
 
 def _lines(found: Any, scale: float, height: float) -> Iterator[list[Any]]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from portal.ingest.media_types import KNOWN_SUFFIXES
+from portal.ingest.media_types import known_suffixes
 
 
 def _leave_out(_path: Path, _error: OSError) -> None:
@@ -45,7 +45,7 @@ def _below(folder: Path, cannot_read: Callable[[Path, OSError], None]) -> Iterat
 
 
 def _is_known(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in KNOWN_SUFFIXES  # noqa: PTH122 - a name, no path
+    return os.path.splitext(name)[1].lower() in known_suffixes()  # noqa: PTH122 - a name, no path
 
 
 def _entries(

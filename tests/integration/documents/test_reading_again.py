@@ -14,7 +14,7 @@ from sqlalchemy import text
 from portal import create_app
 from portal.domain.documents import DocumentStatus, MediaType
 from portal.ingest.formats import page_recognition
-from portal.ingest.media_types import KNOWN_SUFFIXES
+from portal.ingest.media_types import known_suffixes
 from portal.services.documents import indexing, library, rereading
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
 from tests.conftest import Portal
@@ -150,7 +150,7 @@ def test_forms_let_through_what_is_taken(portal: Portal, client: FlaskClient) ->
     for address in ("/documents", f"/documents/{document.id}"):
         page = client.get(address, headers=portal.headers()).text
         (accept,) = re.findall(r'accept="([^"]+)"', page)
-        assert set(accept.split(",")) == {*KNOWN_SUFFIXES, *MediaType}
+        assert set(accept.split(",")) == {*known_suffixes(), *MediaType}
         assert _longest("domain", page) == MAX_DOMAIN_CHARACTERS
     assert _longest("title", page) == MAX_TITLE_CHARACTERS
     longest = {"title": "题" * MAX_TITLE_CHARACTERS, "domain": "域" * MAX_DOMAIN_CHARACTERS}

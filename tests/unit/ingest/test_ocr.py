@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents import MediaType
-from portal.errors import NoTextInPdf
+from portal.errors import NoTextInPdf, NoTextInPicture
 from portal.ingest.extraction import extract
 from portal.ingest.limits import ExtractionLimits, FileToRead
+from portal.ingest.media_types import sniff_file
 from tests.factories import files
 
 pytestmark = pytest.mark.ocr
@@ -40,3 +41,21 @@ def test_recognition_that_takes_too_long_leaves_its_pages_without_text(tmp_path:
     path = files.scanned_pdf(tmp_path / "scan.pdf", PAGES[:1])
     with pytest.raises(NoTextInPdf, match=r"no text on page 1.* ran out of time"):
         read(path, ocr_timeout_s=0.05)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "TIFF"])
+def test_pictures_are_read(tmp_path: Path, kind: str) -> None:
+    path = files.picture(tmp_path / "photo", PAGES, kind)
+    with path.open("rb") as stream:
+        media_type = sniff_file(stream, f"photo.{kind.lower()}")
+    assert media_type is MediaType[kind]
+    extracted = extract(FileToRead(path, path.name, ExtractionLimits()), media_type)
+    assert "上海仓库" in extracted.text
+    assert len(extracted.pages) == (2 if kind == "TIFF" else 1)
+    assert ("plant was opened" in extracted.text) == (kind == "TIFF")
+
+
+def test_picture_without_text_says_so(tmp_path: Path) -> None:
+    path = files.picture(tmp_path / "blank", [[""]], "PNG")
+    with pytest.raises(NoTextInPicture, match="no text was found in the picture"):
+        extract(FileToRead(path, path.name, ExtractionLimits()), MediaType.PNG)

@@ -1,0 +1,37 @@
+"""Pictures of text, such as scans and photographs: read by text recognition."""
+
+from __future__ import annotations
+
+from portal.domain.documents import ExtractedText, Page
+from portal.errors import N_, Message, NoTextInPicture
+from portal.ingest.formats import page_recognition
+from portal.ingest.formats.page_layout import paragraphs
+from portal.ingest.formats.pdf import join_pages, page_lines
+from portal.ingest.limits import FileToRead
+
+EXTRACTOR = "rapidocr"
+_TRY_AGAIN = N_("Take a sharper picture, or upload the text itself.")
+
+
+def extract(file: FileToRead) -> ExtractedText:
+    """Return the text by paragraphs; a TIFF file may have several pages.
+
+    Raises NoTextInPicture, also where the extra `ocr` is missing or its time is over.
+    """
+    recognised = page_recognition.read_picture(file)
+    last = max(recognised.lines, default=0)
+    pages = [
+        paragraphs(page_lines(recognised.lines.get(number, ()))) for number in range(1, last + 1)
+    ]
+    if not any(pages):
+        raise NoTextInPicture(name=file.name, advice=recognised.reason or _advice())
+    text, ranges = join_pages(pages)
+    return ExtractedText(
+        text=text,
+        extractor=EXTRACTOR,
+        pages=tuple(Page(number, start, end) for number, (start, end) in enumerate(ranges, 1)),
+    )
+
+
+def _advice() -> Message:
+    return _TRY_AGAIN if page_recognition.is_installed() else page_recognition.INSTALL

@@ -218,7 +218,7 @@ def _watched(variant: Variant, embedder: Embedder) -> Iterator[Watch]:
             timed = watch.timed(part, getattr(owner, name))
             stack.enter_context(patch.object(owner, name, timed))
         embed = watch.timed(EMBEDDING, embedder.embed_chunks)
-        stack.enter_context(patch.object(embedder, "embed_passages", embed))
+        stack.enter_context(patch.object(embedder, "embed_chunks", embed))
         stack.enter_context(patch.object(embedded_texts, "find_vectors", found))
         yield watch
 

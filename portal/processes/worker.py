@@ -39,6 +39,8 @@ _HOUSEKEEPING_EVERY_S = 30.0
 _SLICE_S = 15.0
 # A small file that takes longer than this is none.
 _SMALL_SLICE_S = 4.0
+# Searches come before documents where both want the processor.
+_NICENESS = 5
 # Without a database there is nothing to do but to ask for it again.
 _RECONNECT_S = 1.0
 

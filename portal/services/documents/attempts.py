@@ -67,6 +67,8 @@ class Attempt:
     media_type: MediaType
     encoding: str | None
     """The encoding the user chose; None to detect it."""
+    chunk_tokens: int
+    """The limit that the job began with: with two limits chunks would overlap or leave gaps."""
     is_upgrade: bool = False
     """True if the file is only read again by a newer reader version; no notification is sent."""
 
@@ -84,6 +86,10 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
         document = document_store.get_document(session, job.document_id)
         if document is None or document.deleted_at is not None:
             return None
+        chunk_tokens = int(job.config.get("chunk_tokens", services.settings.ingest.chunk_tokens))
+        job.config = {**job.config, "chunk_tokens": chunk_tokens}
+        if job.revision_id is None:
+            job.stage, job.done_count, job.total_count = JobStage.READING.value, 0, 0
         number = job_store.start(session, job)
         original = file_store.find_original_of_job(session, job_id)
         file_name = original.file_name if original else document.file_name
@@ -102,6 +108,7 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
             file_name=file_name,
             media_type=media_type,
             encoding=job.config.get("encoding"),
+            chunk_tokens=chunk_tokens,
             is_upgrade=bool(job.config.get("is_upgrade")),
         )
 

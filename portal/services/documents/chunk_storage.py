@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from portal.domain.documents import Chunk
-from portal.domain.embedding import Vector
 from portal.services import Services
 from portal.services.models import catalog
+from portal.services.models.catalog import ModelVectors
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import vocabulary
 from portal.store.embedding_models import registry
@@ -49,6 +49,7 @@ def store(
     *,
     document_id: UUID,
     finish: Finish | None = None,
+    vectors: ModelVectors | None = None,
 ) -> list[UUID]:
     """Store chunks of these texts with their vectors by every registered model; return their ids.
 
@@ -56,13 +57,13 @@ def store(
 
     `prepare` is called in that transaction, maybe more than once: it takes the locks, raises if
     storing is not allowed, and returns the rows to store. `finish` is called in it with the ids
-    after the insert. Texts are also embedded for a model that was registered or activated
-    meanwhile. Raises what `models.embed_for_all` raises.
+    after the insert. Texts that come without `vectors` are embedded first, and all for a model that
+    was registered or activated meanwhile. Raises what `catalog.embed_for_all` raises.
     """
-    vectors: dict[int, Vector | None] = {}
+    # Embedding is slow and must not hold a transaction open.
+    if vectors is None:
+        vectors = catalog.embed_for_all(services, texts, document_id=document_id)
     while True:
-        # Embedding is slow and must not hold a transaction open.
-        vectors = catalog.embed_for_all(services, texts, vectors, document_id=document_id)
         with services.database.begin() as session:
             place, chunks = prepare(session)
             kept = registry.hold_models(session)
@@ -71,9 +72,10 @@ def store(
                 if finish is not None:
                     finish(session, place, chunk_ids)
                 return chunk_ids
+        vectors = catalog.embed_for_all(services, texts, vectors, document_id=document_id)
 
 
-def _is_embedded(model: RegisteredModel, vectors: Mapping[int, Vector | None]) -> bool:
+def _is_embedded(model: RegisteredModel, vectors: ModelVectors) -> bool:
     """Tell whether a model has been asked for vectors; the active one must have given them."""
     if model.status == "active":
         return vectors.get(model.id) is not None
@@ -85,7 +87,7 @@ def _insert(
     place: Place,
     chunks: Sequence[ChunkToStore],
     kept: Sequence[RegisteredModel],
-    vectors: Mapping[int, Vector | None],
+    vectors: ModelVectors,
 ) -> list[UUID]:
     chunk_ids = chunk_store.add_chunks(session, [_row(place, new) for new in chunks])
     texts = [

@@ -11,7 +11,9 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -44,6 +46,8 @@ from portal.services.documents import attempts, chunk_storage, disk_space, revis
 from portal.services.documents.adopting import adopt
 from portal.services.documents.attempts import Attempt, JobGone
 from portal.services.documents.chunk_storage import ChunkToStore, Place
+from portal.services.models import catalog
+from portal.services.models.catalog import ModelVectors
 from portal.store.documents import chunks as chunk_store
 from portal.store.documents import files as file_store
 from portal.store.documents import jobs as job_store
@@ -154,22 +158,10 @@ def _index(
     reading: _Reading,
 ) -> None:
     extracted = _extracted(services, attempt, reading)
-    found = split(extracted, target_tokens=_chunk_tokens(services, attempt))
+    found = split(extracted, target_tokens=attempt.chunk_tokens)
     _store_chunks(services, attempt, found, should_stop)
     revision_changes.note(services, attempt)
     _publish(services, attempt)
-
-
-def _chunk_tokens(services: Services, attempt: Attempt) -> int:
-    """Return the chunk limit that this job began with.
-
-    Mixing two limits would make chunks overlap or leave gaps.
-    """
-    with services.database.begin() as session:
-        job = attempts.held(session, attempt)
-        if "chunk_tokens" not in job.config:
-            job.config = {**job.config, "chunk_tokens": services.settings.ingest.chunk_tokens}
-        return int(job.config["chunk_tokens"])
 
 
 def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> ExtractedText:
@@ -179,7 +171,6 @@ def _extracted(services: Services, attempt: Attempt, reading: _Reading) -> Extra
             row = chunk_store.get_revision(session, attempt.revision_id)
             if row is not None:
                 return _from_revision(row)
-    attempts.note(services, attempt, JobStage.READING)
     settings = services.settings.ingest
     limits = ExtractionLimits(
         max_pages=settings.max_pages,
@@ -251,22 +242,45 @@ def _store_chunks(
     found: Sequence[Chunk],
     should_stop: Callable[[], bool],
 ) -> None:
-    """Embed and store chunks in batches, each in one transaction."""
-    with services.database.begin() as session:
-        stored = chunk_store.stored_indexes(session, attempt.job_id)
+    """Embed and store chunks in batches, each in one transaction.
+
+    The next batch is embedded while one is stored.
+    """
+    stored: set[int] = set()
+    if attempt.revision_id is not None:  # Without a text, earlier attempts stored no chunks.
+        with services.database.read() as session:
+            stored = chunk_store.stored_indexes(session, attempt.job_id)
     todo = [chunk for chunk in found if chunk.index not in stored]
     done, total = len(found) - len(todo), len(found)
-    attempts.note(services, attempt, JobStage.EMBEDDING, done=done, total=total)
-    for start in range(0, len(todo), _BATCH_CHUNKS):
-        if should_stop():
-            raise _Interrupted
-        batch = todo[start : start + _BATCH_CHUNKS]
-        done += len(batch)
-        _store_batch(services, attempt, batch, done=done, total=total)
+    if len(todo) > _BATCH_CHUNKS:
+        attempts.note(services, attempt, JobStage.EMBEDDING, done=done, total=total)
+    batches = [todo[at : at + _BATCH_CHUNKS] for at in range(0, len(todo), _BATCH_CHUNKS)]
+    with ThreadPoolExecutor(1, "embedding") as thread:
+        run = copy_context().run
+        coming = [thread.submit(run, _embed, services, attempt, batch) for batch in batches]
+        try:
+            for batch, vectors in zip(batches, coming, strict=True):
+                if should_stop():
+                    raise _Interrupted
+                done += len(batch)
+                _store_batch(services, attempt, batch, vectors.result(), done=done, total=total)
+        finally:
+            thread.shutdown(cancel_futures=True)
+
+
+def _embed(services: Services, attempt: Attempt, batch: Sequence[Chunk]) -> ModelVectors:
+    texts = [chunk_storage.embedded_text(chunk) for chunk in batch]
+    return catalog.embed_for_all(services, texts, document_id=attempt.document_id)
 
 
 def _store_batch(
-    services: Services, attempt: Attempt, batch: Sequence[Chunk], *, done: int, total: int
+    services: Services,
+    attempt: Attempt,
+    batch: Sequence[Chunk],
+    vectors: ModelVectors,
+    *,
+    done: int,
+    total: int,
 ) -> None:
     """Store one batch of chunks with their vectors; the file name and page become metadata."""
     new = [ChunkToStore(chunk, _metadata(chunk, attempt.file_name)) for chunk in batch]
@@ -285,7 +299,7 @@ def _store_batch(
         return place, new
 
     texts = [chunk_storage.embedded_text(chunk) for chunk in batch]
-    chunk_storage.store(services, texts, prepare, document_id=attempt.document_id)
+    chunk_storage.store(services, texts, prepare, document_id=attempt.document_id, vectors=vectors)
 
 
 def _metadata(chunk: Chunk, file_name: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@ models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -36,6 +36,9 @@ from portal.store.session import Session
 log = structlog.get_logger(__name__)
 
 _LOADED = LoadedModels()
+
+# Vectors of the same texts by the id of their model; None where an inactive model failed.
+ModelVectors = dict[int, Vector | None]
 
 
 def loaded(
@@ -269,14 +272,15 @@ def register(services: Services, spec: str) -> RegisteredModel:
 def embed_for_all(
     services: Services,
     texts: Sequence[str],
-    known: Mapping[int, Vector | None],
+    known: ModelVectors | None = None,
     *,
     document_id: UUID,
-) -> dict[int, Vector | None]:
-    """Return vectors (len(texts), dimensions) by every registered model, by its id, except those
-    that are `known`: a document added while a model is built, or kept for a rollback, needs vectors
-    by all of them. Texts that the document's owner may see elsewhere in the same words are not
-    embedded again.
+) -> ModelVectors:
+    """Return vectors (len(texts), dimensions) of every registered model by its id.
+
+    A document added while a model is built, or kept for a rollback, needs vectors by all of them.
+    Those that are `known` are kept. Texts that the document's owner may see elsewhere in the same
+    words are not embedded again.
 
     An inactive model that fails gives None; its next build fills the gap. Raises
     EmbedderUnavailable or InvalidEmbedding when the active one fails.
@@ -285,7 +289,9 @@ def embed_for_all(
     with services.database.begin() as session:
         kept = registry.list_models(session)
     vectors = {
-        id_: vectors for id_, vectors in known.items() if vectors is not None or id_ != active.id
+        id_: vectors
+        for id_, vectors in (known or {}).items()
+        if vectors is not None or id_ != active.id
     }
     for model in kept:
         if model.id in vectors:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from sqlalchemy import text
 
@@ -9,7 +11,15 @@ from portal.domain.documents import DocumentStatus
 from portal.domain.search import SearchRequest
 from portal.errors import EmbedderUnavailable
 from portal.processes.worker import has_live_workers, work_until_empty
-from portal.services.documents import attempts, indexing, jobs, library, uploads
+from portal.services.documents import (
+    attempts,
+    chunk_storage,
+    indexing,
+    jobs,
+    library,
+    uploads,
+)
+from portal.services.models import catalog
 from portal.services.search import engine
 from portal.store.documents import jobs as job_store
 from tests.conftest import Portal
@@ -45,6 +55,29 @@ def test_interrupted_ingestion_is_invisible_and_goes_on(portal: Portal) -> None:
     whole = rows(portal, "SELECT id FROM document_chunks ORDER BY chunk_index")
     assert whole[: len(half)] == half
     assert rows(portal, "SELECT count(*) FROM chunk_embeddings") == [len(whole)]
+
+
+def test_next_batch_is_embedded_while_one_is_stored(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store(portal)
+    second_is_embedded, calls = threading.Event(), iter(range(100))
+    embed, store_chunks = catalog.embed_for_all, chunk_storage.store
+
+    def embed_and_tell(*values, **named):
+        vectors = embed(*values, **named)
+        if next(calls) == 1:
+            second_is_embedded.set()
+        return vectors
+
+    def store_later(*values, **named):
+        assert second_is_embedded.wait(20)
+        return store_chunks(*values, **named)
+
+    monkeypatch.setattr(catalog, "embed_for_all", embed_and_tell)
+    monkeypatch.setattr(chunk_storage, "store", store_later)
+    indexing.index_document(portal.services, document.job_id)
+    assert found(portal) > 0
 
 
 def test_finished_job_done_again_changes_nothing(portal: Portal) -> None:

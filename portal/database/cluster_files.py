@@ -16,6 +16,9 @@ SETTINGS_FILE = "portal.conf"
 SUPERUSER = "portal"
 PORT = 5432  # Only names the socket file: the server listens on no network address.
 
+# pg_hba.conf. `peer` needs no password that could leak from an environment or a file, and without a
+# network address there is nothing to attack by guessing.
+ACCESS_TEXT = "# Written by the portal at every start.\nlocal all all peer map=portal\n"
 _INCLUDE_LINE = f"include_if_exists '{SETTINGS_FILE}'"
 
 
@@ -105,15 +108,6 @@ def settings_text(settings: Mapping[str, str]) -> str:
         *(f"{name} = {_quoted(value)}" for name, value in settings.items()),
     ]
     return "\n".join(lines) + "\n"
-
-
-def access_text() -> str:
-    """Return pg_hba.conf: connections by socket only, with peer authentication.
-
-    `peer` needs no password that could leak from an environment or a file, and without a network
-    address there is nothing to attack by guessing.
-    """
-    return "# Written by the portal at every start.\nlocal all all peer map=portal\n"
 
 
 def identities_text(system_users: set[str]) -> str:

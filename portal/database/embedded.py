@@ -258,7 +258,7 @@ class EmbeddedPostgres:
         main = self.cluster / "postgresql.conf"
         texts = {
             files.SETTINGS_FILE: files.settings_text(settings | self._extra_settings),
-            "pg_hba.conf": files.access_text(),
+            "pg_hba.conf": files.ACCESS_TEXT,
             "pg_ident.conf": files.identities_text({user.pw_name, "root"}),
             "postgresql.conf": files.includes_our_settings(main.read_text(encoding="utf-8")),
         }

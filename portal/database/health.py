@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
@@ -84,46 +85,37 @@ def report(connection: Connection, *, wants_bm25: bool = True) -> ServerReport:
     )
 
 
-def _lacks_of_version(version: tuple[int, ...]) -> list[Lack]:
-    if version >= MIN_SERVER:
-        return []
-    return [
-        Lack(
+def _lacks_of_version(version: tuple[int, ...]) -> Iterator[Lack]:
+    if version < MIN_SERVER:
+        yield Lack(
             what=f"PostgreSQL {version[0]} is older than {MIN_SERVER[0]}",
             cost="the portal does not start",
             remedy="upgrade the server, or unset DATABASE_URL to use the embedded one",
             is_fatal=True,
         )
-    ]
 
 
-def _lacks_of_encoding(connection: Connection) -> list[Lack]:
-    if connection.execute(text("SHOW server_encoding")).scalar_one() == "UTF8":
-        return []
-    return [
-        Lack(
+def _lacks_of_encoding(connection: Connection) -> Iterator[Lack]:
+    if connection.execute(text("SHOW server_encoding")).scalar_one() != "UTF8":
+        yield Lack(
             what="the database's encoding is not UTF8",
             cost="Chinese text cannot be stored",
             remedy="create a new database: CREATE DATABASE portal ENCODING 'UTF8' "
             "TEMPLATE template0",
             is_fatal=True,
         )
-    ]
 
 
-def _lacks_of_extensions(extensions: dict[str, Extension]) -> list[Lack]:
-    lacks = []
+def _lacks_of_extensions(extensions: dict[str, Extension]) -> Iterator[Lack]:
     vector, wanted = extensions["vector"], ".".join(str(part) for part in MIN_PGVECTOR)
     if vector.installed is None or version_tuple(vector.installed) < MIN_PGVECTOR:
         have = f"pgvector {vector.installed}" if vector.installed else "no pgvector"
-        lacks.append(
-            Lack(
-                what=f"{have}, where {wanted} is the minimum",
-                cost="the portal does not start",
-                remedy=f"install pgvector {wanted} or newer on the server, then run "
-                "CREATE EXTENSION vector (or ALTER EXTENSION vector UPDATE)",
-                is_fatal=True,
-            )
+        yield Lack(
+            what=f"{have}, where {wanted} is the minimum",
+            cost="the portal does not start",
+            remedy=f"install pgvector {wanted} or newer on the server, then run "
+            "CREATE EXTENSION vector (or ALTER EXTENSION vector UPDATE)",
+            is_fatal=True,
         )
     costs = {
         "pg_trgm": "fuzzy search corrects words with one slip only",
@@ -134,51 +126,47 @@ def _lacks_of_extensions(extensions: dict[str, Extension]) -> list[Lack]:
             remedy = f"run CREATE EXTENSION {name} in this database"
             if extensions[name].available is None:
                 remedy = f"install PostgreSQL's contrib package on the server, then {remedy}"
-            lacks.append(Lack(what=f"no {name}", cost=cost, remedy=remedy))
-    return lacks
+            yield Lack(what=f"no {name}", cost=cost, remedy=remedy)
 
 
-def _lacks_of_bm25(connection: Connection, bm25: Bm25State, *, has_textsearch: bool) -> list[Lack]:
+def _lacks_of_bm25(
+    connection: Connection, bm25: Bm25State, *, has_textsearch: bool
+) -> Iterator[Lack]:
     if not has_textsearch:
-        return [
-            Lack(
-                what=NO_TEXTSEARCH,
-                cost="hybrid search is semantic only; searches for words alone rank by "
-                "ts_rank_cd, which does not weigh rare words",
-                remedy=TEXTSEARCH_REMEDY,
-            )
-        ]
+        yield Lack(
+            what=NO_TEXTSEARCH,
+            cost="hybrid search is semantic only; searches for words alone rank by "
+            "ts_rank_cd, which does not weigh rare words",
+            remedy=TEXTSEARCH_REMEDY,
+        )
+        return
     is_migrated = connection.scalar(text("SELECT to_regclass('bm25_index_state')")) is not None
     if is_migrated and bm25.state != "ready":
-        return [
-            Lack(
-                what=f"the keyword index is {_BM25_STATES[bm25.state]}",
-                cost="until it is back, hybrid search is semantic only and searches for words "
-                "alone rank by ts_rank_cd",
-                remedy="a running worker rebuilds it within a minute; at once: portal migrate",
-            )
-        ]
-    return []
+        yield Lack(
+            what=f"the keyword index is {_BM25_STATES[bm25.state]}",
+            cost="until it is back, hybrid search is semantic only and searches for words "
+            "alone rank by ts_rank_cd",
+            remedy="a running worker rebuilds it within a minute; at once: portal migrate",
+        )
 
 
-def _lacks_of_settings(connection: Connection) -> list[Lack]:
+def _lacks_of_settings(connection: Connection) -> Iterator[Lack]:
     rows = connection.execute(
         text("SELECT name, setting, unit FROM pg_settings WHERE name = ANY(:names)"),
         {"names": list(_JUDGED_SETTINGS)},
     )
     settings = {row.name: (row.setting, row.unit) for row in rows}
-    lacks = []
     for name in ("fsync", "full_page_writes"):
         if settings[name][0] == "off":
             cost = "a crash of the machine can destroy the database"
-            lacks.append(Lack(what=f"{name} is off", cost=cost, remedy=f"set {name} = on"))
+            yield Lack(what=f"{name} is off", cost=cost, remedy=f"set {name} = on")
     if settings["jit"][0] == "on":
         cost = "short searches wait for compilation, often longer than for their answer"
-        lacks.append(Lack(what="jit is on", cost=cost, remedy="set jit = off"))
+        yield Lack(what="jit is on", cost=cost, remedy="set jit = off")
     if float(settings["random_page_cost"][0]) > _MAX_RANDOM_PAGE_COST:
         what = f"random_page_cost is {settings['random_page_cost'][0]}"
         cost = "the planner avoids indexes that are fast on solid-state disks"
-        lacks.append(Lack(what=what, cost=cost, remedy="set random_page_cost = 1.1"))
+        yield Lack(what=what, cost=cost, remedy="set random_page_cost = 1.1")
     for name, min_bytes, cost in (
         ("shared_buffers", _MIN_BUFFERS_BYTES, "vector searches read from disk"),
         ("maintenance_work_mem", _MIN_MAINTENANCE_BYTES, "vector indexes are built slowly"),
@@ -187,5 +175,4 @@ def _lacks_of_settings(connection: Connection) -> list[Lack]:
         if size < min_bytes:
             what = f"{name} is {size // _MIB} MB"
             remedy = f"set {name} to {min_bytes // _MIB} MB or more"
-            lacks.append(Lack(what=what, cost=cost, remedy=remedy))
-    return lacks
+            yield Lack(what=what, cost=cost, remedy=remedy)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from dataclasses import replace
 
 from portal.domain.documents import ExtractedText
-from portal.errors import EmptyFile, ExtractionTooLarge, TooMuchInOne
+from portal.errors import ExtractionTooLarge, TooMuchInOne
 from portal.ingest.formats.plain_text import read_text
 from portal.ingest.formats.sheet_text import SheetText
 from portal.ingest.limits import FileToRead
@@ -36,16 +37,8 @@ def extract(file: FileToRead) -> ExtractedText:
             raise ExtractionTooLarge(name=file.name, what="characters", limit=max_characters)
         writer.add_row(record)
     writer.close_table()
-    text = writer.readable.text()
-    if not text.strip():
-        raise EmptyFile(name=file.name)
-    return ExtractedText(
-        text=text,
-        extractor=EXTRACTOR,
-        blocks=tuple(writer.readable.blocks),
-        encoding=read.encoding,
-        warnings=read.warnings,
-    )
+    extracted = writer.readable.extracted(file, EXTRACTOR)
+    return replace(extracted, encoding=read.encoding, warnings=read.warnings)
 
 
 def _records(text: str, file_name: str) -> Iterator[list[str]]:

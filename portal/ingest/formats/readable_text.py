@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from portal.domain.documents import Heading
+from portal.domain.documents import ExtractedText, Heading
 from portal.domain.structure import Block, BlockKind
+from portal.errors import EmptyFile
+from portal.ingest.limits import FileToRead
 from portal.text.tables import BORDER, CELL_BORDER, header_count
 
 _MAX_ADDRESS_LENGTH = 200  # Longer ones are data, not addresses for reading.
@@ -47,6 +49,13 @@ class ReadableText:
 
     def text(self) -> str:
         return "".join(self._parts)
+
+    def extracted(self, file: FileToRead, extractor: str) -> ExtractedText:
+        """Return the text with its structure. Raises EmptyFile."""
+        if not self.text().strip():
+            raise EmptyFile(name=file.name)
+        headings, blocks = tuple(self.headings), tuple(self.blocks)
+        return ExtractedText(self.text(), extractor, headings=headings, blocks=blocks)
 
     @property
     def length(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from portal.domain.documents import ExtractedText
 from portal.errors import N_, EmptyFile
@@ -34,14 +35,8 @@ def extract(file: FileToRead) -> ExtractedText:
             title = one_line(record["title"])
             has_hidden = record["has_hidden"]
     writer.close_table()
-    text = writer.readable.text()
-    if not text.strip() or not writer.readable.has_words:
+    if not writer.readable.has_words:
         raise EmptyFile(name=file.name)
-    return ExtractedText(
-        text=text,
-        extractor=EXTRACTOR,
-        headings=tuple(writer.readable.headings),
-        blocks=tuple(writer.readable.blocks),
-        title=title or None,
-        warnings=(HIDDEN_LEFT_OUT,) if has_hidden else (),
-    )
+    warnings = (HIDDEN_LEFT_OUT,) if has_hidden else ()
+    extracted = writer.readable.extracted(file, EXTRACTOR)
+    return replace(extracted, title=title or None, warnings=warnings)

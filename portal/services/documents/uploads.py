@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -220,8 +221,7 @@ def _is_encrypted(services: Services, stream: IO[bytes]) -> bool:
     stream.seek(0)
     directory = disk_space.temporary_dir(services.settings)
     with tempfile.NamedTemporaryFile(suffix=".pdf", dir=directory) as copy:
-        for block in _blocks(stream):
-            copy.write(block)
+        shutil.copyfileobj(stream, copy, _COPY_BYTES)
         copy.flush()
         return is_encrypted_pdf(Path(copy.name))
 

@@ -116,7 +116,7 @@ def _measure_answers(console: Console, options: argparse.Namespace) -> int:
     from eval import answer_quality, answers
 
     if options.data and not (options.data / QUESTIONS).is_file():
-        return answers.measure(options.data)
+        return answers.measure(options.data, options.limit)
     try:
         return answer_quality.run(
             console, options.data, options.half, shows=options.failures, path=options.json

@@ -68,6 +68,8 @@ class Outcome:
     seconds: float
     is_foreign: bool = True
     """Asked of another set, not of its own with the subject taken out."""
+    confidence: float = 0.0
+    """That of the first quotation."""
 
 
 def corpora(material: Material, loaded: Sequence[QuestionSet]) -> list[Corpus]:
@@ -168,8 +170,11 @@ def _source(number: int, corpus: Corpus, place: int, score: float, confidence: f
     )
 
 
-def first_cited(chat: ChatModel, question: str, language: str, sources: Sequence[Source]) -> int:
-    """Return the number of the source that an answer cites first; 0 if it abstains."""
+def first_cited(
+    chat: ChatModel, question: str, language: str, sources: Sequence[Source]
+) -> tuple[int, float]:
+    """Return the number of the source that an answer cites first, and the confidence of its first
+    quotation; zeros if it abstains."""
     request = ChatRequest(
         system="",
         turns=(Turn("user", question),),
@@ -178,17 +183,20 @@ def first_cited(chat: ChatModel, question: str, language: str, sources: Sequence
         sources=sources,
     )
     markers = MarkerStream(sources)
+    confidence = 0.0
     for event in chat.stream(request):
         if isinstance(event, Abstained):
-            return 0
+            return 0, 0.0
         if isinstance(event, TextDelta):
             markers.feed(event.text)
+            if event.quoted is not None:
+                confidence = confidence or event.quoted.confidence
     markers.close()
-    return markers.order[0] if markers.order else 0
+    return (markers.order[0], confidence) if markers.order else (0, 0.0)
 
 
-def asked(world: World, corpus: Corpus) -> list[int]:
-    """Return the questions of the set, and others that its passages do not answer."""
+def asked(world: World, corpus: Corpus, limit: int = OFF_TOPIC) -> list[int]:
+    """Return questions of the set, evenly chosen, and as many that its passages do not answer."""
     material = world.material
     own = material.questions_of(corpus.name).tolist()
     about = set(material.titles[corpus.rows].tolist())
@@ -198,16 +206,19 @@ def asked(world: World, corpus: Corpus) -> list[int]:
         if question not in set(own)
         and about.isdisjoint(material.titles[list(material.answers[question])].tolist())
     ]
-    return [*own, *random.Random(corpus.name).sample(others, min(OFF_TOPIC, len(others)))]
+    sampled = random.Random(corpus.name).sample(others, min(limit, len(others)))
+    return [*own[:: max(1, len(own) // limit)], *sampled]
 
 
-def outcomes(chat: ChatModel, world: World, corpus: Corpus) -> Iterator[Outcome]:
+def outcomes(
+    chat: ChatModel, world: World, corpus: Corpus, limit: int = OFF_TOPIC
+) -> Iterator[Outcome]:
     """Yield the outcomes of every question `asked`, and of some of the set's own with all passages
     under the title of the answer hidden."""
-    for question in asked(world, corpus):
+    for question in asked(world, corpus, limit):
         yield _outcome(chat, world, corpus, question)
     own = world.material.questions_of(corpus.name).tolist()
-    for question in own[:: max(1, len(own) // WITHOUT_SUBJECT)]:
+    for question in own[:: max(1, len(own) // min(limit, WITHOUT_SUBJECT))]:
         yield _outcome(chat, world, corpus, question, without_subject=True)
 
 
@@ -221,12 +232,13 @@ def _outcome(
     language = material.statistics[question].language
     sources = [source for _, source in found]
     began = time.process_time()
-    number = first_cited(chat, world.questions[question], language, sources)
+    number, confidence = first_cited(chat, world.questions[question], language, sources)
     seconds = time.process_time() - began
     cited = next((row for row, source in found if source.number == number), None)
     answers = material.answers[question]
     there = not without_subject and not answers.isdisjoint(corpus.rows.tolist())
-    return Outcome(question, there, cited, cited in answers, seconds, not without_subject)
+    is_right = there and cited in answers
+    return Outcome(question, there, cited, is_right, seconds, not without_subject, confidence)
 
 
 def report(rows: dict[str, list[Outcome]]) -> Table:
@@ -278,10 +290,13 @@ def read_world(data: Path | None) -> World:
     )
 
 
-def measure(data: Path | None) -> int:
-    """Print the table for all sets of a folder."""
+def measure(data: Path | None, limit: int | None = None) -> int:
+    """Print the table for all sets of a folder, with at most `limit` questions of each kind."""
     chat = create_chat_model(ChatSettings(), create_embedder(EmbeddingSettings()))
     world = read_world(data)
-    rows = {corpus.name: list(outcomes(chat, world, corpus)) for corpus in world.corpora}
+    rows = {
+        corpus.name: list(outcomes(chat, world, corpus, limit or OFF_TOPIC))
+        for corpus in world.corpora
+    }
     Console().print(report(rows))
     return 0

@@ -45,7 +45,7 @@ class _Part:
     asked: str
     outcome: Outcome
     quotations: tuple[Quotation, ...] = ()
-    about: tuple[int, ...] = ()
+    about: tuple[Quoted, ...] = ()
 
 
 class ExtractiveChatModel:
@@ -73,7 +73,7 @@ class ExtractiveChatModel:
     def _answer(self, request: ChatRequest) -> Iterator[ChatEvent]:
         parts = [self._find(*part, request) for part in standalone_parts(request.question)]
         if all(part.outcome is not Outcome.QUOTED for part in parts):
-            about = tuple(dict.fromkeys(number for part in parts for number in part.about))
+            about = tuple({one.number: one for part in parts for one in part.about}.values())
             outcome = Outcome.ON_TOPIC if about else Outcome.NOTHING
             yield Abstained(wording.say(outcome.value, request), outcome, about)
             return
@@ -106,10 +106,15 @@ class ExtractiveChatModel:
             quotations = [each for one in chosen[:_MAX_SOURCES] for each in choose(question, one)]
             return _Part(asked, Outcome.QUOTED, tuple(quotations))
         ranked = sorted(judged, key=lambda one: -one.on_topic)
-        about = tuple(one.source.number for one in ranked if one.on_topic >= MIN_ON_TOPIC)
-        return _Part(
-            asked, Outcome.ON_TOPIC if about else Outcome.NOTHING, about=about[:_MAX_ABOUT]
-        )
+        about = [_nearest(one) for one in ranked[:_MAX_ABOUT] if one.on_topic >= MIN_ON_TOPIC]
+        return _Part(asked, Outcome.ON_TOPIC if about else Outcome.NOTHING, about=tuple(about))
+
+
+def _nearest(judged: Judged) -> Quoted:
+    """Return the statement of a source that matches the question best, answer or not."""
+    best = max(judged.candidates, key=lambda one: (one.evidence.met, one.evidence.own))
+    place = best.statement
+    return Quoted(judged.source.number, judged.source, place.start, place.end, best.chance)
 
 
 def _is_trusted_across(judged: Judged) -> bool:

@@ -31,7 +31,8 @@ _NAMES_NOTHING = re.compile(
 )
 _LIST = re.compile(
     r"哪些|有哪|列出|步骤|流程|哪几|怎么|怎样|如何|要求|清单|包括|都有"
-    r"|\b(?:which|list|steps?|how (?:do|can|should|to)|what (?:are|must|should|do|items|documents|things))\b",
+    r"|\b(?:which|list|steps?|how (?:do|can|should|to)|what (?:are|must|should|do|does|items|documents|things)"
+    r"|what(?:'s| is) new|what (?:has )?changed)\b",
     re.IGNORECASE,
 )
 _DEFINITION = re.compile(
@@ -192,7 +193,11 @@ class Word:
     @property
     def is_place(self) -> bool:
         """Tell whether it is the Chinese name of a place."""
-        return self.is_han and any(tag == "ns" for _, tag in rjieba.tag(self.text))
+        return (
+            self.is_han
+            and len(self.text) > 1
+            and any(tag == "ns" for _, tag in rjieba.tag(self.text))
+        )
 
     @property
     def is_date(self) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from portal.answering.kinds import Wanted, can_hold, find_wanted
 from portal.answering.meaning import Likeness, Meaning, read_meaning
-from portal.answering.questions import Word, find_dates, telling_words
+from portal.answering.questions import Word, asks_for_list, find_dates, telling_words
 from portal.answering.ranges import has_figure, rows_in_range
 from portal.answering.statements import Statement, statements
 from portal.domain.answering import Source
@@ -214,13 +214,17 @@ class _ReadSource:
             for column, word in enumerate(self.words)
             if word.is_place
         )
+        # Its heading and introduction say what a whole list is.
+        asks_list = asks_for_list(question)
+        in_list = [asks_list and one.group is not None and not one.cells for one in self.statements]
+        own = np.where(np.array(in_list, bool)[:, None], self.met, self.own)
         candidates = []
         for place, statement in enumerate(self.statements):
             evidence = Evidence(
                 odds=_odds(self.source.confidence),
                 met=_mean(self.met[place], self.weights),
                 least=float(self.met[place].min()) if len(self.words) else 0.0,
-                own=_mean(self.own[place], self.weights),
+                own=_mean(own[place], self.weights),
                 focus=self._focus(place),
                 same_language=self.same_language,
                 is_compared=place in self.compared,

@@ -15,18 +15,17 @@ _OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>
 def render(quotation: Quotation, number: int) -> str:
     """Return a block quotation with its marker; table rows as a table with their header."""
     statements = quotation.statements
+    title = f"> **{as_markdown(quotation.title)}**\n" if quotation.title else ""
     if statements[0].cells:
-        return _render_table(quotation, number)
+        return (title and f"{title}>\n") + _render_table(quotation, number)
     text = quotation.source.text
     if statements[0].group is not None:
         pieces = [text[one.start : one.end] for one in statements]
         if quotation.starts_at is not None:
             end = text.find("\n", quotation.starts_at)
             pieces.insert(0, text[quotation.starts_at : min(end, statements[0].start)].strip())
-        return "> " + "\n> ".join(as_markdown(one) for one in pieces) + f" [{number}]"
-    quoted = as_markdown(text[quotation.start : quotation.end])
-    title = f"**{as_markdown(quotation.title)}**\n> " if quotation.title else ""
-    return f"> {title}{quoted} [{number}]"
+        return title + "> " + "\n> ".join(as_markdown(one) for one in pieces) + f" [{number}]"
+    return f"{title}> {as_markdown(text[quotation.start : quotation.end])} [{number}]"
 
 
 def _render_table(quotation: Quotation, number: int) -> str:

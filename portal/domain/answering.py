@@ -114,11 +114,11 @@ class SearchCall:
 @dataclass(frozen=True, slots=True)
 class Abstained:
     """The provider found no answer in the sources, as `text` says. With an `outcome`, `about` are
-    the numbers of the sources that are at least on topic; without one, any may be."""
+    the places that are at least on topic; without one, any source may be."""
 
     text: str
     outcome: Outcome | None = None
-    about: tuple[int, ...] = ()
+    about: tuple[Quoted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,10 @@ class AnswerDraft:
             self._markers.know([source])
 
     def abstain(self, abstained: Abstained) -> None:
-        """Keep only the chunks that are about the question."""
+        """Keep only the places that are about the question."""
         if abstained.outcome is not None:
-            self._in_prompt = set(abstained.about)
+            self._quoted = {one.number: one for one in abstained.about}
+            self._in_prompt = set(self._quoted)
             self._note(outcome=abstained.outcome.value)
 
     def _note(self, **values: str | float) -> None:

@@ -157,3 +157,23 @@ def test_every_provider_is_a_chat_model_and_asks_nobody_when_made(provider):
     assert chat.provider == provider
     assert chat.model
     assert isinstance(chat.takes_tools, bool)
+
+
+def test_list_answers_by_what_its_introduction_says():
+    text = (
+        "The gateway has two serial ports.\n\nSupported protocols of the gateway:\n"
+        "- Modbus RTU\n- OPC UA\n- PROFINET"
+    )
+    content, _ = content_of(ask("Which protocols does the gateway support?", [source(1, text)]), [])
+    assert "Modbus RTU" in content
+    assert "PROFINET" in content
+    assert "serial ports" not in content
+
+
+def test_place_that_matches_is_shown_where_nothing_answers():
+    text = "The canteen is on the ground floor. The bicycle shed is locked with a code."
+    one = source(1, text, confidence=0.6)
+    (event,) = ask("What is the telephone number of the bicycle shed?", [one])
+    assert isinstance(event, Abstained)
+    (place,) = event.about
+    assert text[place.start : place.end] == "The bicycle shed is locked with a code."

@@ -21,7 +21,7 @@ SOURCES = [source(1), source(2), source(3)]
     [(["Both [3", "] and [1]."], 3), ([Abstained("Nothing.")], 0), (["No marker [9]."], 0)],
 )
 def test_first_source_that_is_cited_counts(script, number):
-    assert first_cited(ScriptedChatModel(script), "Why?", "en", SOURCES) == number
+    assert first_cited(ScriptedChatModel(script), "Why?", "en", SOURCES)[0] == number
 
 
 class Rows:
